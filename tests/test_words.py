@@ -64,12 +64,15 @@ def test_regression_takes_numbers(people):
 
 
 @pytest.mark.parametrize("header", ["name,y\n", "na\xefve,y\n"])
-def test_a_table_in_another_encoding_names_file_column_and_encoding(tmp_path, header):
+def test_a_table_in_another_encoding_is_read_and_announced(tmp_path, header):
     file = tmp_path / "cafes.csv"
-    file.write_bytes((header + "caf\xe9,1\nbar,0\n" * 10).encode("latin-1"))
+    file.write_bytes((header + "caf\xe9,1\nbar,0\n" * 20).encode("latin-1"))
+    error = fails(*fit(file, "--increasing", "none", "--model", "boosted", target="y"))
+    assert "there is no feature 'none'" in error
+    file.write_bytes((header + "\x81,1\nbar,0\n" * 20).encode("latin-1"))
     error = fails(*fit(file, target="y"))
-    assert "cafes.csv must be text in UTF-8" in error
-    assert "another encoding" in error
+    assert "cafes.csv must be text in WINDOWS-1252, but column" in error
+    assert "--encoding" in error
 
 
 def test_dates_are_no_features(tmp_path):

@@ -554,3 +554,27 @@ def test_integers_beyond_float64_are_the_same_names_in_files_and_memory(tmp_path
     certree.predict_files(read, folder / "far.parquet", tmp_path / "said.parquet")
     said = pq.read_table(tmp_path / "said.parquet")
     np.testing.assert_array_equal(said["prediction"].to_numpy(), read.predict(X[~is_near]))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_decimals_are_numbers_in_all_tables(missing):
+    decimals = [Decimal(i) / 8 for i in range(6)]
+    values = [*decimals[:-1], None] if missing else decimals
+    numbers = [np.nan if one is None else float(one) for one in values]
+    tables = (
+        np.array(values, dtype=object)[:, None],
+        pd.DataFrame({"a": values}),
+        pd.DataFrame({"a": pd.Series(values, dtype=pd.ArrowDtype(pa.decimal128(10, 3)))}),
+        pa.table({"a": pa.array(values, pa.decimal128(10, 3))}),
+        pl.DataFrame({"a": values}),
+    )
+    y = [0, 1] * 3
+    expected = BoostedTreesClassifier(max_iter=3, random_state=0).fit(np.c_[numbers], y)
+    for X in tables:
+        model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(X, y)
+        assert model.categories_ is None
+        np.testing.assert_array_equal(
+            model.predict_proba(X), expected.predict_proba(np.c_[numbers])
+        )
+    chosen = Categories.learn(pd.DataFrame({"a": values}), [0])
+    assert chosen.names == (tuple(map(float, values[: 6 - missing])),)

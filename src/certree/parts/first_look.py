@@ -39,6 +39,9 @@ from certree.rows.training import (
     compute_balanced_factors,
     split_target_columns,
 )
+from certree.tables.fitted_types import attribute_of_format, set_model_format
+from certree.tables.table import read_attached_format
+from certree.tables.table_source import TableFormat
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +72,8 @@ class Found:
         A chunk of these.
     are_grouped : bool
         Whether rows have groups.
+    table_format : TableFormat or None
+        Format of the CSV files that hold the rows, if it is unusual.
     """
 
     n: int = 0
@@ -82,6 +87,7 @@ class Found:
     spread: WeightSpread = field(default_factory=WeightSpread)
     where: str = ""
     are_grouped: bool = False
+    table_format: TableFormat | None = None
 
     def __add__(self, other: Self) -> Self:
         """What both tell together."""
@@ -175,6 +181,7 @@ class Learned:
 
     def teach(self, model: Any) -> None:
         """Let a model know classes and features."""
+        set_model_format(model, None)
         model.__dict__.update(self.attributes)
         if self.attributes["feature_names_in_"] is None:
             del model.__dict__["feature_names_in_"]
@@ -330,6 +337,7 @@ def _with_features(found: Found, X: Any, model: Any) -> Found:
         names=None if names is None else tuple(map(str, names)),
         n_features=p,
         categories=tuple(None if one is None else frozenset(one) for one in of_features),
+        table_format=read_attached_format(getattr(X, "schema", None)),
     )
 
 
@@ -393,6 +401,7 @@ def _learned_by(found: Found, *, takes_outputs: bool) -> dict[str, Any]:
         "n_features_in_": found.n_features,
         "feature_names_in_": None if found.names is None else np.array(found.names, dtype=object),
     }
+    learned |= attribute_of_format(found.table_format)
     if takes_outputs:
         learned["n_outputs_"] = found.n_targets
     if found.classes is None:

@@ -75,9 +75,9 @@ class Categories:
             Training rows. None, NaN and pandas.NA are missing values, not categories.
         categorical_features : "from_dtype", None, or array-like of bool, int or str
             Features that hold categories. "from_dtype": in a data frame columns of categorical or
-            string type, and of objects without dates; in an array of objects columns with at least
-            one string, or with missing values only; in other arrays none. None: no feature. Else a
-            mask (p,), indices, or names.
+            string type, and of objects without dates and decimals; in an array of objects columns
+            with at least one string, or with missing values only; in other arrays none. None: no
+            feature. Else a mask (p,), indices, or names.
         feature_names : sequence of str, or None
             Names of the features; None: those of the data frame.
 
@@ -440,14 +440,25 @@ def _is_categorical_column(column: SeriesOrArray) -> bool:
     """Return whether categorical_features="from_dtype" makes a column categorical.
 
     True for data frame columns of strings or of a categorical type, and for columns of objects
-    other than dates. In arrays, True for columns of dtype object that hold at least one string, or
-    nothing but missing values.
+    other than dates and decimal numbers. In arrays, True for columns of dtype object that hold at
+    least one string, or nothing but missing values.
     """
     if isinstance(column, nw.Series):
-        return column.dtype in _TEXTS or (column.dtype == nw.Object and not has_times(column))
+        if column.dtype != nw.Object:
+            return column.dtype in _TEXTS
+        return not has_times(column) and not _holds_decimals(column.to_list())
     if column.dtype != object:
         return False
     return any(isinstance(value, str) for value in column) or all(map(is_missing, column))
+
+
+def _holds_decimals(values: list[Any]) -> bool:
+    """Return whether objects are numbers, of which at least one is a `decimal.Decimal`.
+
+    values: Python objects, which may be missing values as well.
+    """
+    is_decimal = any(isinstance(value, Decimal) for value in values)
+    return is_decimal and not any(isinstance(value, str) for value in values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,8 @@ from certree.interface.arrays import check_column
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.categories import Categories
 from certree.rows.repeat_counts import RepeatCounts
+from certree.tables.fitted_types import attribute_of_format, get_model_format
+from certree.tables.table_source import TableFormat
 
 # Dtype kinds of classes that are numbers, and of dates and time spans, which files hold as integers.
 _NUMBERS, _TIMES = "biuf", "mM"
@@ -23,13 +25,15 @@ def store_features(model: Any) -> dict[str, Any]:
 
     The entries are "n_features", "feature_names", "categories", "digested_categories" (indices of
     features whose texts are stored as hashes) if there are any, "effective_sample_size" if the
-    model has it, and "n_outputs" for several targets.
+    model has it, "n_outputs" for several targets, and "table_format" if it was fitted to CSV files in
+    an unusual format.
 
     model: fitted estimator with `n_features_in_` and `categories_`.
     """
     names = getattr(model, "feature_names_in_", None)
     n_outputs = getattr(model, "n_outputs_", 1)
     size = getattr(model, "effective_sample_size_", None)
+    found = get_model_format(model)
     digested = [] if model.categories_ is None else [*model.categories_.digested]
     return {
         "n_features": int(model.n_features_in_),
@@ -37,6 +41,7 @@ def store_features(model: Any) -> dict[str, Any]:
         **({} if n_outputs == 1 else {"n_outputs": n_outputs}),
         "categories": None if model.categories_ is None else [*model.categories_.names],
         **({"digested_categories": digested} if digested else {}),
+        **({} if found is None else {"table_format": found.to_stored()}),
         "feature_names": None if names is None else [str(name) for name in names],
     }
 
@@ -45,8 +50,8 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
     """Check the entries that `store_features` wrote, and return the fitted attributes by name.
 
     The attributes are `n_features_in_`, `categories_` and, if the file has them,
-    `feature_names_in_`, `effective_sample_size_` and `n_outputs_`. Raise a ValueError if an entry
-    is damaged.
+    `feature_names_in_`, `effective_sample_size_`, `n_outputs_` and the format of CSV files. Raise a
+    ValueError if an entry is damaged.
 
     stored: entries of the model file.
     """
@@ -57,6 +62,8 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
         learned["effective_sample_size_"] = stored.get_number("effective_sample_size", 0, np.inf)
     if "n_outputs" in stored:
         learned["n_outputs_"] = stored.get_integer("n_outputs", 2, _MOST_FEATURES)
+    if "table_format" in stored:
+        learned |= attribute_of_format(TableFormat.from_stored(stored["table_format"]))
     return learned if names is None else {**learned, "feature_names_in_": _restore_names(names, p)}
 
 

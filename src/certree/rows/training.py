@@ -112,6 +112,8 @@ from certree.rows.relative_weights import WeightSpread, warn_of_uneven_weights
 from certree.rows.repeat_counts import RepeatCounts, hash_table
 from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures, to_dense
 from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter, check_groups
+from certree.tables.fitted_types import attribute_of_format, set_model_format
+from certree.tables.table import read_attached_format
 
 # Indices of features are int32.
 _MOST_FEATURES = 2**31 - 1
@@ -628,6 +630,8 @@ class RowInputMixin:
         """
         expect_in_memory(self, X)
         training, learned = training_rows(self, X, y, sample_weight, **how)
+        if "feature_names_in_" in learned:  # no update of an earlier fit
+            set_model_format(self, None)
         self.__dict__.update(learned)
         if learned.get("feature_names_in_", self) is None:
             del self.__dict__["feature_names_in_"]
@@ -1477,7 +1481,8 @@ def _encode_features(
     rows. reuse_encoding: whether to take categories, number and names of features from the fit.
 
     Return the encoded features, and a dict of fitted attributes by name: `categories_`,
-    `n_features_in_` and `feature_names_in_`; with reuse_encoding only `categories_`.
+    `n_features_in_` and `feature_names_in_`, and the format of the files of X, if it was unusual; with
+    reuse_encoding only `categories_`.
     """
     given = getattr(model, "categorical_features", None)
     if not reuse_encoding and issparse(X) and given is not None and not isinstance(given, str):
@@ -1492,7 +1497,11 @@ def _encode_features(
     if categories is not None and model._splits_categories and isinstance(features, DenseFeatures):
         warn_about_identifiers(features, categories, names)
     learned = {"categories_": categories, "n_features_in_": features.n_features}
-    return features, {**learned, "feature_names_in_": names}
+    return features, {
+        **learned,
+        "feature_names_in_": names,
+        **attribute_of_format(read_attached_format(getattr(X, "schema", None))),
+    }
 
 
 def _check_features(

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from certree.interface.arrays import Float64, check_exact, has_inexact_integers
 from certree.interface.extras import import_extra
 from certree.tables.column_names import expect_distinct
+from certree.tables.text_formats import TextFormat
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,12 +44,21 @@ class SeenColumn:
     is_text : bool
         Whether all of the values are text of CSV files, so that the file does not state a type.
     markers : frozenset of str
-        The elements of `MISSING_MARKERS`, such as "NA", that occur in the text as missing values.
+        The markers of missing values that occur in the text.
+    evidence : ColumnEvidence or None
+        What the text shows about the format of the values; None for other files.
+    form : TextFormat or None
+        The format by which text becomes numbers or dates; None: it is in plain form, or stays text.
+    notes : tuple of str
+        What a description says of the column beside its type.
     """
 
     kinds: tuple[Any, ...]
     is_text: bool = False
     markers: frozenset[str] = frozenset()
+    evidence: Any = None
+    form: TextFormat | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def kind(self) -> Any:
@@ -161,8 +171,22 @@ def join_columns(one: SeenColumn, other: SeenColumn) -> SeenColumn | None:
         return None
     is_text = one.is_text and other.is_text
     if is_text:  # The order of preference is that of one file.
-        kinds = [kind for kind in list_text_types() if kind in one.kinds and kind in other.kinds]
-    return SeenColumn(tuple(dict.fromkeys(kinds)), is_text, one.markers | other.markers)
+        kinds = [kind for kind in one.kinds if kind in other.kinds]
+    return SeenColumn(
+        tuple(dict.fromkeys(kinds)),
+        is_text,
+        one.markers | other.markers,
+        _add_evidence(one.evidence, other.evidence),
+        one.form or other.form,
+        (*dict.fromkeys((*one.notes, *other.notes)),),
+    )
+
+
+def _add_evidence(one: Any, other: Any) -> Any:
+    """Return the sum of what two columns of text show, either of which may be None."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one + other
 
 
 def common_type(one: Any, other: Any) -> Any:
@@ -358,7 +382,8 @@ def expect_feature_types(fields: Iterable[pa.Field]) -> None:
         if not any(accepts(kind) for accepts in accepted):
             raise ValueError(
                 f"feature {field.name!r} must hold numbers or strings, got {field.type}: convert "
-                "or drop the column"
+                "or drop the column (drop=, --drop), or keep the text of a CSV file (keep_text=, "
+                "--keep-text)"
             )
 
 

@@ -1,4 +1,4 @@
-"""Types with which columns are read for a fitted model: those that they had in its fit."""
+"""Types and formats with which columns are read for a fitted model: those of its fit."""
 
 from __future__ import annotations
 
@@ -8,9 +8,42 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import is_classifier
 
 from certree.interface.extras import import_extra
+from certree.tables.table_source import TableFormat, with_format
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+# Private attribute of fitted estimators with the format of the CSV files of their fit.
+_ATTRIBUTE = "_table_format"
+
+
+def get_model_format(model: Any) -> TableFormat | None:
+    """Return the format of the CSV files that a model was fitted to; None: there is nothing unusual."""
+    found: TableFormat | None = getattr(model, "__dict__", {}).get(_ATTRIBUTE)
+    return found
+
+
+def attribute_of_format(found: TableFormat | None) -> dict[str, TableFormat]:
+    """Return the fitted attribute of a model that holds the format of its CSV files, by name.
+
+    found: the format; None: the result is empty.
+    """
+    return {} if found is None else {_ATTRIBUTE: found}
+
+
+def set_model_format(model: Any, found: TableFormat | None) -> None:
+    """Set the format of the CSV files that a model was fitted to; None: there is nothing unusual."""
+    vars(model).pop(_ATTRIBUTE, None)
+    vars(model).update(attribute_of_format(found))
+
+
+def use_model_format(source: Any, model: Any) -> Any:
+    """Return a source whose CSV files are read with the format of a model's fit.
+
+    source: path, list of paths, TableSource or data set of Arrow; model: a fitted estimator.
+    """
+    return with_format(source, get_model_format(model))
 
 
 def get_column_types(
