@@ -6,8 +6,8 @@ The rules are the same for fits, predictions and reports:
   text that all its values have. Spaces around values are ignored unless the column is text.
 * Values that are equal to a marker of `MISSING_MARKERS` are missing. A column in which every value
   is missing has the type null.
-* A feature is numeric (integer, float, decimal, boolean or null), or categorical (text or
-  dictionary). Other types, such as dates, are refused.
+* A feature is numeric (integer, float, decimal, boolean or null), categorical (text or
+  dictionary), or one of dates (with or without times) or time spans. Other types are refused.
 """
 
 from __future__ import annotations
@@ -101,10 +101,10 @@ def narrow_text_types(kinds: Sequence[Any], values: pa.Array) -> tuple[Any, ...]
 def choose_type(column: SeenColumn, wanted: Any, keeps_dates: bool = True) -> Any:
     """Return the type as which a column is read.
 
-    column: what is known of it; wanted: the type that it has in a fitted model, string or float64,
-    or None; keeps_dates: whether text that has the form of dates or times may become such a type.
-    Text and integers become strings if these are wanted, and dictionaries of numbers become numbers.
-    All other columns keep their type, also if it is not the wanted one.
+    column: what is known of it; wanted: the type that it has in a fitted model, string, float64 or
+    a type of dates, or None; keeps_dates: whether text that has the form of dates or times may become
+    such a type. Text and integers become strings if these are wanted, and dictionaries of numbers
+    become numbers. All other columns keep their type, also if it is not the wanted one.
     """
     pa = import_extra("pyarrow", "files")
     of, kind = pa.types, column.kind
@@ -319,16 +319,27 @@ def is_number_type(kind: Any) -> bool:
     return bool(of.is_integer(kind) or of.is_floating(kind) or of.is_decimal(kind))
 
 
+def is_date_type(kind: Any) -> bool:
+    """Return whether a type is one of dates, dates with times, or time spans."""
+    of = import_extra("pyarrow", "files").types
+    return bool(of.is_date(kind) or of.is_timestamp(kind) or of.is_duration(kind))
+
+
+def list_date_types() -> tuple[Any, ...]:
+    """Return the types of dates that text may have, in the order in which they are preferred."""
+    return tuple(kind for kind in list_text_types() if is_date_type(kind))
+
+
 def expect_feature_types(fields: Iterable[pa.Field]) -> None:
-    """Raise ValueError if a feature has neither numbers nor strings; fields: names and types."""
+    """Raise ValueError if a feature holds no numbers, strings or dates; fields: names and types."""
     of = import_extra("pyarrow", "files").types
     for field in fields:
         kind = field.type.value_type if of.is_dictionary(field.type) else field.type
-        accepted = _is_string, is_number_type, of.is_boolean, of.is_null
+        accepted = _is_string, is_number_type, of.is_boolean, of.is_null, is_date_type
         if not any(accepts(kind) for accepts in accepted):
             raise ValueError(
-                f"feature {field.name!r} must hold numbers or strings, got {field.type}: convert "
-                "or drop the column"
+                f"feature {field.name!r} must hold numbers, strings or dates, got {field.type}: "
+                "convert or drop the column"
             )
 
 
@@ -347,9 +358,10 @@ def extract_feature(columns: pa.Table, name: str) -> NDArray[Any]:
     """Convert a feature column of a table to an array, (n,).
 
     columns: the table; name: name of the column. A string or dictionary column becomes an array of
-    objects: str, or None for null. A numeric or boolean column, or one without any value, becomes
-    float64, with NaN for null. Raise ValueError for other types, and for integers that float64
-    cannot represent.
+    objects: str, or None for null. So does a column of dates or time spans, with the objects of
+    `datetime`, rounded down to microseconds. A numeric or boolean column, or one without any value,
+    becomes float64, with NaN for null. Raise ValueError for other types, and for integers that
+    float64 cannot represent.
     """
     pa = import_extra("pyarrow", "files")
     field, values = columns.schema.field(name), columns.column(name)
@@ -358,7 +370,20 @@ def extract_feature(columns: pa.Table, name: str) -> NDArray[Any]:
         values = values.cast(pa.string())
     if is_text_type(field.type):
         return np.asarray(values.to_numpy(), dtype=object)
+    if values.null_count == len(values):
+        return np.full(len(values), np.nan)
+    if is_date_type(field.type):
+        dates = values.cast(_to_python_type(field.type), safe=False)
+        return np.fromiter(dates.to_pylist(), object, len(values))
     return _convert_to_float64(values, f"feature {name!r}")
+
+
+def _to_python_type(kind: Any) -> Any:
+    """Return the type whose values are objects of `datetime`, for a type of dates or time spans."""
+    pa = import_extra("pyarrow", "files")
+    if pa.types.is_date(kind):
+        return pa.date32()
+    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.duration("us")
 
 
 def _convert_to_float64(values: Any, label: str) -> Float64:

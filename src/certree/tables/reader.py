@@ -16,7 +16,9 @@ from certree.tables.column_types import (
     choose_schema,
     convert_batch,
     convert_if_possible,
+    is_date_type,
     join_columns,
+    list_date_types,
 )
 from certree.tables.table import Table, describe_columns, split_target
 from certree.tables.table_files import DataSet, TableFile, open_files
@@ -24,8 +26,8 @@ from certree.tables.table_files import DataSet, TableFile, open_files
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Takes the names of all columns of a file; returns the types of columns in a fitted model, string or
-# float64, by name. Columns that it leaves out have the types of the file.
+# Takes the names of all columns of a file; returns the types of columns in a fitted model, string,
+# float64 or a type of dates, by name. Columns that it leaves out have the types of the file.
 Types = Callable[[list[str]], Mapping[str, "pa.DataType"]]
 
 # Rows of a batch where all batches are held.
@@ -47,10 +49,10 @@ def read_table(
     """Read a CSV, Parquet or Arrow file as arrays, and describe how its columns were read.
 
     Fits to files, `predict_files` and the command line read files by the same rules. A CSV column is
-    numeric if all its values are numbers, boolean (0 and 1) if all are true or false, else
-    categorical. Columns of dates and times are refused, except as a target, which then has their
-    text. Empty fields and the texts NA, N/A, NaN, null and the like are missing values;
-    `description` states which of them occur.
+    numeric if all its values are numbers, boolean (0 and 1) if all are true or false, one of dates
+    if all are dates in ISO format, else categorical. Times without a date are refused. A target of
+    dates or times has their text. Empty fields and the texts NA, N/A, NaN, null and the like are
+    missing values; `description` states which of them occur.
 
     Parameters
     ----------
@@ -76,8 +78,8 @@ def read_table(
         If there is no such file.
     ValueError
         If a file cannot be read, two columns have the same name, or files have different columns;
-        if there is no such target, or it has missing values; if a feature holds dates, or integers
-        that float64 cannot represent.
+        if there is no such target, or it has missing values; if a feature holds times without a
+        date, or integers that float64 cannot represent.
     ImportError
         If pyarrow is not installed.
 
@@ -300,7 +302,7 @@ class _Converter:
     Attributes
     ----------
     schema : pyarrow.Schema
-        Types of the columns, as long as the text of numeric columns holds nothing but numbers.
+        Types of the columns, as long as the text of columns of numbers or dates holds nothing else.
     """
 
     def __init__(
@@ -319,6 +321,9 @@ class _Converter:
                 known[name] = wanted[name]
                 # Integers come first, as float64 may not represent them.
                 self._kinds[name] = pa.int64(), wanted[name], pa.bool_()
+            elif name in wanted and is_date_type(wanted[name]):
+                self._kinds[name] = list_date_types()
+                known[name] = self._kinds[name][0]
         unknown = [name for name in names if name not in known]
         if unknown:
             seen = {
@@ -329,7 +334,7 @@ class _Converter:
         self.schema = pa.schema([(name, known[name]) for name in names])
 
     def convert(self, batch: Any) -> pa.Table:
-        """Convert a record batch of the file; numeric columns with other text stay text."""
+        """Convert a record batch of the file; columns with text that is no number or date stay text."""
         pa = import_extra("pyarrow", "files")
         fields, columns = [], []
         for field in self.schema:

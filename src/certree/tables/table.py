@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,7 +88,8 @@ class Table:
     ----------
     X : ndarray of shape (n, p)
         Features: float64 if all are numeric; else objects, which are str or None in categorical
-        features, and float in numeric ones.
+        features, float in numeric ones, and those of `datetime`, or None, in features of dates and
+        time spans.
     y : ndarray of shape (n,), or None
         Target: numbers, or strings of a NumPy str dtype; None without a target.
     feature_names : list of p str
@@ -114,24 +116,31 @@ class Table:
         Returns
         -------
         pyarrow.Table
-            Columns of float64, and of strings for categorical features.
+            Columns of float64, of strings for categorical features, and of dates and time spans.
         """
-        return create_arrow_table(
-            dict(zip(self.feature_names, self.X.T, strict=True)), self.categorical
-        )
+        columns = dict(zip(self.feature_names, self.X.T, strict=True))
+        if self.X.dtype == object:
+            pa = import_extra("pyarrow", "files")
+            for name, values in columns.items():
+                if any(isinstance(value, date | timedelta) for value in values):
+                    columns[name] = pa.array(values.tolist())
+        return create_arrow_table(columns, self.categorical)
 
 
 def create_arrow_table(
-    features: dict[str, NDArray[Any]], categorical: Sequence[int] | None = None
+    features: dict[str, Any], categorical: Sequence[int] | None = None
 ) -> "pa.Table":
     """Return features as an Arrow table of strings and float64.
 
-    features: values, (n,), by name; categorical: indices of those that hold strings; None: those
-    whose dtype is object.
+    features: values, (n,), by name; Arrow columns are not changed. categorical: indices of those
+    that hold strings; None: arrays whose dtype is object.
     """
     pa = import_extra("pyarrow", "files")
     columns = {}
     for j, (name, values) in enumerate(features.items()):
+        if not isinstance(values, np.ndarray):
+            columns[name] = values
+            continue
         is_text = values.dtype == object if categorical is None else j in categorical
         kind, dtype = (pa.string(), object) if is_text else (pa.float64(), np.float64)
         columns[name] = pa.array(values.astype(dtype, copy=False), kind)
@@ -147,8 +156,8 @@ def split_target(
     ----------
     columns : pyarrow.Table
         All columns, with distinct names. String and dictionary columns are categorical features;
-        integer, float, decimal and boolean ones are numeric. Nulls become NaN in numeric and None in
-        categorical features.
+        integer, float, decimal and boolean ones are numeric. Dates and time spans are objects. Nulls
+        become NaN in numeric and None in other features.
     target : str or None
         Name of the target column; None: there is none.
     description : TableDescription or None
