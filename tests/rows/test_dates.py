@@ -1,6 +1,8 @@
 """Columns of dates, dates with times and time spans as features."""
 
 import datetime as dt
+import sqlite3
+from contextlib import closing
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -24,11 +26,14 @@ from certree import (
     NaiveBayesClassifier,
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
+    TreeForestClassifier,
 )
+from certree.export import check_export
 from certree.interface.stored_state import StoredState
 from certree.rows import DateColumn, TrainCalibrationSplit, training_rows
 from certree.rows.dates import convert_dates, count_microseconds, find_zone, learn_dates
 from certree.rows.fitted_attributes import restore_features, store_features
+from certree.show.tree_summary import summarize_tree
 from fuzz.models import ESTIMATORS
 
 LIBRARIES = {
@@ -461,3 +466,107 @@ def test_files_give_the_fit_of_memory(model, tmp_path):
     model.fit(str(folder), "y")
     np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
     assert model.dates_ == expected.dates_
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_predictions_of_files_are_those_of_memory(suffix, tmp_path):
+    X, y = many()
+    X = X.drop(columns="span")  # which CSV files do not have
+    model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(X, y)
+    path = tmp_path / f"rows.{suffix}"
+    if suffix == "csv":
+        X.to_csv(path, index=False)
+    else:
+        X.to_parquet(path)
+    certree.predict_files(model, path, tmp_path / "predicted.parquet", batch_size=3)
+    found = pq.read_table(tmp_path / "predicted.parquet")["probability_1"].to_numpy()
+    np.testing.assert_array_equal(found, model.predict_proba(X)[:, 1])
+
+
+def test_blocks_of_other_kinds_of_dates_are_refused():
+    day, moment = DateColumn("date", last=1.0), DateColumn("datetime", last=2.0)
+    assert day + moment == moment + day == DateColumn("datetime", last=2.0)
+    zoned = [DateColumn("datetime", zone) for zone in ("UTC", ZONE)]
+    assert zoned[0] + zoned[1] == zoned[1] + zoned[0] == DateColumn("datetime", ZONE)
+    for one, other in ((day, zoned[0]), (moment, DateColumn("span"))):
+        with pytest.raises(ValueError, match="a column must hold one kind of dates"):
+            one + other
+
+
+# -- words and exports -----------------------------------------------------------------------------
+
+
+def test_thresholds_are_shown_as_dates():
+    days = pd.date_range("2020-01-01", periods=400)
+    y = (days < "2020-07-01").astype(int)
+    settings = {"lambda_error": 1.0, "lambda_penalty": 0.1, "random_state": 0}
+    for opened, shown in (
+        (days.date, "2020-06-30"),
+        (days, "2020-06-30 12:00:00"),
+        (days.tz_localize(ZONE), "2020-06-30 12:00:00+02:00"),
+        (days - days[0], "181.5 days"),
+    ):
+        X = pd.DataFrame({"opened": opened})
+        model = PACBayesTreeClassifier(**settings).fit(X, y)
+        first, last = (f"opened {sign} {shown}" for sign in ("<=", ">"))
+        text = model.export_text(max_leaves=2)
+        assert first in text
+        assert last in text
+        assert [rule.condition for rule in model.rules(max_leaves=2)] == [first, last]
+        assert first in str(model.path(X[:1]))
+    forest = TreeForestClassifier(n_estimators=1, max_features=1.0, random_state=0)
+    X = pd.DataFrame({"opened": days.date})
+    root = summarize_tree(forest.fit(X, y), 0, X).explainer
+    assert root.describe_split(1, 0).startswith("opened <= 2020-0")
+
+
+def test_explanations_show_dates():
+    X, y = many()
+    model = BoostedTreesClassifier(max_iter=5, random_state=0).fit(X, y)
+    explained = model.explain(X)
+    assert f"plain = {X['plain'][0].isoformat(sep=' ')}" in str(explained[:1])
+    midnight = X.assign(plain=X["plain"].dt.normalize())
+    assert f"plain = {X['plain'][0].date().isoformat()} " in str(model.explain(midnight)[:1])
+    arrays = X[["when", "plain"]].assign(when=X["when"].dt.tz_convert(None)).to_numpy("M8[ns]")
+    other = BoostedTreesClassifier(max_iter=5, random_state=0).fit(arrays, y).explain(arrays)
+    assert f"x[1] = {X['plain'][0].isoformat(sep=' ')}" in str(other[:1])
+
+
+@pytest.mark.parametrize("kind", [PACBayesTreeClassifier, BoostedTreesClassifier])
+def test_exports_predict_what_the_model_predicts(kind):
+    X, y = many()
+    model = kind(random_state=0).fit(X, y)
+    report = check_export(model, X)
+    assert report.all_agree
+    features = model.to_dict()["features"]
+    assert features[1]["dates"] == {
+        "kind": "datetime",
+        "zone": ZONE,
+        "unit": "days since 1970-01-01T00:00:00Z",
+    }
+    assert features[4]["dates"] == {"kind": "span", "zone": None, "unit": "days"}
+    assert "dates" not in features[0]
+
+
+@pytest.mark.parametrize("database", ["sqlite", "duckdb"])
+def test_databases_compare_their_own_dates(database):
+    X, y = many()
+    model = BoostedTreesClassifier(max_iter=5, random_state=0).fit(X, y)
+    table = X.assign(row=range(len(X)), span=X["span"] / pd.Timedelta(days=1))
+    statement = model.to_sql("rows", keep=["row"])
+    assert "TIMESTAMP" not in statement
+    if database == "sqlite":
+        with closing(sqlite3.connect(":memory:")) as connection:
+            table.assign(when=table["when"].dt.tz_convert("UTC")).to_sql(
+                "rows", connection, index=False
+            )
+            found = connection.execute(statement).fetchall()
+    else:
+        duckdb = pytest.importorskip("duckdb")
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'America/New_York'")
+            connection.register("given", pa.Table.from_pandas(table))
+            connection.execute("CREATE TABLE rows AS SELECT * FROM given")
+            found = connection.execute(statement).fetchall()
+    probability = [row[-1] for row in sorted(found)]
+    np.testing.assert_allclose(probability, model.predict_proba(X)[:, 1], atol=1e-12)

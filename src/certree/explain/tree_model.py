@@ -274,6 +274,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             None if names is None else [str(name) for name in names],
             model.categories_,
             power,
+            model.dates_,
         )
 
     def _check_category_names(self, trees: Trees) -> None:
@@ -301,7 +302,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         trees a HistGradientBoostingClassifier, or the regressor; boosted trees of several numbers
         become a MultiOutputRegressor. The copy works with `sklearn.tree.plot_tree`,
         ``shap.TreeExplainer`` and the like. A vote becomes one tree, whose leaves hold the outcome.
-        Rows are numbers; categories are codes, as returned by ``categories_.encode(X)``.
+        Rows are numbers; categories are codes, as returned by ``categories_.encode(X)``, and dates
+        are days since 1970, UTC, which float32 rounds to minutes.
 
         Predictions are equal for rows of float32; a warning names features that need float64. If no
         training row lacked a value at a split, a single tree of scikit-learn sends rows that lack
@@ -378,8 +380,10 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         """Write the model as a SQL statement that predicts the rows of a table.
 
         DuckDB and SQLite run it. NULL, NaN and categories that the fit did not have are missing
-        values. Return a SELECT with the columns `keep`, "prediction" and, for a classifier,
-        ``probability_`` followed by each class (for several numbers ``prediction_0``, ...).
+        values. Dates are compared in ISO format: columns hold DATE, TIMESTAMP (with a time zone if
+        the fit had one), or such text in UTC; time spans are numbers of days. Return a SELECT with
+        the columns `keep`, "prediction" and, for a classifier, ``probability_`` followed by each
+        class (for several numbers ``prediction_0``, ...).
 
         Parameters
         ----------

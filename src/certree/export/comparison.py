@@ -17,6 +17,7 @@ from certree.interface.arrays import Float64
 from certree.interface.fitted_state import get_snapshot
 from certree.interface.formatting import align_columns
 from certree.rows.categories import Categories
+from certree.rows.dates import convert_dates
 
 # Classes whose probabilities differ by less are tied, as an export may add trees in another order.
 _TIE = 1e-12
@@ -339,13 +340,15 @@ class _ModelWithRows:
     def columns(self) -> list[list[Any]]:
         """The values of each of the p features as lists of length n, with None for missing values.
 
-        They are numbers, or names of categories, also of those that the model does not know.
+        They are numbers, or names of categories, also of those that the model does not know. Dates
+        are numbers of days.
         """
         numbers, named = self.codes, {}
         if (categories := self.model.categories_) is not None:
+            rows = convert_dates(self.X, self.model.dates_ or {})
             # The categories of these rows may be unknown to the model.
-            own_categories = Categories.learn(self.X, categories.mask)
-            numbers = own_categories.encode(self.X)
+            own_categories = Categories.learn(rows, categories.mask)
+            numbers = own_categories.encode(rows)
             named = dict(enumerate(own_categories.names))
         columns = []
         for j, column in enumerate(numbers.T):
@@ -409,6 +412,10 @@ def _run_sql(run: RunSQL, subject: _ModelWithRows) -> Predictions:
     features, trees = subject.document["features"], subject.document["trees"]
     used = sorted({node["feature"] for tree in trees for node in tree if "feature" in node})
     columns = {features[j]["name"]: subject.columns[j] for j in used}
+    for j, dates in (subject.model.dates_ or {}).items():
+        if j in used and dates.kind != "span":
+            texts = (None if x is None else dates.format_utc(x) for x in subject.columns[j])
+            columns[features[j]["name"]] = [*texts]
     row_column = "certree_row"
     while row_column in map(str.lower, columns):
         row_column += "_"

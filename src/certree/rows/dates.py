@@ -120,6 +120,20 @@ class DateColumn:
             return plain.date().isoformat()
         return local.isoformat(sep=" ")
 
+    def format_utc(self, days: float) -> str | None:
+        """Write a number of days in ISO format and UTC, rounded down, so that texts sort as dates.
+
+        Return "2023-05-03" for a column of dates without times, else "2023-05-03 12:00:00.000000",
+        with "+00:00" if the column has a time zone. Return None for years beyond 1 .. 9999.
+        """
+        moment = to_local_time(days, None)
+        if moment is None:
+            return None
+        if self.kind == "date":
+            return moment.date().isoformat()
+        text = moment.isoformat(sep=" ", timespec="microseconds")
+        return text if self.zone is None else f"{text}+00:00"
+
     def to_stored(self) -> list[Any]:
         """Return the record as a list for model files: kind, zone and last date."""
         return [self.kind, self.zone, self.last]

@@ -300,13 +300,17 @@ def _is_string(kind: Any) -> bool:
 
 
 def name_type(kind: Any) -> str:
-    """Return the word for a type: number, boolean, category, empty, date, time, or Arrow's name."""
+    """Return the word for a type, or Arrow's name.
+
+    Words are number, boolean, category, empty, date, time span and time.
+    """
     of = import_extra("pyarrow", "files").types
     words = {
         "category": is_text_type,
         "boolean": of.is_boolean,
         "empty": of.is_null,
         "date": lambda one: of.is_date(one) or of.is_timestamp(one),
+        "time span": of.is_duration,
         "time": of.is_temporal,
         "number": is_number_type,
     }
@@ -370,8 +374,6 @@ def extract_feature(columns: pa.Table, name: str) -> NDArray[Any]:
         values = values.cast(pa.string())
     if is_text_type(field.type):
         return np.asarray(values.to_numpy(), dtype=object)
-    if values.null_count == len(values):
-        return np.full(len(values), np.nan)
     if is_date_type(field.type):
         dates = values.cast(_to_python_type(field.type), safe=False)
         return np.fromiter(dates.to_pylist(), object, len(values))

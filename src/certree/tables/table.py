@@ -34,7 +34,8 @@ class ColumnDescription:
     name : str
         Name of the column.
     type : str
-        "number", "boolean", "category", "date", "time", or "empty" if all values are missing.
+        "number", "boolean", "category", "date", "time span", "time", or "empty" if all values are
+        missing.
     n_missing : int
         Number of missing values.
     markers : tuple of str
