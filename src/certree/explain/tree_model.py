@@ -324,7 +324,12 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         return make_sklearn_model(self._build_formula())
 
     @snapshot_method
-    def to_onnx(self, dtype: Literal["float32", "float64", "auto"] = "float32") -> Any:
+    def to_onnx(
+        self,
+        dtype: Literal["float32", "float64", "auto"] = "float32",
+        *,
+        inputs: Literal["matrix", "named"] = "matrix",
+    ) -> Any:
         """Convert the model to an ``onnx.ModelProto`` of opset 18 and ``ai.onnx.ml`` 5.
 
         Needs ``certree[onnx]``. The input ``X``, (n, p), holds numbers, NaN for missing values, and
@@ -340,13 +345,18 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             "float64" all rows reach the same leaves as in this model. With "float32" they do, too,
             unless a threshold separates values that are equal in float32, such as Unix times; a
             warning names the features.
+        inputs : {"matrix", "named"}
+            "named" replaces ``X`` by an input (n, 1) for each feature, with its name: texts for
+            categories that are texts, and int64 microseconds for dates (since 1970, UTC) and time
+            spans, with -2^63, NumPy's NaT, for missing ones. Texts that are no category of the fit
+            are missing values. A model of dates needs "named", and "auto" or "float64" as dtype.
 
         Raises
         ------
         TypeError, ValueError
-            As in `to_dict`; also if dtype="float32" cannot hold the predictions.
+            As in `to_dict`; also if dtype="float32" cannot hold the predictions or the dates.
         """
-        return make_onnx_model(self._build_formula(), dtype)
+        return make_onnx_model(self._build_formula(), dtype, inputs)
 
     @snapshot_method
     def to_dict(self) -> dict[str, Any]:

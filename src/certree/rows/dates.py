@@ -25,7 +25,7 @@ from certree.rows.columns import (
 
 DateKind = Literal["date", "datetime", "span"]
 
-_MICROSECONDS_PER_DAY = 86_400 * 10**6
+MICROSECONDS_PER_DAY = 86_400 * 10**6
 # Later dates, in days since 1970, have no 64-bit number of microseconds.
 _MAX_DAYS = 10**8
 # Units of NumPy's dates without a time of day.
@@ -178,11 +178,11 @@ def count_microseconds(days: float) -> int:
     So a column of microseconds compares with the result as its days compare with `days`. Raise an
     OverflowError for infinite numbers.
     """
-    count = floor(days * _MICROSECONDS_PER_DAY)
+    count = floor(days * MICROSECONDS_PER_DAY)
     if abs(count) < MAX_EXACT_INTEGER:  # else microseconds have no numbers of their own
-        while (count + 1) / _MICROSECONDS_PER_DAY <= days:
+        while (count + 1) / MICROSECONDS_PER_DAY <= days:
             count += 1
-        while count / _MICROSECONDS_PER_DAY > days:
+        while count / MICROSECONDS_PER_DAY > days:
             count -= 1
     return count
 
@@ -389,7 +389,7 @@ def _read_dates(column: SeriesOrArray, label: str) -> tuple[DateColumn, Float64]
 
 def _to_days(microseconds: nw.Series[Any]) -> Float64:
     numbers = microseconds.cast(nw.Float64()).to_numpy()
-    days: Float64 = numbers.astype(np.float64) / _MICROSECONDS_PER_DAY
+    days: Float64 = numbers.astype(np.float64) / MICROSECONDS_PER_DAY
     return days
 
 
@@ -459,5 +459,5 @@ def _count_days(values: NDArray[Any], label: str) -> Float64:
         )
     counts = np.full(len(values), np.nan)
     exact = values[is_present].astype(f"{values.dtype.kind}8[us]").astype(np.int64)
-    counts[is_present] = exact / _MICROSECONDS_PER_DAY
+    counts[is_present] = exact / MICROSECONDS_PER_DAY
     return counts
