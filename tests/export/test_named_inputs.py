@@ -103,7 +103,7 @@ def test_dates_are_refused_where_they_would_be_rounded():
             model.to_onnx(dtype)
     with pytest.raises(ValueError, match='dtype must be "float64" or "auto" for a model of dates'):
         model.to_onnx(inputs="named")
-    with pytest.raises(ValueError, match='inputs must be "matrix" or "named", got .columns'):
+    with pytest.raises(ValueError, match=r'inputs must be "matrix" or "named", got .columns'):
         model.to_onnx(inputs="columns")
 
 

@@ -572,3 +572,18 @@ def test_databases_compare_their_own_dates(database):
             found = connection.execute(statement).fetchall()
     probability = [row[-1] for row in sorted(found)]
     np.testing.assert_allclose(probability, model.predict_proba(X)[:, 1], atol=1e-12)
+
+
+def test_frames_of_dask_give_the_fit_of_memory():
+    dask = pytest.importorskip("dask.dataframe")
+    X, y = many()
+    X = X.drop(columns="day")  # Dask makes texts of Python's dates
+    X.loc[:80, "plain"] = None
+    collection = dask.from_pandas(X.assign(y=y), npartitions=3)
+    settings = {"max_iter": 3, "random_state": 0}
+    model = BoostedTreesClassifier(**settings).fit(collection, "y")
+    expected = BoostedTreesClassifier(**settings).fit(X, y)
+    assert model.dates_ == expected.dates_
+    np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
+    lazy = model.predict_proba(collection.drop(columns="y"))
+    np.testing.assert_array_equal(np.asarray(lazy.compute()), expected.predict_proba(X))
