@@ -949,6 +949,53 @@ def test_all_commands_accept_a_target_of_dates(dates, tmp_path):
     assert "observed on them: 0.0 %" in succeeds(*again)
 
 
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
+def test_all_commands_accept_features_of_dates(name, tmp_path):
+    rng = np.random.default_rng(0)
+    start = np.datetime64("2020-01-01T00:00", "s")
+    opened = start + rng.integers(0, 10**8, 200).astype("timedelta64[s]")
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=200).round(2),
+            "opened": pd.to_datetime(opened).tz_localize("UTC"),
+            "day": [one.astype("M8[D]").item() for one in opened],
+            "town": rng.choice(["a", "b"], 200),
+            "kind": np.where(opened > start + np.timedelta64(5 * 10**7, "s"), "new", "old"),
+        }
+    )
+    frame.loc[::9, "opened"] = None
+    rows, model_file = write_as(frame, tmp_path / name), tmp_path / "model"
+    succeeds("fit", rows, "--target", "kind", "--model", "certified", "-o", model_file)
+    model = certree.load(model_file)
+    assert {j: one.kind for j, one in model.dates_.items()} == {1: "datetime", 2: "date"}
+    features = frame.drop(columns="kind")
+    predicted = pd.read_csv(io.StringIO(succeeds("predict", model_file, rows)))
+    assert predicted["prediction"].tolist() == model.predict(features).tolist()
+    score = f"Error {100 * (1 - model.score(features, frame['kind'])):.1f} %"
+    assert score in succeeds("evaluate", model_file, rows, "--target", "kind")
+    new = frame.assign(size=frame["size"] + 0.001)
+    new_rows = write_as(new, tmp_path / f"new_{name}")
+    assert "at most" in succeeds("certify", model_file, new_rows, "--target", "kind")
+    first = model.explain(features.head(1))
+    assert re.search("(opened|day) = 20", succeeds("explain", model_file, rows))
+    assert str(first).split()[:3] == succeeds("explain", model_file, rows).split()[:3]
+    page = tmp_path / "page.html"
+    succeeds("report", model_file, rows, "--target", "kind", "-o", page)
+    assert "after the last training date of opened (2023-" in page.read_text()
+    wrong = write_as(new.assign(day="soon"), tmp_path / f"wrong_{name}")
+    assert "feature 'day' must hold dates as in the fit, got 'soon'" in fails(
+        "predict", model_file, wrong
+    )
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    write_as(frame.iloc[:90], folder / f"a_{name}")
+    write_as(frame.iloc[90:], folder / f"b_{name}")
+    succeeds("fit", folder, "--target", "kind", "--model", "boosted", "-o", model_file)
+    boosted = certree.load(model_file)
+    predicted = pd.read_csv(io.StringIO(succeeds("predict", model_file, folder)))
+    assert predicted["prediction"].tolist() == boosted.predict(features).tolist()
+
+
 def test_a_target_that_ends_in_nul_is_refused(tmp_path):
     rows = tmp_path / "rows.parquet"
     target = pa.array(["a", "a\0"] * 20)

@@ -79,7 +79,7 @@ class Subject:
         except InvalidParameterError:
             raise  # columns have not been looked at
         except (ValueError, TypeError) as error:
-            # Else targets or densities were refused, before dates were looked for.
+            # Else targets or densities were refused, before times were looked for.
             if not any(words in str(error) for words in ("label type", "its density")):
                 given = getattr(self.model, "categorical_features", None)
                 self.table.expect_said(error, isinstance(given, str))

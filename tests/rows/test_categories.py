@@ -465,13 +465,17 @@ def tables_of_times():
     yield "all dates", frame[["day"]]
 
 
-@pytest.mark.parametrize("X", [pytest.param(X, id=how) for how, X in tables_of_times()])
-def test_dates_and_times_are_refused_by_name(X):
-    said = r"feature ([01]|'day') must hold numbers, got dates or times: convert them to numbers"
-    with pytest.raises(ValueError, match=said):
-        PrunedTreeClassifier().fit(X, ["a", "b"])
+@pytest.mark.parametrize(("how", "X"), [pytest.param(*one, id=one[0]) for one in tables_of_times()])
+def test_dates_are_numbers_and_times_of_day_are_refused_by_name(how, X):
+    said = r"feature ([01]|'day') must hold numbers, as in the fit, got dates or times"
     with pytest.raises(ValueError, match=said):
         Categories.learn(X).encode(X)
+    if how.startswith(("times", "periods")):
+        said = r"feature ([01]|'day') must hold numbers, dates, .*, got (time|Period): convert"
+        with pytest.raises(ValueError, match=said):
+            PrunedTreeClassifier().fit(X, ["a", "b"])
+    else:
+        assert PrunedTreeClassifier().fit(X, ["a", "b"]).dates_
 
 
 def test_numbers_too_large_for_float64_are_refused():

@@ -260,14 +260,14 @@ REFUSED = {
         r"column 'd' .* such as 03/04/2024 allow both: .*--dates dd/mm",
         [({"dates": "dd/mm", "drop": ["d"]}, [3.0]), ({"keep_text": ["d"]}, [3.0])],
     ),
-    "dates": (
-        text_of(rows(x=["3"], d=["13/04/2024", "05/06/2024"])),
-        r"feature 'd' must hold numbers or strings, got date32\[day\]: .*\(drop=, --drop\)",
+    "times": (
+        text_of(rows(x=["3"], d=["10:00", "11:30"])),
+        r"feature 'd' must hold numbers, strings or dates, got time32\[s\]: .*\(drop=, --drop\)",
         [({"drop": ["d"]}, [3.0]), ({"keep_text": ["d"]}, [3.0])],
     ),
     "long identifiers": (
         text_of(rows(x=[str(2**53 + 1), "5"])),
-        r"'x' must hold numbers that float64 .*\(--keep-text\)",
+        r"'x' must hold numbers that float64 .* convert identifiers to text",
         [({"keep_text": ["x"]}, [str(2**53 + 1), "5"])],
     ),
     "ragged": (

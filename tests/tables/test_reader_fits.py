@@ -96,12 +96,20 @@ FITTED = [
         "category",
         {"9007199254740993", "5"},
     ),
+    ("dates.csv", csv_of(["2020-01-01", ""]), "date, 30 missing (empty)", None),
+    ("european.csv", csv_of(["13/04/2024", "05/06/2024"]), "date, dd/mm/yyyy", None),
+    ("instants.csv", csv_of(["2020-01-01 10:00", "2021-01-01 11:30:05"]), "date", None),
+    ("days.parquet", table_of([date(2020, 1, 1), date(2021, 5, 6)]), "date", None),
+    ("spans.arrow", table_of([5, 7], pa.duration("s")), "time span", None),
     ("no codes.arrow", table_of([None], pa.int64(), encoded=True), "category, 60 missing", set()),
 ]
 # Name of the file; content; message.
 REFUSED = [
-    ("dates.csv", csv_of(["2020-01-01"]), r"'x' must hold numbers or strings, got date32\[day\]"),
-    ("times.csv", csv_of(["10:00", "11:30:05"]), r"'x' must hold numbers or strings, got time32"),
+    (
+        "times.csv",
+        csv_of(["10:00", "11:30:05"]),
+        r"'x' must hold numbers, strings or dates, got time32",
+    ),
     ("twice.csv", csv_of([1], name="z"), "names must be distinct, but z occurs more than once"),
     ("exact.csv", csv_of([2**53 + 1]), "'x' must hold numbers that float64 represents exactly"),
     ("zeros.csv", csv_of(["a\0"]), "must be text, but it contains zero bytes"),
@@ -115,10 +123,13 @@ REFUSED = [
     ),
     ("target alone.csv", "y\n" + "yes\nno\n" * N, "must have a feature column"),
     ("no rows.csv", "x,z,y\n", r"Found array with 0 sample\(s\)"),
-    ("days.parquet", table_of([date(2020, 1, 1)]), "must hold numbers or strings, got date32"),
-    ("lists.parquet", table_of([[1, 2]]), "'x' must hold numbers or strings, got list"),
-    ("structs.parquet", table_of([{"a": 1}]), "'x' must hold numbers or strings, got struct"),
-    ("bytes.parquet", table_of([b"a"]), "'x' must hold numbers or strings, got binary"),
+    ("lists.parquet", table_of([[1, 2]]), "'x' must hold numbers, strings or dates, got list"),
+    (
+        "structs.parquet",
+        table_of([{"a": 1}]),
+        "'x' must hold numbers, strings or dates, got struct",
+    ),
+    ("bytes.parquet", table_of([b"a"]), "'x' must hold numbers, strings or dates, got binary"),
     ("exact.parquet", table_of([2**53 + 1]), "float64 represents exactly, got 9007199254740993"),
     ("decimals.parquet", table_of([Decimal(2**53 + 1)]), "float64 represents exactly"),
     (
@@ -126,8 +137,7 @@ REFUSED = [
         table_of([1], names="zzy"),
         "names must be distinct, but z occurs more than once",
     ),
-    ("spans.arrow", table_of([5], pa.duration("s")), "must hold numbers or strings, got duration"),
-    ("days.arrow", table_of([5], pa.date32(), encoded=True), "must hold numbers or strings"),
+    ("days.arrow", table_of([5], pa.date32(), encoded=True), "must hold numbers, strings or dates"),
     ("missing.arrow", table_of([1], labels=[*LABELS[1:], None]), "'y' must have no missing values"),
     ("torn.arrow", b"ARROW1\0\0", "could not be read"),
 ]

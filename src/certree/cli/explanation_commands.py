@@ -318,8 +318,12 @@ def plot(
 
 
 def _to_onnx(model: Any, *_: str) -> bytes:
-    """Return the bytes of an ONNX file of a fitted model; other arguments are not used."""
-    return bytes(model.to_onnx().SerializeToString())
+    """Return the bytes of an ONNX file of a fitted model; other arguments are not used.
+
+    A model of dates has an input for each feature.
+    """
+    graph = model.to_onnx("auto", inputs="named") if model.dates_ else model.to_onnx()
+    return bytes(graph.SerializeToString())
 
 
 def _to_json(model: Any, *_: str) -> bytes:

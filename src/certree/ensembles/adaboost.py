@@ -142,7 +142,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         is set.
     feature_importances_ : ndarray of shape (p,)
         Mean of the learners' importances, weighted by alpha.
-    {sample_hashes_} {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
+    {sample_hashes_} {n_features_in_} {categories_} {dates_} {is_categorical_} {feature_names_in_}
 
     References
     ----------

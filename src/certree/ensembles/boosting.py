@@ -1700,6 +1700,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         Number of features.
     categories_ : Categories or None
         The categories of the features; None if all features are numbers.
+    dates_ : dict of int to DateColumn, or None
+        Kind, time zone and last date of the features that hold dates, by index; None if none do.
     is_categorical_ : ndarray of bool, shape (p,), or None
         Which features hold categories; None if all features are numbers.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

@@ -268,7 +268,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         for prediction sets and for predictions with abstention. None if `calibration_` is None.
     preprocessor_ : transformer or None
         The fitted preprocessor.
-    {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
+    {n_features_in_} {categories_} {dates_} {is_categorical_} {feature_names_in_}
 
     References
     ----------

@@ -269,6 +269,8 @@ class PACBayesTreeClassifier(UpdatableTree, CompactableTree, PACBayesTree, TreeV
         Number of features, p.
     categories_ : Categories or None
         Names of the categories of each categorical feature; None if all features are numeric.
+    dates_ : dict of int to DateColumn, or None
+        Kind, time zone and last date of the features that hold dates, by index; None if none do.
     is_categorical_ : ndarray of bool, shape (p,), or None
         Which features are categorical; None if all features are numeric.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -395,7 +397,7 @@ class PACBayesTreeRegressor(UpdatableTree, CompactableTree, PACBayesTree, TreeVo
     vote_ : Vote
         The prediction in the leaves of `tree_`; at its splits, the part of it by prunings that stop
         there or above.
-    {seen_rows_} {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
+    {seen_rows_} {n_features_in_} {categories_} {dates_} {is_categorical_} {feature_names_in_}
 
     References
     ----------

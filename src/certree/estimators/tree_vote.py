@@ -788,7 +788,8 @@ class TreeVoteEstimator(TreeModel):
         sets = None if self.categories_ is None else self.categories_.names
         # Rules mention missing values only if the tree records which splits had rows that lacked one.
         missing = bool(self.tree_.missing_left.any() or self.tree_.missing_both.any())
-        return Explainer(self.tree_, rows, self.weights_, names, self._predict_node, sets, missing)
+        given = names, self._predict_node, sets, missing, self.dates_
+        return Explainer(self.tree_, rows, self.weights_, *given)
 
     @abstractmethod
     def _predict_node(self, node: int) -> Any:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self, overload
 
 import numpy as np
 
-from certree.explain.value_formatting import format_categories
+from certree.explain.value_formatting import format_categories, format_threshold
 from certree.interface.arrays import Float64, Int32
 from certree.interface.formatting import format_quantity
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_arguments
+from certree.rows.dates import DateColumn
 from certree.tree import LEAF, Tree
 from certree.weights.node_weights import NodeWeights, make_pruning, reached
 
@@ -157,6 +158,8 @@ class Explainer:
         instead of the sequence: there are no names, and descriptions show the codes.
     shows_missing : bool
         Whether rules state where missing values go.
+    dates : mapping of int to DateColumn, or None
+        The features that hold dates, by index; None: there are none.
     """
 
     tree: Tree
@@ -166,6 +169,7 @@ class Explainer:
     predict_node: Callable[[int], Any]
     categories: Sequence[Sequence[Any] | None] | None = None
     shows_missing: bool = False
+    dates: Mapping[int, DateColumn] | None = None
 
     @classmethod
     def for_full_tree(
@@ -175,6 +179,7 @@ class Explainer:
         feature_names: Sequence[str],
         predict_node: Callable[[int], Any],
         categories: Sequence[Sequence[Any] | None] | None,
+        dates: Mapping[int, DateColumn] | None = None,
     ) -> Self:
         """Create the explainer of a tree without posterior: the full tree has all the weight.
 
@@ -191,6 +196,8 @@ class Explainer:
         categories : sequence of (sequence or None), or None
             Names of the categories of each feature, by code; None for a feature without names, or
             instead of the sequence if there are none at all.
+        dates : mapping of int to DateColumn, or None
+            The features that hold dates, by index; None: there are none.
 
         Returns
         -------
@@ -199,7 +206,8 @@ class Explainer:
             state where missing values go.
         """
         weights = make_pruning(tree, ~tree.is_leaf)
-        return cls(tree, rows_per_node, weights, feature_names, predict_node, categories)
+        given = feature_names, predict_node, categories
+        return cls(tree, rows_per_node, weights, *given, dates=dates)
 
     def describe_split(self, node: int, parent: int) -> str:
         """Return the test that leads from node `parent` to its child `node`, such as "age <= 40".
@@ -214,7 +222,8 @@ class Explainer:
         if codes:
             side = "not in" if is_left == self.tree.missing_left[parent] else "in"
             return f"{name} {side} {format_categories(self.get_category_names(feature, codes))}"
-        return f"{name} {'<=' if is_left else '>'} {self.tree.threshold[parent]:.6g}"
+        threshold = format_threshold(float(self.tree.threshold[parent]), self.dates, feature)
+        return f"{name} {'<=' if is_left else '>'} {threshold}"
 
     def get_category_names(self, feature: int, codes: Sequence[int]) -> list[Any]:
         """Return the names of the categories with these codes of one feature, in the order of `codes`.

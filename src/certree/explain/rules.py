@@ -17,6 +17,7 @@ from certree.interface.arrays import Float64
 from certree.interface.extras import import_extra
 from certree.interface.formatting import format_bound, format_confidence, format_count
 from certree.interface.notebook import make_html_table
+from certree.rows.dates import DateColumn
 from certree.tree import LEAF, Tree
 from certree.votes import DeferredVote, Vote
 
@@ -37,7 +38,7 @@ class Condition:
         Name of the feature.
     low, high : float
         The value must be larger than `low` and at most `high`. -inf and inf: there is no such
-        limit. Not used if there are categories.
+        limit. Not used if there are categories. Dates are numbers of days.
     categories : tuple, or None
         Names of categories; None if the condition is a range of numbers.
     excluded : bool
@@ -45,6 +46,8 @@ class Condition:
         fit did not have. False: it must be one of the categories.
     missing : bool
         Whether the value may also be missing.
+    dates : DateColumn or None
+        How to write limits as dates; None: the feature holds no dates.
     """
 
     feature: str
@@ -53,20 +56,25 @@ class Condition:
     categories: tuple[Any, ...] | None = None
     excluded: bool = False
     missing: bool = False
+    dates: DateColumn | None = None
 
     def __str__(self) -> str:
+        low, high = map(self._format_limit, (self.low, self.high))
         if self.categories is not None:
             relation = "not in" if self.excluded else "in"
             text = f"{self.feature} {relation} {format_categories(self.categories)}"
         elif not self.low < self.high and self.missing:
             return f"{self.feature} is missing"
         elif self.low == -np.inf:
-            text = f"{self.feature} <= {self.high:.6g}"
+            text = f"{self.feature} <= {high}"
         elif self.high == np.inf:
-            text = f"{self.feature} > {self.low:.6g}"
+            text = f"{self.feature} > {low}"
         else:
-            text = f"{self.low:.6g} < {self.feature} <= {self.high:.6g}"
+            text = f"{low} < {self.feature} <= {high}"
         return f"{text} (or missing)" if self.missing and not self.excluded else text
+
+    def _format_limit(self, limit: float) -> str:
+        return f"{limit:.6g}" if self.dates is None else self.dates.format(limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,7 +434,8 @@ class _FeatureRange:
         missing = self.missing and explainer.shows_missing
         if (self.low, self.high) != (-np.inf, np.inf):
             if categories is None:
-                yield Condition(name, self.low, self.high, missing=missing)
+                dates = None if explainer.dates is None else explainer.dates.get(feature)
+                yield Condition(name, self.low, self.high, missing=missing, dates=dates)
             else:
                 between = {code for code in range(len(categories)) if self.low < code <= self.high}
                 included = between if included is None else included & between

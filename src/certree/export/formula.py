@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree.interface.arrays import Float64
 from certree.rows.categories import Categories
+from certree.rows.dates import DateColumn
 from certree.tree import LEAF, Tree
 
 Kind = Literal["tree", "forest", "boosted"]
@@ -54,6 +55,8 @@ class Formula:
         Categories of the features by their codes; None if all features are numbers.
     power : float, default=1
         The exponent of the link "shares".
+    dates : mapping of int to DateColumn, or None
+        The features that hold dates, by index, which trees read as days; None: there are none.
     """
 
     trees: Sequence[Tree]
@@ -65,6 +68,7 @@ class Formula:
     feature_names: list[str] | None
     categories: Categories | None
     power: float = 1.0
+    dates: Mapping[int, DateColumn] | None = None
 
     @property
     def float64_names(self) -> list[str]:

@@ -21,6 +21,13 @@ from certree.export.formula import (
     extend_largest_threshold,
     round_down_to_float32,
 )
+from certree.export.onnx_inputs import (
+    MISSING_DATE,
+    choose_prefix,
+    expect_inputs,
+    list_named_inputs,
+    write_named_inputs,
+)
 from certree.export.onnx_ml3 import make_tree_ensemble_regressor
 from certree.interface.extras import import_extra
 from certree.rows.precision import warn_of_float32
@@ -158,10 +165,12 @@ class Graph:
         return import_extra("onnx.helper", "onnx").make_graph(self.nodes, self.prefix, begin, end)
 
 
-def make_onnx_model(formula: Formula, dtype: str) -> Any:
-    """Return a fitted model as an ONNX model, whose input "X" holds rows (n, p).
+def make_onnx_model(formula: Formula, dtype: str, inputs: str) -> Any:
+    """Return a fitted model as an ONNX model.
 
-    Rows are numbers, with NaN for missing values and codes in place of categories.
+    With inputs="matrix" its input "X" holds rows (n, p) as numbers, with NaN for missing values and
+    codes in place of categories. With inputs="named" there is an input (n, 1) for each feature, as
+    `list_named_inputs` describes.
 
     Parameters
     ----------
@@ -169,7 +178,9 @@ def make_onnx_model(formula: Formula, dtype: str) -> Any:
         The fitted model: its trees, and how their leaf values become predictions.
     dtype : {"float32", "float64", "auto"}
         Type of the input and of the predictions. "auto" is float64 if a feature needs it or
-        predictions may exceed float32, else float32.
+        predictions may exceed float32, else float32. Dates need float64.
+    inputs : {"matrix", "named"}
+        Whether rows are one tensor, or one for each feature.
 
     Returns
     -------
@@ -180,30 +191,63 @@ def make_onnx_model(formula: Formula, dtype: str) -> Any:
     Raises
     ------
     ValueError
-        If `dtype` is another one, or predictions or leaf numbers may be too large for float32.
+        If `dtype` or `inputs` is another one or does not suit dates, or predictions or leaf numbers
+        may be too large for float32.
     """
     if dtype not in ("float32", "float64", "auto"):
         raise ValueError(f'dtype must be "float32", "float64" or "auto", got {dtype!r}')
     if dtype == "auto":
-        needs_float64 = bool(formula.float64_names) or _predicts_beyond_float32(formula)
+        needs_float64 = bool(formula.float64_names or formula.dates)
+        needs_float64 |= _predicts_beyond_float32(formula)
         dtype = "float64" if needs_float64 else "float32"
     make = import_extra("onnx.helper", "onnx")
-    graph = Graph("trees", np.dtype(dtype))
-    rows = _make_value_info("X", graph.dtype, [None, formula.n_features])
-    values = list_outputs(formula, graph.dtype)
-    write_formula(graph, formula, "X", [name for name, _, _ in values])
-    outputs = [_make_value_info(*value) for value in values]
-    onnx_graph = make.make_graph(graph.nodes, "certree", [rows], outputs, graph.constants)
+    named = inputs == "named"
+    graph = Graph(choose_prefix(formula) if named else "trees", np.dtype(dtype))
+    ends = list_outputs(formula, graph.dtype)
+    names = [name for name, _, _ in ends]
+    expect_inputs(formula, inputs, names)
+    _expect_float64_for_dates(formula, dtype)
+    starts: Sequence[_ValueInfo] = [("X", graph.dtype, [None, formula.n_features])]
+    if named:
+        starts = list_named_inputs(formula, graph.dtype)
+    write_formula(graph, formula, write_named_inputs(graph, formula) if named else "X", names)
+    rows, outputs = ([_make_value_info(*value) for value in values] for values in (starts, ends))
+    onnx_graph = make.make_graph(graph.nodes, "certree", rows, outputs, graph.constants)
     opsets = [make.make_opsetid("", OPSET), make.make_opsetid("ai.onnx.ml", graph.ml_opset)]
     model = make.make_model(
         onnx_graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="certree"
     )
+    metadata = _make_metadata(formula)
+    make.set_model_props(model, {name: json.dumps(value) for name, value in metadata.items()})
+    return model
+
+
+def _expect_float64_for_dates(formula: Formula, dtype: str) -> None:
+    """Raise ValueError if a model has dates and dtype is "float32", which would round them."""
+    if formula.dates and dtype == "float32":
+        raise ValueError(
+            'dtype must be "float64" or "auto" for a model of dates, which float32 would round to '
+            'minutes, got "float32"'
+        )
+
+
+def _make_metadata(formula: Formula) -> dict[str, Any]:
+    """Return names, categories and dates of the features of a model, for the metadata of its graph."""
     metadata: dict[str, Any] = {"feature_names": formula.names}
     if formula.categories is not None:
         features = map(formula.get_categories, range(formula.n_features))
         metadata["categories"] = [None if names is None else list(names) for names in features]
-    make.set_model_props(model, {name: json.dumps(value) for name, value in metadata.items()})
-    return model
+    if formula.dates:
+        metadata["dates"] = {
+            str(formula.names[j]): {
+                "kind": one.kind,
+                "zone": one.zone,
+                "unit": one.unit.replace("days", "microseconds"),
+                "missing": MISSING_DATE,
+            }
+            for j, one in formula.dates.items()
+        }
+    return metadata
 
 
 def list_outputs(formula: Formula, dtype: Any) -> list[_ValueInfo]:

@@ -18,14 +18,19 @@ def make_plain_dict(formula: Formula) -> dict[str, Any]:
     """Return a fitted model as a dictionary of lists, numbers and strings, which JSON can hold.
 
     The format is that of ``docs/model.schema.json``. The keys are "format" and "version",
-    "features" (names and categories), "classes", "trees" (a list of nodes for each), and "sum",
-    "start", "link" and "power" (how leaf values become predictions). formula: the fitted model.
+    "features" (names, categories, and "dates" of features that hold dates), "classes", "trees" (a
+    list of nodes for each), and "sum", "start", "link" and "power" (how leaf values become
+    predictions). formula: the fitted model.
     """
     return {
         "format": "certree",
         "version": VERSION,
         "features": [
-            {"name": name, "categories": _to_list(formula.get_categories(j))}
+            {
+                "name": name,
+                "categories": _to_list(formula.get_categories(j)),
+                **_describe_dates(formula, j),
+            }
             for j, name in enumerate(formula.names)
         ],
         "classes": None if formula.classes is None else formula.labels,
@@ -35,6 +40,14 @@ def make_plain_dict(formula: Formula) -> dict[str, Any]:
         "link": formula.link,
         "power": float(formula.power),
     }
+
+
+def _describe_dates(formula: Formula, feature: int) -> dict[str, Any]:
+    """Return the entry "dates" of a feature: kind, time zone and unit; {} if it holds no dates."""
+    if not formula.dates or feature not in formula.dates:
+        return {}
+    column = formula.dates[feature]
+    return {"dates": {"kind": column.kind, "zone": column.zone, "unit": column.unit}}
 
 
 def _to_list(names: Any) -> list[Any] | None:

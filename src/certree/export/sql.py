@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certree.export.formula import Formula, check_int64, check_utf8, extend_largest_threshold
+from certree.rows.dates import DateColumn
 from certree.tree import LEAF
 
 _PREDICTION = "prediction"
@@ -30,7 +31,8 @@ def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str
         The fitted model: its trees, and how their leaf values become predictions.
     table : str
         Name of the table. It has a column with the name of each feature that a tree splits on,
-        which holds numbers, or the names of categories; NULL is a missing value.
+        which holds numbers, the names of categories, dates, or time spans in days; NULL is a
+        missing value.
     keep : sequence of str
         Columns of the table to select besides the predictions.
 
@@ -347,9 +349,11 @@ def _format_feature(formula: Formula, feature: int, column: str) -> str:
     Returns
     -------
     str
-        The value is a number. Categories become their codes in the model, and NULL if the model
-        does not know them. NaN becomes NULL.
+        The value is a number, or a date, which is not converted. Categories become their codes in
+        the model, and NULL if the model does not know them. NaN becomes NULL.
     """
+    if _get_dates(formula, feature) is not None:
+        return column
     names = formula.get_categories(feature)
     if names is not None and not names:
         return "NULL"
@@ -359,6 +363,12 @@ def _format_feature(formula: Formula, feature: int, column: str) -> str:
         return f"NULLIF({value}, 'NaN')"
     cases = (f"WHEN {_format_literal(name)} THEN {code}" for code, name in enumerate(names))
     return f"CASE {value} {' '.join(cases)} END"
+
+
+def _get_dates(formula: Formula, feature: int) -> DateColumn | None:
+    """Return how a feature holds dates; None if it holds no dates, or time spans, which are numbers."""
+    dates = None if formula.dates is None else formula.dates.get(feature)
+    return None if dates is None or dates.kind == "span" else dates
 
 
 def _add_probabilities(
@@ -628,10 +638,13 @@ def _format_conditions(
     tree = formula.trees[number]
     value, members = values[int(tree.feature[node])], tree.category_set(node).tolist()
     if not members:
-        if np.isinf(extend_largest_threshold(tree.threshold[node])):
-            return f"{value} IS NOT NULL", f"{value} <> {value}"
-        threshold = _format_literal(float(tree.threshold[node]))
-        return f"{value} <= {threshold}", f"{value} > {threshold}"
+        threshold = float(tree.threshold[node])
+        dates = _get_dates(formula, int(tree.feature[node]))
+        literal = threshold if dates is None else dates.format_utc(threshold)
+        if literal is None or np.isinf(extend_largest_threshold(tree.threshold[node])):
+            every, no = f"{value} IS NOT NULL", f"{value} <> {value}"
+            return (every, no) if threshold > 0 else (no, every)
+        return f"{value} <= {_format_literal(literal)}", f"{value} > {_format_literal(literal)}"
     inside = _join_flat([f"{value} = {code}" for code in members], " OR ")
     outside = f"NOT {inside}"
     return (outside, inside) if tree.missing_left[node] else (inside, outside)

@@ -23,6 +23,7 @@ from certree.tables.column_types import (
     count_bytes,
     expect_feature_types,
     extract_values,
+    is_date_type,
     is_text_type,
     name_type,
 )
@@ -181,9 +182,9 @@ class FileRows:
 
     @property
     def empty(self) -> pa.Table | None:
-        """A table of the features without rows; None: some hold strings or categories."""
+        """A table of the features without rows; None: some hold strings, categories or dates."""
         kinds = [self._schema.field(one).type for one in self.features]
-        if any(map(is_text_type, kinds)):
+        if any(is_text_type(one) or is_date_type(one) for one in kinds):
             return None
         return attach_format(
             self._schema.empty_table().select(self.features), self.look.table_format

@@ -69,8 +69,8 @@ def get_column_types(
     -------
     dict
         pyarrow types by column name: string for categories and for classes that are strings,
-        float64 for numbers. Columns that are not in the table, and numeric targets, are left
-        out.
+        float64 for numbers, and types of dates. Columns that are not in the table, and numeric
+        targets, are left out.
     """
     string = import_extra("pyarrow", "files").string()
     others = {target, *extra_columns}
@@ -88,12 +88,27 @@ def list_feature_types(model: Any) -> list[pa.DataType]:
     """Return the pyarrow type that each feature had in the fit of a model, in the order of the fit.
 
     A list of `model.n_features_in_` types: string for categories that are strings, float64 for
-    numbers and for categories that are numbers, or null for a categorical feature without any
-    value.
+    numbers and for categories that are numbers, a type of dates or time spans, or null for a
+    categorical feature without any value.
     """
     if model.categories_ is None:
-        return [import_extra("pyarrow", "files").float64()] * model.n_features_in_
-    return list(map(_category_type, model.categories_.names))
+        types = [import_extra("pyarrow", "files").float64()] * model.n_features_in_
+    else:
+        types = list(map(_category_type, model.categories_.names))
+    for j, dates in (getattr(model, "dates_", None) or {}).items():
+        types[j] = _date_type(dates)
+    return types
+
+
+def _date_type(dates: Any) -> pa.DataType:
+    """Return the pyarrow type of a feature of dates or time spans, with microseconds.
+
+    dates: its `certree.rows.DateColumn`.
+    """
+    pa = import_extra("pyarrow", "files")
+    if dates.kind == "date":
+        return pa.date32()
+    return pa.duration("us") if dates.kind == "span" else pa.timestamp("us", dates.zone)
 
 
 def _category_type(categories: Sequence[Any] | None) -> pa.DataType:

@@ -17,7 +17,9 @@ from certree.tables.column_types import (
     choose_schema,
     convert_batch,
     convert_if_possible,
+    is_date_type,
     join_columns,
+    list_date_types,
 )
 from certree.tables.csv_text import CsvReading, Exceptions
 from certree.tables.table import (
@@ -34,8 +36,8 @@ from certree.tables.text_formats import TextFormat, convert_texts
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Takes the names of all columns of a file; returns the types of columns in a fitted model, string or
-# float64, by name. Columns that it leaves out have the types of the file.
+# Takes the names of all columns of a file; returns the types of columns in a fitted model, string,
+# float64 or a type of dates, by name. Columns that it leaves out have the types of the file.
 Types = Callable[[list[str]], Mapping[str, "pa.DataType"]]
 
 # Rows of a batch where all batches are held.
@@ -69,8 +71,8 @@ def read_table(
     numeric if at least 99 % of its values are numbers, boolean (0 and 1) if all are true or false,
     else categorical. Separators of values, encodings, decimal commas, separators of thousands,
     currency and percent signs, and orders of day and month are detected. `description` states what
-    was found, which texts became missing values, and which columns were left out. Columns of dates
-    and times are refused, except as a target, which then has their text.
+    was found, which texts became missing values, and which columns were left out. Times without a
+    date are refused. A target of dates or times has their text.
 
     Parameters
     ----------
@@ -110,9 +112,9 @@ def read_table(
         If there is no such file.
     ValueError
         If a file cannot be read, two columns have the same name, or files have different columns;
-        if there is no such target, or it has missing values; if a feature holds dates, or integers
-        that float64 cannot represent; if no value of a column shows its decimal mark, or its order
-        of day and month.
+        if there is no such target, or it has missing values; if a feature holds times without a
+        date, or integers that float64 cannot represent; if no value of a column shows its decimal
+        mark, or its order of day and month.
     ImportError
         If pyarrow is not installed.
 
@@ -414,8 +416,8 @@ class _Converter:
     names : list of str
         Its columns to read.
     wanted : mapping
-        Types of columns in the model, string or float64, by name. Columns that it lacks get the
-        types of the file.
+        Types of columns in the model, string, float64 or types of dates, by name. Columns that it
+        lacks get the types of the file.
 
     Attributes
     ----------
@@ -431,23 +433,31 @@ class _Converter:
         of, names = pa.types, [*names]
         self._where, self._reading = file.name, file.reading
         wanted = {**wanted, **_list_kept_texts([file])}
-        # Types that all texts of a column of numbers have had so far.
+        # Types that all texts of a column of numbers or dates have had so far.
         self._kinds: dict[str, tuple[Any, ...]] = {}
+        self._dates: set[str] = set()
         # What numbers are read by that are not plain.
         self._form = TextFormat(decimal=self._reading.decimal or ".")
         is_number = {name: name in wanted and of.is_floating(wanted[name]) for name in names}
         stored = {} if self._reading.stored is None else self._reading.stored.columns
         known: dict[str, Any] = {}
         for name in names if file.is_text else ():
+            is_date = name in wanted and is_date_type(wanted[name])
             if (name in wanted and of.is_string(wanted[name])) or (
                 name in stored and is_number[name]
             ):
                 known[name] = wanted[name]
+            elif name in stored and is_date:
+                known[name] = stored[name].type
             elif is_number[name]:
                 known[name] = wanted[name]
                 # Integers come first, as float64 may not represent them.
                 floats = () if self._form.decimal == "," else (wanted[name],)
                 self._kinds[name] = pa.int64(), *floats, pa.bool_()
+            elif is_date:
+                self._dates.add(name)
+                self._kinds[name] = list_date_types()
+                known[name] = self._kinds[name][0]
         self._known_formats = {name: stored[name] for name in stored if name in known}
         unknown = [name for name in names if name not in known]
         chosen = self._choose(file, unknown, wanted) if unknown else {}
@@ -475,7 +485,10 @@ class _Converter:
         return dict(zip(schema.names, schema.types, strict=True))
 
     def convert(self, batch: Any) -> pa.Table:
-        """Convert a record batch of the file; texts that are no numbers become null."""
+        """Convert a record batch of the file.
+
+        Texts that are no numbers become null; columns with text that is no date stay text.
+        """
         pa = import_extra("pyarrow", "files")
         fields, columns = [], []
         for field in self.schema:
@@ -489,12 +502,12 @@ class _Converter:
         return convert_batch(converted, pa.schema(fields), self._where)
 
     def _convert_numbers(self, name: str, texts: Any) -> Any:
-        """Convert texts of a column of numbers, and count those that are no numbers."""
+        """Convert texts of a column of numbers or dates, and count those that are no numbers."""
         column, kinds = convert_if_possible(texts, self._kinds[name])
         exceptions = texts.slice(0, 0)
         if kinds:
             self._kinds[name] = kinds
-        else:
+        elif name not in self._dates:  # Text in a column of dates is refused as a whole.
             column, exceptions = convert_texts(texts, self._form)
         n = len(column) - column.null_count + len(exceptions)
         self._reading.exceptions.setdefault(name, Exceptions()).add(n, exceptions)

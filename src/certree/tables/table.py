@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +45,8 @@ class ColumnDescription:
     name : str
         Name of the column.
     type : str
-        "number", "boolean", "category", "date", "time", or "empty" if all values are missing.
+        "number", "boolean", "category", "date", "time span", "time", or "empty" if all values are
+        missing.
     n_missing : int
         Number of missing values.
     markers : tuple of str
@@ -164,8 +166,9 @@ class Table:
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        Features: float64 if none holds strings; else objects, which are str or None in columns of
-        strings, and float in columns of numbers.
+        Features: float64 if none holds strings or dates; else objects, which are str or None in
+        columns of strings, float in columns of numbers, and those of `datetime`, or None, in columns
+        of dates and time spans.
     y : ndarray of shape (n,), or None
         Target: numbers, or strings of a NumPy str dtype; None without a target.
     feature_names : list of p str
@@ -201,25 +204,32 @@ class Table:
         Returns
         -------
         pyarrow.Table
-            Columns of float64; of strings, or dictionaries of float64, for categorical features.
+            Columns of float64, of strings or dictionaries of float64 for categorical features, and of
+            dates and time spans.
         """
-        columns = create_arrow_table(
-            dict(zip(self.feature_names, self.X.T, strict=True)), self.categorical
-        )
-        return attach_format(columns, self.table_format)
+        columns = dict(zip(self.feature_names, self.X.T, strict=True))
+        if self.X.dtype == object:
+            pa = import_extra("pyarrow", "files")
+            for name, values in columns.items():
+                if any(isinstance(value, date | timedelta) for value in values):
+                    columns[name] = pa.array(values.tolist())
+        return attach_format(create_arrow_table(columns, self.categorical), self.table_format)
 
 
 def create_arrow_table(
-    features: dict[str, NDArray[Any]], categorical: Sequence[int] | None = None
+    features: dict[str, Any], categorical: Sequence[int] | None = None
 ) -> "pa.Table":
     """Return features as an Arrow table of strings, float64 and dictionaries of float64.
 
-    features: values, (n,), by name; categorical: indices of those that are categories, which are
-    dictionaries if they are numbers; None: those whose dtype is object.
+    features: values, (n,), by name; Arrow columns are not changed; categorical: indices of those that
+    are categories, which are dictionaries if they are numbers; None: arrays whose dtype is object.
     """
     pa = import_extra("pyarrow", "files")
     columns = {}
     for j, (name, values) in enumerate(features.items()):
+        if not isinstance(values, np.ndarray):
+            columns[name] = values
+            continue
         is_category = values.dtype == object if categorical is None else j in categorical
         if is_category and all(isinstance(value, str | None) for value in values):
             columns[name] = pa.array(values, pa.string())
@@ -243,8 +253,8 @@ def split_target(
     ----------
     columns : pyarrow.Table
         All columns, with distinct names. String and dictionary columns are categorical features;
-        integer, float, decimal and boolean ones are numeric. Nulls become None in columns of
-        strings, and NaN in others.
+        integer, float, decimal and boolean ones are numeric. Dates and time spans are objects. Nulls
+        become NaN in numeric columns, and None in others.
     target : str or None
         Name of the target column; None: there is none.
     description : TableDescription or None

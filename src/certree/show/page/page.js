@@ -49,7 +49,8 @@
       if (parent < 0) return "all rows";
       const feature = this.feature[parent], name = data.features[feature];
       const isLeft = node === this.left[parent], codes = this.sets[parent];
-      if (!codes) return `${name} ${isLeft ? "≤" : ">"} ${formatNumber(this.threshold[parent])}`;
+      const date = this.dates?.[parent];
+      if (!codes) return `${name} ${isLeft ? "≤" : ">"} ${date ?? formatNumber(this.threshold[parent])}`;
       const categories = data.categories[feature];
       const names = codes.slice(0, MAX_NAMES).map(code => categories ? categories[code] : formatNumber(code)).join(", ");
       const more = codes.length > MAX_NAMES ? `, ... (${codes.length})` : "";
