@@ -68,13 +68,13 @@ def test_features_in_several_chunks_are_joined():
     "values",
     [
         pa.array([b"1", b"2"]),
-        pa.array([0, 1], pa.timestamp("s")),
+        pa.array([0, 1], pa.time32("s")),
         pa.array([[1.0], [2.0]]),
     ],
-    ids=["binary", "timestamp", "list"],
+    ids=["binary", "time", "list"],
 )
 def test_a_feature_of_another_type_is_named(values):
-    with pytest.raises(ValueError, match="feature 'bad' must hold numbers or strings"):
+    with pytest.raises(ValueError, match="feature 'bad' must hold numbers, strings or dates"):
         split_target(pa.table({"good": [1.0, 2.0], "bad": values}), None)
 
 
