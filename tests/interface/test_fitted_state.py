@@ -52,6 +52,7 @@ from certree.boolean import FourierClassifier, FourierRegressor
 from certree.ensembles import ConformalBandRegressor
 from certree.explain import interaction_fractions, shap_trees, shapley_values
 from certree.interface.fitted_state import get_snapshot
+from certree.interface.parameter_aliases import CertificateHint
 from certree.prunings import Polynomial
 from certree.weights import map_pruning
 
@@ -175,7 +176,7 @@ def questions(model):
         if name in ONE_FORMULA or (name == "to_dict" and isinstance(model, DECORATED)):
             continue
         member = inspect.getattr_static(type(model), name)
-        if isinstance(member, property):
+        if isinstance(member, property | CertificateHint):
             yield name, lambda one, name=name: getattr(one, name)
         elif callable(member) or hasattr(member, "__get__"):
             takes_rows = "X" in inspect.signature(getattr(model, name)).parameters

@@ -165,7 +165,7 @@ class Graph:
         return import_extra("onnx.helper", "onnx").make_graph(self.nodes, self.prefix, begin, end)
 
 
-def make_onnx_model(formula: Formula, dtype: str, inputs: str) -> Any:
+def make_onnx_model(formula: Formula, dtype: str, inputs: str = "matrix") -> Any:
     """Return a fitted model as an ONNX model.
 
     With inputs="matrix" its input "X" holds rows (n, p) as numbers, with NaN for missing values and
@@ -179,7 +179,7 @@ def make_onnx_model(formula: Formula, dtype: str, inputs: str) -> Any:
     dtype : {"float32", "float64", "auto"}
         Type of the input and of the predictions. "auto" is float64 if a feature needs it or
         predictions may exceed float32, else float32. Dates need float64.
-    inputs : {"matrix", "named"}
+    inputs : {"matrix", "named"}, default="matrix"
         Whether rows are one tensor, or one for each feature.
 
     Returns

@@ -640,11 +640,11 @@ def _format_conditions(
     if not members:
         threshold = float(tree.threshold[node])
         dates = _get_dates(formula, int(tree.feature[node]))
-        literal = threshold if dates is None else dates.format_utc(threshold)
-        if literal is None or np.isinf(extend_largest_threshold(tree.threshold[node])):
+        limit = threshold if dates is None else dates.format_utc(threshold)
+        if limit is None or np.isinf(extend_largest_threshold(tree.threshold[node])):
             every, no = f"{value} IS NOT NULL", f"{value} <> {value}"
             return (every, no) if threshold > 0 else (no, every)
-        return f"{value} <= {_format_literal(literal)}", f"{value} > {_format_literal(literal)}"
+        return f"{value} <= {_format_literal(limit)}", f"{value} > {_format_literal(limit)}"
     inside = _join_flat([f"{value} = {code}" for code in members], " OR ")
     outside = f"NOT {inside}"
     return (outside, inside) if tree.missing_left[node] else (inside, outside)

@@ -246,15 +246,8 @@ def look_at_files(
         stored = create_table_format(_used(choices, schema), first.reading, first.separator)
     n_rows = [n for _, _, n in looks]
     lines = [line for file, _ in texts for line in describe_dialect(file)]
-    return FilesLook(
-        columns,
-        schema,
-        n_rows,
-        name_range([file.name for file in files]),
-        stored,
-        choices.left_out,
-        (*dict.fromkeys(lines),),
-    )
+    where, dialects = name_range([file.name for file in files]), (*dict.fromkeys(lines),)
+    return FilesLook(columns, schema, n_rows, where, stored, choices.left_out, dialects)
 
 
 def _list_kept_texts(files: Sequence[TableFile | DataSet]) -> dict[str, pa.DataType]:
