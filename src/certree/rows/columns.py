@@ -340,10 +340,12 @@ def _to_exact_array(X: Any) -> NDArray[Any]:
     """Convert an array-like to an array, without rounding integers.
 
     `numpy.asarray` converts integers beside floats to float64. If that would change an integer, the
-    result has dtype object instead. Raise ValueError for lists of different lengths, and TypeError
-    for a sparse matrix.
+    result has dtype object instead. Raise ValueError for lists of different lengths.
     """
-    given: NDArray[Any] = to_array("X", X)
+    try:
+        given = np.asarray(X)
+    except ValueError:
+        given = to_array("X", X)  # names the argument in the error
     if given is not X and given.dtype.kind == "f" and has_inexact_integers(given):
         return np.asarray(X, dtype=object)
     return given
