@@ -294,8 +294,10 @@ class Trees(ArrayRecord):
         """
         compares = ~self.is_leaf
         inner = np.flatnonzero(compares)
+        is_as_missing = np.array_equal(self.unseen_left, self._like_missing_left)
+        unseen_left = {} if is_as_missing else {"unseen_left": self.unseen_left[self._has_set]}
         return {
-            **self._store_unseen_left(),
+            **unseen_left,
             "compares": compares,
             "feature": self.feature[inner],
             "threshold": self.threshold[inner],
@@ -306,12 +308,6 @@ class Trees(ArrayRecord):
             "categories": self.categories,
             "root": self.root,
         }
-
-    def _store_unseen_left(self) -> dict[str, NDArray[np.bool_]]:
-        """Return the column "unseen_left" of a model file by name, or {} if files leave it out."""
-        if np.array_equal(self.unseen_left, self._like_missing_left):
-            return {}
-        return {"unseen_left": self.unseen_left[self._has_set]}
 
     @classmethod
     def from_stored(cls, stored: Any, **known: Any) -> Self:
@@ -825,8 +821,11 @@ class Tree(Trees):
 
         Unlike `Trees.to_stored`, columns have entries for all m nodes, and `left` is stored. The
         names are those of the constructor's parameters, the values arrays, except `optimal_splits`.
+        `unseen_left` is left out if unseen categories go where NaN goes.
         """
-        without = ("n_features", "root", "value")
+        without = ["n_features", "root", "value"]
+        if np.array_equal(self.unseen_left, self._like_missing_left):
+            without.append("unseen_left")
         columns = super(Trees, self).to_stored()
         return {name: values for name, values in columns.items() if name not in without}
 

@@ -328,7 +328,7 @@ class TreeVoteEstimator(TreeModel):
 
     def _has_code_of_unknown(self) -> bool:
         # Only splits on category sets send unknown categories elsewhere than missing values.
-        return getattr(self._get_grower(), "splits_categories", False)
+        return getattr(self._resolve_grower(self.grower), "splits_categories", False)
 
     def _uses_exact_sums(self, y: NDArray[Any]) -> bool:
         """Return whether node statistics are exact sums, which do not depend on the row order.

@@ -201,8 +201,11 @@ class TreeGrowth {
   // node. The latter go to the child with the greater weight, the left one on ties.
   void collect_categories(const Node& node, const SplitInfo& split_info, Split& split,
                           GoesLeft& goes_left) const {
-    const std::int64_t weight = sums_.decider().weight(totals_.of(node.index).sum);
-    const std::int64_t left_weight = sums_.decider().weight(split_info.sums);
+    const std::span<const std::int64_t> total = totals_.of(node.index).sum;
+    // The sums of the left child may be followed by its number of rows.
+    const auto left = std::span<const std::int64_t>(split_info.sums).first(total.size());
+    const std::int64_t weight = sums_.decider().weight(total);
+    const std::int64_t left_weight = sums_.decider().weight(left);
     split.unseen_left = left_weight >= weight - left_weight;
     for (std::size_t b = 0; b < kMissingBin; ++b)
       if (split_info.child_of_bin[b] == Child::unseen) goes_left[b] = split.unseen_left;
