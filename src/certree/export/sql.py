@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certree.export.formula import Formula, check_int64, check_utf8, extend_largest_threshold
+from certree.rows.categories import UNKNOWN_CODE
 from certree.tree import LEAF
 
 _PREDICTION = "prediction"
@@ -347,18 +348,23 @@ def _format_feature(formula: Formula, feature: int, column: str) -> str:
     Returns
     -------
     str
-        The value is a number. Categories become their codes in the model, and NULL if the model
-        does not know them. NaN becomes NULL.
+        The value is a number. Categories become their codes in the model. Those that the model does
+        not know become -1, or NULL if they count as missing values. NaN becomes NULL.
     """
     names = formula.get_categories(feature)
     if names is not None and not names:
         return "NULL"
     has_texts = names is not None and isinstance(names[0], str)
     value = f"CAST({column} AS {'VARCHAR' if has_texts else 'DOUBLE PRECISION'})"
+    if not has_texts:
+        value = f"NULLIF({value}, 'NaN')"
     if names is None:
-        return f"NULLIF({value}, 'NaN')"
+        return value
     cases = (f"WHEN {_format_literal(name)} THEN {code}" for code, name in enumerate(names))
-    return f"CASE {value} {' '.join(cases)} END"
+    if not formula.has_code_of_unknown:
+        return f"CASE {value} {' '.join(cases)} END"
+    codes = f"CASE {value} {' '.join(cases)} ELSE {int(UNKNOWN_CODE)} END"
+    return f"CASE WHEN {value} IS NOT NULL THEN {codes} END"
 
 
 def _add_probabilities(
@@ -634,4 +640,4 @@ def _format_conditions(
         return f"{value} <= {threshold}", f"{value} > {threshold}"
     inside = _join_flat([f"{value} = {code}" for code in members], " OR ")
     outside = f"NOT {inside}"
-    return (outside, inside) if tree.missing_left[node] else (inside, outside)
+    return (outside, inside) if tree.unseen_left[node] else (inside, outside)

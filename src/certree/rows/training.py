@@ -706,7 +706,7 @@ class RowInputMixin:
         """Check rows to predict, and encode them with the fitted attributes.
 
         X: rows, (n, p), not encoded. Return numbers and category codes, (n, p), float64 or float32,
-        with NaN for missing values and unknown categories. Sparse rows become dense. Raise a
+        with NaN for missing values and -1 for unknown categories. Sparse rows become dense. Raise a
         ValueError if the number or names of the features differ from the fit.
         """
         return to_dense(self._encode_new_rows_or_csr(X))
@@ -714,8 +714,9 @@ class RowInputMixin:
     def _encode_new_rows_or_csr(self, X: Any) -> Any:
         """Check rows to predict, and encode them; return a CSR array if X is sparse.
 
-        The result has numbers and category codes, (n, p), with NaN for missing values and unknown
-        categories. Raise a ValueError if the number or names of the features differ from the fit.
+        The result has numbers and category codes, (n, p), with NaN for missing values and -1 for
+        unknown categories. Raise a ValueError if the number or names of the features differ from
+        the fit.
         """
         if self._can_skip_checks(X):
             return X
@@ -726,8 +727,8 @@ class RowInputMixin:
 
         Issue a UserWarning if X is float32 in a feature which a tree splits between two float64
         values that are equal in float32. Return numbers and category codes, (n, p), with NaN for
-        missing values and unknown categories. Raise a ValueError if the number or names of the
-        features differ from the fit.
+        missing values and -1 for unknown categories. Raise a ValueError if the number or names of
+        the features differ from the fit.
         """
         features = _check_features(
             self, self._preprocess_new_rows(X), self.categories_, reuse_encoding=True
@@ -849,6 +850,14 @@ class RowInputMixin:
         are then numbered in the order of their names.
         """
         return True
+
+    def _has_code_of_unknown(self) -> bool:
+        """Return whether a fit gives categories that it does not know a code of their own.
+
+        Splits on category sets then send them to the child with the greater training weight. If the
+        result is False, unknown categories are encoded as missing values.
+        """
+        return self._splits_categories
 
     def _category_mask(self) -> NDArray[np.bool_] | None:
         """Return which features are categorical, a mask (p,); None if all are numeric."""
@@ -1491,6 +1500,8 @@ def _encode_features(
             f"numbers then, got {given!r}"
         )
     categories = model._find_categories(_take_training_rows(X, split), reuse_encoding)
+    if categories is not None and not reuse_encoding:
+        categories = replace(categories, unknown_are_missing=not model._has_code_of_unknown())
     if reuse_encoding:
         return _check_features(model, X, categories, reuse_encoding), {"categories_": categories}
     names, features = _get_feature_names(X), _check_features(model, X, categories, reuse_encoding)
