@@ -2,6 +2,7 @@
 
 import datetime as dt
 import enum
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -78,14 +79,35 @@ def test_codes_are_positions_among_the_sorted_categories(training, rows):
     names = sorted({value for value in training if value is not None})
     categories = Categories.learn(table(training), [True])
     assert categories.names == (tuple(names),)
-    expected = [names.index(value) if value in names else np.nan for value in rows]
+    expected = [
+        np.nan if value is None else names.index(value) if value in names else -1 for value in rows
+    ]
     np.testing.assert_array_equal(categories.encode(table(rows))[:, 0], expected)
 
 
-def test_unseen_categories_are_missing():
+def test_unseen_categories_have_a_code_of_their_own():
     categories = Categories.learn(pd.DataFrame({"a": ["x", "y"]}))
-    assert np.isnan(categories.encode(pl.DataFrame({"a": ["z", None]}))).all()
-    assert categories.encode(pl.DataFrame({"a": ["y"]})).tolist() == [[1]]
+    rows = pl.DataFrame({"a": ["z", None, "y"]})
+    np.testing.assert_array_equal(categories.encode(rows)[:, 0], [-1, np.nan, 1])
+    missing = replace(categories, unknown_are_missing=True)
+    np.testing.assert_array_equal(missing.encode(rows)[:, 0], [np.nan, np.nan, 1])
+    assert missing.add_categories(rows).unknown_are_missing
+    numbers = Categories.learn(np.array([[1.5], [2.0]]), [0])
+    given = np.array([[2.0], [np.nan], [7.0]])
+    np.testing.assert_array_equal(numbers.encode(given)[:, 0], [1, np.nan, -1])
+    nothing = Categories.learn(pd.DataFrame({"a": [None, None]}, dtype=object))
+    np.testing.assert_array_equal(nothing.encode(rows)[:, 0], [-1, np.nan, -1])
+
+
+def test_unseen_integers_that_float64_does_not_hold_have_a_code_of_their_own():
+    large = 2**60 + 1
+    small = Categories.learn(np.array([[3], [5]]), [0])
+    rows = np.array([[large], [5], [None]], dtype=object)
+    np.testing.assert_array_equal(small.encode(rows)[:, 0], [-1, 1, np.nan])
+    digits = Categories.learn(np.array([[large], [5]], dtype=object), [0])
+    assert digits.names == (("1152921504606846977", "5"),)
+    floats = np.array([[5.0], [2.5], [np.nan]])
+    np.testing.assert_array_equal(digits.encode(floats)[:, 0], [1, -1, np.nan])
 
 
 def test_booleans_integers_and_negative_zero_are_numbers():

@@ -498,6 +498,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
             return np.zeros(self.n_features_in_)
         return np.average(importances, axis=0, weights=votes)
 
+    def _has_code_of_unknown(self) -> bool:
+        return self.estimator is None  # learners of other libraries get missing values
+
     def _takes_missing_values(self) -> bool:
         # An object without tags is no estimator; `fit` refuses it.
         if hasattr(self.estimator, "__sklearn_tags__"):

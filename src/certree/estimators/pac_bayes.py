@@ -217,7 +217,8 @@ class PACBayesTreeClassifier(UpdatableTree, CompactableTree, PACBayesTree, TreeV
         string or object dtype, and columns of an object array that contain a string. Otherwise a
         boolean mask, indices or names. None: no feature. `Cart` splits categories into two sets;
         the other growers treat them as numbers in the order of their names. Categories that the
-        training rows do not have are treated as missing values.
+        training rows of a node do not have go to the child with the greater weight; the other
+        growers treat them as missing values.
     monotonic_cst : array-like of int, dict or None, default=None
         Monotonic constraint of each feature, or a dictionary by feature name: 1 if the probability
         of the second class must not fall as the feature rises, -1 if it must not rise, 0 for no

@@ -336,6 +336,10 @@ class TreeVoteEstimator(TreeModel):
         # A tree that is fixed before the rows are seen must not depend on them through category codes.
         return self._resolve_grower(self.grower).depends_on_rows
 
+    def _has_code_of_unknown(self) -> bool:
+        # Only splits on category sets send unknown categories elsewhere than missing values.
+        return getattr(self._resolve_grower(self.grower), "splits_categories", False)
+
     def _uses_exact_sums(self, y: NDArray[Any]) -> bool:
         """Return whether node statistics are exact sums, which do not depend on the row order.
 

@@ -16,7 +16,7 @@ from certree.interface.formatting import format_quantity
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_arguments
 from certree.rows.dates import DateColumn
-from certree.tree import LEAF, Tree
+from certree.tree import ALL_LEFT, ALL_RIGHT, LEAF, Tree
 from certree.weights.node_weights import NodeWeights, make_pruning, reached
 
 
@@ -213,17 +213,23 @@ class Explainer:
         """Return the test that leads from node `parent` to its child `node`, such as "age <= 40".
 
         For categories it is "colour in {red, blue}", or "colour not in {red, blue}" for the child
-        to which missing values go. "all rows" if `node` is the root; its parent is not used.
+        to which unseen categories go; "colour is missing" or "colour is not missing" if the split
+        only separates missing values. "all rows" if `node` is the root; its parent is not used.
         """
         if node == 0:
             return "all rows"
         feature, is_left = int(self.tree.feature[parent]), node == self.tree.left[parent]
         name, codes = self.feature_names[feature], self.tree.category_set(parent).tolist()
         if codes:
-            side = "not in" if is_left == self.tree.missing_left[parent] else "in"
+            side = "not in" if is_left == self.tree.unseen_left[parent] else "in"
             return f"{name} {side} {format_categories(self.get_category_names(feature, codes))}"
-        threshold = format_threshold(float(self.tree.threshold[parent]), self.dates, feature)
-        return f"{name} {'<=' if is_left else '>'} {threshold}"
+        threshold = float(self.tree.threshold[parent])
+        is_categorical = self.categories is not None and self.categories[feature] is not None
+        if is_categorical and threshold in (ALL_LEFT, ALL_RIGHT):
+            is_present = is_left == (threshold == ALL_LEFT)
+            return f"{name} is not missing" if is_present else f"{name} is missing"
+        limit = format_threshold(threshold, self.dates, feature)
+        return f"{name} {'<=' if is_left else '>'} {limit}"
 
     def get_category_names(self, feature: int, codes: Sequence[int]) -> list[Any]:
         """Return the names of the categories with these codes of one feature, in the order of `codes`.

@@ -18,9 +18,11 @@ from certree.interface.extras import import_extra
 from certree.interface.formatting import format_bound, format_confidence, format_count
 from certree.interface.notebook import make_html_table
 from certree.rows.dates import DateColumn
-from certree.tree import LEAF, Tree
+from certree.tree import ALL_LEFT, ALL_RIGHT, LEAF, Tree
 from certree.votes import DeferredVote, Vote
 
+# Ranges of category codes after splits that only separate missing values.
+_SOME_CATEGORY = ((-np.inf, ALL_LEFT), (ALL_RIGHT, np.inf), (ALL_RIGHT, ALL_LEFT))
 # Leaves whose outcomes are in memory at a time, as there may be many classes.
 _LEAVES_PER_BLOCK = 1 << 12
 
@@ -42,8 +44,9 @@ class Condition:
     categories : tuple, or None
         Names of categories; None if the condition is a range of numbers.
     excluded : bool
-        True: the value must be none of the categories; it may be missing, or a category that the
-        fit did not have. False: it must be one of the categories.
+        True: the value must be none of the categories; it may be a category that the fit did not
+        have. Without categories, the value must not be missing. False: it must be one of the
+        categories; without categories, it must be missing.
     missing : bool
         Whether the value may also be missing.
     dates : DateColumn or None
@@ -59,6 +62,8 @@ class Condition:
     dates: DateColumn | None = None
 
     def __str__(self) -> str:
+        if self.categories == () and (self.excluded or self.missing):
+            return f"{self.feature} is {'not ' if self.excluded else ''}missing"
         low, high = map(self._format_limit, (self.low, self.high))
         if self.categories is not None:
             relation = "not in" if self.excluded else "in"
@@ -71,7 +76,7 @@ class Condition:
             text = f"{self.feature} > {low}"
         else:
             text = f"{low} < {self.feature} <= {high}"
-        return f"{text} (or missing)" if self.missing and not self.excluded else text
+        return f"{text} (or missing)" if self.missing else text
 
     def _format_limit(self, limit: float) -> str:
         return f"{limit:.6g}" if self.dates is None else self.dates.format(limit)
@@ -405,12 +410,12 @@ class _FeatureRange:
 
         Change this object. tree: the tree with the split; parent: number of the node that splits;
         is_left: whether the child is the left one. A threshold narrows `low` or `high`. The
-        categories of a split are added to `excluded` if missing values go to this child, else only
-        they stay in `included`. Missing values stay only if all of them go to this child.
+        categories of a split are added to `excluded` if unseen categories go to this child, else
+        only they stay in `included`. Missing values stay only if all of them go to this child.
         """
         takes_missing = bool(tree.missing_left[parent]) == is_left
         codes = tree.category_set(parent).tolist()
-        if codes and takes_missing:
+        if codes and bool(tree.unseen_left[parent]) == is_left:
             self.excluded |= set(codes)
         elif codes:
             self.included = set(codes) if self.included is None else self.included & set(codes)
@@ -432,10 +437,16 @@ class _FeatureRange:
         name, included = explainer.feature_names[feature], self.included
         categories = explainer.categories[feature] if explainer.categories is not None else None
         missing = self.missing and explainer.shows_missing
+        is_present = False
         if (self.low, self.high) != (-np.inf, np.inf):
             if categories is None:
                 dates = None if explainer.dates is None else explainer.dates.get(feature)
                 yield Condition(name, self.low, self.high, missing=missing, dates=dates)
+            elif self.low == ALL_LEFT or self.high == ALL_RIGHT:
+                yield Condition(name, categories=(), missing=True)
+                return
+            elif (self.low, self.high) in _SOME_CATEGORY:
+                is_present = True
             else:
                 between = {code for code in range(len(categories)) if self.low < code <= self.high}
                 included = between if included is None else included & between
@@ -445,6 +456,8 @@ class _FeatureRange:
         elif self.excluded:
             names = explainer.get_category_names(feature, sorted(self.excluded))
             yield Condition(name, categories=tuple(names), excluded=True, missing=missing)
+        elif is_present:
+            yield Condition(name, categories=(), excluded=True)
 
 
 def _collect_conditions(explainer: Explainer, node: int) -> tuple[Condition, ...]:

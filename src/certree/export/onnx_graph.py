@@ -515,8 +515,8 @@ def _make_node_columns(tree: Tree, first_node: int, first_leaf: int) -> dict[str
     )
     sizes = np.diff(tree.category_start)[inner]
     has_set, missing_left = sizes > 0, tree.missing_left[inner]
-    left = tree.left[inner]
-    true = np.where(has_set & missing_left, left + 1, left)
+    left, unseen_left = tree.left[inner], tree.unseen_left[inner]
+    true = np.where(unseen_left, left + 1, left)
     false = 2 * left + 1 - true
     # NaN ends the members of each set.
     members = np.insert(tree.categories.astype(np.float64), np.cumsum(sizes[has_set]), np.nan)
@@ -524,7 +524,7 @@ def _make_node_columns(tree: Tree, first_node: int, first_leaf: int) -> dict[str
         "featureids": tree.feature[inner].astype(np.int64),
         "modes": np.where(has_set, _MEMBER, _LESS_EQUAL),
         "splits": np.where(has_set, 0.0, extend_largest_threshold(tree.threshold[inner])),
-        "missing_true": (missing_left & ~has_set).astype(np.int64),
+        "missing_true": (missing_left != unseen_left).astype(np.int64),
         "truenodeids": place[true],
         "trueleafs": is_leaf[true].astype(np.int64),
         "falsenodeids": place[false],
@@ -877,12 +877,13 @@ def _write_is_left(graph: Graph, tree: Tree, node: str, value: str, lacks: str) 
     if not len(sets):
         return below
     # A table of whether codes go left. Row 0 is for nodes without set, then a row for each set. Column
-    # 0 is for missing values, the last column for codes that no set has, and those between for codes.
+    # 0 is for unknown categories, the last column for codes that no set has, and those between for
+    # codes.
     n_codes = int(tree.categories.max()) + 1
     goes_left = np.zeros((len(sets) + 1, n_codes + 2), dtype=bool)
     number = np.zeros(tree.n_nodes, dtype=np.int32)
     number[sets] = np.arange(1, len(sets) + 1)
-    goes_left[1:] = tree.missing_left[sets][:, None]
+    goes_left[1:] = tree.unseen_left[sets][:, None]
     owner = np.repeat(number, sizes)
     goes_left[owner, tree.categories + 1] = ~goes_left[owner, 0]
     set_row = graph.cast(graph.add("Gather", graph.constant(number), node), np.int64)

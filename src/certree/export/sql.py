@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certree.export.formula import Formula, check_int64, check_utf8, extend_largest_threshold
+from certree.rows.categories import UNKNOWN_CODE
 from certree.rows.dates import DateColumn
 from certree.tree import LEAF
 
@@ -350,7 +351,8 @@ def _format_feature(formula: Formula, feature: int, column: str) -> str:
     -------
     str
         The value is a number, or a date, which is not converted. Categories become their codes in
-        the model, and NULL if the model does not know them. NaN becomes NULL.
+        the model. Those that the model does not know become -1, or NULL if they count as missing
+        values. NaN becomes NULL.
     """
     if _get_dates(formula, feature) is not None:
         return column
@@ -359,10 +361,15 @@ def _format_feature(formula: Formula, feature: int, column: str) -> str:
         return "NULL"
     has_texts = names is not None and isinstance(names[0], str)
     value = f"CAST({column} AS {'VARCHAR' if has_texts else 'DOUBLE PRECISION'})"
+    if not has_texts:
+        value = f"NULLIF({value}, 'NaN')"
     if names is None:
-        return f"NULLIF({value}, 'NaN')"
+        return value
     cases = (f"WHEN {_format_literal(name)} THEN {code}" for code, name in enumerate(names))
-    return f"CASE {value} {' '.join(cases)} END"
+    if not formula.has_code_of_unknown:
+        return f"CASE {value} {' '.join(cases)} END"
+    codes = f"CASE {value} {' '.join(cases)} ELSE {int(UNKNOWN_CODE)} END"
+    return f"CASE WHEN {value} IS NOT NULL THEN {codes} END"
 
 
 def _get_dates(formula: Formula, feature: int) -> DateColumn | None:
@@ -647,4 +654,4 @@ def _format_conditions(
         return f"{value} <= {_format_literal(limit)}", f"{value} > {_format_literal(limit)}"
     inside = _join_flat([f"{value} = {code}" for code in members], " OR ")
     outside = f"NOT {inside}"
-    return (outside, inside) if tree.missing_left[node] else (inside, outside)
+    return (outside, inside) if tree.unseen_left[node] else (inside, outside)

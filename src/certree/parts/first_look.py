@@ -231,7 +231,7 @@ def learn(model: Any, parts: Executor, *, are_all: bool = True) -> Learned:
         found, is_weighed = _looked(model, reader, parts), True
     if are_all and parts.has_weights:
         warn_of_uneven_weights(found.spread)
-    learned = _learned_by(found, takes_outputs=model._takes_outputs)
+    learned = _learned_by(found, model)
     size = found.spread.effective_size if is_weighed else float(found.n)
     learned["effective_sample_size_"] = size
     order = _number_categories(learned, reader_of(reader, learned), parts)
@@ -424,8 +424,8 @@ def _with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
     return made
 
 
-def _learned_by(found: Found, *, takes_outputs: bool) -> dict[str, Any]:
-    """The fitted attributes that all rows tell, by their names."""
+def _learned_by(found: Found, model: Any) -> dict[str, Any]:
+    """The fitted attributes of a model that all rows tell, by their names."""
     # Objects are categories in a chunk in which all dates are missing.
     found_categories = [
         None if j in found.dates and not one else one for j, one in enumerate(found.categories)
@@ -433,13 +433,13 @@ def _learned_by(found: Found, *, takes_outputs: bool) -> dict[str, Any]:
     names = tuple(None if one is None else tuple(sorted(one)) for one in found_categories)
     has_any = any(one is not None for one in names)
     learned: dict[str, Any] = {
-        "categories_": Categories(names) if has_any else None,
+        "categories_": Categories(names, (), not model._has_code_of_unknown()) if has_any else None,
         "dates_": found.dates or None,
         "n_features_in_": found.n_features,
         "feature_names_in_": None if found.names is None else np.array(found.names, dtype=object),
     }
     learned |= attribute_of_format(found.table_format)
-    if takes_outputs:
+    if model._takes_outputs:
         learned["n_outputs_"] = found.n_targets
     if found.classes is None:
         return learned

@@ -19,6 +19,8 @@ _NUMBERS, _TIMES = "biuf", "mM"
 _MOST_FEATURES = 2**24
 # Types of the categories of one feature in model files.
 _KINDS_OF_CATEGORIES: tuple[set[type], ...] = (set(), {str}, {float})
+# Entry "unknown_categories" of a model that does not encode unknown categories as missing values.
+_HAVE_CODE = "code"
 
 
 def store_features(model: Any) -> dict[str, Any]:
@@ -28,7 +30,8 @@ def store_features(model: Any) -> dict[str, Any]:
     features whose texts are stored as hashes) and "dates" (index, kind, time zone and last date of
     features that hold dates) if there are any, "effective_sample_size" if the model has it,
     "n_outputs" for several targets, and "table_format" if it was fitted to CSV files in an unusual
-    format.
+    format. "unknown_categories" is "code" if unknown categories have a code of their own; the entry is
+    missing if they are encoded as missing values.
 
     model: fitted estimator with `n_features_in_` and `categories_`.
     """
@@ -37,11 +40,13 @@ def store_features(model: Any) -> dict[str, Any]:
     size, dates = getattr(model, "effective_sample_size_", None), getattr(model, "dates_", None)
     found = get_model_format(model)
     digested = [] if model.categories_ is None else [*model.categories_.digested]
+    are_missing = model.categories_ is None or model.categories_.unknown_are_missing
     return {
         "n_features": int(model.n_features_in_),
         **({} if size is None else {"effective_sample_size": float(size)}),
         **({} if n_outputs == 1 else {"n_outputs": n_outputs}),
         "categories": None if model.categories_ is None else [*model.categories_.names],
+        **({} if are_missing else {"unknown_categories": _HAVE_CODE}),
         **({"digested_categories": digested} if digested else {}),
         **({} if found is None else {"table_format": found.to_stored()}),
         **({} if dates is None else {"dates": [[j, *one.to_stored()] for j, one in dates.items()]}),
@@ -118,7 +123,7 @@ def _restore_categories(stored: StoredState, n_features: int) -> Categories | No
             f"digested_categories must be ascending and distinct, got {digested!r}"
         )
     kept = tuple(None if known is None else tuple(known) for known in names)
-    return Categories(kept, tuple(digested))
+    return Categories(kept, tuple(digested), "unknown_categories" not in stored)
 
 
 def _is_text_feature(names: list[Any], j: Any) -> bool:

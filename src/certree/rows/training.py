@@ -725,7 +725,7 @@ class RowInputMixin:
         """Check rows to predict, and encode them with the fitted attributes.
 
         X: rows, (n, p), not encoded. Return numbers and category codes, (n, p), float64 or float32,
-        with NaN for missing values and unknown categories. Sparse rows become dense. Raise a
+        with NaN for missing values and -1 for unknown categories. Sparse rows become dense. Raise a
         ValueError if the number or names of the features differ from the fit.
         """
         return to_dense(self._encode_new_rows_or_csr(X))
@@ -733,8 +733,9 @@ class RowInputMixin:
     def _encode_new_rows_or_csr(self, X: Any) -> Any:
         """Check rows to predict, and encode them; return a CSR array if X is sparse.
 
-        The result has numbers and category codes, (n, p), with NaN for missing values and unknown
-        categories. Raise a ValueError if the number or names of the features differ from the fit.
+        The result has numbers and category codes, (n, p), with NaN for missing values and -1 for
+        unknown categories. Raise a ValueError if the number or names of the features differ from
+        the fit.
         """
         if self._can_skip_checks(X):
             return X
@@ -745,8 +746,8 @@ class RowInputMixin:
 
         Issue a UserWarning if X is float32 in a feature which a tree splits between two float64
         values that are equal in float32. Return numbers and category codes, (n, p), with NaN for
-        missing values and unknown categories. Raise a ValueError if the number or names of the
-        features differ from the fit.
+        missing values and -1 for unknown categories. Raise a ValueError if the number or names of
+        the features differ from the fit.
         """
         table = _convert_dates(self, self._preprocess_new_rows(X))
         features = _check_features(self, table, self.categories_, reuse_encoding=True)
@@ -870,6 +871,14 @@ class RowInputMixin:
         are then numbered in the order of their names.
         """
         return True
+
+    def _has_code_of_unknown(self) -> bool:
+        """Return whether a fit gives categories that it does not know a code of their own.
+
+        Splits on category sets then send them to the child with the greater training weight. If the
+        result is False, unknown categories are encoded as missing values.
+        """
+        return self._splits_categories
 
     def _category_mask(self) -> NDArray[np.bool_] | None:
         """Return which features are categorical, a mask (p,); None if all are numeric."""
@@ -1571,6 +1580,8 @@ def _encode_features(
         )
     X, dates = convert_training_dates(model, X, reuse_encoding)
     categories = model._find_categories(_take_training_rows(X, split), reuse_encoding)
+    if categories is not None and not reuse_encoding:
+        categories = replace(categories, unknown_are_missing=not model._has_code_of_unknown())
     names, features = _get_feature_names(X), _check_features(model, X, categories, reuse_encoding)
     learned = {"categories_": categories, "dates_": _find_last_dates(dates, features, split)}
     if reuse_encoding:

@@ -145,6 +145,7 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
             for branch in branches
         ],
         "missingLeft": tree.missing_left[nodes].astype(int).tolist(),
+        "unseenLeft": np.flatnonzero(tree.unseen_left[nodes]).tolist(),
         "missingBoth": np.flatnonzero(tree.missing_both[nodes]).tolist(),
         "sets": {
             i: codes
