@@ -196,7 +196,11 @@ def test_naive_bayes_takes_unseen_categories_as_missing():
 
 def test_models_in_leaves_get_unseen_categories_as_missing_values():
     leaf = DecisionTreeClassifier(max_depth=1)
-    model = DecoratedTreeClassifier(leaf_estimator=leaf, random_state=0).set_params(grower="cart").fit(X, Y)
+    model = (
+        DecoratedTreeClassifier(leaf_estimator=leaf, random_state=0)
+        .set_params(grower="cart")
+        .fit(X, Y)
+    )
     rows, nodes, _ = model._group_by_leaf(NEW)
     is_unseen = (NEW["town"] == "unseen").to_numpy()
     assert np.isnan(rows[is_unseen, 0]).all()

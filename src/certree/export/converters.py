@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 from certree.export.formula import Formula
 from certree.export.onnx_graph import OPSET, Graph, make_class_labels, write_formula
 from certree.interface.extras import import_extra
+from certree.rows.categories import UNKNOWN_CODE
 from certree.rows.training import RowInputMixin
 
 _ML_OPSET = 3
@@ -118,7 +119,7 @@ def _encode_categories(graph: Graph, formula: Formula, rows: str) -> str:
 
     In a pipeline, the numbers come from an encoder before the estimator. They are the estimator's
     categories, but not its codes if the encoder has more categories than the rows of the fit.
-    Numbers that are no category of the fit become NaN.
+    Numbers that are no category of the fit become -1, or NaN if they count as missing values.
 
     Parameters
     ----------
@@ -147,6 +148,10 @@ def _encode_categories(graph: Graph, formula: Formula, rows: str) -> str:
                 for weights in (np.arange(len(names)), np.ones(len(names)))
             )
             unknown = graph.constant(np.nan, graph.dtype)
+            if formula.has_code_of_unknown:
+                code_of_unknown = graph.constant(UNKNOWN_CODE, graph.dtype)
+                is_missing = graph.add("IsNaN", column)
+                unknown = graph.add("Where", is_missing, unknown, code_of_unknown)
             column = graph.add("Where", graph.cast(n_matches, np.bool_), code, unknown)
             is_changed = True
         columns.append(column)
