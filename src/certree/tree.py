@@ -336,7 +336,7 @@ class Trees(ArrayRecord):
 
         left = np.arange(len(compares)) + expand("beyond", "int64")
         n_categories = expand("n_categories", "int64")
-        unseen_left = None
+        unseen_left: Any = None
         if "unseen_left" in stored:
             unseen_left, has_set = np.zeros(len(compares), np.bool_), n_categories > 0
             shape = (int(has_set.sum()),)
@@ -385,8 +385,8 @@ class Trees(ArrayRecord):
         first = int(self.root[number])
         last = self.n_nodes if number == len(self) - 1 else int(self.root[number + 1])
         start, left = self.category_start[first : last + 1], self.left[first:last]
-        names = ("feature", "threshold", "chain", "missing_left", "missing_both", "value")
-        names += ("unseen_left",)
+        names = ["feature", "threshold", "chain", "missing_left", "missing_both", "value"]
+        names.append("unseen_left")
         return Tree.from_valid_columns(
             freeze(np.where(left == LEAF, LEAF, left - first).astype(np.int32)),
             self.n_features,

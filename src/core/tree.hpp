@@ -9,9 +9,10 @@
 // A node may test for a set of categories instead, which are stored as the numbers 0, 1, .... An
 // unseen category is one that no training row of the node has. The set contains the categories that
 // go to the other child than unseen ones. All values outside of the set, but for NaN, go left if
-// default_left has kUnseenLeft, else right. The set of node v is categories[category_start[v]], ...,
-// categories[category_start[v + 1] - 1], ascending. A node whose set is empty compares with its
-// threshold, also if its feature is categorical: it then only separates NaN from all categories.
+// default_left has kUnseenLeft, else right. The set of node v is categories[category_start[v]],
+// ..., categories[category_start[v + 1] - 1], ascending. A node whose set is empty compares with
+// its threshold, also if its feature is categorical: it then only separates NaN from all
+// categories.
 //
 // The nodes of several trees are stored one tree after the other. The root of each tree is its
 // first node, children come after their parents, and siblings are adjacent. So a loop from m - 1

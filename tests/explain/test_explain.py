@@ -482,7 +482,7 @@ def test_what_does_not_go_together_is_refused(changes, message):
 def holds(condition, value):
     """Whether a value satisfies a condition."""
     if pd.isna(value):
-        return condition.missing or condition.excluded
+        return condition.missing
     if condition.categories is not None:
         return (value in condition.categories) != condition.excluded
     return condition.low < value <= condition.high
@@ -577,7 +577,13 @@ def test_conditions_on_a_feature_are_one():
         (Condition("age", 3.0, 5.0), "3 < age <= 5"),
         (Condition("age", 5.0, 3.0, missing=True), "age is missing"),
         (Condition("job", categories=("a", "b")), "job in {a, b}"),
-        (Condition("job", categories=("a",), excluded=True, missing=True), "job not in {a}"),
+        (Condition("job", categories=("a",), excluded=True), "job not in {a}"),
+        (
+            Condition("job", categories=("a",), excluded=True, missing=True),
+            "job not in {a} (or missing)",
+        ),
+        (Condition("job", categories=(), missing=True), "job is missing"),
+        (Condition("job", categories=(), excluded=True), "job is not missing"),
     ],
 )
 def test_conditions_are_read_aloud(condition, words):

@@ -120,7 +120,7 @@ def _encode_categories(graph: Graph, formula: Formula, rows: str) -> str:
 
     In a pipeline, the numbers come from an encoder before the estimator. They are the estimator's
     categories, but not its codes if the encoder has more categories than the rows of the fit.
-    Numbers that are no category of the fit become NaN.
+    Numbers that are no category of the fit become -1, or NaN if they count as missing values.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def _encode_categories(graph: Graph, formula: Formula, rows: str) -> str:
         column = graph.add("Gather", rows, graph.constant([j], np.int64), axis=1)
         names = formula.get_categories(j)
         if names is not None and _needs_encoding(names):
-            column = write_number_codes(graph, column, names)
+            column = write_number_codes(graph, column, names, formula.has_code_of_unknown)
             is_changed = True
         columns.append(column)
     return graph.add("Concat", *columns, axis=1) if is_changed else rows

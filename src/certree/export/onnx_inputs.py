@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certree.export.formula import Formula, check_utf8
+from certree.rows.categories import UNKNOWN_CODE
 from certree.rows.dates import MICROSECONDS_PER_DAY
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ def _has_texts(formula: Formula, feature: int) -> bool:
 def write_named_inputs(graph: Graph, formula: Formula) -> str:
     """Add nodes that join the named inputs to a tensor of rows, and return the name of that tensor.
 
-    Dates become days, and categories their codes in the model. Missing dates, and categories that
-    are not of the model, become NaN.
+    Dates become days, and categories their codes in the model. Missing values become NaN, and
+    categories that are not of the model -1, or NaN if the model treats them as missing.
 
     graph: the graph, whose dtype the tensor (n, p) has. formula: the fitted model.
     """
@@ -94,9 +95,11 @@ def write_named_inputs(graph: Graph, formula: Formula) -> str:
         if formula.dates and j in formula.dates:
             columns.append(_write_days(graph, name))
         elif _has_texts(formula, j):
-            columns.append(_write_text_codes(graph, name, [*map(str, categories or ())]))
+            texts = [*map(str, categories or ())]
+            columns.append(_write_text_codes(graph, name, texts, formula.has_code_of_unknown))
         elif categories is not None:
-            columns.append(write_number_codes(graph, name, categories))
+            has_code = formula.has_code_of_unknown
+            columns.append(write_number_codes(graph, name, categories, has_code))
         else:
             columns.append(name)
     return graph.add("Concat", *columns, axis=1)
@@ -111,26 +114,29 @@ def _write_days(graph: Graph, column: str) -> str:
     return graph.cast(known, graph.dtype)
 
 
-def _write_text_codes(graph: Graph, column: str, names: list[str]) -> str:
+def _write_text_codes(graph: Graph, column: str, names: list[str], has_code: bool) -> str:
     """Add nodes that turn texts into category codes; return the name of the codes.
 
-    names: the categories by code; if there are none, all texts become NaN.
+    names: the categories by code; if there are none, all texts become NaN. The empty text is a
+    missing value unless it is a category. has_code: whether unknown categories become -1, not NaN.
     """
     for name in names:
         check_utf8(name)
-    keys = names or [""]
-    codes = np.arange(len(keys), dtype=np.float32) if names else np.full(1, np.nan, np.float32)
-    values = {"keys_strings": keys, "values_floats": codes.tolist(), "default_float": np.nan}
+    keys = names if "" in names else [*names, ""]
+    codes = [*map(float, range(len(names))), *[np.nan] * (len(keys) - len(names))]
+    default = UNKNOWN_CODE if has_code and names else np.nan
+    values = {"keys_strings": keys, "values_floats": codes, "default_float": default}
     (encoded,) = graph.add_many(
         "LabelEncoder", [column], [graph.make_name()], domain="ai.onnx.ml", **values
     )
     return graph.cast(encoded, graph.dtype)
 
 
-def write_number_codes(graph: Graph, column: str, names: Sequence[Any]) -> str:
-    """Add nodes that turn numbers into category codes, NaN if unknown; return the name of the codes.
+def write_number_codes(graph: Graph, column: str, names: Sequence[Any], has_code: bool) -> str:
+    """Add nodes that turn numbers into category codes; return the name of the codes.
 
-    column: name of a tensor (n, 1) in the dtype of the graph. names: the categories by code.
+    column: name of a tensor (n, 1) in the dtype of the graph, NaN for missing values. names: the
+    categories by code. has_code: whether unknown categories become -1; otherwise they become NaN.
     """
     categories = graph.constant(np.array([names], dtype=graph.dtype))
     is_equal = graph.cast(graph.add("Equal", column, categories), graph.dtype)
@@ -139,4 +145,7 @@ def write_number_codes(graph: Graph, column: str, names: Sequence[Any]) -> str:
         for weights in (np.arange(len(names)), np.ones(len(names)))
     )
     unknown = graph.constant(np.nan, graph.dtype)
+    if has_code:
+        code_of_unknown = graph.constant(UNKNOWN_CODE, graph.dtype)
+        unknown = graph.add("Where", graph.add("IsNaN", column), unknown, code_of_unknown)
     return graph.add("Where", graph.cast(n_matches, np.bool_), code, unknown)
