@@ -137,7 +137,6 @@ def _sum_sample_weights(
     return rows.sum_by_class(rows.tree, rows.grown, rows.leaf, weight, unit)
 
 
-@copy_descriptions_from(PACBayesTreeClassifier)
 def _read_calibration(
     stored: StoredState, name: str, model: CertifiedTreeClassifier
 ) -> TreeCalibrationSet:
@@ -154,6 +153,7 @@ def _read_calibration(
     )
 
 
+@copy_descriptions_from(PACBayesTreeClassifier)
 class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     """A tree classifier with a certificate: an upper bound on its error on new rows.
 
