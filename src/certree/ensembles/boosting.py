@@ -576,7 +576,7 @@ class BoostedTrees(StagedTrees):
         """
         continues = before is not None
         if not continues:
-            self._loss_factors = ()
+            self._loss_factors, self._errors = (), None
         loss = self._make_loss()
         training, validation, stops = self._split_validation_set(rows, validation, continues)
         if not continues:
@@ -610,9 +610,7 @@ class BoostedTrees(StagedTrees):
         last = self._run_rounds(members, first, n_rounds, evaluation)
         self.start_, self.n_iter_ = start, evaluation.count_kept_rounds(first, last)
         self._append_new_trees(before, members, self.n_iter_ - first)
-        if thirds is None:
-            self._errors = None
-        else:
+        if thirds is not None:
             self._set_standard_errors(thirds, members, first)
         self._record(evaluation.get_recorded_scores())
         return evaluation
