@@ -665,6 +665,25 @@ def test_rules_are_a_sequence_and_a_frame():
         PACBayesTreeClassifier(random_state=0).fit(X, y).rules(0)
 
 
+def test_rules_have_the_probability_of_the_positive_class():
+    X, y = mixed(n_classes=2)
+    names = np.where(y == y[0], "default", "paid")
+    model = PACBayesTreeClassifier(random_state=0).fit(X, names)
+    plain = model.rules(6)
+    for pos_label in ("default", "paid"):
+        rules = model.rules(6, pos_label=pos_label)
+        for rule, other in zip(rules, plain, strict=True):
+            is_predicted = rule.prediction == pos_label
+            expected = other.probability if is_predicted else 1 - other.probability
+            assert rule.probability == pytest.approx(expected)
+            assert replace(rule, probability=other.probability, pos_label=None) == other
+            assert f"(probability of {pos_label} {rule.probability:.2f}, " in str(rule)
+        assert f"probability of {pos_label}" in rules._repr_html_()
+        assert f"probability of {pos_label}" not in plain._repr_html_()
+    with pytest.raises(ValueError, match="pos_label must be one of the classes 'default' and"):
+        model.rules(6, pos_label="late")
+
+
 @pytest.mark.parametrize("max_leaves", [1, 4, 10_000])
 def test_rules_of_a_certified_tree_bound_the_error_in_their_cells(max_leaves):
     X, y = mixed()

@@ -12,6 +12,8 @@ def test_the_second_class_is_positive_unless_another_is_named():
     assert [find_positive_class(names, name) for name in names] == [0, 1]
     assert find_positive_class(np.array([0, 1]), np.int64(0)) == 0
     assert find_positive_class(np.array([False, True]), False) == 0
+    days = np.array(["2020-01-01", "2021-01-01"], "datetime64[ns]")
+    assert [find_positive_class(days, day) for day in days] == [0, 1]
     assert find_positive_class(np.arange(3), None) == find_positive_class(None, None) == 1
 
 

@@ -359,7 +359,12 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         return make_sklearn_model(self._build_formula())
 
     @snapshot_method
-    def to_onnx(self, dtype: Literal["float32", "float64", "auto"] = "float32") -> Any:
+    def to_onnx(
+        self,
+        dtype: Literal["float32", "float64", "auto"] = "float32",
+        *,
+        pos_label: Any = None,
+    ) -> Any:
         """Convert the model to an ``onnx.ModelProto`` of opset 18 and ``ai.onnx.ml`` 5.
 
         Needs ``certree[onnx]``. The input ``X``, (n, p), holds numbers, NaN for missing values, and
@@ -375,13 +380,17 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             "float64" all rows reach the same leaves as in this model. With "float32" they do, too,
             unless a threshold separates values that are equal in float32, such as Unix times; a
             warning names the features.
+        pos_label : object or None
+            The positive one of two classes, which the metadata name as "pos_label" (JSON); the
+            outputs do not change. None: no such entry.
 
         Raises
         ------
         TypeError, ValueError
-            As in `to_dict`; also if dtype="float32" cannot hold the predictions.
+            As in `to_dict`; also if dtype="float32" cannot hold the predictions, or `pos_label` is
+            not one of two classes.
         """
-        return make_onnx_model(self._build_formula(), dtype)
+        return make_onnx_model(self._build_formula(), dtype, pos_label)
 
     @snapshot_method
     def to_dict(self) -> dict[str, Any]:

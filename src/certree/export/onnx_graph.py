@@ -23,6 +23,7 @@ from certree.export.formula import (
 )
 from certree.export.onnx_ml3 import make_tree_ensemble_regressor
 from certree.interface.extras import import_extra
+from certree.interface.positive_class import find_positive_class
 from certree.rows.precision import warn_of_float32
 from certree.tree import Tree
 
@@ -158,7 +159,7 @@ class Graph:
         return import_extra("onnx.helper", "onnx").make_graph(self.nodes, self.prefix, begin, end)
 
 
-def make_onnx_model(formula: Formula, dtype: str) -> Any:
+def make_onnx_model(formula: Formula, dtype: str, pos_label: Any = None) -> Any:
     """Return a fitted model as an ONNX model, whose input "X" holds rows (n, p).
 
     Rows are numbers, with NaN for missing values and codes in place of categories.
@@ -170,6 +171,8 @@ def make_onnx_model(formula: Formula, dtype: str) -> Any:
     dtype : {"float32", "float64", "auto"}
         Type of the input and of the predictions. "auto" is float64 if a feature needs it or
         predictions may exceed float32, else float32.
+    pos_label : object or None
+        The positive one of two classes, which the metadata name; None: no such entry.
 
     Returns
     -------
@@ -180,8 +183,10 @@ def make_onnx_model(formula: Formula, dtype: str) -> Any:
     Raises
     ------
     ValueError
-        If `dtype` is another one, or predictions or leaf numbers may be too large for float32.
+        If `dtype` is another one, predictions or leaf numbers may be too large for float32, or
+        `pos_label` is not one of two classes.
     """
+    positive = find_positive_class(formula.classes, pos_label)
     if dtype not in ("float32", "float64", "auto"):
         raise ValueError(f'dtype must be "float32", "float64" or "auto", got {dtype!r}')
     if dtype == "auto":
@@ -202,6 +207,8 @@ def make_onnx_model(formula: Formula, dtype: str) -> Any:
     if formula.categories is not None:
         features = map(formula.get_categories, range(formula.n_features))
         metadata["categories"] = [None if names is None else list(names) for names in features]
+    if pos_label is not None:
+        metadata["pos_label"] = formula.labels[positive]
     make.set_model_props(model, {name: json.dumps(value) for name, value in metadata.items()})
     return model
 

@@ -4,6 +4,8 @@ from collections.abc import Hashable
 from reprlib import repr as shortened
 from typing import Any
 
+import numpy as np
+
 
 def find_positive_class(classes: Any, pos_label: Any) -> int:
     """Return the index of the positive one of two classes.
@@ -27,7 +29,9 @@ def find_positive_class(classes: Any, pos_label: Any) -> int:
     """
     if pos_label is None:
         return 1
-    names = [] if classes is None else classes.tolist()
+    labels = np.zeros(0) if classes is None else np.asarray(classes)
+    # tolist() makes numbers of dates in nanoseconds.
+    names = [*labels] if labels.dtype.kind in "mM" else labels.tolist()
     if len(names) != 2:
         found = f"{len(names)} classes: {shortened(names)}" if names else "a target without classes"
         raise ValueError(
