@@ -45,15 +45,15 @@ def apply(tree, X):
 def goes_left(tree, v, x):
     """Return whether a row x, (p,), goes to the left child of node v.
 
-    A split on categories sends its listed categories to the child where missing values do not go,
-    all other categories with the missing values.
+    A split on categories sends its listed categories to the child where unseen categories do not go,
+    and all other categories with the unseen ones.
     """
     value = x[tree.feature[v]]
     members = tree.categories[tree.category_start[v] : tree.category_start[v + 1]].tolist()
-    if members:
-        return bool(tree.missing_left[v]) != (value in members)
     if math.isnan(value):
         return bool(tree.missing_left[v])
+    if members:
+        return bool(tree.unseen_left[v]) != (value in members)
     return bool(value <= tree.threshold[v])
 
 
@@ -1734,9 +1734,7 @@ class ClassSums:
 
 
 def iterate_threshold_splits(X, cell, j):
-    """Yield splits of a node between values: (feature, threshold, missing_left, rows left,
-    categories).
-    """
+    """Yield splits of a node between values: (feature, threshold, missing_left, rows left)."""
     column = {i: float(X[i, j]) for i in cell}
     values = sorted({v for v in column.values() if not math.isnan(v)})
     lacking = {i for i in cell if math.isnan(column[i])}
@@ -1744,7 +1742,7 @@ def iterate_threshold_splits(X, cell, j):
         for low, high in pairwise([*values, math.inf]):
             left = [i for i in cell if column[i] <= low or (i in lacking and missing_left)]
             side = missing_left if lacking else 2 * len(left) >= len(cell)
-            yield j, compute_middle(low, high), side, left, []
+            yield j, compute_middle(low, high), side, left
 
 
 def iterate_sorted_category_splits(X, cell, target, j):
@@ -1763,8 +1761,24 @@ def iterate_sorted_category_splits(X, cell, target, j):
         on_left = {levels[k] for k in order[:n_left]}
         left = [i for i in cell if column[i] in on_left]
         side = math.inf in on_left if math.inf in levels else 2 * len(left) >= len(cell)
-        opposite = [v for v in levels if v != math.inf and (v in on_left) != side]
-        yield j, 0.0, side, left, opposite
+        yield j, 0.0, side, left
+
+
+def describe_category_split(X, cell, left, j, weigh):
+    """Return what a node says of a split on categories: threshold, unseen_left, categories.
+
+    Categories without rows in the node go to the child of the greater weight, ties left. Listed are
+    the categories that go to the other child; if there are none, a threshold sends all of them to
+    one child.
+    """
+    seen = {float(X[i, j]) for i in cell if not math.isnan(X[i, j])}
+    on_left = {float(X[i, j]) for i in left if not math.isnan(X[i, j])}
+    unseen_left = weigh(left) >= weigh([i for i in cell if i not in left])
+    categories = sorted(seen - on_left if unseen_left else on_left)
+    if categories:
+        return {"threshold": 0.0, "unseen_left": unseen_left, "categories": categories}
+    threshold = sys.float_info.max if unseen_left else -2.0
+    return {"threshold": threshold, "unseen_left": False, "categories": []}
 
 
 def iterate_binned_splits(X, cell, target, options):
@@ -1797,7 +1811,7 @@ def iterate_binned_splits(X, cell, target, options):
 
 def make_binned_children(cell, target, split, options):
     """Yield the two children that a split makes of a node."""
-    _, j, _, _, left, _ = split
+    _, j, _, _, left = split
     right = [i for i in cell["rows"] if i not in left]
     groups = [group for group in cell["groups"] if j in group]
     bounds = [(cell["lower"], cell["upper"])] * 2
@@ -1847,10 +1861,13 @@ def grow_binned(X, target, rows, max_leaves, max_depth=None, best_first=True, **
         v = min(waiting, key=lambda v: (-waiting[v][0] if best_first else 0, v))
         _, split = waiting.pop(v)
         children = list(make_binned_children(nodes[v], target, split, options))
-        _, j, threshold, missing_left, _, categories = split
-        threshold = threshold if categories else place_threshold(X[:, j], threshold)
-        nodes[v] |= {"feature": j, "threshold": threshold, "missing_left": missing_left}
-        nodes[v] |= {"left": len(nodes), "categories": categories}
+        _, j, threshold, missing_left, left = split
+        nodes[v] |= {"feature": j, "missing_left": missing_left, "left": len(nodes)}
+        if j in options["categorical"]:
+            nodes[v] |= describe_category_split(X, nodes[v]["rows"], left, j, len)
+        else:
+            threshold = place_threshold(X[:, j], threshold)
+            nodes[v] |= {"threshold": threshold, "unseen_left": False, "categories": []}
         for cell in children:
             nodes.append(cell)
             waiting[len(nodes) - 1] = find_best_split(cell)
@@ -2011,14 +2028,12 @@ def iterate_random_feature_splits(X, cell, j, key, is_categorical):
     `iterate_threshold_splits`.
     """
     x = X[cell, j]
-    levels = sorted(set(x[~np.isnan(x)]))
     for _, _, threshold, missing_left, left in iterate_random_splits(
         key, j, x, np.zeros(len(x)), np.ones(len(x)), "squared", is_categorical
     ):
         side = missing_left if np.isnan(x).any() else bool(2 * left.sum() >= len(cell))
-        sets = is_categorical and [v for v in levels if left[x == v][0] != side]
         rows = [i for i, goes_left in zip(cell, left, strict=True) if goes_left]
-        yield j, 0.0 if is_categorical else threshold, side, rows, sets or []
+        yield j, 0.0 if is_categorical else threshold, side, rows
 
 
 def iterate_forest_splits(X, cell, key, target, features, options):
@@ -2087,13 +2102,15 @@ def grow_forest_tree(X, target, seed, tree, **given):
             break
         else:
             v = min(waiting, key=lambda v: (-waiting[v][0], v))
-        (gain, (j, threshold, missing_left, left, categories)), node = waiting.pop(v), nodes[v]
-        if not categories:
+        (gain, (j, threshold, missing_left, left)), node = waiting.pop(v), nodes[v]
+        if j in options["categorical"]:
+            node |= describe_category_split(X, node["rows"], left, j, target.weight)
+        else:
             values = {x for x in X[node["rows"], j] if not math.isnan(x)}
             at_middle = not options["random_cuts"] or len(values) == 1
             threshold = place_threshold(X[:, j], threshold, at_middle)
-        node |= {"feature": j, "threshold": threshold, "missing_left": missing_left}
-        node |= {"left": len(nodes), "categories": categories, "gain": gain}
+            node |= {"threshold": threshold, "unseen_left": False, "categories": []}
+        node |= {"feature": j, "missing_left": missing_left, "left": len(nodes), "gain": gain}
         for side, part in enumerate((left, [i for i in node["rows"] if i not in left])):
             key = derive_key(node["key"], side)
             nodes.append({"rows": part, "depth": node["depth"] + 1, "key": key})
@@ -3266,15 +3283,15 @@ def do_categories_differ(place, target, weight):
     return between > (degrees + 2 * math.sqrt(2 * degrees)) * by_chance
 
 
-def does_category_go_left(level, means, threshold, missing_left):
-    """Return whether a category goes left at a split by means; None: a category without rows, or
-    missing.
+def does_category_go_left(level, means, threshold):
+    """Return whether a category goes left at a split by means; None: a category without rows, whose
+    mean is that of all rows, 0.
 
     If the means of all rows are on one side, the category nearest to the other side goes there
     alone.
     """
     if level is None:
-        return missing_left
+        return threshold >= 0
     ranked = sorted(range(len(means)), key=lambda one: (means[one], one))
     n_left = sum(mean <= threshold for mean in means)
     return ranked.index(level) < min(max(n_left, 1), len(means) - 1)

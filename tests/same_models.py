@@ -16,7 +16,7 @@ from model_files import encode_npy, read_arrays, read_header
 COLOURS = np.array(["red", "blue", "green", *"abcdefghijklm", None], dtype=object)
 # What trees are made of.
 COLUMNS = (
-    *("feature", "threshold", "left", "missing_left"),
+    *("feature", "threshold", "left", "missing_left", "unseen_left"),
     *("category_start", "categories", "root", "value"),
 )
 

@@ -40,9 +40,11 @@ def trees(draw, max_inner=5, max_chain=3, n_features=3, sets=False):
         sorted(draw(st.sets(st.integers(0, 4), max_size=3))) if is_inner else []
         for is_inner in inner
     ]
+    has_set = np.array([len(subset) > 0 for subset in compared])
     return replace(
         plain,
         missing_left=draw(hnp.arrays(np.bool_, m)) & inner,
+        unseen_left=draw(hnp.arrays(np.bool_, m)) & has_set,
         category_start=np.cumsum([0] + [len(subset) for subset in compared]),
         categories=np.array([c for subset in compared for c in subset], dtype=np.int32),
     )

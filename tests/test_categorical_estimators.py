@@ -12,6 +12,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 
 import certree
+import reference
 from certree import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
@@ -88,9 +89,21 @@ def test_the_library_of_the_table_does_not_matter(estimator):
 
 
 @every_estimator
-def test_unseen_categories_go_where_missing_values_go(estimator):
+def test_unseen_categories_go_to_the_larger_child(estimator):
     frame, signal = mixed()
     model = estimator(random_state=0).fit(frame, target(estimator, signal))
+    other = frame.assign(city=pd.Categorical(["Graz"] * len(frame)))
+    rows = model.categories_.encode(other)
+    assert (rows[:, frame.columns.get_loc("city")] == -1).all()
+    np.testing.assert_array_equal(model.tree_.apply(rows), reference.apply(model.tree_, rows))
+    np.testing.assert_array_equal(model.apply(other), model.tree_.apply(rows))
+
+
+@every_estimator
+@pytest.mark.parametrize("grower", ["kd", "dyadic"])
+def test_growers_that_take_categories_as_numbers_take_unseen_ones_as_missing(estimator, grower):
+    frame, signal = mixed()
+    model = estimator(grower, random_state=0).fit(frame, target(estimator, signal))
     other = frame.assign(city=pd.Categorical(["Graz"] * len(frame)))
     missing = frame.assign(city=pd.Categorical([None] * len(frame), categories=CITIES))
     np.testing.assert_array_equal(model.predict(other), model.predict(missing))

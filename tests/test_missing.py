@@ -133,12 +133,13 @@ def test_going_both_ways_predicts_better_than_the_larger_child():
     assert both < 0.9 * one
 
 
-def test_unseen_categories_go_both_ways():
+def test_missing_values_go_both_ways_and_unseen_categories_to_the_larger_child():
     frame = pd.DataFrame({"city": pd.Categorical(["Athens", "Bern", "Cairo"] * 40)})
     y = (frame["city"] == "Bern").to_numpy().astype(int)
     model = PACBayesTreeClassifier(random_state=0).fit(frame, y)
-    shares = model.predict_proba(pd.DataFrame({"city": ["Delhi"]}))[0]
-    np.testing.assert_allclose(shares, [2 / 3, 1 / 3], atol=0.02)
+    shares = model.predict_proba(pd.DataFrame({"city": ["Delhi", None, "Athens"]}))
+    np.testing.assert_allclose(shares[1], [2 / 3, 1 / 3], atol=0.02)
+    np.testing.assert_array_equal(shares[0], shares[2])
 
 
 def test_copies_and_files_keep_the_ways(tmp_path):

@@ -64,20 +64,23 @@ def test_regression_takes_numbers(people):
 
 
 @pytest.mark.parametrize("header", ["name,y\n", "na\xefve,y\n"])
-def test_a_table_in_another_encoding_names_file_column_and_encoding(tmp_path, header):
+def test_a_table_in_another_encoding_is_read_and_announced(tmp_path, header):
     file = tmp_path / "cafes.csv"
-    file.write_bytes((header + "caf\xe9,1\nbar,0\n" * 10).encode("latin-1"))
+    file.write_bytes((header + "caf\xe9,1\nbar,0\n" * 20).encode("latin-1"))
+    error = fails(*fit(file, "--increasing", "none", "--model", "boosted", target="y"))
+    assert "there is no feature 'none'" in error
+    file.write_bytes((header + "\x81,1\nbar,0\n" * 20).encode("latin-1"))
     error = fails(*fit(file, target="y"))
-    assert "cafes.csv must be text in UTF-8" in error
-    assert "another encoding" in error
+    assert "cafes.csv must be text in WINDOWS-1252, but column" in error
+    assert "--encoding" in error
 
 
-def test_dates_are_no_features(tmp_path):
-    file = tmp_path / "days.csv"
-    file.write_text("day,y\n" + "2020-01-01,0\n2021-01-01,1\n" * 10)
+def test_times_of_day_are_no_features(tmp_path):
+    file = tmp_path / "hours.csv"
+    file.write_text("hour,y\n" + "10:00:00,0\n11:00:00,1\n" * 10)
     error = fails(*fit(file, target="y"))
-    assert "'day' must hold" in error
-    assert "date32" in error
+    assert "'hour' must hold numbers, strings or dates" in error
+    assert "time32" in error
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ def tree_parts(tree: Tree) -> Parts:
     """Return the columns of a tree."""
     columns = ("feature", "threshold", "left", "chain", "missing_left")
     sets = (tree.category_start, tree.categories)
+    sets += (tree.unseen_left,) if len(tree.categories) else ()
     optimal = str(tree.optimal_splits)
     return {"tree": (*(getattr(tree, name) for name in columns), *sets), "optimal splits": optimal}
 
@@ -43,8 +44,9 @@ def tree_parts(tree: Tree) -> Parts:
 def trees_parts(trees: Any) -> Parts:
     """Return the columns of several trees, with the values of their nodes."""
     columns = ("feature", "threshold", "left", "missing_left", "category_start", "categories")
+    unseen_left = (trees.unseen_left,) if len(trees.categories) else ()
     return {
-        "trees": (*(getattr(trees, name) for name in columns), trees.root),
+        "trees": (*(getattr(trees, name) for name in columns), trees.root, *unseen_left),
         "values": trees.value,
     }
 

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from certree.prunings import prune
     from certree.rows import NearCopiesWarning, RepeatedRowsWarning
     from certree.stats import NodeStats, TargetStats, count, measure
-    from certree.tables import read_table
+    from certree.tables import TableSource, read_table
     from certree.tree import Tree
     from certree.votes import Vote, Voting, vote
     from certree.weights import NodeWeights, pac_bayes
@@ -110,6 +110,7 @@ __all__ = [
     "PrunedTreeClassifier",
     "PrunedTreeRegressor",
     "RepeatedRowsWarning",
+    "TableSource",
     "TargetStats",
     "Tree",
     "TreeForestClassifier",

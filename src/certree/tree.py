@@ -43,17 +43,25 @@ from certree.interface.stored_state import DamagedModelError
 from certree.interface.threads import get_n_threads
 
 LEAF = -1
+# Thresholds of splits on categorical features that only separate missing values from categories: the
+# categories go left, or right. They lie above and below all codes, also that of unknown categories.
+ALL_LEFT, ALL_RIGHT = float(np.finfo(np.float64).max), -2.0
 # Longest chain. Posteriors visit every region of a chain; grown chains have at most 48 per feature.
 _MAX_CHAIN = 2**24
 
+# Bits of the column "default_left" of the C++ core, which has the fields missing_left and unseen_left.
+_MISSING_LEFT, _UNSEEN_LEFT = 1, 2
+
 # What a grower of the C++ core returns: the columns of a Tree in the order of its fields, without
-# n_features. `category_start` is empty if no node splits on categories.
+# n_features, and default_left instead of missing_left. `category_start` is empty if no node splits on
+# categories.
 Columns = tuple[Int32, Float64, Int32, Int32, NDArray[np.uint8], Int64, Int32, bool | None]
 
 # Default columns for m nodes.
 _DEFAULTS: dict[str, Callable[[int], NDArray[Any]]] = {
     "chain": lambda m: freeze(np.ones(m, dtype=np.int32)),
     "missing_left": lambda m: np.frombuffer(bytes(m), dtype=np.bool_),
+    "unseen_left": lambda m: np.frombuffer(bytes(m), dtype=np.bool_),
     "category_start": lambda m: np.frombuffer(bytes(8 * (m + 1)), dtype=np.int64),
     "categories": lambda _: np.frombuffer(b"", dtype=np.int32),
     "missing_both": lambda m: np.frombuffer(bytes(m), dtype=np.bool_),
@@ -69,8 +77,9 @@ class Trees(ArrayRecord):
     The nodes of each tree follow those of the tree before. The root is the first node of its tree,
     children come after their parents, and siblings are adjacent. A row goes to the left child if
     ``x[feature] <= threshold``, else to the right child; NaN goes left if `missing_left`. A node
-    that splits on categories has no threshold: categories of its set go to the child that NaN does
-    not go to, and all other values go where NaN goes.
+    that splits on categories has no threshold. An unseen category is one that no training row of
+    the node has. It goes left if `unseen_left`; categories of the node's set go to the other child.
+    A split that only separates missing values from categories has no set but a threshold.
 
     Parameters
     ----------
@@ -105,6 +114,9 @@ class Trees(ArrayRecord):
         Leaf values, which a tree adds to the scores of its rows. At inner nodes the expected value,
         so that the difference between child and parent is the contribution of the split's feature.
         None: no outputs.
+    unseen_left : array-like of bool, shape (m,), or None
+        Whether categories outside of the set of a node go to the left child, such as those that no
+        training row of the node has. False at nodes without a set. None: they go where NaN goes.
 
     Raises
     ------
@@ -126,6 +138,7 @@ class Trees(ArrayRecord):
     missing_both: NDArray[np.bool_] = None  # type: ignore[assignment] # set in __post_init__
     root: Int64 = field(default=None, metadata=STORED_ELSEWHERE)  # type: ignore[arg-type] # the same
     value: Float64 = field(default=None, metadata=STORED_ELSEWHERE)  # type: ignore[arg-type] # the same
+    unseen_left: NDArray[np.bool_] = None  # type: ignore[assignment] # the same
 
     def __post_init__(self) -> None:
         left: Int32 = check_column("left", self.left, "int32", (None,))
@@ -145,6 +158,9 @@ class Trees(ArrayRecord):
             values = getattr(self, name)
             values = _DEFAULTS[name](m) if values is None and name in _DEFAULTS else values
             object.__setattr__(self, name, check_column(name, values, dtype, shape))
+        unseen_left = self._like_missing_left if self.unseen_left is None else self.unseen_left
+        unseen_left = check_column("unseen_left", unseen_left, "bool", (m,))
+        object.__setattr__(self, "unseen_left", unseen_left)
         validate_settings(self)
         object.__setattr__(self, "n_features", int(self.n_features))
         largest = np.iinfo(np.int32).max
@@ -190,6 +206,16 @@ class Trees(ArrayRecord):
             complete[name] = _DEFAULTS[name](len(left))
         return cls.from_checked(*[complete[field.name] for field in fields(cls)])
 
+    @property
+    def _has_set(self) -> NDArray[np.bool_]:
+        """Whether each node has a category set, (m,)."""
+        return np.diff(self.category_start) > 0
+
+    @property
+    def _like_missing_left(self) -> NDArray[np.bool_]:
+        """The column `unseen_left` of trees that send unseen categories where NaN goes, (m,)."""
+        return freeze(self.missing_left & self._has_set)
+
     @classmethod
     def from_ensemble_columns(
         cls, columns: tuple[Any, ...], n_features: int, value: Float64 | None = None
@@ -199,8 +225,8 @@ class Trees(ArrayRecord):
         Parameters
         ----------
         columns : tuple
-            Seven arrays, the fields feature, threshold, left, missing_left (uint8), category_start,
-            categories and root of the class, in this order.
+            Seven arrays: feature, threshold, left, default_left (uint8, the bits of missing_left
+            and unseen_left), category_start, categories and root, in this order.
         n_features : int
             Number of features.
         value : ndarray of float64, shape (m, n_outputs), or None
@@ -211,16 +237,16 @@ class Trees(ArrayRecord):
         Trees
             The trees, with `chain` 1 everywhere.
         """
-        feature, threshold, left, missing_left, starts, categories, root = columns
+        feature, threshold, left, default_left, starts, categories, root = columns
         return cls.from_valid_columns(
             left,
             n_features,
             feature=feature,
             threshold=threshold,
-            missing_left=missing_left.view(np.bool_),
             category_start=starts,
             categories=categories,
             root=root,
+            **_split_default_left(default_left, categories),
             **({} if value is None else {"value": value}),
         )
 
@@ -251,6 +277,7 @@ class Trees(ArrayRecord):
             threshold=concatenate("threshold", "float64"),
             chain=concatenate("chain", "int32"),
             missing_left=concatenate("missing_left", "bool"),
+            unseen_left=concatenate("unseen_left", "bool"),
             category_start=freeze(np.concatenate([*starts, sets[-1:]])),
             categories=concatenate("categories", "int32"),
             missing_both=concatenate("missing_both", "bool"),
@@ -264,11 +291,15 @@ class Trees(ArrayRecord):
         Names are "feature", "threshold", "missing_left", "n_categories" (size of the category set)
         and "beyond" (distance of a left child from its parent). "compares", (m,) bool, is True for
         inner nodes; "categories", "root" and "value" are stored whole. `chain`, `missing_both` and
-        `n_features` are not included.
+        `n_features` are not included. "unseen_left" has entries for nodes with a category set. It
+        is left out if unseen categories go where NaN goes, as in files of earlier versions.
         """
         compares = ~self.is_leaf
         inner = np.flatnonzero(compares)
+        is_as_missing = np.array_equal(self.unseen_left, self._like_missing_left)
+        unseen_left = {} if is_as_missing else {"unseen_left": self.unseen_left[self._has_set]}
         return {
+            **unseen_left,
             "compares": compares,
             "feature": self.feature[inner],
             "threshold": self.threshold[inner],
@@ -304,13 +335,20 @@ class Trees(ArrayRecord):
             return expanded
 
         left = np.arange(len(compares)) + expand("beyond", "int64")
+        n_categories = expand("n_categories", "int64")
+        unseen_left: Any = None
+        if "unseen_left" in stored:
+            unseen_left, has_set = np.zeros(len(compares), np.bool_), n_categories > 0
+            shape = (int(has_set.sum()),)
+            unseen_left[has_set] = check_column("unseen_left", stored["unseen_left"], "bool", shape)
         return cls(
             expand("feature", "int32"),
             expand("threshold", "float64"),
             np.where(compares, left, LEAF),
             np.ones(len(compares), dtype=np.int32),
             missing_left=expand("missing_left", "bool"),
-            category_start=np.append(0, np.cumsum(expand("n_categories", "int64"))),
+            unseen_left=unseen_left,
+            category_start=np.append(0, np.cumsum(n_categories)),
             categories=stored["categories"],
             root=stored["root"],
             **known,
@@ -347,7 +385,8 @@ class Trees(ArrayRecord):
         first = int(self.root[number])
         last = self.n_nodes if number == len(self) - 1 else int(self.root[number + 1])
         start, left = self.category_start[first : last + 1], self.left[first:last]
-        names = ("feature", "threshold", "chain", "missing_left", "missing_both", "value")
+        names = ["feature", "threshold", "chain", "missing_left", "missing_both", "value"]
+        names.append("unseen_left")
         return Tree.from_valid_columns(
             freeze(np.where(left == LEAF, LEAF, left - first).astype(np.int32)),
             self.n_features,
@@ -432,7 +471,7 @@ class Trees(ArrayRecord):
 
         It is True where rows go by ``x[feature] <= threshold``.
         """
-        return ~self.is_leaf & (np.diff(self.category_start) == 0)
+        return ~self.is_leaf & ~self._has_set
 
     @cached_property
     def float64_features(self) -> Int32:
@@ -465,25 +504,32 @@ class Trees(ArrayRecord):
     def split_columns(self) -> tuple[Int32, Float64, Int32, NDArray[np.uint8], Int64, Int32]:
         """The columns that route rows to leaves, as the C++ core takes them.
 
-        A tuple of the fields feature, threshold, left, missing_left (as uint8), category_start and
-        categories.
+        A tuple of feature, threshold, left, default_left (uint8, the bits of missing_left and
+        unseen_left), category_start and categories.
         """
-        missing_left = self.missing_left.view(np.uint8)
         return (
             self.feature,
             self.threshold,
             self.left,
-            missing_left,
+            self._default_left,
             self.category_start,
             self.categories,
         )
+
+    @cached_property
+    def _default_left(self) -> NDArray[np.uint8]:
+        """The column default_left of the C++ core, (m,): bits of missing_left and unseen_left."""
+        missing_left = self.missing_left.view(np.uint8)
+        if not len(self.categories):
+            return missing_left
+        return missing_left + _UNSEEN_LEFT * self.unseen_left.view(np.uint8)
 
     @cached_property
     def packed(self) -> tuple[NDArray[np.uint64], Int64, Int32, Int64]:
         """Nodes in a compact form for fast traversal by the C++ core.
 
         A tuple: one array of uint64, in a format of the C++ core, that encodes feature, threshold,
-        left and missing_left of all nodes; category_start; categories; root.
+        left, missing_left and unseen_left of all nodes; category_start; categories; root.
         """
         return pack_trees(*self.split_columns), self.category_start, self.categories, self.root
 
@@ -715,6 +761,7 @@ class Trees(ArrayRecord):
             left=np.where(inner, number[self.left[kept]], np.int32(LEAF)),
             chain=np.where(inner, self.chain[kept], np.int32(1)),
             missing_left=inner & self.missing_left[kept],
+            unseen_left=inner & self.unseen_left[kept],
             category_start=np.concatenate([[0], np.cumsum(sizes)]),
             categories=self.categories[np.repeat(stays, np.diff(self.category_start))],
             missing_both=inner & self.missing_both[kept],
@@ -729,8 +776,8 @@ class Tree(Trees):
 
     Children come after their parents, and siblings are adjacent. A row goes to the left child if
     ``x[feature] <= threshold``, else to the right child; NaN goes left if `missing_left`. At a node
-    that splits on categories, categories of its set go to the child that NaN does not go to, and
-    all other values go where NaN goes.
+    that splits on categories, those that no training row of the node has go left if `unseen_left`,
+    and categories of its set go to the other child.
 
     Parameters
     ----------
@@ -751,6 +798,7 @@ class Tree(Trees):
         The root, node 0.
     value : array-like of float, shape (m, n_outputs), or None
         Values of the nodes, which ensembles add up; None: no outputs.
+    {unseen_left}
 
     Raises
     ------
@@ -772,8 +820,12 @@ class Tree(Trees):
 
         Unlike `Trees.to_stored`, columns have entries for all m nodes, and `left` is stored. The
         names are those of the constructor's parameters, the values arrays, except `optimal_splits`.
+        `unseen_left` is left out if unseen categories go where NaN goes.
         """
-        return super(Trees, self).to_stored()
+        columns = super(Trees, self).to_stored()
+        if np.array_equal(self.unseen_left, self._like_missing_left):
+            del columns["unseen_left"]
+        return columns
 
     @classmethod
     def from_stored(cls, stored: Any, **known: Any) -> Self:
@@ -789,10 +841,11 @@ class Tree(Trees):
     def from_grower_columns(cls, columns: Columns, n_features: int) -> Tree:
         """Create a tree from the columns that a grower of the C++ core returns, unchecked.
 
-        columns: feature, threshold, left, chain, missing_left (uint8), category_start (empty if no
-        node splits on categories), categories and optimal_splits; n_features: number of features.
+        columns: feature, threshold, left, chain, default_left (uint8, the bits of missing_left and
+        unseen_left), category_start (empty if no node splits on categories), categories and
+        optimal_splits; n_features: number of features.
         """
-        feature, threshold, left, chain, missing_left, category_start, categories, optimal = columns
+        feature, threshold, left, chain, default_left, category_start, categories, optimal = columns
         sets = {"category_start": category_start} if len(category_start) else {}
         return cls.from_valid_columns(
             left,
@@ -800,17 +853,17 @@ class Tree(Trees):
             feature=feature,
             threshold=threshold,
             chain=chain,
-            missing_left=missing_left.view(np.bool_),
             categories=categories,
             optimal_splits=optimal,
+            **_split_default_left(default_left, categories),
             **sets,
         )
 
     def category_set(self, node: int) -> Int32:
         """Return the category codes of the set of a node, ascending, (k,).
 
-        Rows with these codes go to the child that NaN does not go to: the right child if
-        `missing_left` of the node is True, else the left child. The array is empty for leaves and
+        Rows with these codes go to the child that unseen categories do not go to: the right child
+        if `unseen_left` of the node is True, else the left child. The array is empty for leaves and
         for nodes that split on a threshold.
         """
         return self.categories[self.category_start[node] : self.category_start[node + 1]]
@@ -930,6 +983,18 @@ class Tree(Trees):
         return average_leaf_scores(*self.split_columns, X, both, rows, score, n_threads)
 
 
+def _split_default_left(default_left: NDArray[np.uint8], categories: Int32) -> dict[str, Any]:
+    """Return the columns missing_left and unseen_left of a tree by name, (m,) bool each.
+
+    default_left: their bits, as the C++ core returns them, (m,); categories: the codes of all
+    category sets. Without sets there is no unseen_left.
+    """
+    if not len(categories):
+        return {"missing_left": default_left.view(np.bool_)}
+    bits = {"missing_left": _MISSING_LEFT, "unseen_left": _UNSEEN_LEFT}
+    return {name: freeze((default_left & bit) != 0) for name, bit in bits.items()}
+
+
 def group_by_feature(
     feature: Int32, places: NDArray[np.intp]
 ) -> Iterator[tuple[int, NDArray[np.intp]]]:
@@ -1008,7 +1073,7 @@ def _expect_sets(nodes: Trees) -> None:
 
     nodes: trees, of which `category_start` and `categories` are read. The sets must cover
     `categories` one after the other, be empty at leaves, and hold distinct ascending codes >= 0.
-    The set of a node has the category codes that go to the child that NaN does not go to.
+    `unseen_left` must be False at nodes without a set.
     """
     start, categories = nodes.category_start, nodes.categories
     sizes = np.diff(start)
@@ -1016,6 +1081,12 @@ def _expect_sets(nodes: Trees) -> None:
         raise ValueError(
             f"category_start must ascend from 0 to the number of categories, {len(categories)}, got "
             f"{shortened(start.tolist())}"
+        )
+    is_wrong = nodes.unseen_left & (sizes == 0)
+    if is_wrong.any():
+        raise ValueError(
+            "unseen_left must be False at nodes without categories, got True at node "
+            f"{is_wrong.argmax()}"
         )
     if not len(categories):
         return

@@ -176,13 +176,13 @@ using Flags = In<std::uint8_t, 1>;
 // must be fast, and certree.Tree has checked the values. category_start is empty if no node has a
 // set of categories.
 inline TreeView tree_of(const Ints& feature, const Doubles& threshold, const Ints& left,
-                        const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+                        const Flags& default_left, const In<std::int64_t, 1>& category_start,
                         const Ints& categories) {
   const std::size_t m = left.size();
   TreeView tree{sized("feature", feature, m),
                 sized("threshold", threshold, m),
                 view(left),
-                sized("missing_left", missing_left, m),
+                sized("default_left", default_left, m),
                 {},
                 view(categories)};
   if (categories.size() > 0) tree.category_start = sized("category_start", category_start, m + 1);

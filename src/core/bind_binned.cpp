@@ -98,7 +98,7 @@ auto grow_gradients(const AnyCodes& codes, const Kept& kept, const Ints& feature
   return std::tuple(
       std::tuple(owned(std::move(columns.feature)), owned(std::move(columns.threshold)),
                  owned(std::move(columns.left)), owned(std::move(columns.chain)),
-                 owned(std::move(columns.missing_left)), owned(std::move(columns.category_start)),
+                 owned(std::move(columns.default_left)), owned(std::move(columns.category_start)),
                  owned(std::move(columns.categories)), nb::none()),
       owned(std::move(tree.sums), m, tree.sums.size() / m), leaf);
 }

@@ -150,7 +150,7 @@ inline BinnedGrowth growth_of(const Limits& limits, const MonotonicSigns& monoto
 // The columns of many trees, and where each starts.
 inline auto handed_over(TreeColumns&& nodes, std::vector<std::int64_t>&& root) {
   return std::tuple(owned(std::move(nodes.feature)), owned(std::move(nodes.threshold)),
-                    owned(std::move(nodes.left)), owned(std::move(nodes.missing_left)),
+                    owned(std::move(nodes.left)), owned(std::move(nodes.default_left)),
                     owned(std::move(nodes.category_start)), owned(std::move(nodes.categories)),
                     owned(std::move(root)));
 }

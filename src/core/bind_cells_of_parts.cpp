@@ -179,7 +179,7 @@ auto cut_cells(const Kept& kept, const Limits& limits, const MonotonicSigns& mon
   return std::tuple(
       owned(std::move(made.is_cut)),
       std::tuple(owned(std::move(made.gain)), owned(std::move(made.feature)),
-                 owned(std::move(made.threshold)), owned(std::move(made.missing_left)),
+                 owned(std::move(made.threshold)), owned(std::move(made.default_left)),
                  owned(std::move(made.has_missing)), owned(std::move(made.category_start)),
                  owned(std::move(made.categories))),
       owned(std::move(made.goes_left), d, 256),
@@ -191,7 +191,7 @@ auto cut_cells(const Kept& kept, const Limits& limits, const MonotonicSigns& mon
 }
 
 auto tree_of_cells(const Ints& child, const Ints& feature, const Doubles& gain,
-                   const Doubles& threshold, const Bytes& missing_left,
+                   const Doubles& threshold, const Bytes& default_left,
                    const Wholes& category_start, const Ints& categories, const std::string& order,
                    std::int64_t max_leaves) {
   const std::size_t n = child.size();
@@ -206,7 +206,7 @@ auto tree_of_cells(const Ints& child, const Ints& feature, const Doubles& gain,
                            sized("feature", feature, n),
                            sized("gain", gain, n),
                            sized("threshold", threshold, n),
-                           sized("missing_left", missing_left, n),
+                           sized("default_left", default_left, n),
                            starts_of("category_start", category_start, n, categories.size()),
                            view(categories)};
   TreeOfCells made;
@@ -234,7 +234,7 @@ void bind_cells_of_parts(nb::module_& core) {
            "waiting"_a, "tables"_a, "features"_array, "least"_a,
            "How cells are cut by what all parts add up to, and the cells below; see CutCells.");
   core.def("tree_of_cells", &tree_of_cells, "child"_array, "feature"_array, "gain"_array,
-           "threshold"_array, "missing_left"_array, "category_start"_array, "categories"_array,
+           "threshold"_array, "default_left"_array, "category_start"_array, "categories"_array,
            "order"_a, "max_leaves"_a, "The tree of cuts, and the cell that each node is.");
 }
 

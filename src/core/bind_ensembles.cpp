@@ -274,9 +274,9 @@ TreesView trees_of(const TreeView& nodes, const In<std::int64_t, 1>& root, const
 }
 
 auto pack_trees(const Ints& feature, const Doubles& threshold, const Ints& left,
-                const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+                const Flags& default_left, const In<std::int64_t, 1>& category_start,
                 const Ints& categories) {
-  const auto nodes = tree_of(feature, threshold, left, missing_left, category_start, categories);
+  const auto nodes = tree_of(feature, threshold, left, default_left, category_start, categories);
   const std::size_t m = left.size();
   const auto loop = [&](auto rows) {
     certree::pack(nodes, {reinterpret_cast<PackedNode*>(rows.data), m});
@@ -324,11 +324,11 @@ auto find_leaves(const Packed& packed, const In<std::int64_t, 1>& category_start
 
 template <class Real>
 auto attribute(const Ints& feature, const Doubles& threshold, const Ints& left,
-               const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+               const Flags& default_left, const In<std::int64_t, 1>& category_start,
                const Ints& categories, const In<std::int64_t, 1>& root, const Doubles2& value,
                const In<Real, 2>& X, const std::optional<Flags>& both,
                const std::optional<Doubles>& n, int n_threads) {
-  const auto nodes = tree_of(feature, threshold, left, missing_left, category_start, categories);
+  const auto nodes = tree_of(feature, threshold, left, default_left, category_start, categories);
   const TreesView trees = trees_of(nodes, root, value);
   if (both.has_value() != n.has_value())
     throw std::invalid_argument("both and n must be given together");
@@ -353,7 +353,7 @@ void bind_walks_of(nb::module_& core) {
 template <class Real>
 void bind_for(nb::module_& core) {
   core.def("attribute_to_features", &attribute<Real>, "feature"_array, "threshold"_array,
-           "left"_array, "missing_left"_array, "category_start"_array, "categories"_array,
+           "left"_array, "default_left"_array, "category_start"_array, "categories"_array,
            "root"_array, "value"_array, "X"_array, "both"_array_or_none, "n"_array_or_none,
            "n_threads"_a, "What each feature adds to what the roots say of rows.");
 }
@@ -391,7 +391,7 @@ void bind_ensembles(nb::module_& core) {
       "monotonic_signs"_array_or_none,
       "(steps, deviations, weight, log evidence) of a tree whose prunings have posterior weights.");
   core.def("pack_trees", &pack_trees, "feature"_array, "threshold"_array, "left"_array,
-           "missing_left"_array, "category_start"_array, "categories"_array,
+           "default_left"_array, "category_start"_array, "categories"_array,
            "What steps of walks read of each node, in one piece.");
   bind_walks_of<In<float, 2>>(core);
   bind_walks_of<In<double, 2>>(core);

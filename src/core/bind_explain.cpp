@@ -8,12 +8,12 @@ namespace {
 
 template <class Real>
 auto values_of_features(const Ints& feature, const Doubles& threshold, const Ints& left,
-                        const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+                        const Flags& default_left, const In<std::int64_t, 1>& category_start,
                         const Ints& categories, const Roots& root, const Doubles2& value,
                         const In<Real, 2>& X, const std::optional<In<Real, 2>>& background,
                         const std::optional<Flags>& both, const std::optional<Doubles>& n,
                         const Doubles& point, const Doubles& weight, int n_threads) {
-  const auto nodes = tree_of(feature, threshold, left, missing_left, category_start, categories);
+  const auto nodes = tree_of(feature, threshold, left, default_left, category_start, categories);
   const TreesView trees{nodes, view(root), sized("value", value, left.size()), {}};
   const MissingRouting missing{sized("both", both, left.size()), sized("n", n, left.size())};
   if (!n && (both || !background))
@@ -36,12 +36,12 @@ auto values_of_features(const Ints& feature, const Doubles& threshold, const Int
 }
 
 auto interactions(const Ints& feature, const Doubles& threshold, const Ints& left,
-                  const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+                  const Flags& default_left, const In<std::int64_t, 1>& category_start,
                   const Ints& categories, const Roots& root, const Doubles2& value,
                   const std::optional<Flags>& both, const std::optional<Doubles>& n,
                   const Doubles2& bin_values, const Doubles2& mass,
                   const In<std::int32_t, 2>& draws, bool wants_total, int n_threads) {
-  const auto nodes = tree_of(feature, threshold, left, missing_left, category_start, categories);
+  const auto nodes = tree_of(feature, threshold, left, default_left, category_start, categories);
   const TreesView trees{nodes, view(root), sized("value", value, left.size()), {}};
   const MissingRouting missing{sized("both", both, left.size()), sized("n", n, left.size())};
   if (both && !n) throw std::invalid_argument("n must be given with both");
@@ -68,7 +68,7 @@ template <class Real>
 void bind_explain_of(nb::module_& core) {
   core.def(
       "compute_feature_values", &values_of_features<Real>, "feature"_array, "threshold"_array,
-      "left"_array, "missing_left"_array, "category_start"_array, "categories"_array, "root"_array,
+      "left"_array, "default_left"_array, "category_start"_array, "categories"_array, "root"_array,
       "value"_array, "X"_array, "background"_array_or_none, "both"_array_or_none, "n"_array_or_none,
       "point"_array, "weight"_array, "n_threads"_a,
       "Return the Shapley values of features, (n_rows, n_outputs * p), or other averages over "
@@ -81,7 +81,7 @@ void bind_explain_of(nb::module_& core) {
 void bind_explain(nb::module_& core) {
   core.def(
       "analyse_interactions", &interactions, "feature"_array, "threshold"_array, "left"_array,
-      "missing_left"_array, "category_start"_array, "categories"_array, "root"_array, "value"_array,
+      "default_left"_array, "category_start"_array, "categories"_array, "root"_array, "value"_array,
       "both"_array_or_none, "n"_array_or_none, "bin_values"_array, "mass"_array, "draws"_array,
       "wants_total"_a, "n_threads"_a,
       "Analyse the variance of summed trees by independent features, each with bins of values "

@@ -13,12 +13,12 @@ using Flags = std::optional<In<std::uint8_t, 1>>;
 using MonotonicSigns = std::optional<In<std::int8_t, 1>>;
 using Orders = In<std::uint32_t, 2>;  // ranks and rows take turns
 
-// feature, threshold, left, chain, missing_left, category_start (may be empty), categories, and
+// feature, threshold, left, chain, default_left, category_start (may be empty), categories, and
 // whether every split is the best of its node (None: nothing was maximised).
 auto columns(TreeColumns&& tree, std::optional<bool> optimal = std::nullopt) {
   return std::tuple(owned(std::move(tree.feature)), owned(std::move(tree.threshold)),
                     owned(std::move(tree.left)), owned(std::move(tree.chain)),
-                    owned(std::move(tree.missing_left)), owned(std::move(tree.category_start)),
+                    owned(std::move(tree.default_left)), owned(std::move(tree.category_start)),
                     owned(std::move(tree.categories)), optimal);
 }
 

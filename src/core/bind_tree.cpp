@@ -7,9 +7,9 @@ namespace {
 
 template <class Real>
 auto apply(const Ints& feature, const Doubles& threshold, const Ints& left,
-           const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+           const Flags& default_left, const In<std::int64_t, 1>& category_start,
            const Ints& categories, const In<Real, 2>& X, int n_threads) {
-  const auto tree = tree_of(feature, threshold, left, missing_left, category_start, categories);
+  const auto tree = tree_of(feature, threshold, left, default_left, category_start, categories);
   const auto x = rows(X);
   return run([&](auto leaf) { certree::apply(tree, x, n_threads, leaf); },
              PredictedColumn<std::int32_t>(x.n_rows));
@@ -17,10 +17,10 @@ auto apply(const Ints& feature, const Doubles& threshold, const Ints& left,
 
 template <class Real>
 auto blend(const Ints& feature, const Doubles& threshold, const Ints& left,
-           const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+           const Flags& default_left, const In<std::int64_t, 1>& category_start,
            const Ints& categories, const In<Real, 2>& X, const Flags& both, const Doubles& n,
            const Doubles2& score, int n_threads) {
-  const auto tree = tree_of(feature, threshold, left, missing_left, category_start, categories);
+  const auto tree = tree_of(feature, threshold, left, default_left, category_start, categories);
   const std::size_t m = left.size();
   const MissingRouting missing{sized("both", both, m), sized("n", n, m)};
   const auto scores = sized("score", score, m);
@@ -31,9 +31,9 @@ auto blend(const Ints& feature, const Doubles& threshold, const Ints& left,
 
 template <class Real>
 auto mark_lacking(const Ints& feature, const Doubles& threshold, const Ints& left,
-                  const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+                  const Flags& default_left, const In<std::int64_t, 1>& category_start,
                   const Ints& categories, const In<Real, 2>& X) {
-  const auto tree = tree_of(feature, threshold, left, missing_left, category_start, categories);
+  const auto tree = tree_of(feature, threshold, left, default_left, category_start, categories);
   const auto x = rows(X);
   return run([&](auto lacks) { certree::mark_lacking(tree, x, lacks); },
              Column<std::uint8_t>(left.size()));
@@ -61,17 +61,17 @@ auto thresholds_near(const Doubles& wanted, const Doubles& low, const Doubles& h
 template <class Real>
 void bind_tree_of(nb::module_& core) {
   core.def("apply", &apply<Real>, "feature"_array, "threshold"_array, "left"_array,
-           "missing_left"_array, "category_start"_array, "categories"_array, "X"_array,
+           "default_left"_array, "category_start"_array, "categories"_array, "X"_array,
            "n_threads"_a, "Return the leaf that each row of X reaches.");
   core.def(
       "average_leaf_scores", &blend<Real>, "feature"_array, "threshold"_array, "left"_array,
-      "missing_left"_array, "category_start"_array, "categories"_array, "X"_array, "both"_array,
+      "default_left"_array, "category_start"_array, "categories"_array, "X"_array, "both"_array,
       "n"_array, "score"_array, "n_threads"_a,
       "Return the average score of the leaves that each row of X reaches, (n_rows, K), weighted by "
       "the fractions of the row. At nodes in both, rows with missing values go both ways, in "
       "proportion to the node weights n.");
   core.def("mark_missing", &mark_lacking<Real>, "feature"_array, "threshold"_array, "left"_array,
-           "missing_left"_array, "category_start"_array, "categories"_array, "X"_array,
+           "default_left"_array, "category_start"_array, "categories"_array, "X"_array,
            "Return, for each node, whether a row that reaches it has NaN in the feature it tests.");
 }
 

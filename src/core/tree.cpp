@@ -16,14 +16,14 @@ PackedNode pack_leaf(std::size_t v) {
 
 PackedNode pack_inner(const TreeView& tree, std::size_t v) {
   const auto feature_and_missing =
-      2 * static_cast<std::uint32_t>(tree.feature[v]) + tree.missing_left[v];
+      2 * static_cast<std::uint32_t>(tree.feature[v]) + (tree.default_left[v] & kMissingLeft);
   if (tree.category_start.empty() || tree.category_start[v] == tree.category_start[v + 1])
     return {std::bit_cast<std::uint64_t>(tree.threshold[v]), feature_and_missing, tree.left[v]};
   const auto begin = static_cast<std::size_t>(tree.category_start[v]);
   const auto set =
       tree.categories.subspan(begin, static_cast<std::size_t>(tree.category_start[v + 1]) - begin);
-  std::uint64_t mask = 0;
-  if (set.back() < 64)
+  std::uint64_t mask = tree.default_left[v] & kUnseenLeft ? kUnseenLeftInMask : 0;
+  if (set.back() < kMaskBits)
     for (const std::int32_t category : set) mask |= std::uint64_t{1} << category;
   return {mask, feature_and_missing, ~tree.left[v]};
 }
@@ -119,7 +119,7 @@ void append(const TreeColumns& tree, TreeColumns& all) {
     throw std::invalid_argument("the trees would need more than 2147483647 nodes");
   append(tree.feature, all.feature);
   append(tree.threshold, all.threshold);
-  append(tree.missing_left, all.missing_left);
+  append(tree.default_left, all.default_left);
   for (const auto chunk : chunks(std::span(tree.left)))
     for (const std::int32_t child : chunk)
       all.left.push_back(child == kLeaf ? kLeaf : child + static_cast<std::int32_t>(before));

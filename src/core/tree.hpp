@@ -5,11 +5,14 @@
 //   threshold[v]    float64  a row x goes left if x[feature] <= threshold, else right
 //   left[v]         int32    left child, or kLeaf; the right child is left[v] + 1
 //   chain[v]        int32    number (>= 1) of nested regions with the same rows that v stands for
-//   missing_left[v] uint8    whether NaN goes left
-// A node may test for a set of categories instead, which are stored as the numbers 0, 1, ...: the
-// categories of its set go to the other child than NaN, all other values go with NaN. The set of
-// node v is categories[category_start[v]], ..., categories[category_start[v + 1] - 1], ascending. A
-// node whose set is empty compares with its threshold.
+//   default_left[v] uint8    sum of kMissingLeft, if NaN goes left, and kUnseenLeft (see below)
+// A node may test for a set of categories instead, which are stored as the numbers 0, 1, .... An
+// unseen category is one that no training row of the node has. The set contains the categories that
+// go to the other child than unseen ones. All values outside of the set, but for NaN, go left if
+// default_left has kUnseenLeft, else right. The set of node v is categories[category_start[v]],
+// ..., categories[category_start[v + 1] - 1], ascending. A node whose set is empty compares with
+// its threshold, also if its feature is categorical: it then only separates NaN from all
+// categories.
 //
 // The nodes of several trees are stored one tree after the other. The root of each tree is its
 // first node, children come after their parents, and siblings are adjacent. So a loop from m - 1
@@ -22,6 +25,15 @@
 namespace certree {
 
 inline constexpr std::int32_t kLeaf = -1;
+
+// The bits of default_left.
+inline constexpr std::uint8_t kMissingLeft = 1;
+inline constexpr std::uint8_t kUnseenLeft = 2;
+
+// Thresholds that send all categories to one child, also -1, which stands for a category that the
+// fit does not know.
+inline constexpr double kAllLeft = std::numeric_limits<double>::max();
+inline constexpr double kAllRight = -2.0;
 
 // The shape of a tree, or of several: which nodes have children, and where. Passes over the nodes
 // that do not route rows need no other column.
@@ -56,7 +68,7 @@ struct TreeView {
   std::span<const std::int32_t> feature;
   std::span<const double> threshold;
   std::span<const std::int32_t> left;
-  std::span<const std::uint8_t> missing_left;
+  std::span<const std::uint8_t> default_left;
   std::span<const std::int64_t> category_start;  // (m + 1,), or empty: no node has a set
   std::span<const std::int32_t> categories;
 };
@@ -64,10 +76,11 @@ struct TreeView {
 // The test of a node in 16 bytes, for walks of many rows. The children of a leaf are the leaf
 // itself, so that rows can take further steps until all of them have arrived.
 struct PackedNode {
-  // The threshold's bits; or the set as a bit mask, 0 if it has a category >= 64 and must be read
-  // from `categories`.
+  // The threshold's bits; or the set as a mask of bits 0, ..., 62. They are all 0 if the set has a
+  // category above 62 and must be read from `categories`. Bit 63 of a mask is 1 if unseen
+  // categories go left.
   std::uint64_t threshold_or_set;
-  std::uint32_t feature_and_missing;  // 2 * feature + missing_left
+  std::uint32_t feature_and_missing;  // 2 * feature + 1 if NaN goes left
   std::int32_t left;                  // left child; its complement if the node tests for a set
 };
 
@@ -80,7 +93,7 @@ struct TreeColumns {
   std::vector<double> threshold;
   std::vector<std::int32_t> left;
   std::vector<std::int32_t> chain;
-  std::vector<std::uint8_t> missing_left;
+  std::vector<std::uint8_t> default_left;
   std::vector<std::int64_t> category_start;  // empty: no node has a set
   std::vector<std::int32_t> categories;
   bool heuristic = false;  // whether some split may not be the best of its node
@@ -102,7 +115,7 @@ void apply(const TreeView& tree, const SparseRows<Real>& X, int n_threads,
 
 // How rows whose value is missing are routed. At the nodes in `both_ways` such a row goes to both
 // children, in fractions proportional to the node_weight of the children; at the others it follows
-// missing_left.
+// default_left.
 struct MissingRouting {
   std::span<const std::uint8_t> both_ways;  // (m,), or empty: at no node
   std::span<const double> node_weight;      // (m,) weight of the training rows in each node

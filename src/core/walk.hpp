@@ -23,7 +23,7 @@ struct NodeTest {
   NodeTest() = default;
   NodeTest(const TreeView& tree, std::size_t v)
       : threshold(tree.threshold[v]),
-        feature(tree.missing_left[v] ? ~tree.feature[v] : tree.feature[v]),
+        feature(tree.default_left[v] & kMissingLeft ? ~tree.feature[v] : tree.feature[v]),
         left(tree.left[v]) {}
 
   bool missing_left() const { return feature < 0; }
@@ -55,15 +55,19 @@ struct ThresholdRouter {
 
 // Router of trees in which some nodes have a set.
 struct CategoryRouter {
-  const std::int64_t* start;  // the columns category_start and categories
+  const std::int64_t* start;  // the columns category_start, categories and default_left
   const std::int32_t* categories;
+  const std::uint8_t* default_left;  // not used for packed trees
 
   template <class Real>
   std::int32_t child(const NodeTest& test, std::int32_t v, const Real* x) const {
     const std::int32_t* const first = categories + start[v];
     const std::int32_t* const last = categories + start[v + 1];
     if (first == last) return test.child(x);
-    return test.left + (contains(first, last, test.value(x)) == test.missing_left());
+    const double value = test.value(x);
+    if (std::isnan(value)) return test.left + !test.missing_left();
+    const bool is_unseen_left = (default_left[v] & kUnseenLeft) != 0;
+    return test.left + (contains(first, last, value) == is_unseen_left);
   }
 
   // Returns whether the set of node v contains a value.
@@ -100,6 +104,10 @@ struct PackedThresholdRouter {
   }
 };
 
+// The masks of packed sets: the number of their categories, and the bit for unseen ones.
+inline constexpr std::int32_t kMaskBits = 63;
+inline constexpr std::uint64_t kUnseenLeftInMask = std::uint64_t{1} << kMaskBits;
+
 // Router of packed trees in which some nodes have a set. Both tests are computed and one is
 // selected, without a branch.
 struct PackedCategoryRouter {
@@ -109,22 +117,26 @@ struct PackedCategoryRouter {
   CERTREE_INLINE std::int32_t child(const PackedNode& node, std::int32_t v, const Real* x) const {
     const double value = tested_value(node, x);
     const std::int32_t has_set = node.left >> 31;  // all bits set, or none
-    int in_set = mask_contains(node.threshold_or_set, value);
-    if ((node.threshold_or_set == 0) & (has_set != 0)) [[unlikely]]
+    const std::uint64_t mask = node.threshold_or_set;
+    int in_set = mask_contains(mask, value);
+    if (((mask & ~kUnseenLeftInMask) == 0) & (has_set != 0)) [[unlikely]]
       in_set = sets.has_category(v, value);
-    const int is_right_by_set = in_set == static_cast<int>(node.feature_and_missing & 1);
+    const int is_missing = static_cast<int>(value != value);
+    const int is_category_right = in_set == static_cast<int>(mask >> kMaskBits);
+    const int is_right_by_set = (is_category_right & ~is_missing) |
+                                (is_missing & static_cast<int>(~node.feature_and_missing));
     return (node.left ^ has_set) +
            ((is_right_by_set & has_set) | (is_right(node, value) & ~has_set));
   }
 
-  // Returns 1 if value is an integer in 0, ..., 63 whose bit is set in the mask, else 0. An integer
+  // Returns 1 if value is an integer in 0, ..., 62 whose bit is set in the mask, else 0. An integer
   // added to 2^52 is in the last bits of the sum.
   static CERTREE_INLINE int mask_contains(std::uint64_t mask, double value) {
     constexpr double kShift = 0x1p52;
     const double sum = value + kShift;
     const std::uint64_t bit =
         std::bit_cast<std::uint64_t>(sum) - std::bit_cast<std::uint64_t>(kShift);
-    const int is_bit = static_cast<int>(bit < 64) & static_cast<int>(sum - kShift == value);
+    const int is_bit = static_cast<int>(bit < kMaskBits) & static_cast<int>(sum - kShift == value);
     return is_bit & static_cast<int>(mask >> (bit & 63));
   }
 };
@@ -199,7 +211,8 @@ void with_router(const TreeView& tree, const Call& call) {
   if (tree.category_start.empty())
     call(ThresholdRouter{});
   else
-    call(CategoryRouter{tree.category_start.data(), tree.categories.data()});
+    call(CategoryRouter{tree.category_start.data(), tree.categories.data(),
+                        tree.default_left.data()});
 }
 template <class Call>
 void with_packed_router(const TreeView& tree, const Call& call) {

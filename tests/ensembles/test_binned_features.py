@@ -57,7 +57,7 @@ def leaf_of(tree, codes):
         if code == 255:
             left = tree.missing_left[v]
         elif len(held):
-            left = (code in held) != tree.missing_left[v]
+            left = (code in held) != tree.unseen_left[v]
         else:
             left = code <= tree.threshold[v]
         v = tree.left[v] + (not left)

@@ -178,12 +178,14 @@ def test_scores_of_all_trees_are_the_sum_over_single_trees(several, seed, data):
 
 
 @pytest.mark.parametrize("missing_left", [False, True])
+@pytest.mark.parametrize("unseen_left", [False, True])
 @pytest.mark.parametrize("n", [3, 200])
-def test_routing_many_rows_compares_category_sets_as_routing_one_does(n, missing_left):
+def test_routing_many_rows_compares_category_sets_as_routing_one_does(n, unseen_left, missing_left):
     sets = [[0, 5, 63], [], [3, 64, 2**31 - 1]]
     tree = Tree(
         *([0, 0, 1, 0, 0, 0, 0], [0, 7.5, 0, 0, 0, 0, 0], [1, 3, 5, -1, -1, -1, -1], [1] * 7, 2),
         missing_left=[missing_left] * 3 + [False] * 4,
+        unseen_left=[unseen_left, False, unseen_left] + [False] * 4,
         category_start=np.cumsum([0, *map(len, sets), 0, 0, 0, 0]),
         categories=np.concatenate(sets).astype(np.int32),
     )

@@ -1,5 +1,6 @@
 """Target statistics of categories, on which trees split while they grow."""
 
+import math
 from itertools import product
 
 import numpy as np
@@ -207,9 +208,10 @@ def leaf_of(tree, row, many, means, p):
         mean, threshold = tree.feature[v] - p, tree.threshold[v]
         if mean < 0:
             left = reference.goes_left(tree, v, row)
+        elif math.isnan(row[0]) and lacking:
+            left = tree.missing_left[v]
         else:
-            new = tree.missing_left[v] if lacking else threshold >= 0
-            left = reference.does_category_go_left(level, means[mean].tolist(), threshold, new)
+            left = reference.does_category_go_left(level, means[mean].tolist(), threshold)
         v = tree.left[v] + (not left)
     return v
 
@@ -269,14 +271,19 @@ def test_weights_have_no_unit(target):
         expect_no_unit(lambda one: said(estimator(target).fit(X, y, one), X), weights)
 
 
-def test_unseen_categories_are_like_missing_values():
-    X, y = effects()
-    names = np.array([f"level {int(one)}" for one in X[:, 0]], dtype=object)
-    rows = np.column_stack([names, X[:, 1:].astype(object)])
-    model = BoostedTreesClassifier(max_iter=12, random_state=0).fit(rows, y)
-    new, lacking = rows.copy(), rows.copy()
-    new[:, 0], lacking[:, 0] = "new", None
-    np.testing.assert_array_equal(said(model, new), said(model, lacking))
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_unseen_categories_have_the_overall_mean(missing):
+    X, y = effects(missing=missing)
+    run = a_run(X, y).with_statistics()
+    unknown, lacking = X[:5].copy(), X[:5].copy()
+    unknown[:, 0], lacking[:, 0] = -1, np.nan
+    assert not run.statistics.encode_new_rows(unknown).any()  # the weight is 0, and so is the mean
+    assert np.isnan(run.statistics.encode_new_rows(lacking)).all()
+    advance([run], 0, 12)
+    trees = run.trees()
+    assert len(trees.categories)
+    same = np.array_equal(trees.find_leaves(unknown, 1), trees.find_leaves(lacking, 1))
+    assert same == (missing == 0)  # without missing values in the fit both are new
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -356,9 +363,8 @@ def test_new_rows_see_the_statistics_of_their_category(missing):
         [[levels[0], 0, 0, 0], [levels[-1], 0, 0, 0], [1000, 0, 0, 0], [np.nan, 0, 0, 0]]
     )
     expected = np.array([frequency[[0, -1]], mean[[0, -1]]]).T
-    unknown = np.nan if missing else 0.0
     np.testing.assert_array_equal(
-        statistics.encode_new_rows(new), [*expected, [unknown, unknown], [np.nan, np.nan]]
+        statistics.encode_new_rows(new), [*expected, [0.0, 0.0], [np.nan, np.nan]]
     )
 
 

@@ -218,7 +218,7 @@ def test_a_file_says_which_trees_are_no_rounds(tmp_path):
     save(BoostedTreesRegressor(**FEW).fit(X, y), path)
     for first, message in (
         (2, "3 rounds must have 5 trees, got 6"),
-        (-1, "an integer in 0 .* as n_first_trees"),
+        (-1, "n_first_trees must be of type int in 0"),
     ):
         rewrite(path, n_first_trees=first)
         with pytest.raises(ValueError, match=message):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import certree
@@ -26,6 +27,8 @@ from certree import (
 from certree.files.models import _MODELS
 from certree.interface.arrays import ArrayRecord
 from certree.interface.stored_state import StoredState
+from certree.tables.table import attach_format
+from certree.tables.table_source import TableFormat
 from model_files import read_arrays, read_header
 
 RECORD = Path(__file__).with_name("stored_names.json")
@@ -99,6 +102,9 @@ FITS = {
     "numbers in leaves CertifiedTreeRegressor": lambda: certree.CertifiedTreeRegressor(
         widths="leaf", **SMALL
     ).fit(X, NUMBERS),
+    "files BoostedTreesClassifier": lambda: certree.BoostedTreesClassifier(max_iter=3, **SMALL).fit(
+        attach_format(pa.Table.from_pandas(X), TableFormat(separator=";")), Y
+    ),
 }
 
 

@@ -161,7 +161,8 @@ def test_the_first_block_does_not_decide_the_type_of_a_column(rows, tmp_path, mo
     model = certree.BoostedTreesClassifier(max_iter=2, random_state=0).fit(
         some, rows["y"].to_numpy(False)
     )
-    predict_files(model, tmp_path / "rows.csv", tmp_path / "predicted.parquet")
+    with pytest.warns(UserWarning, match="'colour' .* 1 category that the fit has not seen.*: '7'"):
+        predict_files(model, tmp_path / "rows.csv", tmp_path / "predicted.parquet")
     X = pa.table({"x0": [1.0] * 50 + [1.5], "colour": ["7"] * 50 + ["red"]})
     probability = pq.read_table(tmp_path / "predicted.parquet")["probability_one"].to_numpy()
     np.testing.assert_array_equal(probability, model.predict_proba(X)[:, 0])
@@ -198,7 +199,7 @@ def test_other_types_than_in_the_fit_are_named(model, rows, tmp_path, nothing_is
         ValueError, match="feature 'x0' must hold numbers as in the fit, got 'word'"
     ):
         predict_files(model, source, tmp_path / "predicted.csv")
-    text = "x0,x1,x2,x3,colour\n" + "1,2,3,4,red\n" * 400_000 + "one,2,3,4,red\n"
+    text = "x0,x1,x2,x3,colour\n" + "1,2,3,4,red\n" * 400_000 + "one,2,3,4,red\n" * 5000
     (tmp_path / "rows.csv").write_text(text)
     with pytest.raises(
         ValueError, match=r"'x0' must hold numbers as in the fit, got 'one' in .*rows\.csv"

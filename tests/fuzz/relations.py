@@ -79,7 +79,7 @@ class Subject:
         except InvalidParameterError:
             raise  # columns have not been looked at
         except (ValueError, TypeError) as error:
-            # Else targets or densities were refused, before dates were looked for.
+            # Else targets or densities were refused, before times were looked for.
             if not any(words in str(error) for words in ("label type", "its density")):
                 given = getattr(self.model, "categorical_features", None)
                 self.table.expect_said(error, isinstance(given, str))
@@ -208,7 +208,8 @@ def rows_of_float32(random: Random, subject: Subject) -> None:
     wide = np.asarray(replace(table, container="array").X)
     with np.errstate(over="ignore"):
         narrow = wide.astype(np.float32)
-    if np.isinf(narrow).any():
+    # A threshold of a Grid, such as 0, does not depend on the rows.
+    if np.isinf(narrow).any() or ((narrow == 0) & (wide != 0)).any():
         return
     model = clone(model).fit(wide, subject.y)
     mask = None if model.categories_ is None else model.categories_.mask

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import time
 from random import Random
 from typing import Any
 
@@ -67,7 +68,7 @@ CATEGORIES: dict[str, Draw] = {
 REFUSED: dict[str, Draw] = {
     "infinite": _infinite,
     "integers beyond 2^53": _integers_beyond,
-    "dates": lambda rng, n: np.datetime64("2020-01-01", "s") + rng.integers(0, 9, n),
+    "times": lambda rng, n: np.array([time(h) for h in rng.integers(0, 9, n)], dtype=object),
     "words and numbers": lambda rng, n: rng.permutation(np.array(["a", 1, 2.5] * n, object)[:n]),
 }
 KINDS = NUMBERS | CATEGORIES | REFUSED
@@ -105,15 +106,15 @@ class Table:
         return [name for name, kind in self._kind_of if kind in {*REFUSED} - taken]
 
     def expect_said(self, error: Exception, takes_categories: bool) -> None:
-        """Look that a refusal of dates names one of their columns, where columns have names.
+        """Look that a refusal of times of day names one of their columns, where columns have names.
 
         Who takes no categories may as well name one of those, and bytes are none in all containers.
         """
-        dates = [name for name, kind in self._kind_of if kind == "dates"]
-        if self.container in FRAMES and dates and dates == self.refused:
+        times = [name for name, kind in self._kind_of if kind == "times"]
+        if self.container in FRAMES and times and times == self.refused:
             others = ("bytes",) if takes_categories else (*CATEGORIES,)
-            names = [name for name, kind in self._kind_of if kind in ("dates", *others)]
-            assert any(name in str(error) for name in names), f"of {dates} was said: {error}"
+            names = [name for name, kind in self._kind_of if kind in ("times", *others)]
+            assert any(name in str(error) for name in names), f"of {times} was said: {error}"
 
     @property
     def _kind_of(self) -> list[tuple[str, str]]:

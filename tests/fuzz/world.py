@@ -134,6 +134,7 @@ class World:
             (self.generator.random(m) < 0.5) & is_inner,
             np.cumsum([0, *map(len, sets)]) if compares else None,
             np.array([c for s in sets for c in s], dtype=np.int32) if compares else None,
+            unseen_left=[compares and len(s) > 0 and self.random.random() < 0.5 for s in sets],
         )
 
     @cached_property

@@ -43,6 +43,7 @@ def expect_same_cuts(tree, nodes):
             assert tree.category_set(v).tolist() == node.get("categories", [])
             assert tree.threshold[v] == node.get("threshold", 0.0)
             assert tree.missing_left[v] == node["missing_left"]
+            assert tree.unseen_left[v] == node.get("unseen_left", False)
 
 
 def expect_twin(grown, nodes, numbers):

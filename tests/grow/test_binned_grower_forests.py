@@ -57,6 +57,7 @@ def expect_twin(forest, number, nodes, numbers):
             assert tree.category_set(v).tolist() == node["categories"]
             assert tree.threshold[v] == node["threshold"]
             assert tree.missing_left[v] == node["missing_left"]
+            assert tree.unseen_left[v] == node["unseen_left"]
         entries = slice(forest.begin[first + v], forest.begin[first + v + 1])
         channels = (
             forest.channel[entries] if len(forest.channel) else range(len(forest.total[entries]))

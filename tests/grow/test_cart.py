@@ -152,9 +152,13 @@ def test_every_division_of_categories_is_the_best_of_all(criterion, n_classes, d
             assert len(members) == 0
             continue
         seen = here[:, tree.feature[v]]
-        assert 0 < len(members) <= len(set(seen[~np.isnan(seen)]))
+        present = set(seen[~np.isnan(seen)])
+        assert set(members) <= present
         if not np.isnan(seen).any():
             assert tree.missing_left[v] == (w[left].sum() > w[~left].sum())
+        for code in {-1.0, *range(6)} - present:
+            row = np.where(np.arange(3) == tree.feature[v], code, 0.0)
+            assert reference.goes_left(tree, v, row) == (w[left].sum() >= w[~left].sum())
 
 
 def divisions(x, y, w, criterion):

@@ -58,7 +58,7 @@ def test_the_tree_is_that_of_the_twin(seed, criterion):
         assert (tree.left[v] >= 0) == ("left" in node)
         if "left" not in node:
             continue
-        for name in ("feature", "threshold", "missing_left", "left"):
+        for name in ("feature", "threshold", "missing_left", "unseen_left", "left"):
             assert getattr(tree, name)[v] == node[name]
         assert tree.category_set(v).tolist() == node["categories"]
 

@@ -52,13 +52,14 @@ from certree.boolean import FourierClassifier, FourierRegressor
 from certree.ensembles import ConformalBandRegressor
 from certree.explain import interaction_fractions, shap_trees, shapley_values
 from certree.interface.fitted_state import get_snapshot
+from certree.interface.parameter_aliases import CertificateHint
 from certree.prunings import Polynomial
 from certree.weights import map_pruning
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 SOURCE = str(Path(certree.__file__).parent)
 # Other forms of what `to_dict` writes, and models that have none.
-ONE_FORMULA = {"to_onnx", "to_sklearn", "to_sql", "trees_to_dataframe"}
+ONE_FORMULA = {"to_code", "to_onnx", "to_sklearn", "to_sql", "trees_to_dataframe"}
 DECORATED = (DecoratedTreeClassifier, DecoratedTreeRegressor)
 MODELS = [
     AdaBoostTreeClassifier(n_estimators=5),
@@ -175,7 +176,7 @@ def questions(model):
         if name in ONE_FORMULA or (name == "to_dict" and isinstance(model, DECORATED)):
             continue
         member = inspect.getattr_static(type(model), name)
-        if isinstance(member, property):
+        if isinstance(member, property | CertificateHint):
             yield name, lambda one, name=name: getattr(one, name)
         elif callable(member) or hasattr(member, "__get__"):
             takes_rows = "X" in inspect.signature(getattr(model, name)).parameters

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import enum
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -78,14 +79,35 @@ def test_codes_are_positions_among_the_sorted_categories(training, rows):
     names = sorted({value for value in training if value is not None})
     categories = Categories.learn(table(training), [True])
     assert categories.names == (tuple(names),)
-    expected = [names.index(value) if value in names else np.nan for value in rows]
+    expected = [
+        np.nan if value is None else names.index(value) if value in names else -1 for value in rows
+    ]
     np.testing.assert_array_equal(categories.encode(table(rows))[:, 0], expected)
 
 
-def test_unseen_categories_are_missing():
+def test_unseen_categories_have_a_code_of_their_own():
     categories = Categories.learn(pd.DataFrame({"a": ["x", "y"]}))
-    assert np.isnan(categories.encode(pl.DataFrame({"a": ["z", None]}))).all()
-    assert categories.encode(pl.DataFrame({"a": ["y"]})).tolist() == [[1]]
+    rows = pl.DataFrame({"a": ["z", None, "y"]})
+    np.testing.assert_array_equal(categories.encode(rows)[:, 0], [-1, np.nan, 1])
+    missing = replace(categories, unknown_are_missing=True)
+    np.testing.assert_array_equal(missing.encode(rows)[:, 0], [np.nan, np.nan, 1])
+    assert missing.add_categories(rows).unknown_are_missing
+    numbers = Categories.learn(np.array([[1.5], [2.0]]), [0])
+    given = np.array([[2.0], [np.nan], [7.0]])
+    np.testing.assert_array_equal(numbers.encode(given)[:, 0], [1, np.nan, -1])
+    nothing = Categories.learn(pd.DataFrame({"a": [None, None]}, dtype=object))
+    np.testing.assert_array_equal(nothing.encode(rows)[:, 0], [-1, np.nan, -1])
+
+
+def test_unseen_integers_that_float64_does_not_hold_have_a_code_of_their_own():
+    large = 2**60 + 1
+    small = Categories.learn(np.array([[3], [5]]), [0])
+    rows = np.array([[large], [5], [None]], dtype=object)
+    np.testing.assert_array_equal(small.encode(rows)[:, 0], [-1, 1, np.nan])
+    digits = Categories.learn(np.array([[large], [5]], dtype=object), [0])
+    assert digits.names == (("1152921504606846977", "5"),)
+    floats = np.array([[5.0], [2.5], [np.nan]])
+    np.testing.assert_array_equal(digits.encode(floats)[:, 0], [1, -1, np.nan])
 
 
 def test_booleans_integers_and_negative_zero_are_numbers():
@@ -108,7 +130,7 @@ def test_one_level_and_nothing_but_missing_values_are_never_split_on():
     encoded = categories.encode(X)
     assert np.isnan(encoded[:, 1]).all()
     assert grow_cart(encoded, [0, 1, 0, 1], categorical_features=categories.mask).n_nodes == 1
-    assert np.isnan(categories.encode(pd.DataFrame({"one": ["b"], "none": ["c"]}))).all()
+    assert (categories.encode(pd.DataFrame({"one": ["b"], "none": ["c"]})) == -1).all()
 
 
 def test_ten_thousand_categories():
@@ -465,13 +487,17 @@ def tables_of_times():
     yield "all dates", frame[["day"]]
 
 
-@pytest.mark.parametrize("X", [pytest.param(X, id=how) for how, X in tables_of_times()])
-def test_dates_and_times_are_refused_by_name(X):
-    said = r"feature ([01]|'day') must hold numbers, got dates or times: convert them to numbers"
-    with pytest.raises(ValueError, match=said):
-        PrunedTreeClassifier().fit(X, ["a", "b"])
+@pytest.mark.parametrize(("how", "X"), [pytest.param(*one, id=one[0]) for one in tables_of_times()])
+def test_dates_are_numbers_and_times_of_day_are_refused_by_name(how, X):
+    said = r"feature ([01]|'day') must hold numbers, as in the fit, got dates or times"
     with pytest.raises(ValueError, match=said):
         Categories.learn(X).encode(X)
+    if how.startswith(("times", "periods")):
+        said = r"feature ([01]|'day') must hold numbers, dates, .*, got (time|Period): convert"
+        with pytest.raises(ValueError, match=said):
+            PrunedTreeClassifier().fit(X, ["a", "b"])
+    else:
+        assert PrunedTreeClassifier().fit(X, ["a", "b"]).dates_
 
 
 def test_numbers_too_large_for_float64_are_refused():
@@ -481,7 +507,7 @@ def test_numbers_too_large_for_float64_are_refused():
     categories = Categories.learn(X, [1])
     assert categories.names == (None, ("1", "1" + "0" * 400))
     assert categories.encode(X)[:, 1].tolist() == [1, 0]
-    assert np.isnan(Categories.learn(X[1:], [1]).encode(X)[0, 1])
+    assert Categories.learn(X[1:], [1]).encode(X)[0, 1] == -1
 
 
 def test_nat_among_numbers_is_a_missing_value():
@@ -521,16 +547,16 @@ def test_integers_that_float64_does_not_hold_are_names_if_declared(kind):
         np.testing.assert_array_equal(categories.encode(rows)[:n, 0], expected[:n])
     near = np.array([[5, 0], [7, 0], [6, 0]])
     assert categories.encode(near)[:2, 0].tolist() == [3, 4]
-    assert np.isnan(categories.encode(near)[2, 0])
+    assert categories.encode(near)[2, 0] == -1
     assert categories.encode(near.astype(float))[:2, 0].tolist() == [3, 4]
-    assert np.isnan(categories.encode(np.array([[np.inf, 0], [5.5, 0]]))[:, 0]).all()
+    assert (categories.encode(np.array([[np.inf, 0], [5.5, 0]]))[:, 0] == -1).all()
 
 
 def test_integers_beyond_float64_are_new_to_names_that_are_not():
     near = Categories.learn(np.array([[5], [7]]), [0])
     codes = near.encode(np.array([[7], [BEYOND + 1], [5]]))
     assert codes[[0, 2], 0].tolist() == [1, 0]
-    assert np.isnan(codes[1, 0])
+    assert codes[1, 0] == -1
     more = near.add_categories(np.array([[BEYOND + 1], [7]]))
     assert more.names == (("5", "7", str(BEYOND + 1)),)
     assert more.encode(np.array([[7], [BEYOND + 1], [5]]))[:, 0].tolist() == [1, 2, 0]
@@ -554,3 +580,27 @@ def test_integers_beyond_float64_are_the_same_names_in_files_and_memory(tmp_path
     certree.predict_files(read, folder / "far.parquet", tmp_path / "said.parquet")
     said = pq.read_table(tmp_path / "said.parquet")
     np.testing.assert_array_equal(said["prediction"].to_numpy(), read.predict(X[~is_near]))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_decimals_are_numbers_in_all_tables(missing):
+    decimals = [Decimal(i) / 8 for i in range(6)]
+    values = [*decimals[:-1], None] if missing else decimals
+    numbers = [np.nan if one is None else float(one) for one in values]
+    tables = (
+        np.array(values, dtype=object)[:, None],
+        pd.DataFrame({"a": values}),
+        pd.DataFrame({"a": pd.Series(values, dtype=pd.ArrowDtype(pa.decimal128(10, 3)))}),
+        pa.table({"a": pa.array(values, pa.decimal128(10, 3))}),
+        pl.DataFrame({"a": values}),
+    )
+    y = [0, 1] * 3
+    expected = BoostedTreesClassifier(max_iter=3, random_state=0).fit(np.c_[numbers], y)
+    for X in tables:
+        model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(X, y)
+        assert model.categories_ is None
+        np.testing.assert_array_equal(
+            model.predict_proba(X), expected.predict_proba(np.c_[numbers])
+        )
+    chosen = Categories.learn(pd.DataFrame({"a": values}), [0])
+    assert chosen.names == (tuple(map(float, values[: 6 - missing])),)

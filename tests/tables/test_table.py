@@ -6,7 +6,7 @@ import pytest
 
 import certree
 from certree.tables.column_types import SeenColumn
-from certree.tables.table import Table, describe_columns, split_target
+from certree.tables.table import FilesLook, Table, describe_columns, split_target
 
 COLUMNS = pa.table({"a": [1.5, 2.0, -3.0], "b": [1, 2, 3], "class": ["x", "y", "x"]})
 
@@ -68,13 +68,13 @@ def test_features_in_several_chunks_are_joined():
     "values",
     [
         pa.array([b"1", b"2"]),
-        pa.array([0, 1], pa.timestamp("s")),
+        pa.array([0, 1], pa.time32("s")),
         pa.array([[1.0], [2.0]]),
     ],
-    ids=["binary", "timestamp", "list"],
+    ids=["binary", "time", "list"],
 )
 def test_a_feature_of_another_type_is_named(values):
-    with pytest.raises(ValueError, match="feature 'bad' must hold numbers or strings"):
+    with pytest.raises(ValueError, match="feature 'bad' must hold numbers, strings or dates"):
         split_target(pa.table({"good": [1.0, 2.0], "bad": values}), None)
 
 
@@ -143,7 +143,9 @@ def test_a_description_lists_types_and_missing_values():
         }
     )
     seen = {"town": SeenColumn((pa.string(),), True, frozenset(["", "NA"]))}
-    assert str(describe_columns(columns, seen)).splitlines() == [
+    assert str(
+        describe_columns(columns, FilesLook(seen, columns.schema, [2], "t.csv"))
+    ).splitlines() == [
         "2 rows, 8 columns",
         "number: number, 1 missing",
         "share: number, 1 missing",
@@ -160,7 +162,7 @@ def test_a_description_lists_types_and_missing_values():
 
 def test_a_long_description_is_cut():
     columns = pa.table({f"x{j}": [1.0] for j in range(40)})
-    lines = str(describe_columns(columns, {})).splitlines()
+    lines = str(describe_columns(columns, FilesLook({}, columns.schema, [1], "t.csv"))).splitlines()
     assert len(lines) == 32
     assert lines[-1] == "and 10 more"
 

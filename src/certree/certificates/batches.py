@@ -18,7 +18,7 @@ from certree.parts.sources import FileRows
 from certree.rows.columns import copy_raw_values
 from certree.rows.duplicates import Duplicates
 from certree.rows.training import RowInputMixin
-from certree.tables.fitted_types import get_column_types
+from certree.tables.fitted_types import get_column_types, use_model_format
 from certree.tables.reader import no_types
 
 
@@ -116,7 +116,7 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
     # Classifiers of other libraries do not state the types of their fit.
     has_types = isinstance(classifier, RowInputMixin)
     types = partial(get_column_types, classifier, y) if has_types else no_types
-    rows = FileRows(X, y, features=names, types=types)
+    rows = FileRows(use_model_format(X, classifier), y, features=names, types=types)
     if not rows.n_rows:
         raise ValueError("X must name files that hold at least one row, got files without rows")
     columns = rows.features if names is None else list(names)

@@ -50,7 +50,7 @@ _COMMANDS = {
     "info": (
         "prediction_commands",
         _MODELS,
-        "Print what a model file holds: parameters, features, classes, certificate and tree.",
+        "Print what a model file holds: parameters, features and their formats, classes, tree.",
     ),
     "demo": (
         "demo_command",
@@ -222,6 +222,12 @@ def print_text(text: str) -> None:
     """
     lines = "\n".join(map(escape_controls, text.split("\n")))
     Console().print(lines, highlight=False, markup=False, soft_wrap=True)
+
+
+def print_note(text: str) -> None:
+    """Print a line on standard error, where it does not mix with the output of the command."""
+    line = escape_controls(text)
+    Console(stderr=True).print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _print_version(is_requested: bool) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from certree import show
 from certree.cli.app import command, output_file_option, print_text
 from certree.cli.figure_output import expect_figure_path, save_figure
+from certree.cli.read_options import takes_read_options
 from certree.cli.table_input import (
     Groups,
     ModelFile,
@@ -33,6 +34,7 @@ from certree.files import tables
 from certree.files.output_paths import expect_writable
 from certree.interface.atomic_write import write_atomically
 from certree.tables.column_names import expect_distinct
+from certree.tables.table_source import ReadOptions
 
 # Rows of the table that Shapley values take as background.
 _N_BACKGROUND_ROWS = 100
@@ -53,6 +55,7 @@ OptionalTarget = Annotated[
 
 
 @command
+@takes_read_options
 def explain(
     model_file: ModelFile,
     file: TableFile,
@@ -81,6 +84,8 @@ def explain(
             help="Print which fraction of the variance is due to features and pairs.",
         ),
     ] = False,
+    *,
+    options: ReadOptions,
 ) -> None:
     """Print how much each feature adds to the prediction of one row.
 
@@ -104,10 +109,12 @@ def explain(
         Whether contributions are Shapley values instead of differences along paths.
     interactions : bool
         Whether to print fractions of variance instead of contributions.
+    options : ReadOptions
+        Options of reading.
     """
     tables.expect_table_place(output)
     expect_figure_path(plot)
-    model, X = read_features(model_file, file)
+    model, X = read_features(model_file, file, options)
     if not hasattr(model, "explain"):
         raise ValueError(
             "MODEL must be a tree, forest, boosted trees, AdaBoost of trees or naive Bayes to be "
@@ -182,6 +189,7 @@ def _tabulate_contributions(explanation: Any) -> pa.Table:
 
 
 @command
+@takes_read_options
 def report(
     model_file: ModelFile,
     file: TableFile,
@@ -191,6 +199,8 @@ def report(
     ] = Path("report.html"),
     groups: Groups = None,
     threshold_cost: ThresholdCost = None,
+    *,
+    options: ReadOptions,
 ) -> None:
     """Write an HTML page about a model and its scores on the rows of a table.
 
@@ -211,10 +221,12 @@ def report(
         Column of each row's group; None if there are no groups.
     threshold_cost : str or None
         "A:B", the cost of a missed row of the second class and of a false alarm; None: no costs.
+    options : ReadOptions
+        Options of reading.
     """
     expect_writable(output)
     costs = parse_costs(threshold_cost)
-    model, X, y, group_labels = read_labelled_rows(model_file, file, target, groups)
+    model, X, y, group_labels = read_labelled_rows(model_file, file, target, options, groups)
     show.report(model, X, y, output, groups=group_labels, costs=costs)
     print_text(f"written to {output}")
 
@@ -257,6 +269,7 @@ _ROW_PLOTS: dict[PictureName, Callable[[Any, Any, Any], Any]] = {
 
 
 @command
+@takes_read_options
 def plot(
     picture: Annotated[PictureName, typer.Argument(metavar="WHAT", help=", ".join(PictureName))],
     model_file: ModelFile,
@@ -268,6 +281,8 @@ def plot(
             "--output", "-o", help="Figure to write (.png, .svg, .pdf).", show_default="WHAT.png"
         ),
     ] = None,
+    *,
+    options: ReadOptions,
 ) -> None:
     """Draw a figure of a model: tree, importance, calibration, ranking, loss, and others.
 
@@ -286,6 +301,8 @@ def plot(
         Column of the target in that table.
     output : Path or None
         Figure to write; None: WHAT.png.
+    options : ReadOptions
+        Options of reading.
     """
     path = Path(f"{picture}.png") if output is None else output
     expect_figure_path(path)
@@ -295,14 +312,18 @@ def plot(
     elif file is None or target is None:
         raise ValueError(f"plot {picture} needs rows and their targets: give FILE and --target")
     else:
-        model, X, y, _ = read_labelled_rows(model_file, file, target)
+        model, X, y, _ = read_labelled_rows(model_file, file, target, options)
         save_figure(path, lambda: _ROW_PLOTS[picture](model, X, y))
     print_text(f"written to {path}")
 
 
 def _to_onnx(model: Any, *_: str) -> bytes:
-    """Return the bytes of an ONNX file of a fitted model; other arguments are not used."""
-    return bytes(model.to_onnx().SerializeToString())
+    """Return the bytes of an ONNX file of a fitted model; other arguments are not used.
+
+    A model of dates has an input for each feature.
+    """
+    graph = model.to_onnx("auto", inputs="named") if model.dates_ else model.to_onnx()
+    return bytes(graph.SerializeToString())
 
 
 def _to_json(model: Any, *_: str) -> bytes:

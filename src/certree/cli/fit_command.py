@@ -1,5 +1,6 @@
 """The fit command: fit a model to a table or folder of tables, score it, and save it."""
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
-from warnings import catch_warnings
+from warnings import catch_warnings, filterwarnings, simplefilter, warn
 
 import numpy as np
 import typer
@@ -23,6 +24,7 @@ from certree.cli.fit_settings import (
     set_monotonic_constraints,
     split_rows,
 )
+from certree.cli.read_options import announce, takes_read_options
 from certree.cli.table_input import DuplicateRows, TableOrFolder, Target, read_extra_column
 from certree.ensembles import (
     BoostedTreesClassifier,
@@ -59,9 +61,11 @@ from certree.parts.sources import FileRows
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import compute_scores, format_scores
 from certree.tables import reader
-from certree.tables.csv_text import STANDARD_STREAM, get_display_name
-from certree.tables.table import Table, split_target
+from certree.tables.csv_text import STANDARD_STREAM
+from certree.tables.fitted_types import set_model_format
+from certree.tables.table import Table, describe_columns, describe_look, split_target
 from certree.tables.table_files import get_stem
+from certree.tables.table_source import ReadOptions, TableSource, with_options
 
 # Features along which predictions must not fall, and features along which they must not rise.
 MonotonicFeatures = tuple[list[str], list[str]]
@@ -72,6 +76,8 @@ _MAX_NUMERIC_CLASSES = 20
 _N_POSTERIORS_SHOWN = 3
 # Classes whose frequencies are printed, by largest frequency.
 _N_CLASSES_SHOWN = 4
+# Start of warnings whose content the description of a table has as well.
+_ANNOUNCED = "column .* count as missing"
 # Seconds to wait for a Dask scheduler.
 _SCHEDULER_TIMEOUT = 10
 # Default fraction of a table's rows in the test set.
@@ -154,6 +160,7 @@ _MAX_BINS = 255
 
 
 @command
+@takes_read_options
 def fit(
     file: TableOrFolder,
     target: Target,
@@ -292,6 +299,8 @@ def fit(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Print the settings that the fit has chosen.")
     ] = False,
+    *,
+    options: ReadOptions,
 ) -> None:
     """Fit a model to a table, score it on a test set, and write it to a model file.
 
@@ -336,6 +345,8 @@ def fit(
         Whether to show no progress bar.
     verbose : bool
         Whether to print the settings that the fit has chosen.
+    options : ReadOptions
+        Options of reading.
     """
     if regression and classification:
         raise ValueError("--regression and --classification exclude each other: give one")
@@ -346,17 +357,18 @@ def fit(
         model_name = ModelName.boosted if is_folder else ModelName.tree
     model_path = _default_model_path(file) if output is None else output
     expect_writable(model_path)
-    options = {"grower": grower, "train_size": train_size, "delta": delta, "duplicates": duplicates}
-    model = _create_estimator(model_name, regression, options)
+    choices = {"grower": grower, "train_size": train_size, "delta": delta, "duplicates": duplicates}
+    model = _create_estimator(model_name, regression, choices)
     parameters = model.get_params(deep=False)
     general = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
     model.set_params(**{name: general[name] for name in general if name in parameters})
     if is_folder and parameters.get("grower") == "cart":
         model.set_params(grower__max_bins=_MAX_BINS)
-    used_options = [name for name in options if options[name] is not None]
+    used_options = [name for name in choices if choices[name] is not None]
     apply_settings(model, parse_settings(settings or []), used_options)
     request = _FitRequest(
-        file, target, weights, groups, regression, classification, test_size, seed
+        with_options(file, options),
+        *(target, weights, groups, regression, classification, test_size, seed, quiet),
     )
     monotonic = increasing or [], decreasing or []
     with _limit_resources(scheduler, memory_limit, file):
@@ -386,8 +398,8 @@ class _FitRequest:
 
     Attributes
     ----------
-    file : Path
-        Table, or folder of tables.
+    source : TableSource
+        Table, or folder of tables, with options of reading.
     target : str
         Column of the target.
     weights, groups : str or None
@@ -400,9 +412,11 @@ class _FitRequest:
         Fraction of the rows in the test set; None: the default.
     seed : int
         Seed of the test set.
+    quiet : bool
+        Whether not to print how the columns were read.
     """
 
-    file: Path
+    source: TableSource
     target: str
     weights: str | None
     groups: str | None
@@ -410,11 +424,12 @@ class _FitRequest:
     classification: bool
     test_size: float | None
     seed: int
+    quiet: bool
 
     @property
     def target_name(self) -> str:
         """Text for messages that names the target: "column 'y' of FILE"."""
-        return f"column {self.target!r} of {self.file}"
+        return f"column {self.target!r} of {self.source}"
 
 
 def _fit_table(
@@ -447,10 +462,31 @@ def _fit_table(
     test_size = _TEST_SIZE if request.test_size is None else request.test_size
     scores = [*_score_first_fit(model, table, test_size, request.seed, fit_arguments)]
     start = time.perf_counter()
-    model.fit(table.X, table.y, **fit_arguments)
+    with _name_features(table.feature_names):
+        model.fit(table.X, table.y, **fit_arguments)
     seconds = time.perf_counter() - start
     model.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    set_model_format(model, table.table_format)
     return [_summarize_fit(model, table), *scores], seconds
+
+
+@contextmanager
+def _name_features(names: list[str]) -> Iterator[None]:
+    """Put names of features for their indices into warnings of the body of a with statement.
+
+    names: those of all features; the fit itself gets the rows without them.
+    """
+    with catch_warnings(record=True) as caught:
+        simplefilter("always")
+        yield
+    for warning in caught:
+        text = re.sub(
+            r"^feature (\d+)(?= has )",
+            lambda found: f"feature {names[int(found.group(1))]!r}",
+            str(warning.message),
+        )
+        text = text.replace(". Leave it out, ", ". Leave it out (--drop), ")
+        warn(text, warning.category, stacklevel=3)
 
 
 def _fit_folder(
@@ -471,24 +507,40 @@ def _fit_folder(
         )
     if request.test_size:
         raise ValueError(
-            f"--test-size is for a single table, got the folder {request.file}: leave it out, keep "
+            f"--test-size is for a single table, got the folder {request.source}: leave it out, keep "
             "test files in another folder, and score the model on them with certree evaluate"
         )
     fit_arguments = collect_fit_arguments(model, request.weights, request.groups)
-    is_limited = get_memory_limit() is not None
-    rows = FileRows(
-        request.file, request.target, request.weights, request.groups, is_limited=is_limited
-    )
+    rows = _look_at_folder(request)
     if not request.classification:
         _expect_target_of_folder(rows, request.target_name, request.regression)
     set_monotonic_constraints(model, *monotonic, rows.features)
     start = time.perf_counter()
-    folder: Any = request.file
-    model.fit(folder, request.target, **fit_arguments)
+    source: Any = request.source
+    with catch_warnings():
+        filterwarnings("ignore", _ANNOUNCED)
+        model.fit(source, request.target, **fit_arguments)
     seconds = time.perf_counter() - start
     size = f"{format_quantity(rows.n_rows, 'row')} in {format_quantity(rows.n_files, 'file')}"
     features = format_quantity(len(rows.features), "feature")
     return [f"{size}, {features}; {_describe_size(model)}"], seconds
+
+
+def _look_at_folder(request: _FitRequest) -> FileRows:
+    """Return the rows of a folder, and announce as what its columns are read.
+
+    request: the folder, and its columns of target, weights and groups.
+    """
+    with catch_warnings():
+        filterwarnings("ignore", _ANNOUNCED)
+        rows = FileRows(
+            request.source,
+            *(request.target, request.weights, request.groups),
+            is_limited=get_memory_limit() is not None,
+        )
+    if not request.quiet:
+        announce(describe_look(rows.look))
+    return rows
 
 
 @contextmanager
@@ -558,12 +610,18 @@ def _read_table(request: _FitRequest) -> tuple[Table, NDArray[Any] | None, NDArr
     """
     target, extra_columns = request.target, [request.weights, request.groups]
     text_columns = [request.groups, None if request.regression else target]
-    table = reader.read(request.file, text_dates=[name for name in text_columns if name])
+    table, look = reader.read_with_look(
+        request.source, text_dates=[name for name in text_columns if name]
+    )
+    description = describe_columns(table, look)
+    if not request.quiet:
+        announce(description)
     weights, groups = (
         None if name is None else read_extra_column(table, name, target) for name in extra_columns
     )
     table = table.drop_columns([*{*extra_columns} - {None}])
-    return split_target(table, target, where=get_display_name(request.file)), weights, groups
+    read = split_target(table, target, description, look.table_format, where=look.where)
+    return read, weights, groups
 
 
 def _summarize_fit(model: Any, table: Table) -> str:

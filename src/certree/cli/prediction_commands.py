@@ -19,6 +19,7 @@ from certree.certificates.batches import certify_batches
 from certree.certificates.hold_out import compute_look_fraction
 from certree.cli.app import Delta, Quiet, command, output_file_option, print_text
 from certree.cli.figure_output import expect_figure_path, save_figure
+from certree.cli.read_options import takes_read_options
 from certree.cli.table_input import (
     DuplicateRows,
     Groups,
@@ -47,7 +48,9 @@ from certree.interface.formatting import format_quantity
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import RowErrors, format_scores
 from certree.tables.csv_text import STANDARD_STREAM
+from certree.tables.fitted_types import get_model_format
 from certree.tables.table import extract_target
+from certree.tables.table_source import ReadOptions, TableSource, with_options
 
 # Kinds of guarantees that --groups asks for; see `Guarantees.conditional_guarantees`.
 _GROUP_GUARANTEES = ("groups", "gaps")
@@ -74,6 +77,7 @@ Threshold = Annotated[
 
 
 @command
+@takes_read_options
 def predict(
     model_file: ModelFile,
     file: TableOrFolder,
@@ -87,6 +91,8 @@ def predict(
         ),
     ] = None,
     quiet: Quiet = False,
+    *,
+    options: ReadOptions,
 ) -> None:
     """Predict every row of a table, with class probabilities.
 
@@ -114,16 +120,24 @@ def predict(
         Columns of the input to copy to the output.
     quiet : bool
         Whether to show no progress bar.
+    options : ReadOptions
+        Options of reading.
     """
     tables.expect_table_place(output)
     destination = STANDARD_STREAM if output is None else output
     model = load_estimator(model_file)
     predict_files(
-        model, file, destination, keep=keep or [], threshold=threshold, verbose=int(not quiet)
+        model,
+        with_options(file, options),
+        destination,
+        keep=keep or [],
+        threshold=threshold,
+        verbose=int(not quiet),
     )
 
 
 @command
+@takes_read_options
 def evaluate(
     model_file: ModelFile,
     file: TableOrFolder,
@@ -133,6 +147,8 @@ def evaluate(
     ] = None,
     threshold: Threshold = None,
     quiet: Quiet = False,
+    *,
+    options: ReadOptions,
 ) -> None:
     """Score a model on the rows of a table or folder, and print each score with its 95 % interval.
 
@@ -156,10 +172,13 @@ def evaluate(
         class.
     quiet : bool
         Whether to show no progress bar.
+    options : ReadOptions
+        Options of reading.
     """
     expect_writable(json_file)
     model = load_estimator(model_file)
-    errors = _compute_row_errors(model, file, target, threshold, quiet)
+    source = with_options(file, options)
+    errors = _compute_row_errors(model, source, target, threshold, quiet)
     scores, n = errors.scores(), len(errors.losses)
     print_text(f"{type(model).__name__} on {format_quantity(n, 'row')}")
     for line in format_scores(scores):
@@ -179,7 +198,7 @@ def evaluate(
 
 
 def _compute_row_errors(
-    model: Any, file: Path, target: str, threshold: float | None, quiet: bool
+    model: Any, source: TableSource, target: str, threshold: float | None, quiet: bool
 ) -> RowErrors:
     """Predict a table or folder batch by batch, and return errors and losses of all rows.
 
@@ -191,8 +210,8 @@ def _compute_row_errors(
     ----------
     model : fitted estimator
         The model.
-    file : Path
-        Table or folder.
+    source : TableSource
+        Table or folder, with options of reading.
     target : str
         Column of the target.
     threshold : float or None
@@ -210,7 +229,7 @@ def _compute_row_errors(
     errors: list[RowErrors] = []
     labels: NDArray[Any] | None = None
     target_name = f"the target {target!r}"
-    for X, y in _read_labelled_batches(model, file, target, "evaluating", quiet):
+    for X, y in _read_labelled_batches(model, source, target, "evaluating", quiet):
         labels = np.unique(y if labels is None else np.concatenate([labels, np.unique(y)]))
         # One class of the model is added, as a later batch may have the classes that this one
         # lacks.
@@ -229,7 +248,7 @@ def _compute_row_errors(
 
 def _read_labelled_batches(
     model: Any,
-    file: Path,
+    source: TableSource,
     target: str,
     description: str,
     quiet: bool,
@@ -242,8 +261,8 @@ def _read_labelled_batches(
     ----------
     model : fitted estimator
         The model, whose features are read.
-    file : Path
-        Table or folder.
+    source : TableSource
+        Table or folder, with options of reading.
     target : str
         Column of the target.
     description : str
@@ -265,7 +284,7 @@ def _read_labelled_batches(
     """
     has_batch, extra_columns = False, [] if groups is None else [groups]
     reader = read_model_batches(
-        model, file, target, extra_columns=extra_columns, n_rows=ROWS_PER_BATCH
+        model, source, target, extra_columns=extra_columns, n_rows=ROWS_PER_BATCH
     )
     with closing(iterate_with_progress(description, reader, not quiet)) as batches:
         for batch in batches:
@@ -281,7 +300,7 @@ def _read_labelled_batches(
 
 
 def _compute_folder_guarantees(
-    model: Any, folder: Path, target: str, groups: str | None, delta: float, duplicates: Any
+    model: Any, folder: TableSource, target: str, groups: str | None, delta: float, duplicates: Any
 ) -> tuple[Guarantees, NDArray[Any] | None]:
     """Compute the guarantees of a classifier on the rows of a folder, batch by batch.
 
@@ -292,8 +311,8 @@ def _compute_folder_guarantees(
     ----------
     model : fitted classifier
         The model, which was not fitted to these rows.
-    folder : Path
-        Folder of tables.
+    folder : TableSource
+        Folder of tables, with options of reading.
     target : str
         Column of the target.
     groups : str or None
@@ -331,6 +350,7 @@ def _expect_classifier(model: Any, model_file: Path) -> None:
 
 
 @command
+@takes_read_options
 def certify(
     model_file: ModelFile,
     file: TableOrFolder,
@@ -360,6 +380,8 @@ def certify(
             help="Draw the guarantees of all thresholds to this file (.png, .svg, .pdf)."
         ),
     ] = None,
+    *,
+    options: ReadOptions,
 ) -> None:
     """Certify the error of a classifier on rows that were never used for it.
 
@@ -392,6 +414,8 @@ def certify(
         Column of each row's group; None if there are no groups.
     plot : Path or None
         Figure of all thresholds to write, which needs `threshold_cost`; None: none is drawn.
+    options : ReadOptions
+        Options of reading.
     """
     expect_figure_path(plot)
     costs = parse_costs(threshold_cost)
@@ -399,19 +423,20 @@ def certify(
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
     rule: Any = duplicates.value
     is_error_only = costs is None and groups is None
+    source = with_options(file, options)
     if file.is_dir():
         model = load_estimator(model_file)
         _expect_classifier(model, model_file)
         if is_error_only:
-            batches = _read_labelled_batches(model, file, target, "certifying", quiet=True)
+            batches = _read_labelled_batches(model, source, target, "certifying", quiet=True)
             certificate = certify_batches(model, batches, delta, look=look, duplicates=rule)
             print_text(str(certificate))
             return
         guarantees, group_labels = _compute_folder_guarantees(
-            model, file, target, groups, delta, rule
+            model, source, target, groups, delta, rule
         )
     else:
-        model, X, y, group_labels = read_labelled_rows(model_file, file, target, groups)
+        model, X, y, group_labels = read_labelled_rows(model_file, file, target, options, groups)
         _expect_classifier(model, model_file)
         if is_error_only:
             print_text(str(certify_rows(model, X, y, delta, look=look, duplicates=rule)))
@@ -436,7 +461,7 @@ def certify(
 
 @command
 def info(model_file: ModelFile) -> None:
-    """Print what a model file holds: parameters, features, classes, certificate and tree.
+    """Print what a model file holds: parameters, features and their formats, classes, tree.
 
     At most 12 features are named, and at most 8 leaves of a single tree are printed.\f
 
@@ -453,6 +478,9 @@ def info(model_file: ModelFile) -> None:
     print_text(f"features: {', '.join(names[:_N_FEATURES_SHOWN])}{more}")
     if is_classifier(model):
         print_text(f"classes: {', '.join(map(str, model.classes_))}")
+    found = get_model_format(model)
+    for name, form in {} if found is None else found.columns.items():
+        print_text(f"{name} is read as: {form}")
     if hasattr(model, "certificate_"):
         print_text(str(model.certificate_))
     if isinstance(model, TreeVoteEstimator):

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pyarrow as pa
 import typer
 from numpy.typing import NDArray
@@ -16,8 +17,10 @@ from certree.tables import reader
 from certree.tables.column_names import join_names
 from certree.tables.column_types import extract_values
 from certree.tables.csv_text import get_display_name
-from certree.tables.fitted_types import get_column_types
+from certree.tables.fitted_types import get_column_types, use_model_format
+from certree.tables.new_values import create_new_values
 from certree.tables.table import extract_target
+from certree.tables.table_source import ReadOptions, with_options
 
 Model = Any
 
@@ -49,8 +52,16 @@ ThresholdCost = Annotated[
     str | None,
     typer.Option(
         metavar="A:B",
-        help="Cost of a missed row of the second class, and of a false alarm. Certify all thresholds "
+        help="Cost of a missed row of the positive class, and of a false alarm. Certify all thresholds "
         "of its probability and report the cheapest. Choose the costs before you see the rows.",
+    ),
+]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CLASS",
+        help="The positive one of two classes: thresholds, costs and probabilities are about it.",
+        show_default="the second class",
     ),
 ]
 
@@ -85,7 +96,7 @@ def load_estimator(model_file: Path) -> Model:
     return model
 
 
-def read_features(model_file: Path, file: Path) -> tuple[Model, NDArray[Any]]:
+def read_features(model_file: Path, file: Path, options: ReadOptions) -> tuple[Model, NDArray[Any]]:
     """Load a model, and read the features that it needs from a table.
 
     Parameters
@@ -93,6 +104,8 @@ def read_features(model_file: Path, file: Path) -> tuple[Model, NDArray[Any]]:
     model_file, file : Path
         Files of the model and of the table. If the model was fitted with feature names, other
         columns of the table, such as a target, are ignored; else all columns must be features.
+    options : ReadOptions
+        Options of reading.
 
     Returns
     -------
@@ -106,12 +119,42 @@ def read_features(model_file: Path, file: Path) -> tuple[Model, NDArray[Any]]:
         If a file cannot be read, or a feature is missing or has another type than in the fit.
     """
     model = load_estimator(model_file)
-    table = reader.read(file, partial(get_column_types, model, None))
+    table = _read_for_model(model, file, None, options, [])
     return model, select_features(model, table, get_display_name(file))
 
 
+def _read_for_model(
+    model: Model, file: Path, target: str | None, options: ReadOptions, others: list[str]
+) -> pa.Table:
+    """Read a table with the types and formats of a model's fit, and warn of values that are new.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        The model.
+    file : Path
+        The table.
+    target : str or None
+        Column of the target; None: there is none.
+    options : ReadOptions
+        Options of reading.
+    others : list of str
+        Columns that are no features, with the target.
+    """
+    source = use_model_format(with_options(file, options), model)
+    table = reader.read(source, partial(get_column_types, model, target))
+    new = create_new_values(model, table, others)
+    new.add(table)
+    new.warn(get_display_name(file))
+    return table
+
+
 def read_labelled_rows(
-    model_file: Path, file: Path, target: str, groups: str | None = None
+    model_file: Path,
+    file: Path,
+    target: str,
+    options: ReadOptions,
+    groups: str | None = None,
 ) -> tuple[Model, NDArray[Any], NDArray[Any], NDArray[Any] | None]:
     """Load a model, and read features, targets and groups from a table.
 
@@ -121,6 +164,8 @@ def read_labelled_rows(
         Files of the model and of the table.
     target : str
         Column of the classes or numbers.
+    options : ReadOptions
+        Options of reading.
     groups : str or None
         Column of each row's group; None if there are no groups.
 
@@ -141,12 +186,13 @@ def read_labelled_rows(
         model.
     """
     model = load_estimator(model_file)
-    table = reader.read(file, partial(get_column_types, model, target))
+    others = [target, *([] if groups is None else [groups])]
+    table = _read_for_model(model, file, target, options, others)
     y = extract_target(table, target, get_display_name(file))
     expect_valid_target(model, y, f"the target {target!r}")
     group_labels = None if groups is None else read_extra_column(table, groups, target)
     if getattr(model, "feature_names_in_", None) is None:
-        table = table.drop_columns([target, *([] if groups is None else [groups])])
+        table = table.drop_columns(others)
     return model, select_features(model, table, get_display_name(file)), y, group_labels
 
 
@@ -171,7 +217,7 @@ def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
 def parse_costs(text: str | None) -> tuple[float, float] | None:
     """Parse the value of --threshold-cost, "A:B", into two costs.
 
-    Return the cost of a missed row of the second class and that of a false alarm; None if the
+    Return the cost of a missed row of the positive class and that of a false alarm; None if the
     option was not used (text is None). Raise ValueError if the text is not two numbers.
     """
     if text is None:
@@ -183,3 +229,20 @@ def parse_costs(text: str | None) -> tuple[float, float] | None:
             f"--threshold-cost must be two numbers such as 5:1, got {text!r}"
         ) from None
     return false_negative, false_positive
+
+
+def parse_positive(model: Model, text: str | None) -> Any:
+    """Return the class of a fitted model that --positive names; None if text is None.
+
+    A class is named by its text, so 1 names the class "1" and the number 1. Raise ValueError if the
+    model does not have two classes, or none of them has this text.
+    """
+    if text is None:
+        return None
+    labels = {str(label): label for label in np.asarray(getattr(model, "classes_", [])).tolist()}
+    if len(labels) != 2 or text not in labels:
+        found = f"classes are {join_names(labels)}" if labels else "target has no classes"
+        raise ValueError(
+            f"--positive must be one of two classes, but the model's {found}; got {text!r}"
+        )
+    return labels[text]

@@ -142,7 +142,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         is set.
     feature_importances_ : ndarray of shape (p,)
         Mean of the learners' importances, weighted by alpha.
-    {sample_hashes_} {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
+    {sample_hashes_} {n_features_in_} {categories_} {dates_} {is_categorical_} {feature_names_in_}
 
     References
     ----------
@@ -497,6 +497,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         if not importances:
             return np.zeros(self.n_features_in_)
         return np.average(importances, axis=0, weights=votes)
+
+    def _has_code_of_unknown(self) -> bool:
+        return self.estimator is None  # learners of other libraries get missing values
 
     def _takes_missing_values(self) -> bool:
         # An object without tags is no estimator; `fit` refuses it.

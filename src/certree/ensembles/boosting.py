@@ -576,7 +576,7 @@ class BoostedTrees(StagedTrees):
         """
         continues = before is not None
         if not continues:
-            self._loss_factors = ()
+            self._loss_factors, self._errors = (), None
         loss = self._make_loss()
         training, validation, stops = self._split_validation_set(rows, validation, continues)
         if not continues:
@@ -610,9 +610,7 @@ class BoostedTrees(StagedTrees):
         last = self._run_rounds(members, first, n_rounds, evaluation)
         self.start_, self.n_iter_ = start, evaluation.count_kept_rounds(first, last)
         self._append_new_trees(before, members, self.n_iter_ - first)
-        if thirds is None:
-            self._errors = None
-        else:
+        if thirds is not None:
             self._set_standard_errors(thirds, members, first)
         self._record(evaluation.get_recorded_scores())
         return evaluation
@@ -1700,6 +1698,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         Number of features.
     categories_ : Categories or None
         The categories of the features; None if all features are numbers.
+    dates_ : dict of int to DateColumn, or None
+        Kind, time zone and last date of the features that hold dates, by index; None if none do.
     is_categorical_ : ndarray of bool, shape (p,), or None
         Which features hold categories; None if all features are numbers.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

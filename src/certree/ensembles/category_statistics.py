@@ -623,17 +623,14 @@ class CategoryStatistics:
     def encode_new_rows(self, X: Rows) -> Float64:
         """Return the values of rows outside of the training set in each column, (n, n_columns).
 
-        X: rows, (n, p), with category codes. A missing value gives NaN. So does a category without
-        training rows if a training row lacks a value of the feature; otherwise it gives 0.
+        X: rows, (n, p), with category codes. A missing value gives NaN. A category without training
+        rows gives 0: its mean is that of all rows, and its weight is 0.
         """
         columns = []
-        for missing, q, values in zip(
-            self.has_missing, self._column_features, self.category_values, strict=True
-        ):
+        for q, values in zip(self._column_features, self.category_values, strict=True):
             categories, given = self.categories[q], X[:, self.features[q]]
             index = np.searchsorted(categories, given).clip(max=len(categories) - 1)
-            unknown = np.nan if missing else 0.0
-            column = np.where(categories[index] == given, values[index], unknown)
+            column = np.where(categories[index] == given, values[index], 0.0)
             columns.append(np.where(np.isnan(given), np.nan, column))
         return np.stack(columns, axis=1)
 
@@ -641,13 +638,13 @@ class CategoryStatistics:
         """Return trees without the columns: splits on a column become splits on sets of categories.
 
         trees: grown by a grower that `extend_grower` has returned, so that the columns are the last
-        features. A category without training rows is treated as missing if a training row lacks a value
-        of the feature; otherwise it goes where the value 0 goes.
+        features. A category without training rows goes where the value 0 goes, which stands for the
+        mean of all rows. So do missing values if no training row lacks a value of the feature.
         """
         n_features, missing = trees.n_features - self.n_columns, self.has_missing
         sets = np.split(trees.categories, trees.category_start[1:-1])
         feature, threshold = trees.feature.copy(), trees.threshold.copy()
-        missing_left = trees.missing_left.copy()
+        missing_left, unseen_left = trees.missing_left.copy(), trees.unseen_left.copy()
         for c, (q, values) in enumerate(
             zip(self._column_features, self.category_values, strict=True)
         ):
@@ -658,10 +655,11 @@ class CategoryStatistics:
             # on one side of it.
             n_left = np.searchsorted(values[order], threshold[nodes], side="right")
             n_left = np.clip(n_left, 1, len(order) - 1)
+            unseen_left[nodes] = threshold[nodes] >= 0.0
             if not missing[c]:
-                missing_left[nodes] = threshold[nodes] >= 0.0
+                missing_left[nodes] = unseen_left[nodes]
             for v, n in zip(nodes, n_left, strict=True):
-                sets[v] = np.sort(categories[order[n:] if missing_left[v] else order[:n]])
+                sets[v] = np.sort(categories[order[n:] if unseen_left[v] else order[:n]])
             feature[nodes], threshold[nodes] = self.features[q], 0
         return Trees.from_valid_columns(
             trees.left,
@@ -670,6 +668,7 @@ class CategoryStatistics:
             threshold=freeze(threshold),
             chain=trees.chain,
             missing_left=freeze(missing_left),
+            unseen_left=freeze(unseen_left),
             category_start=freeze(np.cumsum([0, *map(len, sets)])),
             categories=freeze(np.concatenate([trees.categories[:0], *sets])),
             missing_both=trees.missing_both,

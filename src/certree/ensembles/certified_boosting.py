@@ -209,7 +209,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     {sample_hashes_}
     n_iter_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_, start_
         See `BoostedTreesClassifier`.
-    feature_importances_, n_features_in_, categories_, feature_names_in_
+    feature_importances_, n_features_in_, categories_, dates_, feature_names_in_
         See `BoostedTreesClassifier`.
 
     See Also
@@ -627,7 +627,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         Smallest scale of a row, in units of the target.
     n_iter_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_, start_
         See `BoostedTreesRegressor`.
-    feature_importances_, n_features_in_, categories_, feature_names_in_
+    feature_importances_, n_features_in_, categories_, dates_, feature_names_in_
         See `BoostedTreesRegressor`.
 
     See Also

@@ -364,7 +364,7 @@ class CertifiedForestClassifier(ForestClassifier):
         there.
     classes_ : ndarray of shape (K,)
         The classes, ascending.
-    {sample_hashes_} {n_features_in_} {categories_}
+    {sample_hashes_} {n_features_in_} {categories_} {dates_}
     feature_importances_ : ndarray of shape (p,)
         Mean over trees of the fraction of the decrease of the Gini index that belongs to each
         feature. A split counts by its decrease times the probability that a pruning, drawn by its

@@ -1163,6 +1163,8 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         Number of features.
     categories_ : Categories or None
         The categories of the features; None if all are numeric.
+    dates_ : dict of int to DateColumn, or None
+        Kind, time zone and last date of the features that hold dates, by index; None if none do.
     is_categorical_ : ndarray of bool, shape (p,), or None
         Which features are categorical; None if none are.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

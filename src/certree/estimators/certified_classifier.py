@@ -137,7 +137,6 @@ def _sum_sample_weights(
     return rows.sum_by_class(rows.tree, rows.grown, rows.leaf, weight, unit)
 
 
-@copy_descriptions_from(PACBayesTreeClassifier)
 def _read_calibration(
     stored: StoredState, name: str, model: CertifiedTreeClassifier
 ) -> TreeCalibrationSet:
@@ -154,6 +153,7 @@ def _read_calibration(
     )
 
 
+@copy_descriptions_from(PACBayesTreeClassifier)
 class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     """A tree classifier with a certificate: an upper bound on its error on new rows.
 
@@ -268,7 +268,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         for prediction sets and for predictions with abstention. None if `calibration_` is None.
     preprocessor_ : transformer or None
         The fitted preprocessor.
-    {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
+    {n_features_in_} {categories_} {dates_} {is_categorical_} {feature_names_in_}
 
     References
     ----------

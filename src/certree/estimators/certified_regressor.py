@@ -208,7 +208,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
     vote_ : Vote
         The prediction in the leaves of `tree_`; at its splits, the part of it by prunings that stop
         there or above.
-    {preprocessor_} {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
+    {preprocessor_} {n_features_in_} {categories_} {dates_} {is_categorical_} {feature_names_in_}
 
     See Also
     --------

@@ -62,7 +62,7 @@ class HelmboldSchapireTreeClassifier(UpdatableTree, CompactableTree, TreeVoteCla
     vote_ : Vote
         Class probabilities (weighted averages over prunings) in the leaves of `tree_`; at its
         splits, the part of them by prunings that stop there or above.
-    {seen_rows_} {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
+    {seen_rows_} {n_features_in_} {categories_} {dates_} {is_categorical_} {feature_names_in_}
 
     References
     ----------

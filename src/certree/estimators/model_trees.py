@@ -35,6 +35,7 @@ from certree.interface.threads import get_n_threads
 from certree.prunings.paths import compute_leaf_losses, round_to_scale
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
+from certree.rows.categories import UNKNOWN_CODE
 from certree.rows.features import DenseFeatures
 from certree.rows.folds import Fold, Indices
 from certree.rows.relative_weights import compute_relative_weights
@@ -450,8 +451,13 @@ class DecoratedTree(TreeVoteEstimator):
             rows that reach it. Leaves that no row reaches are left out.
         """
         rows = self._encode_new_rows(X).astype(np.float64, copy=False)
-        self._check_missing_values(rows)
         leaf = self.tree_.route(rows, get_n_threads(self.n_jobs))
+        if (
+            self.categories_ is not None
+        ):  # models in leaves get unknown categories as missing values
+            is_unknown = self.categories_.mask & (rows == UNKNOWN_CODE)
+            rows = np.where(is_unknown, np.nan, rows)
+        self._check_missing_values(rows)
         order = np.argsort(leaf, kind="stable")
         starts = np.searchsorted(leaf[order], np.arange(self.tree_.n_nodes + 1))
         groups = [

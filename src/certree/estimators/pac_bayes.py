@@ -217,7 +217,8 @@ class PACBayesTreeClassifier(UpdatableTree, CompactableTree, PACBayesTree, TreeV
         string or object dtype, and columns of an object array that contain a string. Otherwise a
         boolean mask, indices or names. None: no feature. `Cart` splits categories into two sets;
         the other growers treat them as numbers in the order of their names. Categories that the
-        training rows do not have are treated as missing values.
+        training rows of a node do not have go to the child with the greater weight; the other
+        growers treat them as missing values.
     monotonic_cst : array-like of int, dict or None, default=None
         Monotonic constraint of each feature, or a dictionary by feature name: 1 if the probability
         of the second class must not fall as the feature rises, -1 if it must not rise, 0 for no
@@ -269,6 +270,8 @@ class PACBayesTreeClassifier(UpdatableTree, CompactableTree, PACBayesTree, TreeV
         Number of features, p.
     categories_ : Categories or None
         Names of the categories of each categorical feature; None if all features are numeric.
+    dates_ : dict of int to DateColumn, or None
+        Kind, time zone and last date of the features that hold dates, by index; None if none do.
     is_categorical_ : ndarray of bool, shape (p,), or None
         Which features are categorical; None if all features are numeric.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -395,7 +398,7 @@ class PACBayesTreeRegressor(UpdatableTree, CompactableTree, PACBayesTree, TreeVo
     vote_ : Vote
         The prediction in the leaves of `tree_`; at its splits, the part of it by prunings that stop
         there or above.
-    {seen_rows_} {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
+    {seen_rows_} {n_features_in_} {categories_} {dates_} {is_categorical_} {feature_names_in_}
 
     References
     ----------

@@ -137,7 +137,7 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
         What `partial_fit`, `forget` and `merge` need of each training row: hashes of its features,
         leaf, target, weight, and which features are missing. None if the model does not have these
         methods, or was saved without them.
-    {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
+    {n_features_in_} {categories_} {dates_} {is_categorical_} {feature_names_in_}
 
     References
     ----------
@@ -281,7 +281,7 @@ class PrunedTreeRegressor(UpdatableTree, PrunedTree, TreeVoteRegressor):
     {weights_}
     vote_ : Vote
         Mean of the target in the leaves of `tree_`; 0 at its splits.
-    {seen_rows_} {n_features_in_} {categories_} {is_categorical_} {feature_names_in_}
+    {seen_rows_} {n_features_in_} {categories_} {dates_} {is_categorical_} {feature_names_in_}
 
     References
     ----------

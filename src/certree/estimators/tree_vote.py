@@ -338,6 +338,10 @@ class TreeVoteEstimator(TreeModel):
         # A tree that is fixed before the rows are seen must not depend on them through category codes.
         return self._resolve_grower(self.grower).depends_on_rows
 
+    def _has_code_of_unknown(self) -> bool:
+        # Only splits on category sets send unknown categories elsewhere than missing values.
+        return getattr(self._resolve_grower(self.grower), "splits_categories", False)
+
     def _uses_exact_sums(self, y: NDArray[Any]) -> bool:
         """Return whether node statistics are exact sums, which do not depend on the row order.
 
@@ -790,7 +794,8 @@ class TreeVoteEstimator(TreeModel):
         sets = None if self.categories_ is None else self.categories_.names
         # Rules mention missing values only if the tree records which splits had rows that lacked one.
         missing = bool(self.tree_.missing_left.any() or self.tree_.missing_both.any())
-        return Explainer(self.tree_, rows, self.weights_, names, self._predict_node, sets, missing)
+        given = names, self._predict_node, sets, missing, self.dates_
+        return Explainer(self.tree_, rows, self.weights_, *given)
 
     @abstractmethod
     def _predict_node(self, node: int) -> Any:

@@ -236,6 +236,8 @@ class UpdatableTree(TreeVoteEstimator):
                     f"other must be a fit with the same {description}, got {values[1]} instead of "
                     f"{values[0]}"
                 )
+        if self.dates_ is not None and other.dates_ is not None:
+            self.dates_ = {j: one + other.dates_[j] for j, one in self.dates_.items()}
         self._fit_seen_rows(seen.add(others))
         return self
 
@@ -374,6 +376,7 @@ _COMPARED_ATTRIBUTES = {
     "number of features": "n_features_in_",
     "names of features": "feature_names_in_",
     "categories": "categories_",
+    "dates": "dates_",
     "classes": "classes_",
 }
 
@@ -381,8 +384,12 @@ _COMPARED_ATTRIBUTES = {
 def _are_equal(first: Any, second: Any) -> bool:
     """Return whether two values of a fitted attribute are equal, in values and kind of dtype.
 
-    first, second: arrays, categories or None.
+    Columns of dates are equal if they can replace each other. first, second: arrays, categories,
+    columns of dates or None.
     """
+    if isinstance(first, dict) and isinstance(second, dict):
+        are_same = first.keys() == second.keys()
+        return are_same and all(one.takes(second[j]) for j, one in first.items())
     if isinstance(first, Categories) and isinstance(second, Categories):
         return first.equals(second)
     kinds = {np.asarray(value).dtype.kind for value in (first, second)}

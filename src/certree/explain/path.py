@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self, overload
 
 import numpy as np
 
-from certree.explain.value_formatting import format_categories
+from certree.explain.value_formatting import format_categories, format_threshold
 from certree.interface.arrays import Float64, Int32
 from certree.interface.formatting import format_quantity
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_arguments
-from certree.tree import LEAF, Tree
+from certree.rows.dates import DateColumn
+from certree.tree import ALL_LEFT, ALL_RIGHT, LEAF, Tree
 from certree.weights.node_weights import NodeWeights, make_pruning, reached
 
 
@@ -157,6 +158,8 @@ class Explainer:
         instead of the sequence: there are no names, and descriptions show the codes.
     shows_missing : bool
         Whether rules state where missing values go.
+    dates : mapping of int to DateColumn, or None
+        The features that hold dates, by index; None: there are none.
     """
 
     tree: Tree
@@ -166,6 +169,7 @@ class Explainer:
     predict_node: Callable[[int], Any]
     categories: Sequence[Sequence[Any] | None] | None = None
     shows_missing: bool = False
+    dates: Mapping[int, DateColumn] | None = None
 
     @classmethod
     def for_full_tree(
@@ -175,6 +179,7 @@ class Explainer:
         feature_names: Sequence[str],
         predict_node: Callable[[int], Any],
         categories: Sequence[Sequence[Any] | None] | None,
+        dates: Mapping[int, DateColumn] | None = None,
     ) -> Self:
         """Create the explainer of a tree without posterior: the full tree has all the weight.
 
@@ -191,6 +196,8 @@ class Explainer:
         categories : sequence of (sequence or None), or None
             Names of the categories of each feature, by code; None for a feature without names, or
             instead of the sequence if there are none at all.
+        dates : mapping of int to DateColumn, or None
+            The features that hold dates, by index; None: there are none.
 
         Returns
         -------
@@ -199,22 +206,30 @@ class Explainer:
             state where missing values go.
         """
         weights = make_pruning(tree, ~tree.is_leaf)
-        return cls(tree, rows_per_node, weights, feature_names, predict_node, categories)
+        given = feature_names, predict_node, categories
+        return cls(tree, rows_per_node, weights, *given, dates=dates)
 
     def describe_split(self, node: int, parent: int) -> str:
         """Return the test that leads from node `parent` to its child `node`, such as "age <= 40".
 
         For categories it is "colour in {red, blue}", or "colour not in {red, blue}" for the child
-        to which missing values go. "all rows" if `node` is the root; its parent is not used.
+        to which unseen categories go; "colour is missing" or "colour is not missing" if the split
+        only separates missing values. "all rows" if `node` is the root; its parent is not used.
         """
         if node == 0:
             return "all rows"
         feature, is_left = int(self.tree.feature[parent]), node == self.tree.left[parent]
         name, codes = self.feature_names[feature], self.tree.category_set(parent).tolist()
         if codes:
-            side = "not in" if is_left == self.tree.missing_left[parent] else "in"
+            side = "not in" if is_left == self.tree.unseen_left[parent] else "in"
             return f"{name} {side} {format_categories(self.get_category_names(feature, codes))}"
-        return f"{name} {'<=' if is_left else '>'} {self.tree.threshold[parent]:.6g}"
+        threshold = float(self.tree.threshold[parent])
+        is_categorical = self.categories is not None and self.categories[feature] is not None
+        if is_categorical and threshold in (ALL_LEFT, ALL_RIGHT):
+            is_present = is_left == (threshold == ALL_LEFT)
+            return f"{name} is not missing" if is_present else f"{name} is missing"
+        limit = format_threshold(threshold, self.dates, feature)
+        return f"{name} {'<=' if is_left else '>'} {limit}"
 
     def get_category_names(self, feature: int, codes: Sequence[int]) -> list[Any]:
         """Return the names of the categories with these codes of one feature, in the order of `codes`.

@@ -17,9 +17,12 @@ from certree.interface.arrays import Float64
 from certree.interface.extras import import_extra
 from certree.interface.formatting import format_bound, format_confidence, format_count
 from certree.interface.notebook import make_html_table
-from certree.tree import LEAF, Tree
+from certree.rows.dates import DateColumn
+from certree.tree import ALL_LEFT, ALL_RIGHT, LEAF, Tree
 from certree.votes import DeferredVote, Vote
 
+# Ranges of category codes after splits that only separate missing values.
+_SOME_CATEGORY = ((-np.inf, ALL_LEFT), (ALL_RIGHT, np.inf), (ALL_RIGHT, ALL_LEFT))
 # Leaves whose outcomes are in memory at a time, as there may be many classes.
 _LEAVES_PER_BLOCK = 1 << 12
 
@@ -37,14 +40,17 @@ class Condition:
         Name of the feature.
     low, high : float
         The value must be larger than `low` and at most `high`. -inf and inf: there is no such
-        limit. Not used if there are categories.
+        limit. Not used if there are categories. Dates are numbers of days.
     categories : tuple, or None
         Names of categories; None if the condition is a range of numbers.
     excluded : bool
-        True: the value must be none of the categories; it may be missing, or a category that the
-        fit did not have. False: it must be one of the categories.
+        True: the value must be none of the categories; it may be a category that the fit did not
+        have. Without categories, the value must not be missing. False: it must be one of the
+        categories; without categories, it must be missing.
     missing : bool
         Whether the value may also be missing.
+    dates : DateColumn or None
+        How to write limits as dates; None: the feature holds no dates.
     """
 
     feature: str
@@ -53,20 +59,27 @@ class Condition:
     categories: tuple[Any, ...] | None = None
     excluded: bool = False
     missing: bool = False
+    dates: DateColumn | None = None
 
     def __str__(self) -> str:
+        if self.categories == () and (self.excluded or self.missing):
+            return f"{self.feature} is {'not ' if self.excluded else ''}missing"
+        low, high = map(self._format_limit, (self.low, self.high))
         if self.categories is not None:
             relation = "not in" if self.excluded else "in"
             text = f"{self.feature} {relation} {format_categories(self.categories)}"
         elif not self.low < self.high and self.missing:
             return f"{self.feature} is missing"
         elif self.low == -np.inf:
-            text = f"{self.feature} <= {self.high:.6g}"
+            text = f"{self.feature} <= {high}"
         elif self.high == np.inf:
-            text = f"{self.feature} > {self.low:.6g}"
+            text = f"{self.feature} > {low}"
         else:
-            text = f"{self.low:.6g} < {self.feature} <= {self.high:.6g}"
-        return f"{text} (or missing)" if self.missing and not self.excluded else text
+            text = f"{low} < {self.feature} <= {high}"
+        return f"{text} (or missing)" if self.missing else text
+
+    def _format_limit(self, limit: float) -> str:
+        return f"{limit:.6g}" if self.dates is None else self.dates.format(limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,12 +419,12 @@ class _FeatureRange:
 
         Change this object. tree: the tree with the split; parent: number of the node that splits;
         is_left: whether the child is the left one. A threshold narrows `low` or `high`. The
-        categories of a split are added to `excluded` if missing values go to this child, else only
-        they stay in `included`. Missing values stay only if all of them go to this child.
+        categories of a split are added to `excluded` if unseen categories go to this child, else
+        only they stay in `included`. Missing values stay only if all of them go to this child.
         """
         takes_missing = bool(tree.missing_left[parent]) == is_left
         codes = tree.category_set(parent).tolist()
-        if codes and takes_missing:
+        if codes and bool(tree.unseen_left[parent]) == is_left:
             self.excluded |= set(codes)
         elif codes:
             self.included = set(codes) if self.included is None else self.included & set(codes)
@@ -433,9 +446,16 @@ class _FeatureRange:
         name, included = explainer.feature_names[feature], self.included
         categories = explainer.categories[feature] if explainer.categories is not None else None
         missing = self.missing and explainer.shows_missing
+        is_present = False
         if (self.low, self.high) != (-np.inf, np.inf):
             if categories is None:
-                yield Condition(name, self.low, self.high, missing=missing)
+                dates = None if explainer.dates is None else explainer.dates.get(feature)
+                yield Condition(name, self.low, self.high, missing=missing, dates=dates)
+            elif self.low == ALL_LEFT or self.high == ALL_RIGHT:
+                yield Condition(name, categories=(), missing=True)
+                return
+            elif (self.low, self.high) in _SOME_CATEGORY:
+                is_present = True
             else:
                 between = {code for code in range(len(categories)) if self.low < code <= self.high}
                 included = between if included is None else included & between
@@ -445,6 +465,8 @@ class _FeatureRange:
         elif self.excluded:
             names = explainer.get_category_names(feature, sorted(self.excluded))
             yield Condition(name, categories=tuple(names), excluded=True, missing=missing)
+        elif is_present:
+            yield Condition(name, categories=(), excluded=True)
 
 
 def _collect_conditions(explainer: Explainer, node: int) -> tuple[Condition, ...]:

@@ -311,6 +311,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             None if names is None else [str(name) for name in names],
             model.categories_,
             power,
+            model.dates_,
         )
 
     def _check_category_names(self, trees: Trees) -> None:
@@ -338,7 +339,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         trees a HistGradientBoostingClassifier, or the regressor; boosted trees of several numbers
         become a MultiOutputRegressor. The copy works with `sklearn.tree.plot_tree`,
         ``shap.TreeExplainer`` and the like. A vote becomes one tree, whose leaves hold the outcome.
-        Rows are numbers; categories are codes, as returned by ``categories_.encode(X)``.
+        Rows are numbers; categories are codes, as returned by ``categories_.encode(X)``, and dates
+        are days since 1970, UTC, which float32 rounds to minutes.
 
         Predictions are equal for rows of float32; a warning names features that need float64. If no
         training row lacked a value at a split, a single tree of scikit-learn sends rows that lack
@@ -363,6 +365,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         self,
         dtype: Literal["float32", "float64", "auto"] = "float32",
         *,
+        inputs: Literal["matrix", "named"] = "matrix",
         pos_label: Any = None,
     ) -> Any:
         """Convert the model to an ``onnx.ModelProto`` of opset 18 and ``ai.onnx.ml`` 5.
@@ -380,6 +383,11 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             "float64" all rows reach the same leaves as in this model. With "float32" they do, too,
             unless a threshold separates values that are equal in float32, such as Unix times; a
             warning names the features.
+        inputs : {"matrix", "named"}
+            "named" replaces ``X`` by an input (n, 1) for each feature, with its name: texts for
+            categories that are texts, and int64 microseconds for dates (since 1970, UTC) and time
+            spans, with -2^63, NumPy's NaT, for missing ones. Texts that are no category of the fit
+            are missing values. A model of dates needs "named", and "auto" or "float64" as dtype.
         pos_label : object or None
             The positive one of two classes, which the metadata name as "pos_label" (JSON); the
             outputs do not change. None: no such entry.
@@ -387,10 +395,10 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         TypeError, ValueError
-            As in `to_dict`; also if dtype="float32" cannot hold the predictions, or `pos_label` is
-            not one of two classes.
+            As in `to_dict`; also if dtype="float32" cannot hold the predictions or the dates, or
+            `pos_label` is not one of two classes.
         """
-        return make_onnx_model(self._build_formula(), dtype, pos_label)
+        return make_onnx_model(self._build_formula(), dtype, inputs, pos_label)
 
     @snapshot_method
     def to_dict(self) -> dict[str, Any]:
@@ -458,8 +466,10 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         """Write the model as a SQL statement that predicts the rows of a table.
 
         DuckDB and SQLite run it. NULL, NaN and categories that the fit did not have are missing
-        values. Return a SELECT with the columns `keep`, "prediction" and, for a classifier,
-        ``probability_`` followed by each class (for several numbers ``prediction_0``, ...).
+        values. Dates are compared in ISO format: columns hold DATE, TIMESTAMP (with a time zone if
+        the fit had one), or such text in UTC; time spans are numbers of days. Return a SELECT with
+        the columns `keep`, "prediction" and, for a classifier, ``probability_`` followed by each
+        class (for several numbers ``prediction_0``, ...).
 
         Parameters
         ----------

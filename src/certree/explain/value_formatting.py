@@ -1,19 +1,39 @@
 """Formatting of feature values, category sets and predictions as text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime, time, timedelta
 from typing import Any
 
 from certree.interface.formatting import format_count
 from certree.rows.columns import is_missing
+from certree.rows.dates import DateColumn
 
 _MAX_CATEGORIES_SHOWN = 6
 
 
 def format_value(value: Any) -> str:
-    """Format one feature value as text: floats to six digits; NaN and None become "missing"."""
+    """Format one feature value as text: floats to six digits; NaN and None become "missing".
+
+    Dates are in ISO format, with a time unless it is midnight; time spans are in days.
+    """
     if is_missing(value):
         return "missing"
+    if isinstance(value, timedelta):
+        return f"{value / timedelta(days=1):.6g} days"
+    if isinstance(value, datetime):
+        return value.date().isoformat() if value.time() == time() else value.isoformat(sep=" ")
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def format_threshold(threshold: float, dates: Mapping[int, DateColumn] | None, feature: int) -> str:
+    """Format a threshold of a split as text: to six digits, or as a date.
+
+    dates: the features that hold dates, by index; None: there are none. feature: index of the
+    feature.
+    """
+    if dates and feature in dates:
+        return dates[feature].format(threshold)
+    return f"{threshold:.6g}"
 
 
 def format_categories(names: Sequence[Any]) -> str:

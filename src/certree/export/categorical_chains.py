@@ -7,8 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from certree.interface.arrays import Float64, Int32
+from certree.rows.categories import UNKNOWN_CODE
 from certree.tree import LEAF, Tree
 
+# Code of unknown categories.
+_UNKNOWN = int(UNKNOWN_CODE)
 # Each run of neighbouring codes needs a copy of the subtree below it.
 _MAX_NODES = 2**22
 
@@ -41,7 +44,8 @@ class _CodeRange(NamedTuple):
     Attributes
     ----------
     first, last : int
-        The codes are first, first + 1, ..., last; there are none if last is first - 1.
+        The codes are first, first + 1, ..., last; there are none if last is first - 1. Code -1
+        stands for unknown categories.
     missing : bool
         Whether the value of such rows may also be missing (NaN).
     """
@@ -52,8 +56,8 @@ class _CodeRange(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Number of codes; 1 if there are none, so that missing values alone count as one code."""
-        return max(1, self.last - self.first + 1)
+        """Number of codes >= 0; 1 if there are none, so that missing values count as one code."""
+        return max(1, self.last - max(self.first, 0) + 1)
 
 
 class _Run(NamedTuple):
@@ -111,8 +115,8 @@ def expand_categorical_splits(tree: Tree, n_categories: Sequence[int]) -> Expand
     It is for formats without category sets. A split by "code in {0, 1, 4}" of a feature with codes
     0 .. 5 has four runs of codes: 0 .. 1, 2 .. 3, 4 and 5. They are separated by "code <= 3", and
     then by "code <= 1" and "code <= 4". Each run needs a copy of the subtree of the child that its
-    codes go to. Rows must have NaN, or the code of a category of the fit, in each categorical
-    feature.
+    codes go to. Rows must have NaN, the code of a category of the fit, or -1 for any other
+    category, in each categorical feature.
 
     Parameters
     ----------
@@ -221,17 +225,18 @@ def _find_runs(tree: Tree, n_categories: Sequence[int], pending: _PendingNode) -
         child of missing values. If there is none, NaN has a run of its own, the last.
     """
     node, feature = pending.node, int(tree.feature[pending.node])
-    codes = pending.ranges.get(feature, _CodeRange(0, n_categories[feature] - 1, True))
+    codes = pending.ranges.get(feature, _CodeRange(_UNKNOWN, n_categories[feature] - 1, True))
     children = int(tree.left[node]), int(tree.left[node]) + 1
-    missing_child, set_child = children if tree.missing_left[node] else children[::-1]
+    missing_child = children[0] if tree.missing_left[node] else children[1]
+    unseen_child, set_child = children if tree.unseen_left[node] else children[::-1]
     inside = set(tree.category_set(node).tolist())
     missing, runs = codes.missing, []
     for is_inside, group in groupby(range(codes.first, codes.last + 1), inside.__contains__):
         run = [*group]
+        child = set_child if is_inside else unseen_child
         # NaN joins the first run that goes to its child.
-        with_missing = missing and not is_inside
-        missing = missing and is_inside
-        child = set_child if is_inside else missing_child
+        with_missing = missing and child == missing_child
+        missing = missing and not with_missing
         runs.append((_CodeRange(run[0], run[-1], with_missing), child))
     if missing:
         runs.append((_CodeRange(0, -1, True), missing_child))

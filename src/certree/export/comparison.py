@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.export.engines import RunSQL, run_in_duckdb, run_in_onnxruntime, run_in_sqlite
+from certree.export.onnx_inputs import MISSING_DATE
 from certree.export.plain_dict import predict_from_dict
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import get_snapshot
 from certree.interface.formatting import align_columns
 from certree.rows.categories import Categories
+from certree.rows.dates import convert_dates, count_microseconds
 
 # Classes whose probabilities differ by less are tied, as an export may add trees in another order.
 _TIE = 1e-12
@@ -339,13 +341,15 @@ class _ModelWithRows:
     def columns(self) -> list[list[Any]]:
         """The values of each of the p features as lists of length n, with None for missing values.
 
-        They are numbers, or names of categories, also of those that the model does not know.
+        They are numbers, or names of categories, also of those that the model does not know. Dates
+        are numbers of days.
         """
         numbers, named = self.codes, {}
         if (categories := self.model.categories_) is not None:
+            rows = convert_dates(self.X, self.model.dates_ or {})
             # The categories of these rows may be unknown to the model.
-            own_categories = Categories.learn(self.X, categories.mask)
-            numbers = own_categories.encode(self.X)
+            own_categories = Categories.learn(rows, categories.mask)
+            numbers = own_categories.encode(rows)
             named = dict(enumerate(own_categories.names))
         columns = []
         for j, column in enumerate(numbers.T):
@@ -355,6 +359,25 @@ class _ModelWithRows:
             )
             columns.append([*values])
         return columns
+
+    @property
+    def named_inputs(self) -> dict[str, NDArray[Any]]:
+        """The values of each named input of an ONNX graph of float64, (n, 1), by its name."""
+        dates, inputs = self.model.dates_ or {}, {}
+        for j, (feature, values) in enumerate(
+            zip(self.document["features"], self.columns, strict=True)
+        ):
+            column: Any = np.array(values, dtype=object)
+            if j in dates:
+                counts = [MISSING_DATE if x is None else count_microseconds(x) for x in values]
+                column = np.array(counts, dtype=np.int64)
+            elif not feature["categories"] or not isinstance(feature["categories"][0], str):
+                column = column.astype(np.float64)
+            else:
+                unknown = max(feature["categories"], key=len) + "?"
+                column = np.array([unknown if x is None else x for x in values], dtype=object)
+            inputs[feature["name"]] = column[:, None]
+        return inputs
 
 
 def _run_dict(subject: _ModelWithRows) -> Predictions:
@@ -377,9 +400,11 @@ def _run_onnx(dtype: str, subject: _ModelWithRows) -> Predictions:
     the model and its rows. Raise _UnsupportedExportError if `to_onnx` does not support the model,
     and ImportError if onnx or onnxruntime is missing.
     """
-    graph = subject.write_export(subject.model.to_onnx, dtype)
+    inputs = "named" if subject.model.dates_ else "matrix"
+    graph = subject.write_export(subject.model.to_onnx, dtype, inputs=inputs)
+    rows = subject.named_inputs if inputs == "named" else None
     with np.errstate(over="ignore"):
-        outputs = run_in_onnxruntime(graph, subject.codes.astype(dtype))
+        outputs = run_in_onnxruntime(graph, subject.codes.astype(dtype) if rows is None else rows)
     classes = None if len(outputs) == 1 else np.ravel(outputs[0]).tolist()
     return Predictions(outputs[-1], classes)
 
@@ -409,6 +434,10 @@ def _run_sql(run: RunSQL, subject: _ModelWithRows) -> Predictions:
     features, trees = subject.document["features"], subject.document["trees"]
     used = sorted({node["feature"] for tree in trees for node in tree if "feature" in node})
     columns = {features[j]["name"]: subject.columns[j] for j in used}
+    for j, dates in (subject.model.dates_ or {}).items():
+        if j in used and dates.kind != "span":
+            texts = (None if x is None else dates.format_utc(x) for x in subject.columns[j])
+            columns[features[j]["name"]] = [*texts]
     row_column = "certree_row"
     while row_column in map(str.lower, columns):
         row_column += "_"

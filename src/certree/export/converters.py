@@ -8,6 +8,7 @@ from sklearn.base import ClassifierMixin
 
 from certree.export.formula import Formula
 from certree.export.onnx_graph import OPSET, Graph, make_class_labels, write_formula
+from certree.export.onnx_inputs import expect_inputs, write_number_codes
 from certree.interface.extras import import_extra
 from certree.rows.training import RowInputMixin
 
@@ -64,6 +65,7 @@ def _set_shapes(operator: Any) -> None:
     """
     types = import_extra("skl2onnx.common.data_types", "onnx")
     formula = operator.raw_operator._build_formula()
+    expect_inputs(formula, "matrix", [])
     rows = operator.inputs[0].type
     n = rows.shape[0] if rows.shape else None
     number = (
@@ -118,7 +120,7 @@ def _encode_categories(graph: Graph, formula: Formula, rows: str) -> str:
 
     In a pipeline, the numbers come from an encoder before the estimator. They are the estimator's
     categories, but not its codes if the encoder has more categories than the rows of the fit.
-    Numbers that are no category of the fit become NaN.
+    Numbers that are no category of the fit become -1, or NaN if they count as missing values.
 
     Parameters
     ----------
@@ -140,14 +142,7 @@ def _encode_categories(graph: Graph, formula: Formula, rows: str) -> str:
         column = graph.add("Gather", rows, graph.constant([j], np.int64), axis=1)
         names = formula.get_categories(j)
         if names is not None and _needs_encoding(names):
-            categories = graph.constant(np.array([names], dtype=graph.dtype))
-            is_equal = graph.cast(graph.add("Equal", column, categories), graph.dtype)
-            code, n_matches = (
-                graph.add("MatMul", is_equal, graph.constant(weights[:, None], graph.dtype))
-                for weights in (np.arange(len(names)), np.ones(len(names)))
-            )
-            unknown = graph.constant(np.nan, graph.dtype)
-            column = graph.add("Where", graph.cast(n_matches, np.bool_), code, unknown)
+            column = write_number_codes(graph, column, names, formula.has_code_of_unknown)
             is_changed = True
         columns.append(column)
     return graph.add("Concat", *columns, axis=1) if is_changed else rows

@@ -99,15 +99,17 @@ def run_in_duckdb(table: str, columns: Mapping[str, Sequence[Any]], statement: s
         return rows
 
 
-def run_in_onnxruntime(graph: Any, rows: NDArray[Any]) -> list[NDArray[Any]]:
+def run_in_onnxruntime(
+    graph: Any, rows: NDArray[Any] | Mapping[str, NDArray[Any]]
+) -> list[NDArray[Any]]:
     """Run an ONNX model on rows with onnxruntime, and return its outputs.
 
     Parameters
     ----------
     graph : onnx.ModelProto
-        A model with a single input.
-    rows : ndarray of shape (n, p)
-        The rows, in the dtype of the input.
+        A model with a single input, or with named ones.
+    rows : ndarray of shape (n, p), or mapping of str to ndarray of shape (n, 1)
+        The rows, in the dtype of the input; or the values of each input by its name.
 
     Returns
     -------
@@ -120,5 +122,6 @@ def run_in_onnxruntime(graph: Any, rows: NDArray[Any]) -> list[NDArray[Any]]:
         If onnxruntime is not installed.
     """
     session = _import_engine("onnxruntime").InferenceSession(graph.SerializeToString())
-    outputs: list[NDArray[Any]] = session.run(None, {session.get_inputs()[0].name: rows})
+    given = rows if isinstance(rows, Mapping) else {session.get_inputs()[0].name: rows}
+    outputs: list[NDArray[Any]] = session.run(None, dict(given))
     return outputs

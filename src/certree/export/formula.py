@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.interface.arrays import Float64
-from certree.rows.categories import Categories
+from certree.rows.categories import UNKNOWN_CODE, Categories
+from certree.rows.dates import DateColumn
 from certree.tree import LEAF, Tree
 
 Kind = Literal["tree", "forest", "boosted"]
@@ -54,6 +55,8 @@ class Formula:
         Categories of the features by their codes; None if all features are numbers.
     power : float, default=1
         The exponent of the link "shares".
+    dates : mapping of int to DateColumn, or None
+        The features that hold dates, by index, which trees read as days; None: there are none.
     """
 
     trees: Sequence[Tree]
@@ -65,6 +68,7 @@ class Formula:
     feature_names: list[str] | None
     categories: Categories | None
     power: float = 1.0
+    dates: Mapping[int, DateColumn] | None = None
 
     @property
     def float64_names(self) -> list[str]:
@@ -145,6 +149,33 @@ class Formula:
             fraction[both] = np.divide(first, total, out=np.full(len(both), 0.5), where=total > 0)
         return fraction
 
+    def compute_unseen_left_fractions(self, number: int) -> Float64:
+        """Return for each node of a tree which fraction of a row of an unknown category goes left.
+
+        Parameters
+        ----------
+        number : int
+            Index of the tree in `trees`.
+
+        Returns
+        -------
+        ndarray of float64, shape (m,)
+            For each node 1 or 0, if the model has a code for unknown categories; else the fraction
+            of a row without value. Only used at splits on categorical features.
+        """
+        if not self.has_code_of_unknown:
+            return self.compute_missing_left_fractions(number)
+        tree = self.trees[number]
+        goes_left = np.where(
+            tree.compares_numbers, tree.threshold >= UNKNOWN_CODE, tree.unseen_left
+        )
+        return goes_left.astype(np.float64)
+
+    @property
+    def has_code_of_unknown(self) -> bool:
+        """Whether categories that the fit does not know have the code -1; else they are missing."""
+        return self.categories is not None and not self.categories.unknown_are_missing
+
     def get_categories(self, feature: int) -> Sequence[Any] | None:
         """Return the categories of a feature in the order of their codes 0, 1, ...
 
@@ -186,7 +217,7 @@ class Formula:
         codes, category_set = np.arange(len(names)), tree.category_set(node)
         if not len(category_set):
             return codes <= tree.threshold[node]
-        return np.isin(codes, category_set) != tree.missing_left[node]
+        return np.isin(codes, category_set) != tree.unseen_left[node]
 
 
 def check_int64(number: int) -> None:

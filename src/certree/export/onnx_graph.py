@@ -21,6 +21,13 @@ from certree.export.formula import (
     extend_largest_threshold,
     round_down_to_float32,
 )
+from certree.export.onnx_inputs import (
+    MISSING_DATE,
+    choose_prefix,
+    expect_inputs,
+    list_named_inputs,
+    write_named_inputs,
+)
 from certree.export.onnx_ml3 import make_tree_ensemble_regressor
 from certree.interface.extras import import_extra
 from certree.interface.positive_class import find_positive_class
@@ -159,10 +166,14 @@ class Graph:
         return import_extra("onnx.helper", "onnx").make_graph(self.nodes, self.prefix, begin, end)
 
 
-def make_onnx_model(formula: Formula, dtype: str, pos_label: Any = None) -> Any:
-    """Return a fitted model as an ONNX model, whose input "X" holds rows (n, p).
+def make_onnx_model(
+    formula: Formula, dtype: str, inputs: str = "matrix", pos_label: Any = None
+) -> Any:
+    """Return a fitted model as an ONNX model.
 
-    Rows are numbers, with NaN for missing values and codes in place of categories.
+    With inputs="matrix" its input "X" holds rows (n, p) as numbers, with NaN for missing values and
+    codes in place of categories. With inputs="named" there is an input (n, 1) for each feature, as
+    `list_named_inputs` describes.
 
     Parameters
     ----------
@@ -170,7 +181,9 @@ def make_onnx_model(formula: Formula, dtype: str, pos_label: Any = None) -> Any:
         The fitted model: its trees, and how their leaf values become predictions.
     dtype : {"float32", "float64", "auto"}
         Type of the input and of the predictions. "auto" is float64 if a feature needs it or
-        predictions may exceed float32, else float32.
+        predictions may exceed float32, else float32. Dates need float64.
+    inputs : {"matrix", "named"}, default="matrix"
+        Whether rows are one tensor, or one for each feature.
     pos_label : object or None
         The positive one of two classes, which the metadata name; None: no such entry.
 
@@ -183,34 +196,66 @@ def make_onnx_model(formula: Formula, dtype: str, pos_label: Any = None) -> Any:
     Raises
     ------
     ValueError
-        If `dtype` is another one, predictions or leaf numbers may be too large for float32, or
-        `pos_label` is not one of two classes.
+        If `dtype` or `inputs` is another one or does not suit dates, predictions or leaf numbers may
+        be too large for float32, or `pos_label` is not one of two classes.
     """
     positive = find_positive_class(formula.classes, pos_label)
     if dtype not in ("float32", "float64", "auto"):
         raise ValueError(f'dtype must be "float32", "float64" or "auto", got {dtype!r}')
     if dtype == "auto":
-        needs_float64 = bool(formula.float64_names) or _predicts_beyond_float32(formula)
+        needs_float64 = bool(formula.float64_names or formula.dates)
+        needs_float64 |= _predicts_beyond_float32(formula)
         dtype = "float64" if needs_float64 else "float32"
     make = import_extra("onnx.helper", "onnx")
-    graph = Graph("trees", np.dtype(dtype))
-    rows = _make_value_info("X", graph.dtype, [None, formula.n_features])
-    values = list_outputs(formula, graph.dtype)
-    write_formula(graph, formula, "X", [name for name, _, _ in values])
-    outputs = [_make_value_info(*value) for value in values]
-    onnx_graph = make.make_graph(graph.nodes, "certree", [rows], outputs, graph.constants)
+    named = inputs == "named"
+    graph = Graph(choose_prefix(formula) if named else "trees", np.dtype(dtype))
+    ends = list_outputs(formula, graph.dtype)
+    names = [name for name, _, _ in ends]
+    expect_inputs(formula, inputs, names)
+    _expect_float64_for_dates(formula, dtype)
+    starts: Sequence[_ValueInfo] = [("X", graph.dtype, [None, formula.n_features])]
+    if named:
+        starts = list_named_inputs(formula, graph.dtype)
+    write_formula(graph, formula, write_named_inputs(graph, formula) if named else "X", names)
+    rows, outputs = ([_make_value_info(*value) for value in values] for values in (starts, ends))
+    onnx_graph = make.make_graph(graph.nodes, "certree", rows, outputs, graph.constants)
     opsets = [make.make_opsetid("", OPSET), make.make_opsetid("ai.onnx.ml", graph.ml_opset)]
     model = make.make_model(
         onnx_graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="certree"
     )
-    metadata: dict[str, Any] = {"feature_names": formula.names}
-    if formula.categories is not None:
-        features = map(formula.get_categories, range(formula.n_features))
-        metadata["categories"] = [None if names is None else list(names) for names in features]
+    metadata = _make_metadata(formula)
     if pos_label is not None:
         metadata["pos_label"] = formula.labels[positive]
     make.set_model_props(model, {name: json.dumps(value) for name, value in metadata.items()})
     return model
+
+
+def _expect_float64_for_dates(formula: Formula, dtype: str) -> None:
+    """Raise ValueError if a model has dates and dtype is "float32", which would round them."""
+    if formula.dates and dtype == "float32":
+        raise ValueError(
+            'dtype must be "float64" or "auto" for a model of dates, which float32 would round to '
+            'minutes, got "float32"'
+        )
+
+
+def _make_metadata(formula: Formula) -> dict[str, Any]:
+    """Return names, categories and dates of the features of a model, for the metadata of its graph."""
+    metadata: dict[str, Any] = {"feature_names": formula.names}
+    if formula.categories is not None:
+        features = map(formula.get_categories, range(formula.n_features))
+        metadata["categories"] = [None if names is None else list(names) for names in features]
+    if formula.dates:
+        metadata["dates"] = {
+            str(formula.names[j]): {
+                "kind": one.kind,
+                "zone": one.zone,
+                "unit": one.unit.replace("days", "microseconds"),
+                "missing": MISSING_DATE,
+            }
+            for j, one in formula.dates.items()
+        }
+    return metadata
 
 
 def list_outputs(formula: Formula, dtype: Any) -> list[_ValueInfo]:
@@ -478,8 +523,8 @@ def _make_node_columns(tree: Tree, first_node: int, first_leaf: int) -> dict[str
     )
     sizes = np.diff(tree.category_start)[inner]
     has_set, missing_left = sizes > 0, tree.missing_left[inner]
-    left = tree.left[inner]
-    true = np.where(has_set & missing_left, left + 1, left)
+    left, unseen_left = tree.left[inner], tree.unseen_left[inner]
+    true = np.where(unseen_left, left + 1, left)
     false = 2 * left + 1 - true
     # NaN ends the members of each set.
     members = np.insert(tree.categories.astype(np.float64), np.cumsum(sizes[has_set]), np.nan)
@@ -487,7 +532,7 @@ def _make_node_columns(tree: Tree, first_node: int, first_leaf: int) -> dict[str
         "featureids": tree.feature[inner].astype(np.int64),
         "modes": np.where(has_set, _MEMBER, _LESS_EQUAL),
         "splits": np.where(has_set, 0.0, extend_largest_threshold(tree.threshold[inner])),
-        "missing_true": (missing_left & ~has_set).astype(np.int64),
+        "missing_true": (missing_left != unseen_left).astype(np.int64),
         "truenodeids": place[true],
         "trueleafs": is_leaf[true].astype(np.int64),
         "falsenodeids": place[false],
@@ -840,12 +885,13 @@ def _write_is_left(graph: Graph, tree: Tree, node: str, value: str, lacks: str) 
     if not len(sets):
         return below
     # A table of whether codes go left. Row 0 is for nodes without set, then a row for each set. Column
-    # 0 is for missing values, the last column for codes that no set has, and those between for codes.
+    # 0 is for unknown categories, the last column for codes that no set has, and those between for
+    # codes.
     n_codes = int(tree.categories.max()) + 1
     goes_left = np.zeros((len(sets) + 1, n_codes + 2), dtype=bool)
     number = np.zeros(tree.n_nodes, dtype=np.int32)
     number[sets] = np.arange(1, len(sets) + 1)
-    goes_left[1:] = tree.missing_left[sets][:, None]
+    goes_left[1:] = tree.unseen_left[sets][:, None]
     owner = np.repeat(number, sizes)
     goes_left[owner, tree.categories + 1] = ~goes_left[owner, 0]
     set_row = graph.cast(graph.add("Gather", graph.constant(number), node), np.int64)

@@ -82,13 +82,15 @@ def _list_nodes(tree: Tree) -> list[_Node]:
             threshold = float(extend_largest_threshold(tree.threshold[node]))
             nodes.append((feature, "BRANCH_LEQ", threshold, left, left + 1, int(missing_left)))
             continue
-        inside, outside = left + missing_left, left + 1 - missing_left
+        unseen_left = bool(tree.unseen_left[node])
+        inside, outside = left + unseen_left, left + 1 - unseen_left
         first = tree.n_nodes + len(additional)
         if_false = [*range(first, first + len(members) - 1), outside]
         chain = [
             (feature, "BRANCH_EQ", float(member), inside, outside_node, 0)
             for member, outside_node in zip(members, if_false, strict=True)
         ]
-        nodes.append(chain[0])
+        # If NaN goes to the child of the set, it leaves the chain at the first comparison.
+        nodes.append((*chain[0][:-1], int(missing_left != unseen_left)))
         additional += chain[1:]
     return nodes + additional

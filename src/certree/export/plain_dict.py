@@ -9,6 +9,7 @@ from scipy.special import expit, softmax
 
 from certree.export.formula import Formula
 from certree.interface.arrays import Float64
+from certree.rows.categories import UNKNOWN_CODE
 from certree.tree import LEAF
 
 VERSION = 1
@@ -18,14 +19,19 @@ def make_plain_dict(formula: Formula) -> dict[str, Any]:
     """Return a fitted model as a dictionary of lists, numbers and strings, which JSON can hold.
 
     The format is that of ``docs/model.schema.json``. The keys are "format" and "version",
-    "features" (names and categories), "classes", "trees" (a list of nodes for each), and "sum",
-    "start", "link" and "power" (how leaf values become predictions). formula: the fitted model.
+    "features" (names, categories, and "dates" of features that hold dates), "classes", "trees" (a
+    list of nodes for each), and "sum", "start", "link" and "power" (how leaf values become
+    predictions). formula: the fitted model.
     """
     return {
         "format": "certree",
         "version": VERSION,
         "features": [
-            {"name": name, "categories": _to_list(formula.get_categories(j))}
+            {
+                "name": name,
+                "categories": _to_list(formula.get_categories(j)),
+                **_describe_dates(formula, j),
+            }
             for j, name in enumerate(formula.names)
         ],
         "classes": None if formula.classes is None else formula.labels,
@@ -35,6 +41,14 @@ def make_plain_dict(formula: Formula) -> dict[str, Any]:
         "link": formula.link,
         "power": float(formula.power),
     }
+
+
+def _describe_dates(formula: Formula, feature: int) -> dict[str, Any]:
+    """Return the entry "dates" of a feature: kind, time zone and unit; {} if it holds no dates."""
+    if not formula.dates or feature not in formula.dates:
+        return {}
+    column = formula.dates[feature]
+    return {"dates": {"kind": column.kind, "zone": column.zone, "unit": column.unit}}
 
 
 def _to_list(names: Any) -> list[Any] | None:
@@ -48,11 +62,13 @@ def _make_nodes(formula: Formula, number: int) -> list[dict[str, Any]]:
     number: index of the tree in `formula.trees`. A leaf has the key "value", a list of n_outputs
     numbers. Other nodes have "feature" (index), "threshold" or "left_categories" (codes), "left"
     and "right" (indices of the children), and "missing_left", the fraction of a row without value
-    that goes left. formula: the trees of the fitted model, and how their leaf values become
-    predictions.
+    that goes left. Splits with "left_categories" have "unseen_left", the same for a row whose
+    category is none of the feature's. formula: the trees of the fitted model, and how their leaf
+    values become predictions.
     """
     tree = formula.trees[number]
     fraction, both = formula.compute_missing_left_fractions(number), tree.missing_both
+    unseen_fraction = formula.compute_unseen_left_fractions(number)
     nodes: list[dict[str, Any]] = []
     for node in range(tree.n_nodes):
         left = int(tree.left[node])
@@ -69,6 +85,8 @@ def _make_nodes(formula: Formula, number: int) -> list[dict[str, Any]]:
         inner["missing_left"] = (
             float(fraction[node]) if both[node] else float(tree.missing_left[node])
         )
+        if is_left is not None:
+            inner["unseen_left"] = float(unseen_fraction[node])
         nodes.append(inner)
     return nodes
 
@@ -94,7 +112,7 @@ def predict_from_dict(document: Mapping[str, Any], columns: Sequence[Sequence[An
     -------
     ndarray of float64, shape (n, K) or (n, n_outputs)
         Probabilities of the K classes, in the order of "classes", or predicted numbers. Names that
-        are no category of the fit count as missing.
+        are no category of the fit go left in the fraction "unseen_left" at each split.
     """
     features = zip(columns, document["features"], strict=True)
     rows = np.array([_encode_column(column, feature["categories"]) for column, feature in features])
@@ -111,13 +129,15 @@ def _encode_column(column: Sequence[Any], categories: Sequence[Any] | None) -> F
 
     column: numbers or names of categories, with None or NaN for missing values. categories: names
     of the categories in the order of their codes, or None for a numeric feature. Categories that
-    are not among them become NaN; infinite numbers become the largest float64 of their sign.
+    are not among them become -1; infinite numbers become the largest float64 of their sign.
     """
     if categories is None:
         numbers = np.array(column, dtype=np.float64)  # None becomes NaN.
         return np.clip(numbers, -_LARGEST, _LARGEST)
     codes = {name: code for code, name in enumerate(categories)}
-    return np.array([codes.get(name, np.nan) for name in column], dtype=np.float64)
+    is_missing = [name is None or name != name for name in column]  # NaN
+    encoded = np.array([codes.get(name, UNKNOWN_CODE) for name in column], dtype=np.float64)
+    return np.where(is_missing, np.nan, encoded)
 
 
 def _compute_outputs(nodes: Sequence[Mapping[str, Any]], rows: Float64) -> Float64:
@@ -153,13 +173,16 @@ def _compute_left_fraction(node: Mapping[str, Any], values: Float64) -> Float64:
     node: a node with children from `make_plain_dict`; it has "threshold" or "left_categories", and
     "missing_left". values: the rows' values of its feature, (n,); category codes if it splits on
     categories. The fraction is 1 for values up to "threshold", or codes in "left_categories", 0 for
-    others, and "missing_left" if the value is NaN.
+    others, "missing_left" if the value is NaN, and "unseen_left" for unknown categories, -1.
     """
-    is_left: NDArray[np.bool_]
+    is_left: NDArray[Any]
     if "threshold" in node:
         is_left = values <= node["threshold"]
     else:
         is_left = np.isin(values, node["left_categories"])
+        # Earlier versions wrote no "unseen_left", as unknown categories counted as missing.
+        unseen_left = node.get("unseen_left", node["missing_left"])
+        is_left = np.where(values == UNKNOWN_CODE, unseen_left, is_left)
     return np.where(np.isnan(values), node["missing_left"], is_left)
 
 

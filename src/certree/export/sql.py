@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certree.export.formula import Formula, check_int64, check_utf8, extend_largest_threshold
+from certree.rows.categories import UNKNOWN_CODE
+from certree.rows.dates import DateColumn
 from certree.tree import LEAF
 
 _PREDICTION = "prediction"
@@ -30,7 +32,8 @@ def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str
         The fitted model: its trees, and how their leaf values become predictions.
     table : str
         Name of the table. It has a column with the name of each feature that a tree splits on,
-        which holds numbers, or the names of categories; NULL is a missing value.
+        which holds numbers, the names of categories, dates, or time spans in days; NULL is a
+        missing value.
     keep : sequence of str
         Columns of the table to select besides the predictions.
 
@@ -347,18 +350,32 @@ def _format_feature(formula: Formula, feature: int, column: str) -> str:
     Returns
     -------
     str
-        The value is a number. Categories become their codes in the model, and NULL if the model
-        does not know them. NaN becomes NULL.
+        The value is a number, or a date, which is not converted. Categories become their codes in
+        the model. Those that the model does not know become -1, or NULL if they count as missing
+        values. NaN becomes NULL.
     """
+    if _get_dates(formula, feature) is not None:
+        return column
     names = formula.get_categories(feature)
     if names is not None and not names:
         return "NULL"
     has_texts = names is not None and isinstance(names[0], str)
     value = f"CAST({column} AS {'VARCHAR' if has_texts else 'DOUBLE PRECISION'})"
+    if not has_texts:
+        value = f"NULLIF({value}, 'NaN')"
     if names is None:
-        return f"NULLIF({value}, 'NaN')"
+        return value
     cases = (f"WHEN {_format_literal(name)} THEN {code}" for code, name in enumerate(names))
-    return f"CASE {value} {' '.join(cases)} END"
+    if not formula.has_code_of_unknown:
+        return f"CASE {value} {' '.join(cases)} END"
+    codes = f"CASE {value} {' '.join(cases)} ELSE {int(UNKNOWN_CODE)} END"
+    return f"CASE WHEN {value} IS NOT NULL THEN {codes} END"
+
+
+def _get_dates(formula: Formula, feature: int) -> DateColumn | None:
+    """Return how a feature holds dates; None if it holds no dates, or time spans, which are numbers."""
+    dates = None if formula.dates is None else formula.dates.get(feature)
+    return None if dates is None or dates.kind == "span" else dates
 
 
 def _add_probabilities(
@@ -628,10 +645,13 @@ def _format_conditions(
     tree = formula.trees[number]
     value, members = values[int(tree.feature[node])], tree.category_set(node).tolist()
     if not members:
-        if np.isinf(extend_largest_threshold(tree.threshold[node])):
-            return f"{value} IS NOT NULL", f"{value} <> {value}"
-        threshold = _format_literal(float(tree.threshold[node]))
-        return f"{value} <= {threshold}", f"{value} > {threshold}"
+        threshold = float(tree.threshold[node])
+        dates = _get_dates(formula, int(tree.feature[node]))
+        limit = threshold if dates is None else dates.format_utc(threshold)
+        if limit is None or np.isinf(extend_largest_threshold(tree.threshold[node])):
+            every, no = f"{value} IS NOT NULL", f"{value} <> {value}"
+            return (every, no) if threshold > 0 else (no, every)
+        return f"{value} <= {_format_literal(limit)}", f"{value} > {_format_literal(limit)}"
     inside = _join_flat([f"{value} = {code}" for code in members], " OR ")
     outside = f"NOT {inside}"
-    return (outside, inside) if tree.missing_left[node] else (inside, outside)
+    return (outside, inside) if tree.unseen_left[node] else (inside, outside)

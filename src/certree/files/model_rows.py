@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from certree.certificates.hold_out import expect_known_labels
 from certree.interface.extras import import_extra
 from certree.tables.column_names import join_names
-from certree.tables.column_types import extract_feature, is_number_type
+from certree.tables.column_types import extract_feature, is_date_type, is_number_type
 from certree.tables.fitted_types import list_feature_types
 from certree.tables.table import create_arrow_table, split_target
 
@@ -49,12 +49,12 @@ def select_features(model: Any, table: pa.Table, table_name: str) -> NDArray[Any
     -------
     ndarray of shape (n, n_features_in_)
         float64 if all features are numeric; else objects, which are str or None in categorical
-        features, and float in numeric ones.
+        features, float in numeric ones, and those of `datetime`, or None, in features of dates.
 
     Raises
     ------
     ValueError
-        If a feature is missing, or holds strings where the fit had numbers, or the reverse.
+        If a feature is missing, or holds another one of numbers, strings and dates than in the fit.
     """
     features = _select_columns(table, model, table_name)
     X = split_target(features, None).X
@@ -66,7 +66,7 @@ def select_feature_table(model: Any, table: pa.Table, table_name: str) -> Any:
     """Return the features that a model needs from a table, for its `predict`.
 
     model: a fitted estimator; table: the rows; table_name: name of the table in messages. Return a
-    pyarrow table with strings or float64, in the order of the fit, if the model was fitted with
+    pyarrow table with strings, float64 or dates, in the order of the fit, if the model was fitted with
     feature names; else the array of `select_features`. Raise the errors of `select_features`.
     """
     if getattr(model, "feature_names_in_", None) is None:
@@ -74,7 +74,12 @@ def select_feature_table(model: Any, table: pa.Table, table_name: str) -> Any:
     features = _select_columns(table, model, table_name)
     _expect_feature_types(features, model, table_name)
     return create_arrow_table(
-        {name: extract_feature(features, name) for name in features.column_names}
+        {
+            field.name: features[field.name]
+            if is_date_type(field.type)
+            else extract_feature(features, field.name)
+            for field in features.schema
+        }
     )
 
 
@@ -103,7 +108,7 @@ def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
 
 
 def _expect_feature_types(features: pa.Table, model: Any, table_name: str) -> None:
-    """Raise ValueError if a feature has strings but had numbers in the fit, or the reverse.
+    """Raise ValueError if a feature holds another one of numbers, strings and dates than in the fit.
 
     A column without any value fits both. features: table of the feature columns, in the order of
     the fit; model: the fitted model; table_name: name of the table in the message.
@@ -115,6 +120,9 @@ def _expect_feature_types(features: pa.Table, model: Any, table_name: str) -> No
         if fitted_type == pa.float64() and has_strings and len(column):
             texts = column.cast(pa.string()).to_pylist()
             expected, example = "numbers", next(filter(_is_not_numeric, texts), texts[0])
+        elif is_date_type(fitted_type) != is_date_type(column.type) and len(column):
+            expected = "dates" if is_date_type(fitted_type) else "strings"
+            example = column.cast(pa.string()).to_pylist()[0]
         elif fitted_type == pa.string() and not has_strings:
             numbers = np.asarray(column.cast(pa.float64()))
             present = numbers[~np.isnan(numbers)]

@@ -94,12 +94,10 @@ def is_pipeline_file(path: str | os.PathLike[str]) -> bool:
     if not stat.S_ISREG(os.stat(path).st_mode):
         return False
     with open(path, "rb") as file:
-        if not zipfile.is_zipfile(file):
-            return False
         try:
             with zipfile.ZipFile(file) as archive:
                 return {_STEPS, MODEL} == {*archive.namelist()}
-        except zipfile.BadZipFile:
+        except Exception:  # noqa: BLE001 -- zipfile raises errors of any type on damaged bytes
             return False
 
 

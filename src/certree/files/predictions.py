@@ -27,8 +27,10 @@ from certree.interface.progress import RowRate, show_progress
 from certree.interface.signatures import validate_arguments
 from certree.tables.column_names import join_names
 from certree.tables.csv_text import STANDARD_STREAM
-from certree.tables.fitted_types import get_column_types
+from certree.tables.fitted_types import get_column_types, use_model_format
+from certree.tables.new_values import warn_of_new_values
 from certree.tables.reader import Batch, read_batches
+from certree.tables.table_source import unwrap
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -247,6 +249,7 @@ def _expect_outside_source(source: Any, target: str | os.PathLike[str]) -> None:
     if str(target) == STANDARD_STREAM:
         return
     target_path = Path(os.path.realpath(target))
+    source, *_ = unwrap(source)
     sources = source if isinstance(source, list | tuple) else [source]
     for path in sources:
         is_folder = isinstance(path, str | os.PathLike) and os.path.isdir(path)
@@ -353,7 +356,9 @@ def read_model_batches(
     targets = [] if target is None else [target]
     columns = None if names is None else [*names, *targets, *extra_columns]
     types = partial(get_column_types, model, target, extra_columns=extra_columns)
-    return read_batches(source, types, n_rows, columns)
+    source = use_model_format(source, model)
+    batches = read_batches(source, types, n_rows, columns)
+    return warn_of_new_values(model, batches, [*targets, *extra_columns])
 
 
 def _predict_batch(

@@ -174,7 +174,7 @@ class BinnedGrower:
     first principal component of the class frequencies. A missing value is one more category. The
     order is then split like numbers. A feature with more than six categories in a node is skipped
     there unless they differ by three standard deviations more than if the targets were permuted at
-    random. Categories that do not occur in the node go to the child of missing values.
+    random. Categories that do not occur in the node go to the child with the greater weight.
 
     Sums are integers: gradients, Hessians, numeric targets and non-integer weights are rounded to
     multiples of a power of two, by less than 2^-40 of the largest value for up to 2^22 rows. So a

@@ -69,7 +69,7 @@ class Cart(BaseEstimator):
     groups of categories with distinct class frequencies. Otherwise categories are ordered by the
     first principal component of their class frequencies, only divisions along this order are
     compared, and `optimal_splits` of the tree is False. A missing value is one more category.
-    Categories that do not occur in the node go to the child of missing values. With
+    Categories that do not occur in the node go to the child with the greater weight. With
     `min_samples_leaf`, `min_weight_fraction_leaf`, monotonic constraints or absolute errors,
     divisions along the order of means are compared, and the best of them need not be the best of
     all.
@@ -134,6 +134,7 @@ class Cart(BaseEstimator):
     """
 
     depends_on_rows = True
+    splits_categories = True
     supports_monotonic_cst = True
 
     def __init__(

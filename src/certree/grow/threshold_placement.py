@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import choose_thresholds
-from certree.tree import Tree, group_by_feature
+from certree.tree import ALL_LEFT, Tree, group_by_feature
 
 
 def place_thresholds(tree: Tree, X: NDArray[Any], *, at_middle: bool) -> Tree:
@@ -32,7 +32,8 @@ def place_thresholds(tree: Tree, X: NDArray[Any], *, at_middle: bool) -> Tree:
     Returns
     -------
     Tree
-        The copy, or `tree` itself if it has no thresholds.
+        The copy, or `tree` itself if it has no thresholds. Thresholds that only separate missing
+        values, as they lie below or above all numbers and category codes, stay.
     """
     nodes = np.flatnonzero(tree.compares_numbers)
     if not len(nodes):
@@ -44,5 +45,9 @@ def place_thresholds(tree: Tree, X: NDArray[Any], *, at_middle: bool) -> Tree:
         place = np.searchsorted(values, threshold[group], side="right")
         bounded = np.concatenate([[-np.inf], values, [np.inf]])
         low, high = bounded[place], bounded[place + 1]
-        threshold[group] = choose_thresholds(threshold[group], low, high, at_middle)
+        is_below_all = np.isinf(low)
+        is_above_all = (threshold[group] == ALL_LEFT) & (low < ALL_LEFT)
+        moves = ~is_below_all & ~is_above_all
+        moved = choose_thresholds(threshold[group[moves]], low[moves], high[moves], at_middle)
+        threshold[group[moves]] = moved
     return tree.with_splits(threshold, tree.category_start, tree.categories)

@@ -193,7 +193,7 @@ def restore_value(
             return kind(*[restore_value(name, hint, one, least, most) for hint, one in pairs])
         if isinstance(value, dict) and is_dataclass(kind):
             return _restore_dataclass(name, kind, value)
-    limits = f" in {least:g} .. {most:g}" if most < _LARGEST else ""
+    limits = f" in {least} .. {most}" if most < _LARGEST else ""
     kind_name = getattr(annotation, "__name__", annotation)
     raise DamagedModelError(f"{name} must be of type {kind_name}{limits}, got {shortened(value)}")
 

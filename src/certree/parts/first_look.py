@@ -26,6 +26,8 @@ from certree.parts.chunks import (
 from certree.parts.exact_sums import class_totals, exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.rows.categories import Categories, match_category_type
+from certree.rows.columns import TableColumns, to_float64_column
+from certree.rows.dates import DateColumn
 from certree.rows.draw_order import ColumnSums
 from certree.rows.relative_weights import (
     NO_WEIGHTS,
@@ -37,8 +39,13 @@ from certree.rows.split import count_missing_groups, expect_no_missing_groups
 from certree.rows.training import (
     check_class_weights,
     compute_balanced_factors,
+    convert_training_dates,
+    set_learned_attributes,
     split_target_columns,
 )
+from certree.tables.fitted_types import attribute_of_format, set_model_format
+from certree.tables.table import read_attached_format
+from certree.tables.table_source import TableFormat
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,10 +72,14 @@ class Found:
         What decides the integers that weights become.
     spread : WeightSpread
         How much weights differ.
+    dates : dict of int to DateColumn
+        The features that hold dates, by index.
     where : str
         A chunk of these.
     are_grouped : bool
         Whether rows have groups.
+    table_format : TableFormat or None
+        Format of the CSV files that hold the rows, if it is unusual.
     """
 
     n: int = 0
@@ -80,8 +91,10 @@ class Found:
     totals: tuple[Counter[Any], ...] = ()
     weight_unit: WeightUnit = NO_WEIGHTS
     spread: WeightSpread = field(default_factory=WeightSpread)
+    dates: dict[int, DateColumn] = field(default_factory=dict)
     where: str = ""
     are_grouped: bool = False
+    table_format: TableFormat | None = None
 
     def __add__(self, other: Self) -> Self:
         """What both tell together."""
@@ -103,12 +116,27 @@ class Found:
             self,
             n=self.n + other.n,
             categories=tuple(map(_united, self.categories, other.categories)),
+            dates=self._join_dates(other),
             classes=classes,
             ends=ends_together(self.ends, other.ends),
             totals=tuple(map(Counter.__add__, self.totals, other.totals)),
             weight_unit=self.weight_unit + other.weight_unit,
             spread=self.spread + other.spread,
         )
+
+    def _join_dates(self, other: Self) -> dict[int, DateColumn]:
+        """Return the features that hold dates in these or in other chunks, by index.
+
+        Raise a ValueError that names a feature with two kinds of dates.
+        """
+        dates = {**self.dates, **other.dates}
+        for j in self.dates.keys() & other.dates.keys():
+            try:
+                dates[j] = self.dates[j] + other.dates[j]
+            except ValueError as error:
+                name = j if self.names is None else repr(self.names[j])
+                raise ValueError(f"feature {name}: {error}") from None
+        return dict(sorted(dates.items()))
 
     @property
     def largest(self) -> float:
@@ -175,9 +203,8 @@ class Learned:
 
     def teach(self, model: Any) -> None:
         """Let a model know classes and features."""
-        model.__dict__.update(self.attributes)
-        if self.attributes["feature_names_in_"] is None:
-            del model.__dict__["feature_names_in_"]
+        set_model_format(model, None)
+        set_learned_attributes(model, self.attributes)
 
 
 def learn(model: Any, parts: Executor, *, are_all: bool = True) -> Learned:
@@ -204,7 +231,7 @@ def learn(model: Any, parts: Executor, *, are_all: bool = True) -> Learned:
         found, is_weighed = _looked(model, reader, parts), True
     if are_all and parts.has_weights:
         warn_of_uneven_weights(found.spread)
-    learned = _learned_by(found, takes_outputs=model._takes_outputs)
+    learned = _learned_by(found, model)
     size = found.spread.effective_size if is_weighed else float(found.n)
     learned["effective_sample_size_"] = size
     order = _number_categories(learned, reader_of(reader, learned), parts)
@@ -323,6 +350,7 @@ def _with_features(found: Found, X: Any, model: Any) -> Found:
     """What a table tells of its features."""
     names = _get_feature_names(X)
     p = len(X.columns) if hasattr(X, "columns") else _num_features(X)
+    X, dates = convert_training_dates(model, X, False)
     known: Categories | None = model._find_categories(X, False)
     of_features = [None] * p if known is None else known.names
     return replace(
@@ -330,7 +358,19 @@ def _with_features(found: Found, X: Any, model: Any) -> Found:
         names=None if names is None else tuple(map(str, names)),
         n_features=p,
         categories=tuple(None if one is None else frozenset(one) for one in of_features),
+        table_format=read_attached_format(getattr(X, "schema", None)),
+        dates=_with_last_dates(dates, X),
     )
+
+
+def _with_last_dates(dates: dict[int, DateColumn], X: Any) -> dict[int, DateColumn]:
+    """Return the features that hold dates, by index, with the latest dates of the rows X, in days."""
+    if not dates:
+        return dates
+    columns = TableColumns.read(X).columns
+    return {
+        j: one.with_last(to_float64_column(columns[j], f"feature {j}")) for j, one in dates.items()
+    }
 
 
 def _first_look(chunk: Chunk, model: Any) -> Found | None:
@@ -384,16 +424,22 @@ def _with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
     return made
 
 
-def _learned_by(found: Found, *, takes_outputs: bool) -> dict[str, Any]:
-    """The fitted attributes that all rows tell, by their names."""
-    names = tuple(None if one is None else tuple(sorted(one)) for one in found.categories)
+def _learned_by(found: Found, model: Any) -> dict[str, Any]:
+    """The fitted attributes of a model that all rows tell, by their names."""
+    # Objects are categories in a chunk in which all dates are missing.
+    found_categories = [
+        None if j in found.dates and not one else one for j, one in enumerate(found.categories)
+    ]
+    names = tuple(None if one is None else tuple(sorted(one)) for one in found_categories)
     has_any = any(one is not None for one in names)
     learned: dict[str, Any] = {
-        "categories_": Categories(names) if has_any else None,
+        "categories_": Categories(names, (), not model._has_code_of_unknown()) if has_any else None,
+        "dates_": found.dates or None,
         "n_features_in_": found.n_features,
         "feature_names_in_": None if found.names is None else np.array(found.names, dtype=object),
     }
-    if takes_outputs:
+    learned |= attribute_of_format(found.table_format)
+    if model._takes_outputs:
         learned["n_outputs_"] = found.n_targets
     if found.classes is None:
         return learned

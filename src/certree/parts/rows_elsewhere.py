@@ -14,6 +14,7 @@ from certree.parts.resources import get_active_client, get_memory_limit
 from certree.parts.scratch import scratch
 from certree.parts.sources import FileRows
 from certree.rows.out_of_core import is_dask_collection
+from certree.tables.table_source import with_format
 
 
 def current_client() -> Any:
@@ -64,7 +65,8 @@ def rows_elsewhere(
     source: Any = rows
     if judges is not None:
         try:
-            source = SourceWithJudges(rows, _source(*judges))
+            found = rows.look.table_format if isinstance(rows, FileRows) else None
+            source = SourceWithJudges(rows, _source(with_format(judges[0], found), *judges[1:]))
         except (ValueError, TypeError) as error:
             error.add_note("of X_val, y_val and sample_weight_val")
             raise

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 import numpy as np
 
@@ -14,18 +15,21 @@ from certree.interface.extras import import_extra
 from certree.parts.checksums import Checksums
 from certree.parts.chunks import Chunk
 from certree.parts.memory_limit import PART_ROWS, RowsRead
+from certree.tables.column_choices import describe_exceptions
 from certree.tables.column_names import expect_features, expect_target
 from certree.tables.column_types import (
-    choose_schema,
     convert_batch,
     convert_to_array,
     count_bytes,
     expect_feature_types,
     extract_values,
+    is_date_type,
     is_text_type,
+    name_type,
 )
 from certree.tables.formats import FIRST_ROWS, SPARE, Piece
 from certree.tables.reader import Types, look_at_files, no_types
+from certree.tables.table import attach_format
 from certree.tables.table_files import DataSet, TableFile, name_range, open_files
 
 if TYPE_CHECKING:
@@ -93,9 +97,9 @@ class FileRows:
         self._is_limited = is_limited
         self._tables: Sequence[TableFile | DataSet] = open_files(X, is_limited)
         self._checksums = Checksums()
-        seen, self._n_rows = look_at_files(self._tables)
         # Dates that are classes or groups stay text, as they are written in later files.
-        self._schema = choose_schema(seen, types([*seen]), self._beside())
+        self.look = look_at_files(self._tables, types, self._beside())
+        self._schema, self._n_rows = self.look.schema, self.look.n_rows
         where = name_range([one.name for one in self._tables])
         for target in self._targets:
             expect_target(self._schema.names, target, where)
@@ -116,6 +120,21 @@ class FileRows:
             expect_features(self.features, others, where)
         expect_feature_types(self._schema.field(one) for one in self.features)
         self.has_weights = weight is not None
+        if types is no_types:
+            self._warn_of_exceptions()
+
+    def _warn_of_exceptions(self) -> None:
+        """Warn of values that are no numbers in columns of numbers that a fit reads."""
+        for name in (*self.features, *self._beside()):
+            column = self.look.columns[name]
+            n, examples = describe_exceptions(column)
+            if n and column.kind == self._schema.field(name).type:
+                kind = f"{name_type(column.kind)}s"
+                warn(
+                    f"column {name!r} of {self._tables[0].name}: {n:,} values are no {kind} and "
+                    f"count as missing: {examples}",
+                    stacklevel=2,
+                )
 
     @cached_property
     def about(self) -> RowsRead:
@@ -163,11 +182,13 @@ class FileRows:
 
     @property
     def empty(self) -> pa.Table | None:
-        """A table of the features without rows; None: some hold strings or categories."""
+        """A table of the features without rows; None: some hold strings, categories or dates."""
         kinds = [self._schema.field(one).type for one in self.features]
-        if any(map(is_text_type, kinds)):
+        if any(is_text_type(one) or is_date_type(one) for one in kinds):
             return None
-        return self._schema.empty_table().select(self.features)
+        return attach_format(
+            self._schema.empty_table().select(self.features), self.look.table_format
+        )
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """All rows, so many at a time as a part has; without X where targets alone are asked for."""
@@ -185,7 +206,9 @@ class FileRows:
         columns = [extract_values("the target", table, one, where) for one in self._targets]
         y = columns[0] if len(columns) == 1 else stack_columns(columns) if columns else None
         groups = None if self._groups is None else convert_to_array(table, self._groups)
-        X = table.select(self.features) if with_features else None
+        X = None
+        if with_features:
+            X = attach_format(table.select(self.features), self.look.table_format)
         return Chunk(X, y, weight, where, groups=groups)
 
     @property

@@ -267,10 +267,10 @@ class _Growing:
             column = np.zeros(n, dtype=kind)
             column[number] = np.concatenate([np.zeros(0), *(one.columns[k] for one in cuts)])
             columns.append(column)
-        gain, feature, threshold, missing_left, has_missing = columns
+        gain, feature, threshold, default_left, has_missing = columns
         starts, categories = _sets_by_cell(n, number, cuts)
         made, cell = tree_of_cells(
-            child, feature, gain, threshold, missing_left, starts, categories,
+            child, feature, gain, threshold, default_left, starts, categories,
             self.grower.order, self.grower.options[0][0],
         )  # fmt: skip
         tree = Trees.from_ensemble_columns(made, self.grower.bins.n_features).tree(0)

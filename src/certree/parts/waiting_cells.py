@@ -131,7 +131,8 @@ class CutCells:
     worth : ndarray of float64, shape (d,)
         What the cut gains, or one above it, if that is less.
     columns : tuple of ndarray
-        Gain, feature, threshold, whether missing values go left and whether there are any.
+        Gain, feature, threshold, where missing values and unseen categories go (bits of the
+        column default_left of the core), and whether there are missing values.
     n_categories, categories : ndarray of int64, shape (d,), and int32, shape (any,)
         The sets, one behind the other.
     goes_left : ndarray of uint8, shape (d, 256)

@@ -1,7 +1,7 @@
 """Stage 1, rows: check and encode tables, split rows, and find copies."""
 
 from certree.rows.categories import Categories
-from certree.rows.dates import DateFeatures
+from certree.rows.dates import DateColumn
 from certree.rows.duplicates import RepeatedRowsWarning
 from certree.rows.folds import Fold, content_folds
 from certree.rows.near_copies import NearCopies, NearCopiesWarning
@@ -10,7 +10,7 @@ from certree.rows.training import Training, training_rows
 
 __all__ = [
     "Categories",
-    "DateFeatures",
+    "DateColumn",
     "Fold",
     "NearCopies",
     "NearCopiesWarning",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from hashlib import blake2b
 from itertools import repeat
@@ -37,6 +37,8 @@ _IDENTIFIER_FRACTION = 0.5
 _FEW_ROWS = 50
 # float32 holds this many consecutive integers.
 _MAX_FLOAT32_CODES = 2**24
+# Code of the categories that the fit does not know.
+UNKNOWN_CODE = -1.0
 # Length of a digest: 64 bits in hexadecimal.
 _DIGEST = 16
 
@@ -55,10 +57,15 @@ class Categories:
     digested : tuple of int
         Indices, ascending, of features whose `names` hold hashes in place of the texts; see
         `digest_texts`.
+    unknown_are_missing : bool
+        Whether `encode` gives categories that are not in `names` the code NaN of missing values
+        instead of -1. It is True for models that do not split on sets of categories, and for models
+        that earlier versions of certree have saved.
     """
 
     names: tuple[CategoryNames | None, ...]
     digested: tuple[int, ...] = ()
+    unknown_are_missing: bool = False
 
     @classmethod
     def learn(
@@ -75,9 +82,9 @@ class Categories:
             Training rows. None, NaN and pandas.NA are missing values, not categories.
         categorical_features : "from_dtype", None, or array-like of bool, int or str
             Features that hold categories. "from_dtype": in a data frame columns of categorical or
-            string type, and of objects without dates; in an array of objects columns with at least
-            one string, or with missing values only; in other arrays none. None: no feature. Else a
-            mask (p,), indices, or names.
+            string type, and of objects without dates and decimals; in an array of objects columns
+            with at least one string, or with missing values only; in other arrays none. None: no
+            feature. Else a mask (p,), indices, or names.
         feature_names : sequence of str, or None
             Names of the features; None: those of the data frame.
 
@@ -129,13 +136,11 @@ class Categories:
         table = TableColumns.read(X)
         if len(table.columns) != len(self.names):
             return self
-        return Categories(
-            tuple(
-                None if names is None else _join_names(names, self._sorted_names(column, table, j))
-                for j, (column, names) in enumerate(zip(table.columns, self.names, strict=True))
-            ),
-            self.digested,
+        joined = (
+            None if names is None else _join_names(names, self._sorted_names(column, table, j))
+            for j, (column, names) in enumerate(zip(table.columns, self.names, strict=True))
         )
+        return replace(self, names=tuple(joined))
 
     def _sorted_names(self, column: SeriesOrArray, table: TableColumns, j: int) -> CategoryNames:
         found: Any = _find_names(column, table.get_label(j))
@@ -167,7 +172,7 @@ class Categories:
                 if j not in digested and len(set(digests)) == len(digests):
                     names[j] = digests
                     digested.add(j)
-        return Categories(tuple(names), tuple(sorted(digested)))
+        return replace(self, names=tuple(names), digested=tuple(sorted(digested)))
 
     def equals(self, other: Categories) -> bool:
         """Return whether both objects have the same categories with the same codes in all features.
@@ -212,7 +217,7 @@ class Categories:
         names: list[Any] = [*self.names]
         for j, number in numbers.items():
             names[j] = tuple(names[j][k] for k in np.argsort(number))
-        return Categories(tuple(names), self.digested)
+        return replace(self, names=tuple(names))
 
     @property
     def mask(self) -> NDArray[np.bool_]:
@@ -230,8 +235,8 @@ class Categories:
         Returns
         -------
         ndarray of float64, shape (n, p)
-            Numbers, and codes of categories. NaN where a value is missing, and for categories that
-            are not in `names`.
+            Numbers, and codes of categories. NaN where a value is missing; -1 for categories that
+            are not in `names`, or NaN if `unknown_are_missing`.
 
         Raises
         ------
@@ -274,11 +279,18 @@ class Categories:
         return [
             to_float_column(column, table.get_label(j))
             if names is None
-            else _shrink_codes(
-                _encode_column(column, table.get_label(j), names, j in self.digested), names
-            )
+            else _shrink_codes(self._encode_categories(column, table.get_label(j), j), names)
             for j, (column, names) in enumerate(zip(table.columns, self.names, strict=True))
         ]
+
+    def _encode_categories(self, column: SeriesOrArray, label: str, j: int) -> Float64:
+        """Return the codes of a categorical column, (n,) float64, as `encode` describes them.
+
+        column: the column, not converted; label: how error messages name the feature; j: its index.
+        """
+        names: Any = self.names[j]
+        codes = _encode_column(column, label, names, j in self.digested)
+        return np.where(codes == UNKNOWN_CODE, np.nan, codes) if self.unknown_are_missing else codes
 
 
 def _shrink_codes(codes: Float64, names: CategoryNames) -> NDArray[Any]:
@@ -286,7 +298,7 @@ def _shrink_codes(codes: Float64, names: CategoryNames) -> NDArray[Any]:
 
     float32 holds these codes exactly; codes of more categories are returned unchanged, as float64.
 
-    codes: codes of the rows, (n,), NaN for missing values and unknown categories. names: the
+    codes: codes of the rows, (n,), NaN for missing values, -1 for unknown categories. names: the
     categories of the feature, of which only the number is read.
     """
     return codes.astype(np.float32) if len(names) <= _MAX_FLOAT32_CODES else codes
@@ -325,7 +337,7 @@ def warn_about_identifiers(features: DenseFeatures, categories: Categories, name
     """
     for j in np.flatnonzero(categories.mask):
         column = features.columns[j]
-        present = column[~np.isnan(column)]
+        present = column[column >= 0]
         warn_if_identifier(j, names, len(present), len(np.unique(present)))
 
 
@@ -440,14 +452,25 @@ def _is_categorical_column(column: SeriesOrArray) -> bool:
     """Return whether categorical_features="from_dtype" makes a column categorical.
 
     True for data frame columns of strings or of a categorical type, and for columns of objects
-    other than dates. In arrays, True for columns of dtype object that hold at least one string, or
-    nothing but missing values.
+    other than dates and decimal numbers. In arrays, True for columns of dtype object that hold at
+    least one string, or nothing but missing values.
     """
     if isinstance(column, nw.Series):
-        return column.dtype in _TEXTS or (column.dtype == nw.Object and not has_times(column))
+        if column.dtype != nw.Object:
+            return column.dtype in _TEXTS
+        return not has_times(column) and not _holds_decimals(column.to_list())
     if column.dtype != object:
         return False
     return any(isinstance(value, str) for value in column) or all(map(is_missing, column))
+
+
+def _holds_decimals(values: list[Any]) -> bool:
+    """Return whether objects are numbers, of which at least one is a `decimal.Decimal`.
+
+    values: Python objects, which may be missing values as well.
+    """
+    is_decimal = any(isinstance(value, Decimal) for value in values)
+    return is_decimal and not any(isinstance(value, str) for value in values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -686,15 +709,17 @@ def _encode_column(
     if looked_up is not None:
         return looked_up
     values = _read_values(column, label)
-    if not isinstance(values, _IndexedNames):
+    if isinstance(values, _IndexedNames):
+        absent = values.spread([np.nan if one is None else UNKNOWN_CODE for one in values.names])
+        if values.are_digits and names and not isinstance(names[0], str):
+            values = values.spread(_parse_digits(values.names))
+    else:
+        absent = np.where(np.isnan(values), np.nan, UNKNOWN_CODE)
         if _has_inexact_digits(names):
             values = _index_values(_format_integers(values.tolist()), label)
-    elif values.are_digits and names and not isinstance(names[0], str):
-        values = values.spread(_parse_digits(values.names))
+    if not names or np.isnan(absent).all():
+        return absent
     words = isinstance(values, _IndexedNames)
-    found = values.names if isinstance(values, _IndexedNames) else values
-    if not names or all(map(is_missing, found)):
-        return np.full(len(column), np.nan)
     if words != isinstance(names[0], str):
         kinds = ("string", "double") if words else ("double", "string")
         raise ValueError(
@@ -705,12 +730,13 @@ def _encode_column(
         texts = values.names
         if are_digests:
             texts = [None if text is None else _digest_text(text) for text in texts]
-        return values.spread(list(map(code.get, texts, repeat(np.nan))))
+        codes = values.spread(list(map(code.get, texts, repeat(np.nan))))
+        return np.where(np.isnan(codes), absent, codes)
     known = np.array(names, dtype=np.float64)
     order = np.argsort(known)  # categories that were added later are not in order
     place = np.searchsorted(known, values, sorter=order)
     place = order[np.minimum(place, len(known) - 1)]
-    return np.where(known[place] == values, place, np.nan)
+    return np.where(known[place] == values, place, absent)
 
 
 def _look_up_codes(column: SeriesOrArray, code: dict[Any, float]) -> Float64 | None:
@@ -718,7 +744,7 @@ def _look_up_codes(column: SeriesOrArray, code: dict[Any, float]) -> Float64 | N
 
     This takes half as long as `_read_values`, but not every column can be encoded so.
 
-    Return the codes, (n,) float64, with NaN for missing values and for unknown categories. Return
+    Return the codes, (n,) float64, with NaN for missing values and -1 for unknown categories. Return
     None if the column has another dtype, or if categories or values are anything but strings and
     None; the caller must then use `_read_values`.
 
@@ -727,9 +753,13 @@ def _look_up_codes(column: SeriesOrArray, code: dict[Any, float]) -> Float64 | N
     if not (isinstance(column, np.ndarray) and column.dtype == object):
         return None
     try:
-        codes = np.fromiter(map(code.get, column.tolist(), repeat(np.nan)), np.float64, len(column))
+        found = map(code.get, column.tolist(), repeat(UNKNOWN_CODE))
+        codes = np.fromiter(found, np.float64, len(column))
     except TypeError:  # `_read_values` raises the error for unhashable values
         return None
-    others = set(map(type, column[np.isnan(codes)].tolist()))
-    known = set(map(type, code))
-    return codes if known <= {str} and others <= {str, type(None)} else None
+    is_other = codes == UNKNOWN_CODE
+    others = column[is_other].tolist()
+    if set(map(type, code)) - {str} or set(map(type, others)) - {str, type(None)}:
+        return None
+    codes[is_other] = [np.nan if other is None else UNKNOWN_CODE for other in others]
+    return codes

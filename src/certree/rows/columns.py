@@ -138,15 +138,24 @@ def copy_raw_values(X: Any) -> NDArray[Any]:
 def get_raw_column(column: SeriesOrArray) -> NDArray[Any]:
     """Return the values of a column, (n,): as numbers if its type is numeric, else as objects.
 
-    column: narwhals Series; an array (n,) is returned unchanged.
+    column: narwhals Series; an array (n,) is returned unchanged, unless it holds dates.
     """
     if not isinstance(column, nw.Series):
-        return column
-    return column.to_numpy() if is_numeric(column) else _to_objects(column)
+        return to_objects(column) if column.dtype.kind in "mM" else column
+    return column.to_numpy() if is_numeric(column) else to_objects(column)
 
 
-def _to_objects(column: nw.Series[Any]) -> NDArray[Any]:
-    return np.fromiter(column.to_list(), object, len(column))
+def to_objects(column: SeriesOrArray) -> NDArray[Any]:
+    """Return the values of a column as Python objects, (n,); dates as those of `datetime`.
+
+    column: narwhals Series or array (n,).
+    """
+    if isinstance(column, nw.Series):
+        return np.fromiter(column.to_list(), object, len(column))
+    unit = np.datetime_data(column.dtype)[0] if column.dtype.kind in "mM" else ""
+    if unit in ("ns", "ps", "fs", "as"):  # NumPy would convert these to integers
+        column = column.astype(f"{column.dtype.kind}8[us]")
+    return column.astype(object)
 
 
 def is_numeric(column: nw.Series[Any]) -> bool:
@@ -180,14 +189,16 @@ def has_times(column: SeriesOrArray) -> bool:
 def expect_no_times(column: SeriesOrArray, label: str) -> None:
     """Raise a ValueError if a column holds dates, times or time spans.
 
-    NumPy would convert some of them to numbers without a warning.
+    NumPy would convert some of them to numbers without a warning. Features that held dates in the
+    fit are numbers before this check.
 
     column: narwhals Series or array (n,). label: how the message names the column.
     """
     if has_times(column):
+        hint = ", as in the fit" if label.startswith("feature") else ""
         raise ValueError(
-            f"{label} must hold numbers, got dates or times: convert them to numbers, such as days "
-            "since a date; certree.rows.DateFeatures() does so for data frames"
+            f"{label} must hold numbers{hint}, got dates or times: convert them to numbers, such as "
+            "days since a date"
         )
 
 
@@ -218,9 +229,7 @@ def to_float64_column(column: SeriesOrArray, label: str) -> Float64:
         column.to_numpy() if isinstance(column, nw.Series) else column, label
     )
     if has_inexact_integers(numbers):
-        check_exact(
-            label, _to_objects(column) if isinstance(column, nw.Series) else column, numbers
-        )
+        check_exact(label, to_objects(column) if isinstance(column, nw.Series) else column, numbers)
     return numbers
 
 
@@ -331,10 +340,12 @@ def _to_exact_array(X: Any) -> NDArray[Any]:
     """Convert an array-like to an array, without rounding integers.
 
     `numpy.asarray` converts integers beside floats to float64. If that would change an integer, the
-    result has dtype object instead. Raise ValueError for lists of different lengths, and TypeError
-    for a sparse matrix.
+    result has dtype object instead. Raise ValueError for lists of different lengths.
     """
-    given: NDArray[Any] = to_array("X", X)
+    try:
+        given = np.asarray(X)
+    except ValueError:
+        given = to_array("X", X)  # names the argument in the error
     if given is not X and given.dtype.kind == "f" and has_inexact_integers(given):
         return np.asarray(X, dtype=object)
     return given

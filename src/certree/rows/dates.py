@@ -1,320 +1,473 @@
-"""Convert dates of data frames to numbers, or to year, month, day and so on."""
+"""Convert dates, times and time spans of tables to numbers of days, and write such numbers as dates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import date, timedelta
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from math import floor
+from typing import Any, Literal, Self, get_args
+from zoneinfo import ZoneInfo
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import NDArray
 
-from certree.interface.arrays import Float64
-from certree.rows.columns import as_data_frame, has_times, is_missing
+from certree.interface.arrays import MAX_EXACT_INTEGER, Float64
+from certree.rows.columns import (
+    SeriesOrArray,
+    TableColumns,
+    as_data_frame,
+    has_times,
+    is_missing,
+    to_objects,
+)
 
-Dates = Literal["number", "parts"]
+DateKind = Literal["date", "datetime", "span"]
 
-_PER_DAY = 86_400e6  # microseconds
-# Parts of a date, with NumPy's unit of each.
-_PARTS = {"year": "Y", "month": "M", "day": "D", "weekday": "D", "hour": "h"}
+MICROSECONDS_PER_DAY = 86_400 * 10**6
+# Later dates, in days since 1970, have no 64-bit number of microseconds.
+_MAX_DAYS = 10**8
+# Units of NumPy's dates without a time of day.
+_DAYS_OR_LONGER = ("Y", "M", "W", "D")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DATES = (date, timedelta, np.datetime64, np.timedelta64)
 
 
-class DateFeatures(TransformerMixin, BaseEstimator):
-    """Turn the dates, times and time spans of a data frame into numeric columns.
+@dataclass(frozen=True, slots=True)
+class DateColumn:
+    """What a fit learned about a column of dates, dates with times, or time spans.
 
-    All other columns stay as they are, so it can be a step before any estimator in a pipeline, or
-    the `preprocessor` of a certified one.
+    Trees read such a column as a number: days since 1 January 1970, UTC, or the length of a time
+    span in days, as float64. Microseconds are kept for dates until 2149; finer digits are dropped.
 
     Parameters
     ----------
-    dates : {"number", "parts"}, default="number"
-        "number": days since 1 January 1970, UTC; times are fractions of a day. "parts": year,
-        month, day, weekday (Monday is 0) and, if a date of the fit has a time, hour, by the clock
-        of its time zone. Time spans become days in either case.
-
-    Attributes
-    ----------
-    columns_ : dict of str to (str or None)
-        Time zone of each converted column, by its name; None: it has none. "time span" for time
-        spans.
-    hours_ : set of str
-        Names of the columns of dates that have a time of day; with "parts" they give an hour.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of the fit.
-    n_features_in_ : int
-        Number of columns of the fit.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from certree.rows import DateFeatures
-    >>> frame = pd.DataFrame({"opened": pd.to_datetime(["2024-02-29", None]), "debt": [1.0, 2.0]})
-    >>> DateFeatures().fit_transform(frame)
-        opened  debt
-    0  19782.0   1.0
-    1      NaN   2.0
-    >>> DateFeatures("parts").fit(frame).get_feature_names_out().tolist()
-    ['opened_year', 'opened_month', 'opened_day', 'opened_weekday', 'debt']
+    kind : {"date", "datetime", "span"}
+        Dates, dates with times of day, or time spans.
+    zone : str or None
+        Time zone in which dates are shown, such as "Europe/Zurich" or "+01:00"; None: they have no
+        time zone.
+    last : float or None
+        The latest date of the training rows, in days, also of rows that `forget` has removed; None:
+        no training row has a date.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "dates": [StrOptions({"number", "parts"})]
+    kind: DateKind
+    zone: str | None = None
+    last: float | None = None
+
+    @property
+    def unit(self) -> str:
+        """The unit of the numbers, for documents."""
+        return "days" if self.kind == "span" else "days since 1970-01-01T00:00:00Z"
+
+    @property
+    def description(self) -> str:
+        """What the column holds, for messages, such as "dates without a time zone"."""
+        return _describe_kind(self.kind, self.zone)
+
+    def __add__(self, other: Self) -> Self:
+        """Join what two blocks of rows have of the same column; the order does not matter.
+
+        Raise a ValueError if one holds time spans, or has a time zone, and the other one does not.
+        """
+        if not self.takes(other):
+            raise ValueError(
+                f"a column must hold one kind of dates, got {self.description} and "
+                f"{other.description} in different blocks of rows"
+            )
+        kind: DateKind = self.kind if self.kind == other.kind else "datetime"
+        zone = None if self.zone is None or other.zone is None else min(self.zone, other.zone)
+        known = [one for one in (self.last, other.last) if one is not None]
+        return replace(self, kind=kind, zone=zone, last=max(known, default=None))
+
+    def takes(self, other: DateColumn) -> bool:
+        """Return whether a column of the kind of `other` can be read as this one.
+
+        Dates and dates with times can replace each other, and so can time zones. Time spans cannot
+        replace dates; nor can dates with a time zone replace those without one.
+        """
+        are_spans = self.kind == "span", other.kind == "span"
+        has_zone = self.zone is None, other.zone is None
+        return are_spans[0] == are_spans[1] and has_zone[0] == has_zone[1]
+
+    def with_last(self, days: NDArray[Any]) -> Self:
+        """Return the record with `last` not before the latest of some training rows, (n,) in days."""
+        known = days[~np.isnan(days)]
+        if not len(known):
+            return self
+        last = float(known.max())
+        return replace(self, last=last if self.last is None else max(last, self.last))
+
+    def format(self, days: float) -> str:
+        """Write a number of days as a date or as a time span, rounded down to microseconds.
+
+        Dates are in ISO format and in the zone of the column, with a time unless it is midnight. A
+        column of dates without times shows the date only. Spans, and years that Python's dates do
+        not have, become a number of days.
+
+        days: value or threshold of the column.
+        """
+        local = None if self.kind == "span" else to_local_time(days, self.zone)
+        if local is None:
+            return f"{days:.6g} days"
+        if self.kind == "date":
+            return local.date().isoformat()
+        plain = local.replace(tzinfo=None)
+        if plain == datetime(plain.year, plain.month, plain.day):
+            return plain.date().isoformat()
+        return local.isoformat(sep=" ")
+
+    def format_utc(self, days: float) -> str | None:
+        """Write a number of days in ISO format and UTC, rounded down, so that texts sort as dates.
+
+        Return "2023-05-03" for a column of dates without times, else "2023-05-03 12:00:00.000000",
+        with "+00:00" if the column has a time zone. Return None for years beyond 1 .. 9999.
+        """
+        moment = to_local_time(days, None)
+        if moment is None:
+            return None
+        if self.kind == "date":
+            return moment.date().isoformat()
+        text = moment.isoformat(sep=" ", timespec="microseconds")
+        return text if self.zone is None else f"{text}+00:00"
+
+    def to_stored(self) -> list[Any]:
+        """Return the record as a list for model files: kind, zone and last date."""
+        return [self.kind, self.zone, self.last]
+
+    @classmethod
+    def from_stored(cls, entry: Any) -> Self:
+        """Make the record of a list that `to_stored` returned.
+
+        entry: the list. Raise a ValueError if it is damaged.
+        """
+        types = (str, str | None, int | float | None)
+        is_whole = isinstance(entry, list) and len(entry) == len(types)
+        if (
+            not is_whole
+            or not all(map(isinstance, entry, types))
+            or entry[0] not in get_args(DateKind)
+        ):
+            raise ValueError(
+                "the model file is damaged: its dates must hold a kind, a time zone and a number for "
+                f"each column, got {entry!r}"
+            )
+        kind, zone, last = entry
+        return cls(kind, zone, None if last is None else float(last))
+
+
+def _describe_kind(kind: DateKind, zone: str | None) -> str:
+    if kind == "span":
+        return "time spans"
+    return f"dates {'without' if zone is None else 'with'} a time zone"
+
+
+# Records of the columns of a table that hold dates, by index.
+DateColumns = Mapping[int, DateColumn]
+
+
+# -- numbers as dates
+
+
+def count_microseconds(days: float) -> int:
+    """Return the last microsecond since 1970 whose number of days, as float64, is at most `days`.
+
+    So a column of microseconds compares with the result as its days compare with `days`. Raise an
+    OverflowError for infinite numbers.
+    """
+    count = floor(days * MICROSECONDS_PER_DAY)
+    if abs(count) < MAX_EXACT_INTEGER:  # else microseconds have no numbers of their own
+        while (count + 1) / MICROSECONDS_PER_DAY <= days:
+            count += 1
+        while count / MICROSECONDS_PER_DAY > days:
+            count -= 1
+    return count
+
+
+def to_local_time(days: float, zone: str | None) -> datetime | None:
+    """Convert days since 1970, UTC, to a datetime in a time zone; None: zone has no such year.
+
+    zone: name of a time zone or offset; None: the result has no time zone. A name that this
+    computer does not know counts as UTC.
+    """
+    try:
+        moment = _EPOCH + timedelta(microseconds=count_microseconds(days))
+        return moment.replace(tzinfo=None) if zone is None else moment.astimezone(find_zone(zone))
+    except (OverflowError, ValueError):
+        return None
+
+
+def find_zone(name: str) -> tzinfo:
+    """Return the time zone of a name, such as "Europe/Zurich", "+01:00" or "UTC+01:00".
+
+    Return UTC for names that this computer does not know.
+    """
+    offset = name.removeprefix("UTC")
+    if offset[:1] in ("+", "-"):
+        try:
+            hours, _, minutes = offset[1:].partition(":")
+            size = timedelta(hours=int(hours), minutes=int(minutes or 0))
+            return timezone(size if offset[0] == "+" else -size)
+        except ValueError:
+            return UTC
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, LookupError):
+        return UTC
+
+
+# -- tables
+
+
+def learn_dates(X: Any) -> dict[int, DateColumn]:
+    """Find the columns of a table that hold dates, dates with times, or time spans.
+
+    Parameters
+    ----------
+    X : data frame, array-like or sparse matrix of shape (n, p)
+        Rows, not encoded.
+
+    Returns
+    -------
+    dict of int to DateColumn
+        The columns by index, without the latest dates.
+
+    Raises
+    ------
+    ValueError
+        If a column holds times without a date, periods, or values of several kinds.
+    """
+    table = _read_if_dates(X)
+    if table is None:
+        return {}
+    return {
+        j: _read_dates(column, table.get_label(j))[0]
+        for j, column in enumerate(table.columns)
+        if has_times(column)
     }
 
-    def __init__(self, dates: Dates = "number") -> None:
-        self.dates: Dates = dates
 
-    def fit(self, X: Any, y: ArrayLike | None = None) -> Self:  # noqa: ARG002 -- pipelines pass y
-        """Find the columns that hold dates, times or time spans, and their time zones.
+def convert_dates(X: Any, dates: DateColumns) -> Any:
+    """Replace columns of dates by days, NaN for missing ones, in an object of the same library.
 
-        Parameters
-        ----------
-        X : data frame of shape (n, p)
-            Of pandas, polars, Arrow or any library that narwhals reads.
-        y : object
-            Not read.
+    Parameters
+    ----------
+    X : data frame or array-like of shape (n, p)
+        Rows, not encoded.
+    dates : mapping of int to DateColumn
+        The columns that held dates in the fit, by index. If it is empty, X is returned unchanged.
 
-        Returns
-        -------
-        self : object
-            The fitted transformer.
+    Returns
+    -------
+    object
+        Like X. An array of dates and other values has dtype object, an array of dates float64.
 
-        Raises
-        ------
-        ValueError
-            If X is no data frame, or a column holds times without a date, or periods.
-        """
-        self._validate_params()
-        frame = _expect_frame(X)
-        found = [name for name in frame.columns if has_times(frame[name])]
-        self.columns_ = {name: _find_zone(frame[name]) for name in found}
-        self.hours_ = {name for name in found if _has_hours(frame[name], self.columns_[name])}
-        self.feature_names_in_ = np.array(frame.columns, dtype=object)
-        self.n_features_in_ = len(frame.columns)
-        return self
-
-    def transform(self, X: Any) -> Any:
-        """Convert the dates, times and time spans of rows to numbers, NaN where one is missing.
-
-        Parameters
-        ----------
-        X : data frame of shape (n, p)
-            Rows with the columns of the fit.
-
-        Returns
-        -------
-        data frame
-            Of the same library, with the columns that `get_feature_names_out` names.
-
-        Raises
-        ------
-        ValueError
-            If X is no data frame or has other columns, or a column does not hold dates of the same
-            time zone, or time spans, as in the fit.
-        """
-        check_is_fitted(self)
-        frame, names = _expect_frame(X), self.feature_names_in_.tolist()
-        if frame.columns != names:
-            raise ValueError(f"X must have the columns of the fit, {names}, got {frame.columns}")
-        converted: list[nw.Series[Any]] = []
-        for name in names:
-            if name in self.columns_:
-                converted += self._convert_column(frame[name])
-            elif has_times(frame[name]):
-                raise ValueError(
-                    f"column {name!r} must hold no dates or times, as in the fit, but holds some: "
-                    "convert it as for the fit, or fit again"
-                )
-            else:
-                converted.append(frame[name])
-        return frame.select(*converted).to_native()
-
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the names of the columns that `transform` makes.
-
-        Parameters
-        ----------
-        input_features : array-like of str, or None
-            Names of the columns of the fit, or None.
-
-        Returns
-        -------
-        ndarray of str objects
-            Names in the order of the columns; with "parts" a date gives "<name>_year" and so on.
-
-        Raises
-        ------
-        ValueError
-            If `input_features` differs from the names of the fit.
-        """
-        check_is_fitted(self)
-        names = self.feature_names_in_.tolist()
-        if input_features is not None and list(np.asarray(input_features)) != names:
-            raise ValueError("input_features is not equal to feature_names_in_")
-        return np.array([output for name in names for output in self._names(name)], dtype=object)
-
-    def _names(self, name: str) -> list[str]:
-        """Return the names of the columns that `transform` makes of one column.
-
-        name: name of a column of the fit. A date with dates="parts" gives "<name>_year", "_month",
-        "_day", "_weekday" and, if the name is in `hours_`, "_hour"; other columns keep their names.
-        """
-        if name not in self.columns_ or not self._in_parts(name):
-            return [name]
-        return [f"{name}_{part}" for part in self._parts(name)]
-
-    def _in_parts(self, name: str) -> bool:
-        return self.dates == "parts" and self.columns_[name] != _SPAN
-
-    def _parts(self, name: str) -> list[str]:
-        return [part for part in _PARTS if part != "hour" or name in self.hours_]
-
-    def _convert_column(self, column: nw.Series[Any]) -> list[nw.Series[Any]]:
-        name, zone = column.name, self.columns_[column.name]
-        if len(column) > column.null_count() and not has_times(column):
-            raise ValueError(
-                f"column {name!r} must hold dates or times, as in the fit, but holds none: convert "
-                "it as for the fit, or fit again"
-            )
-        now = zone if not len(column) - column.null_count() else _find_zone(column)
-        if now != zone:
-            raise ValueError(
-                f"column {name!r} held {_describe_zone(zone)} in the fit, and holds "
-                f"{_describe_zone(now)} now: convert it as for the fit, or fit again"
-            )
-        if not self._in_parts(name):
-            return [_make_column(column, name, _count_microseconds(column) / _PER_DAY)]
-        local = _count_microseconds(column, zone)
-        parts = {part: _extract_part(local, part) for part in self._parts(name)}
-        return [_make_column(column, f"{name}_{part}", values) for part, values in parts.items()]
+    Raises
+    ------
+    ValueError
+        If one of these columns holds anything but missing values and dates that `DateColumn.takes`
+        accepts.
+    """
+    if not dates:
+        return X
+    table = TableColumns.read(X)
+    numbers = {
+        j: _convert_as_in_fit(table.columns[j], table.get_label(j), known)
+        for j, known in dates.items()
+    }
+    frame = as_data_frame(X)
+    if frame is not None:
+        made = (_make_series(frame[:, j], days) for j, days in numbers.items())
+        return frame.with_columns(*made).to_native()
+    if len(numbers) == len(table.columns):
+        return np.column_stack([numbers[j] for j in range(len(numbers))])
+    array = np.empty((table.n, len(table.columns)), dtype=object)
+    for j, column in enumerate(table.columns):
+        array[:, j] = numbers.get(j, column)
+    return array
 
 
-# Accepted types of single objects.
-_DATES = (date, timedelta, np.datetime64, np.timedelta64)
-# Entry of `columns_` for a column of time spans, in place of a time zone.
-_SPAN = "time span"
+def read_days(column: SeriesOrArray, label: str) -> Float64 | None:
+    """Convert a column of dates to days, (n,); return None for all other columns.
+
+    column: narwhals Series or array (n,). label: how messages name the column. None is also
+    returned for times of day, periods, and dates of several kinds.
+    """
+    if not has_times(column):
+        return None
+    try:
+        return _read_dates(column, label)[1]
+    except ValueError:
+        return None
 
 
-def _describe_zone(zone: str | None) -> str:
-    if zone == _SPAN:
-        return "time spans"
-    return "dates without a time zone" if zone is None else f"dates of the time zone {zone}"
+def _read_if_dates(X: Any) -> TableColumns | None:
+    """Return the columns of a table, or None if its types show that none holds dates.
 
-
-def _expect_frame(X: Any) -> nw.DataFrame[Any]:
+    X: data frame, array-like or sparse matrix. None is also returned for arrays that have not two
+    dimensions, and lists that make no array: the caller finds these errors.
+    """
     frame = as_data_frame(X)
     if frame is None:
-        raise ValueError(
-            "X must be a data frame, as the types of its columns decide which hold dates, got "
-            f"{type(X).__name__}"
-        )
-    return frame
-
-
-def _find_zone(column: nw.Series[Any]) -> str | None:
-    """Return the entry of `DateFeatures.columns_` for a column of dates, times or time spans.
-
-    That is the name of the time zone, None for dates without a time zone, or "time span". Raise a
-    ValueError for a column of Python objects that are not all dates, or all time spans, without a
-    time zone.
-    """
-    dtype = column.dtype
-    if isinstance(dtype, nw.Datetime):
-        return None if dtype.time_zone is None else str(dtype.time_zone)
-    if isinstance(dtype, nw.Duration):
-        return _SPAN
-    if isinstance(dtype, nw.Date):
+        if not isinstance(X, np.ndarray):
+            try:
+                X = np.asarray(X)
+            except (TypeError, ValueError):
+                return None
+        if X.dtype.kind not in "OmM" or X.ndim != 2:
+            return None
+    elif not any(one.is_temporal() or one in _OBJECTS for one in frame.schema.values()):
         return None
-    values = _to_datetime64(column)
-    return _SPAN if values.dtype.kind == "m" else None
+    return TableColumns.read(X)
 
 
-def _to_datetime64(column: nw.Series[Any]) -> NDArray[Any]:
-    """Convert a column of date or time span objects to datetime64 or timedelta64, (n,).
+_OBJECTS = (nw.Object, nw.Unknown)
 
-    Missing values become NaT. Raise a ValueError if the column holds any other objects, such as
-    times without a date or pandas periods, if it holds both dates and time spans, or if values have
-    a time zone.
+
+def _convert_as_in_fit(column: SeriesOrArray, label: str, known: DateColumn) -> Float64:
+    """Convert a column that held dates in the fit to days, (n,).
+
+    column: narwhals Series or array (n,). label: how messages name it. known: what the fit learned.
+    Raise a ValueError if it holds anything but dates of this kind and missing values.
     """
-    values = [None if is_missing(value) else value for value in column.to_list()]
-    try:
-        present = [value for value in values if value is not None]
-        if any(not isinstance(one, _DATES) or getattr(one, "tzinfo", None) for one in present):
-            raise TypeError("values must be dates or time spans without a time zone")
-        found = np.array([np.datetime64("NaT") if one is None else one for one in values])
-        if found.dtype.kind == "O":
-            found = np.array(values, dtype="datetime64[us]")
-    except (TypeError, ValueError):
-        found = np.zeros(0)
-    if found.dtype.kind not in "mM":
+    if not has_times(column):
+        values = to_objects(column).tolist()
+        if all(map(is_missing, values)):
+            return np.full(len(values), np.nan)
+        kind = next(type(one).__name__ for one in values if not is_missing(one))
         raise ValueError(
-            f"column {column.name!r} must hold dates or time spans of one type, got times without a "
-            "date, periods, values with different time zones, or other objects: convert it to one type"
+            f"{label} must hold {known.description}, as in the fit, got values of type {kind}: "
+            "convert the column to dates"
         )
-    return found
+    found, days = _read_dates(column, label)
+    if not known.takes(found) and not np.isnan(days).all():
+        raise ValueError(
+            f"{label} must hold {known.description}, as in the fit, got {found.description}: convert "
+            "the column"
+        )
+    return days
 
 
-def _count_microseconds(column: nw.Series[Any], zone: str | None = None) -> Float64:
-    """Convert time spans to microseconds, and dates to microseconds since 1 January 1970.
+def _make_series(column: nw.Series[Any], values: Float64) -> nw.Series[Any]:
+    """Make a series of numbers, (n,), with the name, library and pandas index of a column."""
+    index, native = nw.maybe_get_index(column), column.to_native()
+    if index is not None:  # narwhals would copy the index label by label
+        return nw.from_native(type(native)(values, index=index, name=native.name), series_only=True)
+    backend = nw.get_native_namespace(column)
+    return nw.new_series(column.name, values, nw.Float64(), backend=backend)
 
-    The result is float64, (n,), with NaN for missing values. zone: time zone of the column, to
-    count dates by the local clock of this zone; None: dates are counted in UTC, or as they are if
-    they have no time zone.
+
+# -- columns
+
+
+def _read_dates(column: SeriesOrArray, label: str) -> tuple[DateColumn, Float64]:
+    """Return what a column of dates holds, and its values in days, (n,), NaN for missing ones.
+
+    column: narwhals Series or array (n,), for which `has_times` is true. label: how messages name
+    it. Raise a ValueError for times without a date, periods, and values of several kinds.
     """
-    dtype = column.dtype
-    if isinstance(dtype, nw.Duration):
-        found = column.dt.total_microseconds()
-    elif isinstance(dtype, nw.Date | nw.Datetime):
-        moments = column.cast(nw.Datetime("us")) if isinstance(dtype, nw.Date) else column
-        if zone is not None:
-            moments = moments.dt.replace_time_zone(None)
-        found = moments.dt.timestamp("us")
-    else:
-        values = _to_datetime64(column)
-        unit = "timedelta64[us]" if values.dtype.kind == "m" else "datetime64[us]"
-        whole = values.astype(unit)
-        return np.where(np.isnat(whole), np.nan, whole.astype(np.int64).astype(np.float64))
-    whole_numbers = [np.nan if is_missing(one) else float(one) for one in found.to_list()]
-    return np.array(whole_numbers, dtype=np.float64)
+    if isinstance(column, nw.Series):
+        dtype = column.dtype
+        if isinstance(dtype, nw.Duration):
+            return DateColumn("span"), _to_days(column.dt.total_microseconds())
+        if isinstance(dtype, nw.Date):
+            return DateColumn("date"), _to_days(column.cast(nw.Datetime("us")).dt.timestamp("us"))
+        if isinstance(dtype, nw.Datetime):
+            zone = None if dtype.time_zone is None else str(dtype.time_zone)
+            return DateColumn("datetime", zone), _to_days(column.dt.timestamp("us"))
+    values = column.to_numpy() if isinstance(column, nw.Series) else column
+    if values.dtype.kind == "O":
+        return _read_objects(values.tolist(), label)
+    days = _count_days(values, label)
+    if values.dtype.kind == "m":
+        return DateColumn("span"), days
+    has_days_only = np.datetime_data(values.dtype)[0] in _DAYS_OR_LONGER
+    return DateColumn("date" if has_days_only else "datetime"), days
 
 
-def _has_hours(column: nw.Series[Any], zone: str | None) -> bool:
-    if zone == _SPAN:
-        return False
-    local = _count_microseconds(column, zone)
-    return bool((local[~np.isnan(local)] % _PER_DAY != 0).any())
+def _to_days(microseconds: nw.Series[Any]) -> Float64:
+    numbers = microseconds.cast(nw.Float64()).to_numpy()
+    days: Float64 = numbers.astype(np.float64) / MICROSECONDS_PER_DAY
+    return days
 
 
-def _extract_part(local: Float64, part: str) -> Float64:
-    """Extract the year, month, day, weekday or hour of dates, (n,) float64.
+def _read_objects(values: list[Any], label: str) -> tuple[DateColumn, Float64]:
+    """Return what a column of Python objects holds, and its values in days; see `_read_dates`."""
+    is_present = ~_mark_missing(values)
+    present = [value for value, known in zip(values, is_present.tolist(), strict=True) if known]
+    found: DateColumn | None = None
+    try:
+        for one in _list_kinds(present):
+            found = one if found is None else found + one
+    except (TypeError, ValueError):
+        found = None
+    if found is None:
+        kinds = ", ".join(sorted({type(value).__name__ for value in present}))
+        raise ValueError(
+            f"{label} must hold numbers, dates, dates with times or time spans, all of one kind, got "
+            f"{kinds}: convert the column, such as times of day to hours and periods to their first "
+            "day"
+        )
+    if found.zone is not None:
+        present = [value.astimezone(UTC).replace(tzinfo=None) for value in present]
+    kind = "timedelta64" if found.kind == "span" else "datetime64"
+    moments = np.full(len(values), "NaT", dtype=f"{kind}[us]")
+    moments[is_present] = np.array(present, dtype=moments.dtype)
+    return found, _count_days(moments, label)
 
-    local: microseconds since 1970 by the local clock, (n,), NaN where a date is missing, which
-    stays NaN. part: "year", "month" (1 to 12), "day" (of the month, from 1), "weekday" (Monday is
-    0) or "hour" (0 to 23).
+
+def _mark_missing(values: list[Any]) -> NDArray[np.bool_]:
+    """Return which values are None, NaN, NaT or pandas.NA, (n,)."""
+    if {type(None), float} >= {type(one) for one in values if not isinstance(one, _DATES)}:
+        # Dates equal themselves, NaN and NaT do not; this takes a tenth of the time.
+        return np.fromiter((one is None or one != one for one in values), bool, len(values))
+    return np.fromiter(map(is_missing, values), bool, len(values))
+
+
+def _list_kinds(values: list[Any]) -> Iterator[DateColumn]:
+    """Yield what a column of each kind of values would hold.
+
+    values: those that are not missing. Raise a TypeError if one is no date or time span.
     """
-    is_present = ~np.isnan(local)
-    moments = np.where(is_present, local, 0).astype(np.int64).astype("datetime64[us]")
-    days, months = moments.astype("datetime64[D]"), moments.astype("datetime64[M]")
-    compute: dict[str, Callable[[], Any]] = {
-        "year": lambda: months.astype("datetime64[Y]").astype(np.int64) + 1970,
-        "month": lambda: months.astype(np.int64) % 12 + 1,
-        "day": lambda: (days - months.astype("datetime64[D]")).astype(np.int64) + 1,
-        "weekday": lambda: (days.astype(np.int64) + 3) % 7,
-        "hour": lambda: (moments - days).astype("timedelta64[h]").astype(np.int64),
-    }
-    return np.where(is_present, compute[part](), np.nan)
+    for kind in set(map(type, values)):
+        if issubclass(kind, datetime):
+            zones = {value.tzinfo for value in values if type(value) is kind}
+            for zone in zones:
+                yield DateColumn("datetime", None if zone is None else _name_zone(zone))
+        elif issubclass(kind, np.datetime64):
+            units = {np.datetime_data(value.dtype)[0] for value in values if type(value) is kind}
+            yield DateColumn("date" if units <= {*_DAYS_OR_LONGER} else "datetime")
+        elif issubclass(kind, timedelta | np.timedelta64):
+            yield DateColumn("span")
+        elif issubclass(kind, date):
+            yield DateColumn("date")
+        else:
+            raise TypeError(f"{kind.__name__} is neither a date nor a time span")
 
 
-def _make_column(column: nw.Series[Any], name: str, values: Float64) -> nw.Series[Any]:
-    """Make a column of numbers in the data frame library of another column.
+def _name_zone(zone: tzinfo) -> str:
+    """Return the name of a time zone, such as "Europe/Zurich", or its offset, such as "+01:00"."""
+    name = getattr(zone, "key", None) or getattr(zone, "zone", None)
+    offset = zone.utcoffset(None)
+    if name or offset is None:
+        return str(name or zone)
+    return "UTC" if not offset else _EPOCH.astimezone(timezone(offset)).isoformat()[19:]
 
-    column: a column of that library, whose index (in pandas) the result gets. name: name of the new
-    column. values: its values, (n,).
+
+def _count_days(values: NDArray[Any], label: str) -> Float64:
+    """Convert datetime64 or timedelta64 values of any unit to days, (n,), NaN for NaT.
+
+    Raise a ValueError if one lies more than 10^8 days from 1970. label: how it names the column.
     """
-    series = nw.new_series(name, values, nw.Float64(), backend=nw.get_native_namespace(column))
-    index = nw.maybe_get_index(column)
-    return series if index is None else nw.maybe_set_index(series, index=index)
+    is_present = ~np.isnat(values)
+    days = values[is_present].astype(f"{values.dtype.kind}8[D]").astype(np.int64)
+    if len(days) and max(-int(days.min()), int(days.max())) > _MAX_DAYS:
+        raise ValueError(
+            f"{label} must hold dates within {_MAX_DAYS:,} days of 1970, got others: drop these rows"
+        )
+    counts = np.full(len(values), np.nan)
+    exact = values[is_present].astype(f"{values.dtype.kind}8[us]").astype(np.int64)
+    counts[is_present] = exact / MICROSECONDS_PER_DAY
+    return counts

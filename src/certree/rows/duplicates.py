@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 from certree.interface.arrays import Float64, UInt64
 from certree.interface.fitted_state import is_first_in_fit
 from certree.rows.columns import TableColumns, as_data_frame, get_raw_column, is_missing
+from certree.rows.dates import read_days
 from certree.rows.folds import Indices
 from certree.rows.hashes import RowHashes, count_rows_with_copies, extend_hashes
 from certree.rows.sparse_rows import SparseFeatures
@@ -228,7 +229,7 @@ def _to_numbers(column: Any, places: dict[Any, float]) -> Any:
     """Convert the values of a column to numbers, (n,), with NaN for missing values.
 
     Numeric columns are returned as arrays without conversion, a sparse matrix is returned
-    unchanged.
+    unchanged. Dates become days.
 
     column: array (n,), narwhals Series, or CSR matrix. places: for this column, the number of each
     value that is not a number, such as a text, by value. New values are added to it, with the
@@ -236,6 +237,9 @@ def _to_numbers(column: Any, places: dict[Any, float]) -> Any:
     """
     if issparse(column):
         return column
+    days = read_days(column, "X")
+    if days is not None:
+        return days
     given = get_raw_column(column)
     if given.dtype.kind in "biuf":
         return given

@@ -102,7 +102,9 @@ class DenseFeatures:
 
 
 def renumber_codes(features: DenseFeatures, numbers: Mapping[int, Int32]) -> DenseFeatures:
-    """Replace the category codes of some features by other codes; missing values stay NaN.
+    """Replace the category codes of some features by other codes.
+
+    Missing values stay NaN, and unknown categories -1.
 
     numbers: for each feature to change, by its index, the new code of each old code,
     (n_categories,). Return new features, stored as separate columns; the argument is not changed.
@@ -110,7 +112,7 @@ def renumber_codes(features: DenseFeatures, numbers: Mapping[int, Int32]) -> Den
     parts = list(features.columns)
     for j, number in numbers.items():
         codes = parts[j]
-        is_missing = np.isnan(codes)
-        known = np.append(number, 0)[np.where(is_missing, -1, codes).astype(np.intp)]
-        parts[j] = np.where(is_missing, np.nan, known).astype(codes.dtype)
+        is_known = codes >= 0
+        known = np.append(number, 0)[np.where(is_known, codes, -1).astype(np.intp)]
+        parts[j] = np.where(is_known, known, codes).astype(codes.dtype)
     return DenseFeatures(tuple(parts))

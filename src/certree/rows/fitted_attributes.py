@@ -8,7 +8,10 @@ from numpy.typing import NDArray
 from certree.interface.arrays import check_column
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.categories import Categories
+from certree.rows.dates import DateColumn
 from certree.rows.repeat_counts import RepeatCounts
+from certree.tables.fitted_types import attribute_of_format, get_model_format
+from certree.tables.table_source import TableFormat
 
 # Dtype kinds of classes that are numbers, and of dates and time spans, which files hold as integers.
 _NUMBERS, _TIMES = "biuf", "mM"
@@ -16,27 +19,37 @@ _NUMBERS, _TIMES = "biuf", "mM"
 _MOST_FEATURES = 2**24
 # Types of the categories of one feature in model files.
 _KINDS_OF_CATEGORIES: tuple[set[type], ...] = (set(), {str}, {float})
+# Entry "unknown_categories" of a model that does not encode unknown categories as missing values.
+_HAVE_CODE = "code"
 
 
 def store_features(model: Any) -> dict[str, Any]:
     """Return the entries of a model file about the features of a fitted model, by name.
 
     The entries are "n_features", "feature_names", "categories", "digested_categories" (indices of
-    features whose texts are stored as hashes) if there are any, "effective_sample_size" if the
-    model has it, and "n_outputs" for several targets.
+    features whose texts are stored as hashes) and "dates" (index, kind, time zone and last date of
+    features that hold dates) if there are any, "effective_sample_size" if the model has it,
+    "n_outputs" for several targets, and "table_format" if it was fitted to CSV files in an unusual
+    format. "unknown_categories" is "code" if unknown categories have a code of their own; the entry is
+    missing if they are encoded as missing values.
 
     model: fitted estimator with `n_features_in_` and `categories_`.
     """
     names = getattr(model, "feature_names_in_", None)
     n_outputs = getattr(model, "n_outputs_", 1)
-    size = getattr(model, "effective_sample_size_", None)
+    size, dates = getattr(model, "effective_sample_size_", None), getattr(model, "dates_", None)
+    found = get_model_format(model)
     digested = [] if model.categories_ is None else [*model.categories_.digested]
+    are_missing = model.categories_ is None or model.categories_.unknown_are_missing
     return {
         "n_features": int(model.n_features_in_),
         **({} if size is None else {"effective_sample_size": float(size)}),
         **({} if n_outputs == 1 else {"n_outputs": n_outputs}),
         "categories": None if model.categories_ is None else [*model.categories_.names],
+        **({} if are_missing else {"unknown_categories": _HAVE_CODE}),
         **({"digested_categories": digested} if digested else {}),
+        **({} if found is None else {"table_format": found.to_stored()}),
+        **({} if dates is None else {"dates": [[j, *one.to_stored()] for j, one in dates.items()]}),
         "feature_names": None if names is None else [str(name) for name in names],
     }
 
@@ -44,9 +57,9 @@ def store_features(model: Any) -> dict[str, Any]:
 def restore_features(stored: StoredState) -> dict[str, Any]:
     """Check the entries that `store_features` wrote, and return the fitted attributes by name.
 
-    The attributes are `n_features_in_`, `categories_` and, if the file has them,
-    `feature_names_in_`, `effective_sample_size_` and `n_outputs_`. Raise a ValueError if an entry
-    is damaged.
+    The attributes are `n_features_in_`, `categories_` and, if the file has them, `dates_`,
+    `feature_names_in_`, `effective_sample_size_`, `n_outputs_` and the format of CSV files. Raise a
+    ValueError if an entry is damaged.
 
     stored: entries of the model file.
     """
@@ -55,9 +68,30 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
     learned: dict[str, Any] = {"n_features_in_": p, "categories_": categories}
     if "effective_sample_size" in stored:
         learned["effective_sample_size_"] = stored.get_number("effective_sample_size", 0, np.inf)
+    if "dates" in stored:
+        learned["dates_"] = _restore_dates(stored["dates"], p)
     if "n_outputs" in stored:
         learned["n_outputs_"] = stored.get_integer("n_outputs", 2, _MOST_FEATURES)
+    if "table_format" in stored:
+        learned |= attribute_of_format(TableFormat.from_stored(stored["table_format"]))
     return learned if names is None else {**learned, "feature_names_in_": _restore_names(names, p)}
+
+
+def _restore_dates(entries: Any, n_features: int) -> dict[int, DateColumn]:
+    """Return the columns of dates by index; raise a ValueError if the entries are damaged.
+
+    entries: lists of an index and the entries of `DateColumn.to_stored`. n_features: number of
+    features, p.
+    """
+    if isinstance(entries, list) and all(isinstance(one, list) and one for one in entries):
+        places = [one[0] for one in entries]
+        are_indices = all(type(j) is int and 0 <= j < n_features for j in places)
+        if places and are_indices and sorted(set(places)) == places:
+            return {j: DateColumn.from_stored(rest) for j, *rest in entries}
+    raise ValueError(
+        "the model file is damaged: its dates must have ascending indices of features, got "
+        f"{entries!r}"
+    )
 
 
 def _restore_categories(stored: StoredState, n_features: int) -> Categories | None:
@@ -89,7 +123,7 @@ def _restore_categories(stored: StoredState, n_features: int) -> Categories | No
             f"digested_categories must be ascending and distinct, got {digested!r}"
         )
     kept = tuple(None if known is None else tuple(known) for known in names)
-    return Categories(kept, tuple(digested))
+    return Categories(kept, tuple(digested), "unknown_categories" not in stored)
 
 
 def _is_text_feature(names: list[Any], j: Any) -> bool:

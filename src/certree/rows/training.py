@@ -60,7 +60,12 @@ from certree.interface.parameter_aliases import (
 )
 from certree.interface.stored_fields import StoredField, restore_fields, store_fields
 from certree.interface.stored_state import DamagedModelError, StoredState
-from certree.rows.categories import Categories, learn_categories, warn_about_identifiers
+from certree.rows.categories import (
+    Categories,
+    learn_categories,
+    make_categorical_mask,
+    warn_about_identifiers,
+)
 from certree.rows.columns import (
     TableColumns,
     as_data_frame,
@@ -72,6 +77,7 @@ from certree.rows.columns import (
     is_missing,
     take_rows,
 )
+from certree.rows.dates import DateColumn, convert_dates, learn_dates
 from certree.rows.draw_order import ColumnSums
 from certree.rows.duplicates import (
     Duplicates,
@@ -112,6 +118,8 @@ from certree.rows.relative_weights import WeightSpread, warn_of_uneven_weights
 from certree.rows.repeat_counts import RepeatCounts, hash_table
 from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures, to_dense
 from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter, check_groups
+from certree.tables.fitted_types import attribute_of_format, set_model_format
+from certree.tables.table import read_attached_format
 
 # Indices of features are int32.
 _MOST_FEATURES = 2**31 - 1
@@ -526,6 +534,17 @@ def _find_kept_rows(place: Indices, rows: Indices) -> Indices:
     return kept[kept >= 0]
 
 
+def set_learned_attributes(model: Any, learned: dict[str, Any]) -> None:
+    """Set the fitted attributes that rows of a fit determine; `feature_names_in_` only if not None.
+
+    model: the estimator. learned: values by name, as `training_rows` returns them.
+    """
+    model.__dict__.update(learned)
+    for name in ("feature_names_in_", "dates_"):
+        if learned.get(name, model) is None:
+            del model.__dict__[name]
+
+
 def get_feature_names(model: Any) -> list[str]:
     """Return the names of the p features of a fitted model; "x[0]", "x[1]", ... if X had no names."""
     names = getattr(model, "feature_names_in_", None)
@@ -545,6 +564,8 @@ class RowInputMixin:
     ----------
     categories_ : Categories or None
         Categories of each feature; None if all are numeric.
+    dates_ : dict of int to DateColumn, or None
+        The features that hold dates, by index; None: there are none.
     effective_sample_size_ : float
         Kish's effective number of rows of the fit.
     n_features_in_ : int
@@ -559,6 +580,8 @@ class RowInputMixin:
 
     categorical_features: Any
     categories_: Categories | None
+    # Features that hold dates, by index; it is set only if there are some.
+    dates_: dict[int, DateColumn] | None = None
     # Kish's effective number of rows of the fit.
     effective_sample_size_: float
     n_features_in_: int
@@ -628,9 +651,9 @@ class RowInputMixin:
         """
         expect_in_memory(self, X)
         training, learned = training_rows(self, X, y, sample_weight, **how)
-        self.__dict__.update(learned)
-        if learned.get("feature_names_in_", self) is None:
-            del self.__dict__["feature_names_in_"]
+        if "feature_names_in_" in learned:  # no update of an earlier fit
+            set_model_format(self, None)
+        set_learned_attributes(self, learned)
         return training
 
     def __stored__(self) -> dict[str, Any]:
@@ -702,7 +725,7 @@ class RowInputMixin:
         """Check rows to predict, and encode them with the fitted attributes.
 
         X: rows, (n, p), not encoded. Return numbers and category codes, (n, p), float64 or float32,
-        with NaN for missing values and unknown categories. Sparse rows become dense. Raise a
+        with NaN for missing values and -1 for unknown categories. Sparse rows become dense. Raise a
         ValueError if the number or names of the features differ from the fit.
         """
         return to_dense(self._encode_new_rows_or_csr(X))
@@ -710,8 +733,9 @@ class RowInputMixin:
     def _encode_new_rows_or_csr(self, X: Any) -> Any:
         """Check rows to predict, and encode them; return a CSR array if X is sparse.
 
-        The result has numbers and category codes, (n, p), with NaN for missing values and unknown
-        categories. Raise a ValueError if the number or names of the features differ from the fit.
+        The result has numbers and category codes, (n, p), with NaN for missing values and -1 for
+        unknown categories. Raise a ValueError if the number or names of the features differ from
+        the fit.
         """
         if self._can_skip_checks(X):
             return X
@@ -722,12 +746,11 @@ class RowInputMixin:
 
         Issue a UserWarning if X is float32 in a feature which a tree splits between two float64
         values that are equal in float32. Return numbers and category codes, (n, p), with NaN for
-        missing values and unknown categories. Raise a ValueError if the number or names of the
-        features differ from the fit.
+        missing values and -1 for unknown categories. Raise a ValueError if the number or names of
+        the features differ from the fit.
         """
-        features = _check_features(
-            self, self._preprocess_new_rows(X), self.categories_, reuse_encoding=True
-        )
+        table = _convert_dates(self, self._preprocess_new_rows(X))
+        features = _check_features(self, table, self.categories_, reuse_encoding=True)
         names = [self._feature_names()[j] for j in self._float64_features if features.is_float32(j)]
         warn_of_float32(names, "X holds float32", "Pass X as float64.")
         return features
@@ -760,8 +783,8 @@ class RowInputMixin:
 
         This is so for at most 1024 numbers of dtype float64 (or float32, if no threshold needs
         float64) in C order, with p columns and no infinite values, and without NaN if the model
-        does not accept it. The model must have no categories, feature names or preprocessor. For a
-        single row the checks would take about ten times as long as the prediction.
+        does not accept it. The model must have no categories, dates, feature names or preprocessor.
+        For a single row the checks would take about ten times as long as the prediction.
         """
         fitted = self.__dict__
         if type(X) is not np.ndarray or X.ndim != 2 or not 0 < X.size <= _MAX_UNCHECKED_NUMBERS:
@@ -772,6 +795,8 @@ class RowInputMixin:
         ):
             return False
         if self.categories_ is not None or fitted.get("preprocessor_") is not None:
+            return False
+        if self.dates_ is not None:
             return False
         if X.dtype.char == "f" and len(self._float64_features):
             return False
@@ -790,8 +815,9 @@ class RowInputMixin:
         if a column is not numeric. If the model has a preprocessor, the latter are its output.
         """
         table = to_dense(self._preprocess_new_rows(X))
+        numbers = _convert_dates(self, table)
         return _check_features(
-            self, table, self.categories_, reuse_encoding=True
+            self, numbers, self.categories_, reuse_encoding=True
         ).matrix, copy_raw_values(table)
 
     def _preprocess_new_rows(self, X: Any) -> Any:
@@ -845,6 +871,14 @@ class RowInputMixin:
         are then numbered in the order of their names.
         """
         return True
+
+    def _has_code_of_unknown(self) -> bool:
+        """Return whether a fit gives categories that it does not know a code of their own.
+
+        Splits on category sets then send them to the child with the greater training weight. If the
+        result is False, unknown categories are encoded as missing values.
+        """
+        return self._splits_categories
 
     def _category_mask(self) -> NDArray[np.bool_] | None:
         """Return which features are categorical, a mask (p,); None if all are numeric."""
@@ -924,8 +958,9 @@ def training_rows(
     training : Training
         The encoded rows.
     learned : dict of str to object
-        Fitted attributes by name, which the caller sets: `categories_`, `n_features_in_`,
-        `feature_names_in_` (None if X has no names), `effective_sample_size_`, `preprocessor_` if
+        Fitted attributes by name, which `set_learned_attributes` sets: `categories_`, `dates_`,
+        `n_features_in_`, `feature_names_in_` (None if X has no names), `effective_sample_size_`,
+        `preprocessor_` if
         the model has that parameter, and of classifiers also `classes_`, `n_classes_` and
         `sample_hashes_` (hashes of the rows). With reuse_encoding only those that an update
         changes.
@@ -974,6 +1009,62 @@ def training_rows(
     if len(split.train) and len(split.calibration):
         training = replace(training, train_subset=training.take(split.train))
     return training, learned
+
+
+def convert_training_dates(
+    model: Any, X: Any, reuse_encoding: bool
+) -> tuple[Any, dict[int, DateColumn]]:
+    """Return the rows of a fit with days in place of dates, and the columns that held dates.
+
+    Columns that the parameter `categorical_features` lists keep their dates.
+
+    model: the estimator. X: rows, not encoded. reuse_encoding: whether the columns must be those of
+    the fitted model. Raise a ValueError if a column holds other values than in the fit, or dates of
+    several kinds.
+    """
+    if reuse_encoding:
+        return _convert_dates(model, X), dict(model.dates_ or {})
+    chosen = getattr(model, "categorical_features", None)
+    dates = learn_dates(X)
+    if dates and chosen is not None and not isinstance(chosen, str):
+        table = TableColumns.read(X)
+        is_category = make_categorical_mask(chosen, len(table.columns), table.names)
+        dates = {j: one for j, one in dates.items() if not is_category[j]}
+    return convert_dates(X, dates), dates
+
+
+def _convert_dates(model: Any, X: Any) -> Any:
+    """Replace dates by days in the columns that held dates in the fit of a model; see `convert_dates`.
+
+    X: rows, not encoded. Without such columns X is returned unchanged. Raise a ValueError if the
+    number or names of the features differ from the fit.
+    """
+    if model.dates_ is None:
+        return X
+    names, given = getattr(model, "feature_names_in_", None), _get_feature_names(X)
+    if names is not None and given is not None and not np.array_equal(names, given):
+        _check_feature_names(model, X, reset=False)
+    if issparse(X):
+        raise ValueError(
+            "X must be dense, as the model was fitted on dates, got a sparse matrix: use .toarray()"
+        )
+    if len(TableColumns.read(X).columns) != model.n_features_in_:
+        _check_n_features(model, X, reset=False)
+    return convert_dates(X, model.dates_)
+
+
+def _find_last_dates(
+    dates: dict[int, DateColumn], features: DenseOrSparseFeatures, split: TrainCalibrationSplit
+) -> dict[int, DateColumn] | None:
+    """Return the columns of dates with the latest date of the training rows; None without dates.
+
+    features: the encoded rows. split: its training set has the training rows, or no row.
+    """
+    if not dates:
+        return None
+    assert isinstance(features, DenseFeatures)  # sparse rows hold no dates
+    rows, columns = split.train if len(split.train) else split.calibration, features.columns
+    return {j: one.with_last(columns[j][rows]) for j, one in dates.items()}
 
 
 def _find_repeats(
@@ -1059,10 +1150,10 @@ def _encode_rows(
     hashes : callable
         Returns the hash of the features of each row, (n,) uint64.
     learned : dict of str to object
-        Fitted attributes by name: `categories_`, `n_features_in_`, `feature_names_in_` and, if the
-        model accepts several targets, `n_outputs_`; for classifiers also `classes_`, `n_classes_`,
-        `sample_hashes_` and `_sample_counts`, by which the model recognises rows of its fit. With
-        reuse_encoding numbers and names of features are left out.
+        Fitted attributes by name: `categories_`, `dates_`, `n_features_in_`, `feature_names_in_`
+        and, if the model accepts several targets, `n_outputs_`; for classifiers also `classes_`,
+        `n_classes_`, `sample_hashes_` and `_sample_counts`, by which the model recognises rows of
+        its fit. With reuse_encoding numbers and names of features are left out.
     draw_order : ndarray of int32, shape (p,), or None
         Feature indices in the order in which trees consider them. It is computed only when
         categories are renumbered by their training rows; else None.
@@ -1157,6 +1248,7 @@ def _hash_rows(model: Any, X: Any, target: NDArray[Any]) -> UInt64:
     model: the estimator, which determines the categorical features. X: rows, not encoded. target:
     target of each row, (n,) or (n, n_outputs).
     """
+    X, _ = convert_training_dates(model, X, False)
     categories = model._find_categories(X, False)
     features = _check_features(model, X, categories, False)
     is_of_classes = is_classifier(model)
@@ -1469,15 +1561,16 @@ def _check_row_type(model: Any, X: Any) -> Any:
 def _encode_features(
     model: Any, X: Any, split: TrainCalibrationSplit, reuse_encoding: bool
 ) -> tuple[DenseOrSparseFeatures, dict[str, Any]]:
-    """Learn categories from the training rows, and encode the features of all rows.
+    """Learn categories and dates from the training rows, and encode the features of all rows.
 
     Issue a UserWarning for categorical features with nearly as many categories as rows.
 
     model: the estimator. X: rows, (n, p), not encoded. split: its training set has the training
     rows. reuse_encoding: whether to take categories, number and names of features from the fit.
 
-    Return the encoded features, and a dict of fitted attributes by name: `categories_`,
-    `n_features_in_` and `feature_names_in_`; with reuse_encoding only `categories_`.
+    Return the encoded features, and a dict of fitted attributes by name: `categories_`, `dates_`,
+    `n_features_in_` and `feature_names_in_`, and the format of the files of X, if it was unusual; with
+    reuse_encoding only the first two.
     """
     given = getattr(model, "categorical_features", None)
     if not reuse_encoding and issparse(X) and given is not None and not isinstance(given, str):
@@ -1485,14 +1578,22 @@ def _encode_features(
             'categorical_features must be None or "from_dtype" if X is sparse, as all features are '
             f"numbers then, got {given!r}"
         )
+    X, dates = convert_training_dates(model, X, reuse_encoding)
     categories = model._find_categories(_take_training_rows(X, split), reuse_encoding)
-    if reuse_encoding:
-        return _check_features(model, X, categories, reuse_encoding), {"categories_": categories}
+    if categories is not None and not reuse_encoding:
+        categories = replace(categories, unknown_are_missing=not model._has_code_of_unknown())
     names, features = _get_feature_names(X), _check_features(model, X, categories, reuse_encoding)
+    learned = {"categories_": categories, "dates_": _find_last_dates(dates, features, split)}
+    if reuse_encoding:
+        return features, learned
     if categories is not None and model._splits_categories and isinstance(features, DenseFeatures):
         warn_about_identifiers(features, categories, names)
-    learned = {"categories_": categories, "n_features_in_": features.n_features}
-    return features, {**learned, "feature_names_in_": names}
+    return features, {
+        **learned,
+        "n_features_in_": features.n_features,
+        "feature_names_in_": names,
+        **attribute_of_format(read_attached_format(getattr(X, "schema", None))),
+    }
 
 
 def _check_features(

@@ -245,7 +245,7 @@ def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> Tr
     categories = None if model.categories_ is None else model.categories_.names
     predictions = _average_leaves(tree, rows, tree.value)
     explainer = Explainer.for_full_tree(
-        tree, rows, model._feature_names(), predictions.__getitem__, categories
+        tree, rows, model._feature_names(), predictions.__getitem__, categories, model.dates_
     )
     return TreeSummary(explainer, predictions, outputs, scale)
 

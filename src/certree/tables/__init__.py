@@ -2,5 +2,6 @@
 
 from certree.tables.reader import read_table
 from certree.tables.table import ColumnDescription, Table, TableDescription
+from certree.tables.table_source import TableSource
 
-__all__ = ["ColumnDescription", "Table", "TableDescription", "read_table"]
+__all__ = ["ColumnDescription", "Table", "TableDescription", "TableSource", "read_table"]

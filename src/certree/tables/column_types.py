@@ -6,8 +6,8 @@ The rules are the same for fits, predictions and reports:
   text that all its values have. Spaces around values are ignored unless the column is text.
 * Values that are equal to a marker of `MISSING_MARKERS` are missing. A column in which every value
   is missing has the type null.
-* A feature is numeric (integer, float, decimal, boolean or null), or categorical (text or
-  dictionary). Other types, such as dates, are refused.
+* A feature is numeric (integer, float, decimal, boolean or null), categorical (text or
+  dictionary), or one of dates (with or without times) or time spans. Other types are refused.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from certree.interface.arrays import Float64, check_exact, has_inexact_integers
 from certree.interface.extras import import_extra
 from certree.tables.column_names import expect_distinct
+from certree.tables.text_formats import TextFormat
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,12 +44,21 @@ class SeenColumn:
     is_text : bool
         Whether all of the values are text of CSV files, so that the file does not state a type.
     markers : frozenset of str
-        The elements of `MISSING_MARKERS`, such as "NA", that occur in the text as missing values.
+        The markers of missing values that occur in the text.
+    evidence : ColumnEvidence or None
+        What the text shows about the format of the values; None for other files.
+    form : TextFormat or None
+        The format by which text becomes numbers or dates; None: it is in plain form, or stays text.
+    notes : tuple of str
+        What a description says of the column beside its type.
     """
 
     kinds: tuple[Any, ...]
     is_text: bool = False
     markers: frozenset[str] = frozenset()
+    evidence: Any = None
+    form: TextFormat | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def kind(self) -> Any:
@@ -108,9 +118,9 @@ def narrow_text_types(kinds: Sequence[Any], values: pa.Array) -> tuple[Any, ...]
 def choose_type(column: SeenColumn, wanted: Any, keeps_dates: bool = True) -> Any:
     """Return the pyarrow type as which a column is read.
 
-    column: its types in the files; wanted: the type that it has in a fitted model, string or
-    float64, or None if there is no model or it is no column of the model; keeps_dates: whether CSV
-    text in the form of dates or times becomes such a type; if not, it stays text.
+    column: its types in the files; wanted: the type that it has in a fitted model, string, float64 or
+    a type of dates, or None if there is no model or it is no column of the model; keeps_dates: whether
+    CSV text in the form of dates or times becomes such a type; if not, it stays text.
     Text, integers and dictionaries of numbers become strings if these are wanted, and dictionaries of
     numbers become numbers if float64 is wanted. All other columns keep their type, also if it is not
     the wanted one.
@@ -161,8 +171,22 @@ def join_columns(one: SeenColumn, other: SeenColumn) -> SeenColumn | None:
         return None
     is_text = one.is_text and other.is_text
     if is_text:  # The order of preference is that of one file.
-        kinds = [kind for kind in list_text_types() if kind in one.kinds and kind in other.kinds]
-    return SeenColumn(tuple(dict.fromkeys(kinds)), is_text, one.markers | other.markers)
+        kinds = [kind for kind in one.kinds if kind in other.kinds]
+    return SeenColumn(
+        tuple(dict.fromkeys(kinds)),
+        is_text,
+        one.markers | other.markers,
+        _add_evidence(one.evidence, other.evidence),
+        one.form or other.form,
+        (*dict.fromkeys((*one.notes, *other.notes)),),
+    )
+
+
+def _add_evidence(one: Any, other: Any) -> Any:
+    """Return the sum of what two columns of text show, either of which may be None."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one + other
 
 
 def common_type(one: Any, other: Any) -> Any:
@@ -326,7 +350,8 @@ def _is_string(kind: Any) -> bool:
 def name_type(kind: Any) -> str:
     """Return the word for a pyarrow type in descriptions of tables.
 
-    It is "number", "boolean", "category", "empty" (null), "date", "time", or else Arrow's name.
+    It is "number", "boolean", "category", "empty" (null), "date", "time span", "time", or else
+    Arrow's name.
     """
     of = import_extra("pyarrow", "files").types
     words = {
@@ -334,6 +359,7 @@ def name_type(kind: Any) -> str:
         "boolean": of.is_boolean,
         "empty": of.is_null,
         "date": lambda one: of.is_date(one) or of.is_timestamp(one),
+        "time span": of.is_duration,
         "time": of.is_temporal,
         "number": is_number_type,
     }
@@ -346,8 +372,19 @@ def is_number_type(kind: Any) -> bool:
     return bool(of.is_integer(kind) or of.is_floating(kind) or of.is_decimal(kind))
 
 
+def is_date_type(kind: Any) -> bool:
+    """Return whether a type is one of dates, dates with times, or time spans."""
+    of = import_extra("pyarrow", "files").types
+    return bool(of.is_date(kind) or of.is_timestamp(kind) or of.is_duration(kind))
+
+
+def list_date_types() -> tuple[Any, ...]:
+    """Return the types of dates that text may have, in the order in which they are preferred."""
+    return tuple(kind for kind in list_text_types() if is_date_type(kind))
+
+
 def expect_feature_types(fields: Iterable[pa.Field]) -> None:
-    """Raise ValueError if a feature is neither numbers, booleans, strings nor null.
+    """Raise ValueError if a feature is neither numbers, booleans, strings, dates nor null.
 
     fields: names and types of the features; of a dictionary the type of its values counts.
     """
@@ -355,10 +392,11 @@ def expect_feature_types(fields: Iterable[pa.Field]) -> None:
     for field in fields:
         kind = field.type.value_type if of.is_dictionary(field.type) else field.type
         accepted = _is_string, is_number_type, of.is_boolean, of.is_null
-        if not any(accepts(kind) for accepts in accepted):
+        if not any(accepts(kind) for accepts in accepted) and not is_date_type(field.type):
             raise ValueError(
-                f"feature {field.name!r} must hold numbers or strings, got {field.type}: convert "
-                "or drop the column"
+                f"feature {field.name!r} must hold numbers, strings or dates, got {field.type}: "
+                "convert or drop the column (drop=, --drop), or keep the text of a CSV file "
+                "(keep_text=, --keep-text)"
             )
 
 
@@ -380,13 +418,17 @@ def extract_feature(columns: pa.Table, name: str) -> NDArray[Any]:
     """Convert a feature column of a table to an array, (n,).
 
     columns: the table; name: name of the column. A column of strings, or a dictionary of strings,
-    becomes an array of objects: str, or None for null. A numeric or boolean column, a dictionary of
-    these, or a column without any value becomes float64, with NaN for null. Integers that float64
+    becomes an array of objects: str, or None for null. So does a column of dates or time spans, with
+    the objects of `datetime`, rounded down to microseconds. A numeric or boolean column, a dictionary
+    of these, or a column without any value becomes float64, with NaN for null. Integers that float64
     cannot represent are text if they are categories; else they, and other types, raise ValueError.
     """
     pa = import_extra("pyarrow", "files")
     field, values = columns.schema.field(name), columns.column(name)
     expect_feature_types([field])
+    if is_date_type(field.type):
+        dates = values.cast(_to_python_type(field.type), safe=False)
+        return np.fromiter(dates.to_pylist(), object, len(values))
     is_dictionary = pa.types.is_dictionary(field.type)
     if is_dictionary:
         values = values.cast(field.type.value_type)
@@ -398,6 +440,14 @@ def extract_feature(columns: pa.Table, name: str) -> NDArray[Any]:
                 raise
         values = values.cast(pa.string())
     return np.asarray(values.to_numpy(), dtype=object)
+
+
+def _to_python_type(kind: Any) -> Any:
+    """Return the type whose values are objects of `datetime`, for a type of dates or time spans."""
+    pa = import_extra("pyarrow", "files")
+    if pa.types.is_date(kind):
+        return pa.date32()
+    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.duration("us")
 
 
 def _convert_to_float64(values: Any, label: str) -> Float64:

@@ -1,18 +1,34 @@
-"""The text of CSV files and of standard input: its encoding, its delimiter, and zero bytes."""
+"""The text of CSV files and of standard input: its encoding, its dialect, and zero bytes."""
 
 from __future__ import annotations
 
 import codecs
+import csv
+import gzip
+import io
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
 from certree.interface.extras import import_extra
+from certree.tables.csv_dialects import (
+    EIGHT_BITS,
+    CsvDialect,
+    count_characters,
+    find_dialect,
+    find_encoding,
+    is_eight_bits,
+)
+from certree.tables.table_source import ReadOptions, TableFormat
+from certree.tables.text_formats import ENOUGH, TextFormat
 
 # The path that stands for standard input or output, and its name in messages.
 STANDARD_STREAM, STANDARD_INPUT = "-", "standard input"
@@ -22,28 +38,118 @@ MISSING_MARKERS = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
     *("1.#QNAN", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
 )
-# Bytes at the start of a file that are checked before it is parsed, and bytes decoded at a time.
-_HEAD, _DECODED = 2**16, 2**20
-# Byte order marks and their encodings. UTF-32 comes first, as its mark begins with that of UTF-16.
-_MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
+# Bytes at the start of a file from which its dialect is found; the same if its header is longer; and
+# bytes decoded at a time.
+_HEAD, _LONG_HEAD, _DECODED = 2**16, 2**24, 2**20
+# Largest fraction of valid characters in UTF-8 among those of text in another encoding.
+_FEW = 0.05
+# Exceptions that a message lists.
+_LISTED = 3
+
+
+@dataclass(slots=True)
+class Exceptions:
+    """Texts of a column of numbers or dates that became missing values.
+
+    Parameters
+    ----------
+    n_values : int
+        Values that are not missing, with these.
+    texts : Counter of str
+        The texts, with their numbers.
+    """
+
+    n_values: int = 0
+    texts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, n_values: int, exceptions: Any) -> None:
+        """Count the exceptions, an Arrow array, of so many values."""
+        self.n_values += n_values
+        for one in exceptions.value_counts().to_pylist() if len(exceptions) else ():
+            self.texts[one["values"]] += one["counts"]
+
+    @property
+    def n(self) -> int:
+        """Number of exceptions."""
+        return self.texts.total()
+
+    def __str__(self) -> str:
+        listed = ", ".join(repr(text) for text in [*self.texts][:_LISTED])
+        return listed + (", ..." if len(self.texts) > _LISTED else "")
+
+
+@dataclass(slots=True)
+class CsvReading:
+    """How a CSV file is read: options, what a model stores, and what was found.
+
+    Parameters
+    ----------
+    options : ReadOptions
+        What the user has stated.
+    stored : TableFormat or None
+        What a fitted model stores; None: there is no model, or it stores nothing.
+    dialect : CsvDialect or None
+        Encoding, separator and names of columns; None until they are found.
+    formats : dict of str to TextFormat
+        Formats by which columns become numbers or dates.
+    exceptions : dict of str to Exceptions
+        Texts that do not have the format of their column, as far as rows have been converted.
+    fitted : set of str
+        Columns whose format is that of a fit, which these rows need not have.
+    """
+
+    options: ReadOptions = field(default_factory=ReadOptions)
+    stored: TableFormat | None = None
+    dialect: CsvDialect | None = None
+    formats: dict[str, TextFormat] = field(default_factory=dict)
+    exceptions: dict[str, Exceptions] = field(default_factory=dict)
+    fitted: set[str] = field(default_factory=set)
+
+    @property
+    def decimal(self) -> str | None:
+        """The decimal mark that the user or the model states; None: it is detected."""
+        stored = None if self.stored is None else self.stored.decimal
+        return self.options.decimal or stored
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """All markers of missing values."""
+        stored = () if self.stored is None else self.stored.missing
+        return (*dict.fromkeys((*MISSING_MARKERS, *self.options.missing, *stored)),)
+
+    def expect_few_exceptions(self, name: str) -> None:
+        """Warn of exceptions in columns of a fitted model, and raise ValueError if there are many.
+
+        name: name of the file, of which all rows have been converted.
+        """
+        for column, counted in self.exceptions.items():
+            if column not in self.fitted or not counted.n:
+                continue
+            number = f"{counted.n:,} of {counted.n_values:,} values"
+            kind = "dates" if column in self.formats and self.formats[column].order else "numbers"
+            if counted.n > (1 - ENOUGH) * counted.n_values:
+                raise ValueError(
+                    f"feature {column!r} must hold {kind} as in the fit, got {counted} in {name}: "
+                    f"{number} are no {kind}; state what is missing by missing= (--missing)"
+                )
+            warn(
+                f"column {column!r} of {name}: {number} are no {kind} and count as missing: {counted}",
+                stacklevel=2,
+            )
 
 
 class CsvText:
     """The text of a CSV file or of standard input, which is checked whenever it is opened.
 
-    `open` gives the text as a stream; a parser of CSV reads it. Text in UTF-16 or UTF-32 is
-    converted to UTF-8 in memory; text in UTF-8 is streamed.
+    Text in UTF-8, and in encodings of one byte for each character, is streamed. Text in others, such
+    as UTF-16, is converted to UTF-8 in memory.
 
     Parameters
     ----------
     path : Path
-        The file. Columns are separated by tabs if its suffix is ``.tsv`` or ``.tsv.gz``, else by
-        commas. It is decompressed if its suffix is ``.gz``.
+        The file. It is decompressed if its suffix is ``.gz``.
+    reading : CsvReading
+        How it is read; its dialect is set when it is first needed.
     content : bytes or None
         The whole text, if it came from standard input; None: it is read from the file.
     is_limited : bool
@@ -58,80 +164,180 @@ class CsvText:
         A tab or a comma.
     """
 
-    def __init__(self, path: Path, content: bytes | None = None, is_limited: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        reading: CsvReading,
+        content: bytes | None = None,
+        is_limited: bool = False,
+    ) -> None:
         self.name = get_display_name(path)
-        self.delimiter = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
-        self._path, self._is_limited = path, is_limited
-        self._content = content if content is None else self._decode(content)
+        self._path, self._reading, self._is_limited = path, reading, is_limited
+        self._content = content
+        self._decoded: bytes | None = None
+
+    @property
+    def dialect(self) -> CsvDialect:
+        """The dialect of the file, which is found in its first lines."""
+        if self._reading.dialect is None:
+            self._reading.dialect = self._find_dialect()
+        return self._reading.dialect
+
+    def _find_dialect(self) -> CsvDialect:
+        """Find the encoding and the dialect of the file."""
+        encoding = self._find_encoding(self._read_head(_HEAD))
+        is_tabbed = self._path.name.lower().endswith((".tsv", ".tsv.gz"))
+        preferred, options = "\t" if is_tabbed else ",", self._reading.options
+        stored = self._reading.stored
+        if stored is not None and stored.separator is not None:
+            preferred = stored.separator
+        for size in (_HEAD, _LONG_HEAD):
+            if self._is_decoded(encoding):
+                head = self._decode(encoding)[:size]
+                text = head.decode("utf-8", "replace")
+            else:
+                head = self._read_head(size)
+                text = head.decode(encoding, "replace")
+            if len(head) == size:
+                text = text[: text.rfind("\n") + 1]
+            dialect = find_dialect(text, encoding, preferred, options.separator)
+            if dialect.has_rows or len(head) < size:
+                return dialect
+        return replace(dialect, has_rows=True)
+
+    def _find_encoding(self, head: bytes) -> str:
+        """Return the encoding of the file by its first bytes, or as the user or a model states it."""
+        if self._reading.options.encoding is not None:
+            return self._reading.options.encoding
+        found = find_encoding(head)
+        if found is None and b"\0" in head:
+            raise self._create_zeros_error(None)
+        stored = None if self._reading.stored is None else self._reading.stored.encoding
+        if found in (None, EIGHT_BITS) and stored is not None and is_eight_bits(stored):
+            return stored
+        return found or "utf-8"
 
     @contextmanager
     def open(self) -> Iterator[tuple[Any, Callable[[], float]]]:
         """Open the text for the body of a with statement.
 
-        Yield an Arrow stream of the text in UTF-8, and a function without arguments that returns the
-        fraction of the file that has been read so far. Raise ValueError if the text is in an
-        encoding other than its byte order mark states, is binary, or has another delimiter.
+        Yield an Arrow stream of the text, and a function without arguments that returns the fraction
+        of the file that has been read so far. The text is in UTF-8, or in the encoding of the
+        dialect if this has one byte for each character. Raise ValueError if the text is in an
+        encoding other than its byte order mark states, or is binary.
         """
-        if self._content is None:
-            with self._open_file() as (stream, _):
-                head = stream.read(_HEAD)
-            if _find_encoding(head) is not None:
-                self._content = head = self._decode_file()
-        else:
-            head = self._content
-        self._check(head[:_HEAD])
-        if self._content is not None:
-            yield _copy_to_arrow_memory(self._content), partial(float, 1)
+        content = self._content
+        if self._is_decoded(self.dialect.encoding):
+            content = self._decode(self.dialect.encoding)
+        head = self._read_head(_HEAD) if content is None else content[:_HEAD]
+        if b"\0" in head:
+            raise self._create_zeros_error(None)
+        if content is not None:
+            yield _copy_to_arrow_memory(content), partial(float, 1)
             return
         with self._open_file() as (stream, place):
             size = max(self._path.stat().st_size, 1)
             yield stream, lambda: min(place() / size, 1.0)
 
-    def expect_no_zeros(self, values: Any) -> None:
-        """Raise ValueError if any text of a column has a zero byte, as binary files do.
+    def convert_to_strings(self, values: Any, column: str) -> Any:
+        """Convert values of a column, an Arrow array of type binary, to strings.
 
-        values: the texts, an Arrow array of type binary.
+        Raise ValueError if a value has a zero byte, or is no text in the encoding of the file.
         """
+        pa = import_extra("pyarrow", "files")
         _, ends, words = values.buffers()
         if words is None or not len(values):
-            return
-        first, last = np.frombuffer(ends, np.int32)[[values.offset, values.offset + len(values)]]
-        if not np.frombuffer(words, np.uint8)[first:last].all():
-            raise self._create_zeros_error()
-
-    def create_encoding_error(self, column: str | None) -> ValueError:
-        """Return, without raising it, the ValueError for text that is not in UTF-8.
-
-        column: name of the column with the text, for the message; None: it is in the column names.
-        """
-        where = "its column names are" if column is None else f"column {column!r} is"
-        return ValueError(
-            f"{self.name} must be text in UTF-8, but {where} in another encoding, such as latin-1: "
-            "save it as UTF-8"
+            return values.cast(pa.string())
+        offsets = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
+        data = np.frombuffer(words, np.uint8)[offsets[0] : offsets[-1]]
+        if not data.all():
+            raise self._create_zeros_error(column)
+        encoding = self.dialect.encoding
+        if self._is_decoded(encoding) or codecs.lookup(encoding).name == "utf-8":
+            try:
+                return values.cast(pa.string())
+            except pa.ArrowInvalid:
+                self._expect_other_encoding(column)
+                encoding = self.dialect.encoding
+        if not len(data) or data.max() < 128:
+            return values.cast(pa.string())
+        return _transcode(
+            values, offsets, data, encoding, partial(self._create_bytes_error, column)
         )
 
-    def _check(self, head: bytes) -> None:
-        """Raise ValueError if text has zero bytes, or its first line another delimiter.
+    def _expect_other_encoding(self, column: str) -> None:
+        """Set the encoding to Windows-1252 if that of the file was taken for UTF-8.
 
-        head: start of the text. A first line with quotes is not searched for delimiters.
+        Raise ValueError if the user has stated the encoding, or other values of the file are UTF-8.
+        column: where text was found that is not UTF-8.
         """
-        if b"\0" in head:
-            raise self._create_zeros_error()
-        first = head.partition(b"\n")[0]
-        if self.delimiter.encode() in first or b'"' in first:
-            return
-        words = {"\t": "tabs", ",": "commas", ";": "semicolons"}
-        for other in (";", "\t"):
-            if other.encode() in first:
-                raise ValueError(
-                    f"the columns of {self.name} must be separated by {words[self.delimiter]}, but "
-                    f"its first line has {words[other]} instead"
-                )
+        n_valid, n_invalid = 0, 0
+        if self._reading.options.encoding is None and not self._is_decoded(self.dialect.encoding):
+            with self._open_bytes() as stream:
+                while content := stream.read(_LONG_HEAD):
+                    more = count_characters(content)
+                    n_valid, n_invalid = n_valid + more[0], n_invalid + more[1]
+        if n_invalid == 0 or n_valid > _FEW * n_invalid:
+            raise ValueError(
+                f"{self.name} must be text in one encoding, but column {column!r} has bytes that are "
+                f"not {self.dialect.encoding.upper()}: name the encoding by encoding= (--encoding), "
+                "such as latin-1, or save the file as UTF-8"
+            )
+        self._reading.dialect = replace(self.dialect, encoding=EIGHT_BITS)
 
-    def _create_zeros_error(self) -> ValueError:
+    def find_ragged_row(self) -> str:
+        """Return text on the first row that has more or fewer values than the header."""
+        dialect = self.dialect
+        n = len(dialect.names)
+        with self._open_bytes() as stream:
+            # Text that is converted in memory is read in UTF-8.
+            encoding = "utf-8" if self._is_decoded(dialect.encoding) else dialect.encoding
+            lines = io.TextIOWrapper(stream, encoding, errors="replace", newline="")
+            for _ in range(dialect.n_lines):
+                next(lines)
+            reader = csv.reader(lines, delimiter=dialect.separator)
+            for values in reader:
+                if values and len(values) != n:
+                    line = dialect.n_lines + reader.line_num
+                    shown = dialect.separator.join(values)[:60]
+                    return f"line {line:,} has {len(values):,}: {shown!r}"
+        return "another row has more or fewer"
+
+    @contextmanager
+    def _open_bytes(self) -> Iterator[Any]:
+        """Open the decompressed bytes of the text as a file of Python; decoded text is in UTF-8."""
+        content = self._content
+        if self._reading.dialect is not None and self._is_decoded(self._reading.dialect.encoding):
+            content = self._decode(self._reading.dialect.encoding)
+        if content is not None:
+            yield io.BytesIO(content)
+            return
+        is_compressed = self._path.name.lower().endswith(".gz")
+        with (gzip.open if is_compressed else open)(self._path, "rb") as stream:
+            yield stream
+
+    def _read_head(self, size: int) -> bytes:
+        """Return the first bytes of the file, at most so many, as they are stored."""
+        if self._content is not None:
+            return self._content[:size]
+        with self._open_file() as (stream, _):
+            head: bytes = stream.read(size)
+        return head
+
+    def _create_zeros_error(self, column: str | None) -> ValueError:
+        """Return the error for text with zero bytes; column: where they are, None: at the start."""
+        where = "it" if column is None else f"column {column!r}"
         return ValueError(
-            f"{self.name} must be text in UTF-8, but contains zero bytes: it is a binary file, or "
-            "text in UTF-16 without a byte order mark; save it as UTF-8"
+            f"{self.name} must be text, but {where} contains zero bytes: the file is binary, or "
+            "partly in UTF-16; save it as UTF-8, or name its encoding by encoding= (--encoding)"
+        )
+
+    def _create_bytes_error(self, column: str) -> ValueError:
+        """Return the error for bytes of a column that the encoding of the file does not have."""
+        return ValueError(
+            f"{self.name} must be text in {self.dialect.encoding.upper()}, but column {column!r} has "
+            "bytes that are no characters of it: name the encoding by encoding= (--encoding), such "
+            "as cp850, or save the file as UTF-8"
         )
 
     @contextmanager
@@ -146,36 +352,43 @@ class CsvText:
             is_compressed = self._path.name.lower().endswith(".gz")
             yield pa.CompressedInputStream(raw, "gzip") if is_compressed else raw, raw.tell
 
-    def _decode_file(self) -> bytes:
-        """Read the whole file, which has a byte order mark, and return its text in UTF-8."""
+    def _is_decoded(self, encoding: str) -> bool:
+        """Return whether text in an encoding is converted in memory before it is parsed."""
+        return codecs.lookup(encoding).name not in ("utf-8", "utf-8-sig") and not is_eight_bits(
+            encoding
+        )
+
+    def _decode(self, encoding: str) -> bytes:
+        """Read the whole text, which is in an encoding such as UTF-16, and convert it to UTF-8."""
+        if self._decoded is not None:
+            return self._decoded
         if self._is_limited:
             raise ValueError(
-                f"with memory_limit, CSV files must be text in UTF-8, but {self.name} has the byte "
-                "order mark of another encoding: save it as UTF-8"
+                "with memory_limit, CSV files must be text in UTF-8, or have one byte for each "
+                f"character, but {self.name} has the encoding {encoding.upper()}: save it as UTF-8"
             )
-        with self._open_file() as (stream, _):
-            return self._decode(stream.read())
-
-    def _decode(self, content: bytes) -> bytes:
-        """Convert text to UTF-8 if it starts with the byte order mark of UTF-16 or UTF-32.
-
-        Text without such a mark is returned unchanged. Raise ValueError if the bytes are no text in
-        the encoding of the mark.
-        """
-        encoding = _find_encoding(content)
-        if encoding is None:
-            return content
         decoder, found = codecs.getincrementaldecoder(encoding)(), bytearray()
         try:
-            for start in range(0, len(content), _DECODED):
-                found += decoder.decode(content[start : start + _DECODED]).encode()
+            with self._open_raw() as stream:
+                while content := stream.read(_DECODED):
+                    found += decoder.decode(content).encode()
             decoder.decode(b"", final=True)
         except UnicodeError:
             raise ValueError(
-                f"{self.name} has the byte order mark of {encoding.upper()}, but its bytes are no "
-                "text in this encoding: save it as UTF-8"
+                f"{self.name} was taken for text in {encoding.upper()}, but its bytes are no text in "
+                "this encoding: save it as UTF-8, or name its encoding by encoding= (--encoding)"
             ) from None
-        return bytes(found)
+        self._decoded = bytes(found)
+        return self._decoded
+
+    @contextmanager
+    def _open_raw(self) -> Iterator[Any]:
+        """Open the decompressed bytes as they are stored."""
+        if self._content is not None:
+            yield io.BytesIO(self._content)
+            return
+        with self._open_file() as (stream, _):
+            yield stream
 
 
 def get_display_name(path: Path) -> str:
@@ -189,9 +402,38 @@ def read_standard_input() -> bytes:
     return content
 
 
-def _find_encoding(content: bytes) -> str | None:
-    """Return the encoding that a byte order mark states, "utf-16" or "utf-32"; None without one."""
-    return next((name for mark, name in _MARKS.items() if content.startswith(mark)), None)
+def _transcode(
+    values: Any, offsets: Any, data: Any, encoding: str, create_error: Callable[[], ValueError]
+) -> Any:
+    """Convert text with one byte for each character to strings.
+
+    Parameters
+    ----------
+    values : pyarrow.Array of type binary
+        The texts.
+    offsets, data : ndarray
+        Where each text starts in the bytes of all, and these bytes.
+    encoding : str
+        Their encoding.
+    create_error : callable
+        Returns the error that is raised if a byte is no character.
+
+    Returns
+    -------
+    pyarrow.Array of strings
+    """
+    pa = import_extra("pyarrow", "files")
+    sizes = np.array(
+        [len(bytes([byte]).decode(encoding, "ignore").encode()) for byte in range(256)], np.int32
+    )
+    of_each = sizes[data]
+    if not of_each.all():
+        raise create_error()
+    ends = np.concatenate([[0], np.cumsum(of_each)])[offsets - offsets[0]].astype(np.int32)
+    text = data.tobytes().decode(encoding).encode()
+    found = pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(text))
+    pc = import_extra("pyarrow.compute", "files")
+    return pc.if_else(values.is_valid(), found, None) if values.null_count else found
 
 
 def _copy_to_arrow_memory(content: bytes) -> Any:

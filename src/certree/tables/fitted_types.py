@@ -1,4 +1,4 @@
-"""Types with which columns are read for a fitted model: those that they had in its fit."""
+"""Types and formats with which columns are read for a fitted model: those of its fit."""
 
 from __future__ import annotations
 
@@ -8,9 +8,42 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import is_classifier
 
 from certree.interface.extras import import_extra
+from certree.tables.table_source import TableFormat, with_format
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+# Private attribute of fitted estimators with the format of the CSV files of their fit.
+_ATTRIBUTE = "_table_format"
+
+
+def get_model_format(model: Any) -> TableFormat | None:
+    """Return the format of the CSV files that a model was fitted to; None: there is nothing unusual."""
+    found: TableFormat | None = getattr(model, "__dict__", {}).get(_ATTRIBUTE)
+    return found
+
+
+def attribute_of_format(found: TableFormat | None) -> dict[str, TableFormat]:
+    """Return the fitted attribute of a model that holds the format of its CSV files, by name.
+
+    found: the format; None: the result is empty.
+    """
+    return {} if found is None else {_ATTRIBUTE: found}
+
+
+def set_model_format(model: Any, found: TableFormat | None) -> None:
+    """Set the format of the CSV files that a model was fitted to; None: there is nothing unusual."""
+    vars(model).pop(_ATTRIBUTE, None)
+    vars(model).update(attribute_of_format(found))
+
+
+def use_model_format(source: Any, model: Any) -> Any:
+    """Return a source whose CSV files are read with the format of a model's fit.
+
+    source: path, list of paths, TableSource or data set of Arrow; model: a fitted estimator.
+    """
+    return with_format(source, get_model_format(model))
 
 
 def get_column_types(
@@ -36,8 +69,8 @@ def get_column_types(
     -------
     dict
         pyarrow types by column name: string for categories and for classes that are strings,
-        float64 for numbers. Columns that are not in the table, and numeric targets, are left
-        out.
+        float64 for numbers, and types of dates. Columns that are not in the table, and numeric
+        targets, are left out.
     """
     string = import_extra("pyarrow", "files").string()
     others = {target, *extra_columns}
@@ -55,12 +88,27 @@ def list_feature_types(model: Any) -> list[pa.DataType]:
     """Return the pyarrow type that each feature had in the fit of a model, in the order of the fit.
 
     A list of `model.n_features_in_` types: string for categories that are strings, float64 for
-    numbers and for categories that are numbers, or null for a categorical feature without any
-    value.
+    numbers and for categories that are numbers, a type of dates or time spans, or null for a
+    categorical feature without any value.
     """
     if model.categories_ is None:
-        return [import_extra("pyarrow", "files").float64()] * model.n_features_in_
-    return list(map(_category_type, model.categories_.names))
+        types = [import_extra("pyarrow", "files").float64()] * model.n_features_in_
+    else:
+        types = list(map(_category_type, model.categories_.names))
+    for j, dates in (getattr(model, "dates_", None) or {}).items():
+        types[j] = _date_type(dates)
+    return types
+
+
+def _date_type(dates: Any) -> pa.DataType:
+    """Return the pyarrow type of a feature of dates or time spans, with microseconds.
+
+    dates: its `certree.rows.DateColumn`.
+    """
+    pa = import_extra("pyarrow", "files")
+    if dates.kind == "date":
+        return pa.date32()
+    return pa.duration("us") if dates.kind == "span" else pa.timestamp("us", dates.zone)
 
 
 def _category_type(categories: Sequence[Any] | None) -> pa.DataType:

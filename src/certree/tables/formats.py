@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,15 +10,11 @@ from typing import Any
 
 from certree.interface.extras import import_extra
 from certree.tables.arrow_files import ArrowFile
+from certree.tables.column_evidence import ColumnScan, TextCounts
 from certree.tables.column_names import expect_distinct
-from certree.tables.column_types import (
-    SeenColumn,
-    SeenColumns,
-    list_text_types,
-    narrow_text_types,
-    see_schema,
-)
-from certree.tables.csv_text import MISSING_MARKERS, CsvText
+from certree.tables.column_types import SeenColumns, list_text_types, see_schema
+from certree.tables.csv_text import CsvReading, CsvText, Exceptions
+from certree.tables.text_formats import convert_texts
 
 # Bytes of text that are parsed at a time; the same if memory is limited; and bytes of a column of
 # Parquet that are read at a time if memory is limited.
@@ -60,6 +57,8 @@ class Format:
         The file.
     is_limited : bool
         Whether the fit has a memory limit, so that the file is read in small blocks by one thread.
+    reading : CsvReading or None
+        How a CSV file is read; others ignore it.
 
     Attributes
     ----------
@@ -67,7 +66,10 @@ class Format:
         Fraction of the file that `batches` has read so far, 0 to 1.
     """
 
-    def __init__(self, path: Path, is_limited: bool = False) -> None:
+    def __init__(
+        self, path: Path, is_limited: bool = False, reading: CsvReading | None = None
+    ) -> None:
+        del reading
         self._path, self._is_limited = path, is_limited
         self.fraction_read = 0.0
 
@@ -204,34 +206,32 @@ class CsvFormat(Format):
     path : Path
         The file.
     is_limited : bool
-        As in `Format`.
+        Whether memory is limited.
+    reading : CsvReading or None
+        How the file is read; None: everything is detected.
     content : bytes or None
         The whole text, if it came from standard input; None: it is read from the file.
     """
 
-    def __init__(self, path: Path, is_limited: bool = False, content: bytes | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        is_limited: bool = False,
+        reading: CsvReading | None = None,
+        content: bytes | None = None,
+    ) -> None:
         super().__init__(path, is_limited)
-        self._text = CsvText(path, content, is_limited)
+        self._reading = CsvReading() if reading is None else reading
+        self._text = CsvText(path, self._reading, content, is_limited)
         self._block = _SMALL_BLOCK if is_limited else _BLOCK
 
     def names(self) -> list[str]:
-        """Return the names of the columns, which are in the first line."""
-        try:
-            names = self._read_names(_SMALL_BLOCK)
-        except import_extra("pyarrow", "files").ArrowInvalid:
-            # A row may be longer than a small block.
-            names = self._read_names(self._block)
+        """Return the names of the columns in the header."""
+        names = self._text.dialect.names
+        if not names:
+            raise import_extra("pyarrow", "files").ArrowInvalid("Empty CSV file")
         expect_distinct(names)
-        return names
-
-    def _read_names(self, block: int) -> list[str]:
-        """Read the names of the columns from the first line; block: bytes of text to parse."""
-        with self._open_parser(None, MISSING_MARKERS, block) as (parser, _):
-            try:
-                names: list[str] = parser.schema.names
-            except UnicodeDecodeError:
-                raise self._text.create_encoding_error(None) from None
-        return names
+        return [*names]
 
     def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
         """Return the inferred types of each column, by name, and the number of rows.
@@ -240,78 +240,121 @@ class CsvFormat(Format):
         """
         pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
         names = [name for name in self.names() if columns is None or name in columns]
-        kinds = dict.fromkeys(names, list_text_types())
-        markers: dict[str, set[str]] = {name: set() for name in names}
-        all_markers, n_rows = pa.array(MISSING_MARKERS), 0
-        for block in self._parse(names, missing=()):
+        scans = {name: ColumnScan(self._list_types(name)) for name in names}
+        markers, n_rows = pa.array(self._reading.missing), 0
+        has_comma = self._text.dialect.separator == ","
+        for number, block in enumerate(self._parse(names, missing=())):
             n_rows += len(block)
-            for name in names:
+            for name, scan in scans.items():
                 values = block.column(name)
-                is_missing = pc.is_in(values, all_markers)
-                markers[name] |= {*pc.unique(values.filter(is_missing)).to_pylist()}
-                kinds[name] = narrow_text_types(kinds[name], values.filter(pc.invert(is_missing)))
-        seen = {name: SeenColumn(kinds[name], True, frozenset(markers[name])) for name in names}
-        return seen, n_rows
+                is_missing = pc.is_in(values, markers)
+                if pc.any(is_missing).as_py():
+                    scan.markers |= {*pc.unique(values.filter(is_missing)).to_pylist()}
+                    values = values.filter(pc.invert(is_missing))
+                scan.add(values, len(block), number, has_comma)
+        return {name: scan.to_seen() for name, scan in scans.items()}, n_rows
+
+    def count_texts(self, columns: Sequence[str]) -> dict[str, TextCounts]:
+        """Return counts of the texts of columns in all rows, by name."""
+        counts = {name: TextCounts() for name in columns}
+        for block in self._parse(columns, self._reading.missing):
+            for name in columns:
+                counts[name].add_texts(block.column(name).drop_null())
+        return counts
 
     def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
-        """Yield record batches of strings, with null for texts of `MISSING_MARKERS`, such as "NA".
+        """Yield record batches of texts, which are null if they are markers of missing values.
 
-        columns: names of the columns to read. n_rows: largest number of rows of a batch. piece: not
-        used, as the text cannot be divided.
+        Columns that have a format are numbers or dates.
         """
         del piece
-        for block in self._parse(columns, MISSING_MARKERS):
-            for start in range(0, len(block), n_rows):
-                yield block.slice(start, n_rows)
+        pa = import_extra("pyarrow", "files")
+        for block in self._parse(columns, self._reading.missing):
+            converted = [self._convert(name, block.column(name)) for name in columns]
+            batch = pa.RecordBatch.from_arrays(converted, columns)
+            for start in range(0, len(batch), n_rows):
+                yield batch.slice(start, n_rows)
 
     def held(self, columns: list[str]) -> int:
         """Return the bytes of the blocks of text in memory at a time, with `is_limited`."""
         del columns
         return _BLOCKS * _SMALL_BLOCK
 
+    def _list_types(self, name: str) -> tuple[Any, ...]:
+        """Return the types that the text of a column may have."""
+        kinds, of = list_text_types(), import_extra("pyarrow", "files").types
+        if name in self._reading.options.keep_text:
+            return kinds[-1:]
+        has_comma = self._reading.decimal == ","
+        return tuple(kind for kind in kinds if not (has_comma and of.is_floating(kind)))
+
+    def _convert(self, name: str, texts: Any) -> Any:
+        """Convert texts of a column if it has a format, and count those that do not have it."""
+        form = self._reading.formats.get(name)
+        if form is None:
+            return texts
+        values, exceptions = convert_texts(texts, form)
+        counted = self._reading.exceptions.setdefault(name, Exceptions())
+        counted.add(len(values) - values.null_count + len(exceptions), exceptions)
+        return values
+
     def _parse(self, names: Sequence[str], missing: Sequence[str]) -> Iterator[Any]:
         """Yield record batches of texts, block by block.
 
         names: the columns to read; missing: texts that become null. Raise ValueError if a text is
-        not in UTF-8, or has a zero byte.
+        not in the encoding of the file, or has a zero byte, or if rows differ in their length.
         """
         pa = import_extra("pyarrow", "files")
-        with self._open_parser(names, missing, self._block) as (parser, fraction):
-            for block in parser:
-                self.fraction_read = fraction()
-                columns = []
-                for name in names:
-                    values = block.column(name)
-                    self._text.expect_no_zeros(values)
-                    try:
-                        columns.append(values.cast(pa.string()))
-                    except pa.ArrowInvalid:
-                        raise self._text.create_encoding_error(name) from None
-                yield pa.RecordBatch.from_arrays(columns, [*names])
+        if not self._text.dialect.has_rows:
+            return
+        try:
+            with self._open_parser(names, missing) as (parser, fraction):
+                for block in parser:
+                    self.fraction_read = fraction()
+                    columns = [
+                        self._text.convert_to_strings(block.column(name), name) for name in names
+                    ]
+                    yield pa.RecordBatch.from_arrays(columns, [*names])
+        except pa.ArrowInvalid as error:
+            if not re.search(r"Expected \d+ columns", str(error)):
+                raise
+            n = len(self._text.dialect.names)
+            raise ValueError(
+                f"{self._text.name} has {n:,} columns, but {self._text.find_ragged_row()}; mend or "
+                "remove this row, or name the separator by separator= (--separator)"
+            ) from None
 
     @contextmanager
     def _open_parser(
-        self, names: Sequence[str] | None, missing: Sequence[str], block: int
+        self, names: Sequence[str], missing: Sequence[str]
     ) -> Iterator[tuple[Any, Callable[[], float]]]:
         """Open a parser for the body of a with statement.
 
         Yield a `pyarrow.csv.CSVStreamingReader`, and a function without arguments that returns the
         fraction of the file that has been read so far.
 
-        names: columns to read, as bytes, whose encoding is checked later; None: all, of any type;
-        missing: texts that become null; block: bytes of text that are parsed at a time.
+        names: columns to read, as bytes, whose encoding is checked later; missing: texts that become
+        null.
         """
         pa, csv = import_extra("pyarrow", "files"), import_extra("pyarrow.csv", "files")
-        how: dict[str, Any] = {}
-        if names is not None:
-            how = {"include_columns": names, "column_types": dict.fromkeys(names, pa.binary())}
+        dialect = self._text.dialect
         with self._text.open() as (stream, fraction):
             parser = csv.open_csv(
                 stream,
-                read_options=csv.ReadOptions(block_size=block, use_threads=not self._is_limited),
-                parse_options=csv.ParseOptions(delimiter=self._text.delimiter),
+                read_options=csv.ReadOptions(
+                    block_size=self._block,
+                    use_threads=not self._is_limited,
+                    column_names=[*dialect.names],
+                    skip_rows=dialect.n_lines,
+                ),
+                parse_options=csv.ParseOptions(
+                    delimiter=dialect.separator, newlines_in_values=dialect.has_quotes
+                ),
                 convert_options=csv.ConvertOptions(
-                    strings_can_be_null=True, null_values=[*missing], **how
+                    strings_can_be_null=True,
+                    null_values=[*missing],
+                    include_columns=names,
+                    column_types=dict.fromkeys(names, pa.binary()),
                 ),
             )
             with parser:

@@ -6,26 +6,38 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from certree.interface.extras import import_extra
 from certree.interface.signatures import validate_arguments
+from certree.tables.column_choices import ColumnChoices, choose_columns, create_table_format
 from certree.tables.column_names import join_names
 from certree.tables.column_types import (
     SeenColumns,
     choose_schema,
     convert_batch,
     convert_if_possible,
+    is_date_type,
     join_columns,
+    list_date_types,
 )
-from certree.tables.table import Table, describe_columns, split_target
+from certree.tables.csv_text import CsvReading, Exceptions
+from certree.tables.table import (
+    FilesLook,
+    Table,
+    describe_columns,
+    describe_dialect,
+    split_target,
+)
 from certree.tables.table_files import DataSet, TableFile, name_range, open_files
+from certree.tables.table_source import TableSource
+from certree.tables.text_formats import TextFormat, convert_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Takes the names of all columns of a file; returns the types of columns in a fitted model, string or
-# float64, by name. Columns that it leaves out have the types of the file.
+# Takes the names of all columns of a file; returns the types of columns in a fitted model, string,
+# float64 or a type of dates, by name. Columns that it leaves out have the types of the file.
 Types = Callable[[list[str]], Mapping[str, "pa.DataType"]]
 
 # Rows of a batch where all batches are held.
@@ -45,28 +57,49 @@ def read_table(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     target: str | None = None,
     *,
-    categories: Sequence[str] = (),
+    separator: str | None = None,
+    decimal: Literal[".", ","] | None = None,
+    encoding: str | None = None,
+    missing: Sequence[str] = (),
+    dates: Literal["dd/mm", "mm/dd"] | None = None,
+    drop: Sequence[str] = (),
+    keep_text: Sequence[str] = (),
 ) -> Table:
     """Read a CSV, Parquet or Arrow file as arrays, and describe how its columns were read.
 
     Fits to files, `predict_files` and the command line read files by the same rules. A CSV column is
-    numeric if all its values are numbers, boolean (0 and 1) if all are true or false, else
-    categorical. Columns of dates and times are refused, except as a target, which then has their
-    text. Empty fields and the texts NA, N/A, NaN, null and the like are missing values;
-    `description` states which of them occur.
+    numeric if at least 99 % of its values are numbers, boolean (0 and 1) if all are true or false,
+    else categorical. Separators of values, encodings, decimal commas, separators of thousands,
+    currency and percent signs, and orders of day and month are detected. `description` states what
+    was found, which texts became missing values, and which columns were left out. Times without a
+    date are refused. A target of dates or times has their text.
 
     Parameters
     ----------
     source : path or list of paths
         Files, or folders of files, with the same columns. The suffix determines the format:
-        ``.csv``, ``.tsv`` (CSV with tabs), ``.csv.gz``, ``.tsv.gz``, ``.parquet``, ``.pq``,
-        ``.arrow`` or ``.feather``. "-" is CSV from standard input. CSV must be text in UTF-8, or in
-        UTF-16 or UTF-32 with a byte order mark.
+        ``.csv``, ``.tsv``, ``.csv.gz``, ``.tsv.gz``, ``.parquet``, ``.pq``, ``.arrow`` or
+        ``.feather``. "-" is CSV from standard input.
     target : str or None
         Name of the target column; None: all columns are features.
-    categories : sequence of str
-        Names of columns of codes that are categories although they look like numbers, such as
-        postal codes. Their text is kept unchanged.
+    separator : str or None
+        Character between values of CSV files, such as ";"; None: detected.
+    decimal : {".", ","} or None
+        Decimal mark; None: detected.
+    encoding : str or None
+        Encoding of CSV files, such as "latin-1"; None: UTF-8, UTF-16 or Windows-1252, which is
+        detected.
+    missing : sequence of str
+        Texts that are missing values in every column, beside empty fields, NA, NULL, NaN and the
+        like. Among numbers and dates also "?", "-" and blanks are.
+    dates : {"dd/mm", "mm/dd"} or None
+        Order of day and month in dates such as 03/04/2024; None: detected.
+    drop : sequence of str
+        Columns to leave out.
+    keep_text : sequence of str
+        Columns of codes that are categories although they look like numbers or dates. Their text is
+        kept unchanged. Columns of integers with leading zeros, such as postal codes, need not be
+        named.
 
     Returns
     -------
@@ -79,8 +112,9 @@ def read_table(
         If there is no such file.
     ValueError
         If a file cannot be read, two columns have the same name, or files have different columns;
-        if there is no such target, or it has missing values; if a feature holds dates, or integers
-        that float64 cannot represent.
+        if there is no such target, or it has missing values; if a feature holds times without a
+        date, or integers that float64 cannot represent; if no value of a column shows its decimal
+        mark, or its order of day and month.
     ImportError
         If pyarrow is not installed.
 
@@ -103,28 +137,35 @@ def read_table(
     >>> model.feature_names_in_.tolist()
     ['area', 'town']
     """
-    string = import_extra("pyarrow", "files").string()
-    files = open_files(source)
-    seen, _ = look_at_files(files)
-    if unknown := [name for name in categories if name not in seen]:
-        raise ValueError(
-            f"categories must name columns of {files[0].name}, but there is no column "
-            f"{unknown[0]!r}: name some of {join_names(seen)}"
-        )
-    schema = choose_schema(
-        seen, dict.fromkeys(categories, string), () if target is None else [target]
+    given = TableSource(
+        source,
+        separator=separator,
+        decimal=decimal,
+        encoding=encoding,
+        missing=missing,
+        dates=dates,
+        drop=drop,
+        keep_text=keep_text,
     )
-    columns = _read_all(files, schema)
-    where = name_range([file.name for file in files])
-    return split_target(columns, target, describe_columns(columns, seen), where=where)
+    columns, look = read_with_look(given, text_dates=() if target is None else [target])
+    return split_target(
+        columns, target, describe_columns(columns, look), look.table_format, where=look.where
+    )
 
 
 def read(source: Any, types: Types = no_types, text_dates: Collection[str] = ()) -> pa.Table:
+    """Read files as a whole; see `read_with_look`, whose first result this returns."""
+    return read_with_look(source, types, text_dates)[0]
+
+
+def read_with_look(
+    source: Any, types: Types = no_types, text_dates: Collection[str] = ()
+) -> tuple[pa.Table, FilesLook]:
     """Read files as a whole.
 
     Parameters
     ----------
-    source : path, list of paths, or pyarrow.dataset.Dataset
+    source : path, list of paths, TableSource or pyarrow.dataset.Dataset
         Files, or folders of files, with the same columns; "-" is CSV from standard input.
     types : callable
         Takes the names of the columns, and returns the types of columns in a fitted model, string or
@@ -136,8 +177,10 @@ def read(source: Any, types: Types = no_types, text_dates: Collection[str] = ())
 
     Returns
     -------
-    pyarrow.Table
+    table : pyarrow.Table
         All rows and columns, without a stored pandas index.
+    look : FilesLook
+        What the columns were read as.
 
     Raises
     ------
@@ -148,37 +191,89 @@ def read(source: Any, types: Types = no_types, text_dates: Collection[str] = ())
     ImportError
         If pyarrow is not installed.
     """
-    import_extra("pyarrow", "files")
-    files = open_files(source)
-    seen, _ = look_at_files(files)
-    return _read_all(files, choose_schema(seen, types([*seen]), text_dates))
-
-
-def _read_all(files: Sequence[TableFile | DataSet], schema: pa.Schema) -> pa.Table:
-    """Read all rows of files as one table, in the order of the files.
-
-    schema: names and types of the columns to read, which all files have.
-    """
     pa = import_extra("pyarrow", "files")
+    files = open_files(source)
+    look = look_at_files(files, types, text_dates)
     tables = [
-        convert_batch(batch, schema, file.name)
+        convert_batch(batch, look.schema, file.name)
         for file in files
-        for batch in file.batches(schema.names, _BATCH_ROWS)
+        for batch in file.batches(look.schema.names, _BATCH_ROWS)
     ]
-    return pa.concat_tables([schema.empty_table(), *tables])
+    return pa.concat_tables([look.schema.empty_table(), *tables]), look
 
 
-def look_at_files(files: Sequence[TableFile | DataSet]) -> tuple[SeenColumns, list[int]]:
-    """Inspect files: return their common columns and types, and the number of rows of each file.
+def look_at_files(
+    files: Sequence[TableFile | DataSet],
+    types: Types = no_types,
+    text_dates: Collection[str] = (),
+) -> FilesLook:
+    """Find the columns of all files, and as what they are read, in one pass over CSV files.
 
-    The first result has the `SeenColumn` of each column, by name, with types that hold the values
-    of all files. CSV files are read as a whole for it. Raise ValueError if a file lacks a column
-    that another one has, or if there is no type that holds the values of all files; the message
-    names column and file.
+    CSV files are read with these formats afterwards. The parameters are those of `read_with_look`.
+    Raise ValueError if a file lacks a column that another one has, or if there is no type that holds
+    the values of all files; the message names column and file.
     """
     looks = [(file, *file.look()) for file in files]
-    _, seen = reduce(_join_looks, ((file, columns) for file, columns, _ in looks))
-    return seen, [n_rows for _, _, n_rows in looks]
+    names = [*looks[0][1]]
+    for name in files[0].reading.options.keep_text:
+        if name not in names:
+            raise ValueError(
+                f"keep_text must name columns of {files[0].name}, but there is no column {name!r}: "
+                f"name some of {join_names(names)}"
+            )
+    wanted = {**types(names), **_list_kept_texts(files)}
+    # Columns that a fitted model does not read need not be decided.
+    needed = {*wanted, *text_dates} if types(names) else None
+    texts: Any = [(file, seen) for file, seen, _ in looks if file.is_text]
+    choices = choose_columns(texts, wanted, text_dates, needed) if texts else ColumnChoices()
+    chosen = [
+        (file, {name: choices.columns.get(name, one) for name, one in seen.items()})
+        if file.is_text
+        else (file, seen)
+        for file, seen, _ in looks
+    ]
+    kept = [
+        (file, {name: one for name, one in seen.items() if name not in choices.left_out})
+        for file, seen in chosen
+    ]
+    _, columns = reduce(_join_looks, kept)
+    schema = choose_schema(columns, wanted, text_dates)
+    for file, _ in texts:
+        _set_formats(file.reading, choices, schema, wanted)
+    stored = None
+    if texts:
+        first = texts[0][0]
+        stored = create_table_format(_used(choices, schema), first.reading, first.separator)
+    n_rows = [n for _, _, n in looks]
+    lines = [line for file, _ in texts for line in describe_dialect(file)]
+    where, dialects = name_range([file.name for file in files]), (*dict.fromkeys(lines),)
+    return FilesLook(columns, schema, n_rows, where, stored, choices.left_out, dialects)
+
+
+def _list_kept_texts(files: Sequence[TableFile | DataSet]) -> dict[str, pa.DataType]:
+    """Return string as the type of the columns whose text an option keeps, by name."""
+    string = import_extra("pyarrow", "files").string()
+    return dict.fromkeys(files[0].reading.options.keep_text, string)
+
+
+def _used(choices: ColumnChoices, schema: pa.Schema) -> ColumnChoices:
+    """Return choices with the formats of those columns only that are read by them."""
+    columns = {
+        name: column if schema.field(name).type == column.kind else replace(column, form=None)
+        for name, column in choices.columns.items()
+        if name in schema.names
+    }
+    return replace(choices, columns=columns)
+
+
+def _set_formats(
+    reading: CsvReading, choices: ColumnChoices, schema: pa.Schema, wanted: Mapping[str, Any]
+) -> None:
+    """Set the formats by which columns of a CSV file become numbers or dates."""
+    columns = _used(choices, schema).columns
+    reading.formats = {name: one.form for name, one in columns.items() if one.form is not None}
+    stored = {} if reading.stored is None else reading.stored.columns
+    reading.fitted = {*wanted, *stored}
 
 
 def _join_looks(
@@ -314,8 +409,8 @@ class _Converter:
     names : list of str
         Its columns to read.
     wanted : mapping
-        Types of columns in the model, string or float64, by name. Columns that it lacks get the
-        types of the file.
+        Types of columns in the model, string, float64 or types of dates, by name. Columns that it
+        lacks get the types of the file.
 
     Attributes
     ----------
@@ -328,38 +423,85 @@ class _Converter:
         self, file: TableFile | DataSet, names: Iterable[str], wanted: Mapping[str, Any]
     ) -> None:
         pa = import_extra("pyarrow", "files")
-        of = pa.types
-        self._where = file.name
-        # Types that all texts of a column of numbers have had so far.
+        of, names = pa.types, [*names]
+        self._where, self._reading = file.name, file.reading
+        wanted = {**wanted, **_list_kept_texts([file])}
+        # Types that all texts of a column of numbers or dates have had so far.
         self._kinds: dict[str, tuple[Any, ...]] = {}
+        self._dates: set[str] = set()
+        # What numbers are read by that are not plain.
+        self._form = TextFormat(decimal=self._reading.decimal or ".")
+        is_number = {name: name in wanted and of.is_floating(wanted[name]) for name in names}
+        stored = {} if self._reading.stored is None else self._reading.stored.columns
         known: dict[str, Any] = {}
         for name in names if file.is_text else ():
-            if name in wanted and of.is_string(wanted[name]):
+            is_date = name in wanted and is_date_type(wanted[name])
+            if (name in wanted and of.is_string(wanted[name])) or (
+                name in stored and is_number[name]
+            ):
                 known[name] = wanted[name]
-            elif name in wanted and of.is_floating(wanted[name]):
+            elif name in stored and is_date:
+                known[name] = stored[name].type
+            elif is_number[name]:
                 known[name] = wanted[name]
                 # Integers come first, as float64 may not represent them.
-                self._kinds[name] = pa.int64(), wanted[name], pa.bool_()
+                floats = () if self._form.decimal == "," else (wanted[name],)
+                self._kinds[name] = pa.int64(), *floats, pa.bool_()
+            elif is_date:
+                self._dates.add(name)
+                self._kinds[name] = list_date_types()
+                known[name] = self._kinds[name][0]
+        self._known_formats = {name: stored[name] for name in stored if name in known}
         unknown = [name for name in names if name not in known]
-        if unknown:
-            seen = {
-                name: column for name, column in file.look(unknown)[0].items() if name in unknown
+        chosen = self._choose(file, unknown, wanted) if unknown else {}
+        self.schema = pa.schema([(name, {**known, **chosen}[name]) for name in names])
+        if file.is_text:
+            self._reading.formats = {
+                name: form
+                for name, form in {**self._reading.formats, **self._known_formats}.items()
+                if name in names and self.schema.field(name).type == form.type
             }
-            chosen = choose_schema(seen, wanted)
-            known |= zip(chosen.names, chosen.types, strict=True)
-        self.schema = pa.schema([(name, known[name]) for name in names])
+            self._reading.fitted = {*wanted, *stored}
+
+    def _choose(
+        self, file: TableFile | DataSet, unknown: list[str], wanted: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the types of columns that the model does not have, which are found in the file."""
+        seen = {name: one for name, one in file.look(unknown)[0].items() if name in unknown}
+        if file.is_text:
+            text_file: Any = file
+            choices = choose_columns([(text_file, seen)], wanted, ())
+            seen = {name: choices.columns.get(name, one) for name, one in seen.items()}
+            schema = choose_schema(seen, wanted)
+            _set_formats(file.reading, choices, schema, wanted)
+        schema = choose_schema(seen, wanted)
+        return dict(zip(schema.names, schema.types, strict=True))
 
     def convert(self, batch: Any) -> pa.Table:
-        """Convert the next record batch of the file to a table with these types; see `schema`."""
+        """Convert a record batch of the file.
+
+        Texts that are no numbers become null; columns with text that is no date stay text.
+        """
         pa = import_extra("pyarrow", "files")
         fields, columns = [], []
         for field in self.schema:
             column, kind = batch.column(field.name), field.type
             if field.name in self._kinds:
-                kinds = self._kinds[field.name]
-                column, self._kinds[field.name] = convert_if_possible(column, kinds)
+                column = self._convert_numbers(field.name, column)
                 kind = column.type
             fields.append((field.name, kind))
             columns.append(column)
         converted = pa.RecordBatch.from_arrays(columns, [name for name, _ in fields])
         return convert_batch(converted, pa.schema(fields), self._where)
+
+    def _convert_numbers(self, name: str, texts: Any) -> Any:
+        """Convert texts of a column of numbers or dates, and count those that are no numbers."""
+        column, kinds = convert_if_possible(texts, self._kinds[name])
+        exceptions = texts.slice(0, 0)
+        if kinds:
+            self._kinds[name] = kinds
+        elif name not in self._dates:  # Text in a column of dates is refused as a whole.
+            column, exceptions = convert_texts(texts, self._form)
+        n = len(column) - column.null_count + len(exceptions)
+        self._reading.exceptions.setdefault(name, Exceptions()).add(n, exceptions)
+        return column

@@ -1,13 +1,17 @@
 """Tables in memory: arrays of features and target, with a description of their columns."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.extras import import_extra
+from certree.interface.formatting import format_quantity
+from certree.tables.column_choices import describe_exceptions
 from certree.tables.column_names import (
     expect_distinct,
     expect_features,
@@ -22,6 +26,8 @@ from certree.tables.column_types import (
     is_text_type,
     name_type,
 )
+from certree.tables.csv_dialects import EIGHT_BITS
+from certree.tables.table_source import TableFormat
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,24 +45,38 @@ class ColumnDescription:
     name : str
         Name of the column.
     type : str
-        "number", "boolean", "category", "date", "time", or "empty" if all values are missing.
+        "number", "boolean", "category", "date", "time span", "time", or "empty" if all values are
+        missing.
     n_missing : int
         Number of missing values.
     markers : tuple of str
         The texts of a CSV file that were read as missing values in this column, such as "NA".
+    notes : tuple of str
+        How the text was read, such as "thousands separators removed".
+    exceptions : str
+        Number and examples of values that do not have the type and became missing; "" if all do.
     """
 
     name: str
     type: str
     n_missing: int
     markers: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    exceptions: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing to say beside the type."""
+        return not self.n_missing and not self.notes and self.type != "empty"
 
     def __str__(self) -> str:
+        words = ", ".join((self.type, *self.notes))
         if not self.n_missing:
-            return f"{self.name}: {self.type}"
-        marked = join_names(marker or "empty" for marker in self.markers)
-        return f"{self.name}: {self.type}, {self.n_missing:,} missing" + (
-            f" ({marked})" if marked else ""
+            return f"{self.name}: {words}"
+        marked = [marker if marker.strip() else "empty" for marker in self.markers]
+        listed = join_names([*dict.fromkeys(marked), *filter(None, [self.exceptions])])
+        return f"{self.name}: {words}, {self.n_missing:,} missing" + (
+            f" ({listed})" if listed else ""
         )
 
 
@@ -72,17 +92,71 @@ class TableDescription:
         Number of rows.
     columns : tuple of ColumnDescription
         The columns, in the order of the file.
+    files : tuple of str
+        Lines on the separator, the encoding and the lines above the header of CSV files, if these
+        are unusual.
+    left_out : tuple of str
+        Lines on columns that were not read.
     """
 
     n_rows: int
     columns: tuple[ColumnDescription, ...]
+    files: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"{self.n_rows:,} rows, {len(self.columns):,} columns"]
+        lines = [self._summarize_size(), *self.files]
         lines += [str(column) for column in self.columns[:_LISTED]]
         if len(self.columns) > _LISTED:
             lines.append(f"and {len(self.columns) - _LISTED:,} more")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.left_out])
+
+    def _summarize_size(self) -> str:
+        """Return the first line: the numbers of rows and columns."""
+        rows = format_quantity(self.n_rows, "row")
+        return f"{rows}, {format_quantity(len(self.columns), 'column')}"
+
+    def summarize(self) -> list[str]:
+        """Return lines as `str`, but one line for all columns of a type without other notes."""
+        by_type: dict[str, list[str]] = {}
+        for column in self.columns:
+            if column.is_plain:
+                by_type.setdefault(column.type, []).append(column.name)
+        lines = [self._summarize_size(), *self.files]
+        lines += [str(column) for column in self.columns if not column.is_plain]
+        lines += [f"{join_names(names)}: {kind}" for kind, names in by_type.items()]
+        return [*lines, *self.left_out]
+
+
+@dataclass(frozen=True, slots=True)
+class FilesLook:
+    """What files hold, and as what it is read.
+
+    Parameters
+    ----------
+    columns : dict of str to SeenColumn
+        What is known of the columns.
+    schema : pyarrow.Schema
+        Types as which they are read.
+    n_rows : list of int
+        Number of rows of each file.
+    where : str
+        Names of the first and the last file, for messages.
+    table_format : TableFormat or None
+        What a model stores of CSV files; None: nothing is unusual.
+    left_out : dict of str to str
+        Columns that are not read, and why.
+    files : tuple of str
+        Lines on the dialects of CSV files.
+    """
+
+    columns: SeenColumns
+    schema: Any
+    n_rows: list[int]
+    where: str
+    table_format: TableFormat | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,8 +166,9 @@ class Table:
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        Features: float64 if none holds strings; else objects, which are str or None in columns of
-        strings, and float in columns of numbers.
+        Features: float64 if none holds strings or dates; else objects, which are str or None in
+        columns of strings, float in columns of numbers, and those of `datetime`, or None, in columns
+        of dates and time spans.
     y : ndarray of shape (n,), or None
         Target: numbers, or strings of a NumPy str dtype; None without a target.
     feature_names : list of p str
@@ -103,6 +178,9 @@ class Table:
     categorical : list of int, or None
         Indices (columns of X) of the categorical features: strings, and dictionaries of strings or
         of numbers. None: the columns that have a string in any row.
+    table_format : TableFormat or None
+        How the text of CSV files was read, if it was unusual. Models that are fitted to `to_arrow`
+        store it, and read later files by it.
     """
 
     X: NDArray[Any]
@@ -110,6 +188,7 @@ class Table:
     feature_names: list[str]
     description: TableDescription | None = None
     categorical: list[int] | None = None
+    table_format: TableFormat | None = None
 
     def __post_init__(self) -> None:
         if self.categorical is None:
@@ -125,24 +204,32 @@ class Table:
         Returns
         -------
         pyarrow.Table
-            Columns of float64; of strings, or dictionaries of float64, for categorical features.
+            Columns of float64, of strings or dictionaries of float64 for categorical features, and of
+            dates and time spans.
         """
-        return create_arrow_table(
-            dict(zip(self.feature_names, self.X.T, strict=True)), self.categorical
-        )
+        columns = dict(zip(self.feature_names, self.X.T, strict=True))
+        if self.X.dtype == object:
+            pa = import_extra("pyarrow", "files")
+            for name, values in columns.items():
+                if any(isinstance(value, date | timedelta) for value in values):
+                    columns[name] = pa.array(values.tolist())
+        return attach_format(create_arrow_table(columns, self.categorical), self.table_format)
 
 
 def create_arrow_table(
-    features: dict[str, NDArray[Any]], categorical: Sequence[int] | None = None
+    features: dict[str, Any], categorical: Sequence[int] | None = None
 ) -> "pa.Table":
     """Return features as an Arrow table of strings, float64 and dictionaries of float64.
 
-    features: values, (n,), by name; categorical: indices of those that are categories, which are
-    dictionaries if they are numbers; None: those whose dtype is object.
+    features: values, (n,), by name; Arrow columns are not changed; categorical: indices of those that
+    are categories, which are dictionaries if they are numbers; None: arrays whose dtype is object.
     """
     pa = import_extra("pyarrow", "files")
     columns = {}
     for j, (name, values) in enumerate(features.items()):
+        if not isinstance(values, np.ndarray):
+            columns[name] = values
+            continue
         is_category = values.dtype == object if categorical is None else j in categorical
         if is_category and all(isinstance(value, str | None) for value in values):
             columns[name] = pa.array(values, pa.string())
@@ -156,6 +243,7 @@ def split_target(
     columns: "pa.Table",
     target: str | None,
     description: TableDescription | None = None,
+    table_format: TableFormat | None = None,
     *,
     where: str = "the table",
 ) -> Table:
@@ -165,12 +253,14 @@ def split_target(
     ----------
     columns : pyarrow.Table
         All columns, with distinct names. String and dictionary columns are categorical features;
-        integer, float, decimal and boolean ones are numeric. Nulls become None in columns of
-        strings, and NaN in others.
+        integer, float, decimal and boolean ones are numeric. Dates and time spans are objects. Nulls
+        become NaN in numeric columns, and None in others.
     target : str or None
         Name of the target column; None: there is none.
     description : TableDescription or None
         Description of the result.
+    table_format : TableFormat or None
+        How the text of its files was read.
     where : str
         Name of the table in messages.
 
@@ -197,7 +287,8 @@ def split_target(
     for j, feature in enumerate(features):
         X[:, j] = feature
     categorical = [j for j, field in enumerate(columns.schema) if is_text_type(field.type)]
-    return Table(X, y, list(columns.column_names), description, categorical=categorical)
+    names = list(columns.column_names)
+    return Table(X, y, names, description, categorical=categorical, table_format=table_format)
 
 
 def extract_target(columns: "pa.Table", target: str, where: str = "the table") -> NDArray[Any]:
@@ -225,18 +316,84 @@ def _convert_to_str_dtype(values: NDArray[Any], target: str) -> NDArray[Any]:
     return values.astype(str)
 
 
-def describe_columns(columns: "pa.Table", seen: SeenColumns) -> TableDescription:
-    """Describe the type and the missing values of each column of a table.
+def describe_columns(columns: "pa.Table", look: FilesLook) -> TableDescription:
+    """Describe the columns of a table.
 
-    columns: the rows, as they were read; seen: for each column of their files, by name, the texts
-    that were read as missing values (`SeenColumn.markers`).
+    columns: the rows, as they were read; look: what is known of the columns of their files.
     """
     pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
-    described = []
+    missing = {}
     for name, column in zip(columns.column_names, columns.columns, strict=True):
-        n_missing = column.null_count
+        missing[name] = column.null_count
         if pa.types.is_floating(column.type) and column.type.bit_width > 16:
-            n_missing += pc.sum(pc.is_nan(column)).as_py() or 0
-        markers = tuple(sorted(seen.get(name, SeenColumn(())).markers))
-        described.append(ColumnDescription(name, name_type(column.type), n_missing, markers))
-    return TableDescription(columns.num_rows, tuple(described))
+            missing[name] += pc.sum(pc.is_nan(column)).as_py() or 0
+    return describe_look(look, missing)
+
+
+def describe_look(look: FilesLook, missing: dict[str, int] | None = None) -> TableDescription:
+    """Describe the columns of files.
+
+    look: what is known of them; missing: number of missing values by column; None: those that were
+    counted in CSV files.
+    """
+    described = []
+    for field_ in look.schema:
+        column = look.columns.get(field_.name, SeenColumn((field_.type,)))
+        is_read = column.kind == field_.type
+        n_wrong, examples = describe_exceptions(column) if is_read else (0, "")
+        kind = f"{name_type(field_.type)}s"
+        exceptions = f"and {n_wrong:,} that are no {kind}: {examples}" if n_wrong else ""
+        n_missing = 0 if column.evidence is None else column.evidence.n_missing
+        if column.form is not None and is_read and column.evidence.counts is not None:
+            n_missing = sum(look.n_rows) - column.evidence.counts.n + n_wrong
+        described.append(
+            ColumnDescription(
+                field_.name,
+                name_type(field_.type),
+                n_missing if missing is None else missing[field_.name],
+                tuple(sorted(column.markers)),
+                column.notes if is_read else (),
+                exceptions,
+            )
+        )
+    left_out = tuple(f"{name}: {why}" for name, why in look.left_out.items())
+    return TableDescription(sum(look.n_rows), tuple(described), look.files, left_out)
+
+
+def describe_dialect(file: Any) -> list[str]:
+    """Return a line on the dialect of a CSV file, a `TableFile`; none if it is the usual one."""
+    dialect, words = file.reading.dialect, []
+    if dialect is None:
+        return []
+    signs = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars", " ": "spaces"}
+    if dialect.separator != file.separator:
+        words.append(f"separated by {signs.get(dialect.separator, dialect.separator)}")
+    if dialect.encoding not in ("utf-8", "utf-8-sig"):
+        words.append(f"encoding {dialect.encoding.replace(EIGHT_BITS, 'Windows-1252')}")
+    if dialect.n_skipped:
+        words.append(f"{format_quantity(dialect.n_skipped, 'line')} above the header skipped")
+    return [f"{file.name}: {', '.join(words)}"] if words else []
+
+
+# -- the format of a table that a model is fitted to
+
+_METADATA = b"certree table format"
+
+
+def attach_format(columns: "pa.Table", found: TableFormat | None) -> "pa.Table":
+    """Return an Arrow table whose metadata have the format of its files, if any."""
+    if found is None:
+        return columns
+    metadata = {**(columns.schema.metadata or {}), _METADATA: json.dumps(found.to_stored())}
+    return columns.replace_schema_metadata(metadata)
+
+
+def read_attached_format(schema: Any) -> TableFormat | None:
+    """Return the format that `attach_format` has attached to a table with a schema, if any.
+
+    schema: that of the rows of a fit; objects of other libraries have no format.
+    """
+    metadata = getattr(schema, "metadata", None)
+    if not isinstance(metadata, dict) or _METADATA not in metadata:
+        return None
+    return TableFormat.from_stored(json.loads(metadata[_METADATA]))

@@ -10,14 +10,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from certree.interface.extras import import_extra
+from certree.tables.column_evidence import TextCounts
+from certree.tables.column_names import join_names
 from certree.tables.column_types import SeenColumns, see_schema
 from certree.tables.csv_text import (
     STANDARD_INPUT,
     STANDARD_STREAM,
+    CsvReading,
     get_display_name,
     read_standard_input,
 )
 from certree.tables.formats import CsvFormat, Format, Piece, get_format
+from certree.tables.table_source import unwrap
 
 _SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq", ".arrow", ".feather")
 _EXPECTED = ".csv, .csv.gz, .tsv, .parquet, .arrow or .feather"
@@ -33,7 +37,7 @@ def open_files(source: Any, is_limited: bool = False) -> Sequence[TableFile | Da
 
     Parameters
     ----------
-    source : path, list of paths, or pyarrow.dataset.Dataset
+    source : path, list of paths, TableSource or pyarrow.dataset.Dataset
         Files, or folders of files; "-" is CSV from standard input, which is read here.
     is_limited : bool
         Whether the fit has a memory limit.
@@ -49,6 +53,7 @@ def open_files(source: Any, is_limited: bool = False) -> Sequence[TableFile | Da
         If a file does not exist or has no supported suffix, or a folder has no such file; if memory
         is limited, and the source is a data set or standard input.
     """
+    source, options, stored = unwrap(source)
     is_stream = str(source) == STANDARD_STREAM
     if is_limited and (is_data_set(source) or is_stream):
         reason = f"{STANDARD_INPUT}: it is held in memory"
@@ -56,10 +61,10 @@ def open_files(source: Any, is_limited: bool = False) -> Sequence[TableFile | Da
             reason = "a data set: pyarrow reads ahead in these"
         raise ValueError(f"memory_limit takes paths of files, got {reason}")
     if is_data_set(source):
-        return [DataSet(source)]
+        return [DataSet(source, CsvReading(options, stored))]
     if is_stream:
-        return [StandardInput()]
-    return [open_file(path, is_limited) for path in list_files(source)]
+        return [StandardInput(CsvReading(options, stored))]
+    return [open_file(path, is_limited, CsvReading(options, stored)) for path in list_files(source)]
 
 
 def list_files(source: Any) -> list[Path]:
@@ -174,12 +179,15 @@ class TableFile:
         Its state when it was opened first.
     is_limited : bool
         Whether the fit has a memory limit, so that the file is read in small blocks.
+    reading : CsvReading
+        Options of reading, and how a CSV file is read.
     """
 
     path: Path
     format: type[Format]
     before: FileState
     is_limited: bool = False
+    reading: CsvReading = field(default_factory=CsvReading)
     _held: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     @property
@@ -197,10 +205,16 @@ class TableFile:
         """Return whether the file is CSV, which does not state the types of its columns."""
         return issubclass(self.format, CsvFormat)
 
+    @property
+    def separator(self) -> str:
+        """The usual separator of CSV files with the suffix of this file."""
+        return "\t" if self.path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+
     def names(self) -> list[str]:
-        """Return the names of the columns, without a stored pandas index."""
-        with self._reading():
-            return self._open().names()
+        """Return the names of the columns, without a stored pandas index and columns to leave out."""
+        with self._errors_named():
+            names = self._open().names()
+        return [*_drop_columns(dict.fromkeys(names), self)]
 
     def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
         """Return types and missing-value markers of columns, by name, and the number of rows.
@@ -208,15 +222,23 @@ class TableFile:
         columns: names of the columns to inspect; None: all. A CSV file is read as a whole for it;
         other files return all columns, whatever this argument is.
         """
-        with self._reading():
-            return self._open().look(columns)
+        with self._errors_named():
+            seen, n_rows = self._open().look(columns)
+        return (seen if columns is not None else _drop_columns(seen, self)), n_rows
+
+    def count_texts(self, columns: Sequence[str]) -> dict[str, TextCounts]:
+        """Return counts of the texts of columns of a CSV file, by name."""
+        with self._errors_named():
+            opened: Any = self._open()
+            counts: dict[str, TextCounts] = opened.count_texts(columns)
+        return counts
 
     def pieces(self, n_rows: int) -> list[Piece]:
         """Return pieces of the file that can be read separately; see `Format.pieces`.
 
         n_rows: largest number of rows of a piece, unless a row group is larger.
         """
-        with self._reading():
+        with self._errors_named():
             return self._open().pieces(n_rows)
 
     def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
@@ -235,15 +257,17 @@ class TableFile:
         The fraction is in 0 to 1. The parameters are those of `batches`.
         """
         self.expect_unchanged()
-        with self._reading():
+        self.reading.exceptions.clear()
+        with self._errors_named():
             opened = self._open()
         read = opened.batches(columns, n_rows, piece)
         while True:
-            with self._reading():
+            with self._errors_named():
                 batch = next(read, None)
             # Rows of a changed file are not passed on: they would be mixed with earlier rows.
             self.expect_unchanged()
             if batch is None:
+                self.reading.expect_few_exceptions(self.name)
                 return
             yield batch, opened.fraction_read
 
@@ -254,12 +278,12 @@ class TableFile:
         """
         known = tuple(columns)
         if known not in self._held:
-            with self._reading():
+            with self._errors_named():
                 self._held[known] = self._open().held(columns)
         return self._held[known]
 
     def _open(self) -> Format:
-        return self.format(self.path, self.is_limited)
+        return self.format(self.path, self.is_limited, self.reading)
 
     def expect_unchanged(self) -> None:
         """Raise ValueError, or FileNotFoundError, if the file has changed since it was opened first."""
@@ -272,16 +296,27 @@ class TableFile:
                 f"{self.path} has changed while it was read: do not write to it before the end"
             )
 
-    def _reading(self) -> _Reading:
-        return _Reading(self)
+    def _errors_named(self) -> _ErrorsNamed:
+        """Return a context manager that names this file in errors of Arrow."""
+        return _ErrorsNamed(self)
 
 
-class _Reading:
-    """Context manager that turns errors of reading a file into ValueErrors that name it.
+def _drop_columns(columns: dict[str, Any], file: TableFile | DataSet) -> dict[str, Any]:
+    """Return columns of a file by name, without those that an option leaves out.
 
-    If the file has changed since it was opened first, the error says so. file: the `TableFile` that
-    the body of the with statement reads.
+    Raise ValueError if the file does not have such a column.
     """
+    drop = file.reading.options.drop
+    if unknown := [name for name in drop if name not in columns]:
+        raise ValueError(
+            f"drop must name columns of {file.name}, but there is no column {unknown[0]!r}: name "
+            f"some of {join_names(columns)}"
+        )
+    return {name: column for name, column in columns.items() if name not in drop}
+
+
+class _ErrorsNamed:
+    """Turns errors in the body of a with statement into ValueErrors that name the file."""
 
     def __init__(self, file: TableFile) -> None:
         self._file = file
@@ -301,12 +336,12 @@ class StandardInput(TableFile):
 
     __slots__ = ("_content",)
 
-    def __init__(self) -> None:
-        super().__init__(Path(STANDARD_STREAM), CsvFormat, FileState(1, 0, None))
+    def __init__(self, reading: CsvReading) -> None:
+        super().__init__(Path(STANDARD_STREAM), CsvFormat, FileState(1, 0, None), reading=reading)
         self._content = read_standard_input()
 
     def _open(self) -> Format:
-        return CsvFormat(self.path, content=self._content)
+        return CsvFormat(self.path, reading=self.reading, content=self._content)
 
     def expect_unchanged(self) -> None:
         """Do nothing: the text is in memory."""
@@ -319,6 +354,8 @@ class DataSet:
     ----------
     given : pyarrow.dataset.Dataset
         The data set.
+    reading : CsvReading
+        Options of reading, of which those on columns count.
 
     Attributes
     ----------
@@ -332,8 +369,8 @@ class DataSet:
 
     name, n_bytes, is_text = "the data set", 1, False
 
-    def __init__(self, given: Any) -> None:
-        self._given = given
+    def __init__(self, given: Any, reading: CsvReading) -> None:
+        self._given, self.reading = given, reading
         files = getattr(given, "files", [])
         self._before = {one: FileState.read(one) for one in files if os.path.exists(one)}
         if hasattr(given, "files") and not files:
@@ -341,12 +378,12 @@ class DataSet:
 
     def names(self) -> list[str]:
         """Return the names of the columns, without a stored pandas index."""
-        return [*see_schema(self._given.schema)]
+        return [*_drop_columns(see_schema(self._given.schema), self)]
 
     def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
         """Return the type of each column, by name, and the number of rows; columns: not used."""
         del columns
-        return see_schema(self._given.schema), self._n_rows
+        return _drop_columns(see_schema(self._given.schema), self), self._n_rows
 
     def pieces(self, n_rows: int) -> list[Piece]:  # noqa: ARG002 -- as for files
         """Return the pieces that can be read separately: a list of one index for each fragment.
@@ -390,10 +427,10 @@ class DataSet:
                 )
 
 
-def open_file(path: Path, is_limited: bool = False) -> TableFile:
-    """Return a `TableFile` of a path, and record the present state of the file.
+def open_file(path: Path, is_limited: bool = False, reading: CsvReading | None = None) -> TableFile:
+    """Return a file, whose suffix states its format.
 
-    Raise FileNotFoundError if it does not exist. Its suffix determines the format. is_limited:
-    whether the fit has a memory limit.
+    is_limited: whether memory is limited; reading: how CSV is read; None: all is detected.
     """
-    return TableFile(path, get_format(path), FileState.read(path), is_limited)
+    how = CsvReading() if reading is None else reading
+    return TableFile(path, get_format(path), FileState.read(path), is_limited, how)

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "count_below.hpp"
+#include "walk.hpp"
 
 namespace certree {
 namespace {
@@ -15,6 +16,9 @@ constexpr std::uint8_t kMissing = kMissingCode;
 static_assert(kLanes == kValuesAtOnce);
 constexpr std::size_t kMostThresholds = kMissing - 1;
 constexpr std::int32_t kMostCategories = 1024;
+// In each plane of a feature of categories a bit stands for a category, but for the last bit of all
+// planes, which stands for missing values.
+constexpr std::uint8_t kMissingBit = 1 << 7;
 // A code takes as long as so many steps of walks.
 constexpr std::int64_t kStepsOfCode = 2;
 
@@ -40,6 +44,10 @@ std::uint32_t feature_of(const TreesView& trees, std::size_t v) {
 
 bool missing_left(const TreesView& trees, std::size_t v) {
   return trees.packed[v].feature_and_missing % 2;
+}
+
+bool unseen_left(const TreesView& trees, std::size_t v) {
+  return (trees.packed[v].threshold_or_set & kUnseenLeftInMask) != 0;
 }
 
 double threshold_of(const TreesView& trees, std::size_t v) {
@@ -102,7 +110,7 @@ std::optional<std::vector<CodedFeature>> coded_features(const TreesView& trees, 
                    return true;
                  }) &&
       by_feature(last_of_sets, [&](std::uint32_t feature, const std::vector<std::int32_t>& own) {
-        add(feature, static_cast<std::uint32_t>(own.back()) / 8 + 1, {});
+        add(feature, (static_cast<std::uint32_t>(own.back()) + 1) / 8 + 1, {});
         return true;
       });
   if (!fits) return {};
@@ -111,8 +119,10 @@ std::optional<std::vector<CodedFeature>> coded_features(const TreesView& trees, 
 
 void mark_categories(const double* x, std::uint32_t n_planes, std::uint8_t* code) {
   std::fill_n(code, n_planes * kLanes, std::uint8_t{0});
+  std::uint8_t* const last_plane = code + (n_planes - 1) * kLanes;
   for (std::int64_t r = 0; r < kLanes; ++r) {
-    if (!(x[r] >= 0.0 && x[r] < 8.0 * n_planes)) continue;
+    if (std::isnan(x[r])) last_plane[r] = kMissingBit;
+    if (!(x[r] >= 0.0 && x[r] < 8.0 * n_planes - 1.0)) continue;
     const auto category = static_cast<std::int64_t>(x[r]);
     if (static_cast<double>(category) == x[r])
       code[category / 8 * kLanes + r] = static_cast<std::uint8_t>(1 << category % 8);
@@ -221,9 +231,15 @@ void CodedTrees::add_split(const TreesView& trees, std::size_t v, std::uint8_t f
     if (parts_.size() == before || parts_.back().plane != plane) parts_.push_back({plane, 0});
     parts_.back().bits |= static_cast<std::uint8_t>(1 << category % 8);
   }
+  const bool is_unseen_left = unseen_left(trees, v);
+  if (missing != is_unseen_left) {
+    const std::uint32_t last_plane = own.plane + own.n_planes - 1;
+    if (parts_.back().plane != last_plane) parts_.push_back({last_plane, 0});
+    parts_.back().bits |= kMissingBit;
+  }
   parts_.push_back({});
   count_steps(parts_.size() - before);
-  if (missing)
+  if (is_unseen_left)
     splits_.push_back({0, 1, 0, 0, first, n_left});
   else
     splits_.push_back({0, 1, 1, 254, first, n_left});

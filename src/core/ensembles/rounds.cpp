@@ -209,7 +209,7 @@ class Run {
   void send_values(const TreeColumns& tree) {
     if (n_binned_ == n_all_) return;
     const TreeView view{tree.feature,      tree.threshold,      tree.left,
-                        tree.missing_left, tree.category_start, tree.categories};
+                        tree.default_left, tree.category_start, tree.categories};
     const std::span<std::int32_t> leaf = std::span(leaf_).subspan(n_binned_);
     if (rows_.stored_values.start.empty())
       apply(view, rows_.values, settings_.growth.n_threads, leaf);

@@ -71,16 +71,17 @@ inline BinThreshold threshold_behind(const KeptBins& bins, std::int32_t feature,
   return {threshold_between(high[bin], bin + 1 < n_bins ? low[bin + 1] : kInfinity), bin};
 }
 
-// Returns the categories of a feature that go to the other child than missing values, ascending.
+// Returns the categories of a feature that go to the other child than unseen ones, ascending.
 // goes_left: by bin.
-inline std::vector<std::int32_t> categories_against_missing(
-    const KeptBins& bins, std::int32_t feature, std::span<const std::uint8_t, 256> goes_left) {
+inline std::vector<std::int32_t> categories_against_unseen(
+    const KeptBins& bins, std::int32_t feature, std::span<const std::uint8_t, 256> goes_left,
+    bool unseen_left) {
   const auto start = [&](std::int64_t j) {
     return static_cast<std::size_t>(bins.category_start[static_cast<std::size_t>(j)]);
   };
   std::vector<std::int32_t> category_codes;
   for (std::size_t i = start(feature); i < start(std::int64_t{feature} + 1); ++i)
-    if (goes_left[bins.category_bin[i]] != goes_left[kMissingBin])
+    if ((goes_left[bins.category_bin[i]] != 0) != unseen_left)
       category_codes.push_back(bins.category_codes[i]);
   return category_codes;
 }

@@ -56,28 +56,38 @@ class Sender {
   // For features with few values, which have no missing values.
   std::int64_t mark_by_threshold(const GrowingNode& node, const SplitInfo& split_info,
                                  Split& split) const {
-    const auto [n_left, balance] = mark_members(node, [&](const RankedRow& e) {
+    const Marked marked = mark_members(node, [&](const RankedRow& e) {
       return rows_.x(e, split_info.feature) <= split_info.threshold;
     });
     split.threshold = split_info.threshold;
-    split.missing_left = balance > 0.0;
-    return n_left;
+    split.missing_left = marked.balance > 0.0;
+    return marked.n_left;
   }
 
-  // Marks the rows of a node. Returns how many go left, and their weight minus that of the others.
-  template <class IsLeft>
-  std::pair<std::int64_t, double> mark_members(const GrowingNode& node,
-                                               const IsLeft& is_left) const {
+  // How many rows go left, their weight minus that of the others, and the weight of all.
+  struct Marked {
     std::int64_t n_left = 0;
-    double balance = 0.0;
+    double balance = 0.0, weight = 0.0;
+
+    // Returns whether the left child has the greater weight, or both are equal up to rounding.
+    bool is_left_heavier() const { return balance >= -kRounding * weight; }
+
+    static constexpr double kRounding = 1e-12;
+  };
+
+  // Marks the rows of a node.
+  template <class IsLeft>
+  Marked mark_members(const GrowingNode& node, const IsLeft& is_left) const {
+    Marked marked;
     for (const auto part : chunks(rows_.members(node)))
       for (const RankedRow& e : part) {
         const bool left = is_left(e);
         goes_left_[e.row] = left;
-        n_left += left;
-        balance += left ? rows_.weight_of(e) : -rows_.weight_of(e);
+        marked.n_left += left;
+        marked.balance += left ? rows_.weight_of(e) : -rows_.weight_of(e);
+        marked.weight += rows_.weight_of(e);
       }
-    return {n_left, balance};
+    return marked;
   }
 
   std::int64_t mark_by_set(const GrowingNode& node, const SplitInfo& split_info,
@@ -89,15 +99,17 @@ class Sender {
     if (in_left.size() <= missing) in_left.resize(missing + 1);
     for (const std::uint32_t code : split_info.left) in_left[code] = 1;
     for (const std::uint32_t code : split_info.right) in_left[code] = 0;
-    const auto [n_left, balance] =
+    const Marked marked =
         mark_members(node, [&](const RankedRow& e) { return in_left[codes[e.row]] != 0; });
     if (split_info.left.back() == missing || split_info.right.back() == missing)
       split.missing_left = split_info.left.back() == missing;
     else
-      split.missing_left = balance > 0.0;
-    for (const std::uint32_t code : split.missing_left ? split_info.right : split_info.left)
-      split.categories.push_back(categories[code]);
-    return n_left;
+      split.missing_left = marked.balance > 0.0;
+    split.unseen_left = marked.is_left_heavier();
+    for (const std::uint32_t code : split.unseen_left ? split_info.right : split_info.left)
+      if (code != missing) split.categories.push_back(categories[code]);
+    split.replace_empty_set();
+    return marked.n_left;
   }
 
   // Moves the rows that go left to the front of the i-th list; the rows of both children keep their

@@ -290,7 +290,7 @@ class SumsOfParts : public DrawnSums<Target, GivenCells<Target>> {
 void write(const Split& split, CutCells& made) {
   made.threshold.push_back(split.threshold);
   made.feature.push_back(split.feature);
-  made.missing_left.push_back(split.missing_left);
+  made.default_left.push_back(split.default_left());
   made.categories.insert(made.categories.end(), split.categories.begin(), split.categories.end());
   made.category_start.push_back(std::ssize(made.categories));
 }
@@ -367,7 +367,7 @@ struct LookedUp {
     const auto c = static_cast<std::size_t>(cell.index);
     split.feature = cells.feature[c];
     split.threshold = cells.threshold[c];
-    split.missing_left = cells.missing_left[c] != 0;
+    split.set_default_left(cells.default_left[c]);
     const auto begin = static_cast<std::size_t>(cells.category_start[c]);
     const auto some = cells.categories.subspan(
         begin, static_cast<std::size_t>(cells.category_start[c + 1]) - begin);

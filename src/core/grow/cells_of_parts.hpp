@@ -99,7 +99,7 @@ struct CutCells {
   std::vector<std::uint8_t> is_cut;  // (c,) of all
   std::vector<double> gain, threshold;
   std::vector<std::int32_t> feature;
-  std::vector<std::uint8_t> missing_left, has_missing;
+  std::vector<std::uint8_t> default_left, has_missing;
   std::vector<std::uint8_t> goes_left;          // (d, 256) by code
   std::vector<std::int64_t> category_start{0};  // (d + 1,)
   std::vector<std::int32_t> categories;
@@ -120,7 +120,7 @@ struct DecidedCells {
   std::span<const std::int32_t> child;  // (c,) the left one of two; kLeaf: the cell is not cut
   std::span<const std::int32_t> feature;
   std::span<const double> gain, threshold;
-  std::span<const std::uint8_t> missing_left;
+  std::span<const std::uint8_t> default_left;
   std::span<const std::int64_t> category_start;  // (c + 1,)
   std::span<const std::int32_t> categories;
 };

@@ -56,8 +56,8 @@ struct FewBins {
   const Sum* at(std::size_t i) const { return sums + i * n_sums; }
 };
 
-// The child that rows of a category go to; categories without rows in the node go where missing
-// values go.
+// The child that rows of a category go to; categories without rows in the node are unseen, and go
+// to the child with the greater weight.
 enum class Child : std::uint8_t { right, left, unseen };
 
 // Growing rows, and what is known of their node.
@@ -223,6 +223,9 @@ class Decider {
     for (std::size_t l = 0; l < right.size(); ++l) right[l] -= left[l];
     return {target_.response(left), target_.response(right.data())};
   }
+
+  // The weight of rows by their sums.
+  static std::int64_t weight(std::span<const std::int64_t> sums) { return Target::weight(sums); }
 
   // Whether the best split of a node is made: if it gains so much.
   bool settle(const typename Target::NodeEvaluator& of, double least, SplitInfo& best) const {

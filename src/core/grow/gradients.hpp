@@ -241,6 +241,8 @@ class Gradients {
   }
 
   // Returns the Newton step of a node, to which monotonic constraints apply.
+  // Gradients are multiplied by the weights of rows, so their sums only tell the number of rows.
+  static std::int64_t weight(std::span<const std::int64_t> sums) { return sums.back(); }
   double response(const std::int64_t* sums) const {
     const double h = static_cast<double>(sums[1]) + limits_.l2;
     return h > 0.0 ? -static_cast<double>(sums[0]) / h : 0.0;

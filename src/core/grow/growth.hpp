@@ -29,8 +29,26 @@ struct Split {
   double threshold = 0.0;
   std::int32_t chain = 1;
   bool missing_left = false;
+  bool unseen_left = false;
   bool heuristic = false;
   std::vector<std::int32_t> categories;  // ascending; empty: split by the threshold
+
+  // Returns both directions as one entry of the column default_left.
+  std::uint8_t default_left() const {
+    return static_cast<std::uint8_t>((missing_left ? kMissingLeft : 0) |
+                                     (unseen_left ? kUnseenLeft : 0));
+  }
+  void set_default_left(std::uint8_t flags) {
+    missing_left = (flags & kMissingLeft) != 0;
+    unseen_left = (flags & kUnseenLeft) != 0;
+  }
+  // Makes a split on categories that has no set, as only NaN goes to the other child than unseen
+  // categories, a split by a threshold.
+  void replace_empty_set() {
+    if (!categories.empty()) return;
+    threshold = unseen_left ? kAllLeft : kAllRight;
+    unseen_left = false;
+  }
 };
 
 // The nodes of a tree that is being grown.
@@ -50,7 +68,7 @@ class Nodes {
   std::int32_t divide(std::int32_t node, Split&& split) {
     const std::int32_t child = add();
     add();
-    at(node) = {split.threshold, split.feature, child, split.chain, split.missing_left};
+    at(node) = {split.threshold, split.feature, child, split.chain, split.default_left()};
     heuristic_ |= split.heuristic;
     if (!split.categories.empty()) sets_.push_back({node, std::move(split.categories)});
     return child;
@@ -83,7 +101,7 @@ class Nodes {
     take(columns.threshold, &Node::threshold);
     take(columns.left, &Node::left);
     take(columns.chain, &Node::chain);
-    take(columns.missing_left, &Node::missing_left);
+    take(columns.default_left, &Node::default_left);
     columns.heuristic = heuristic_;
     if (!sets_.empty()) write_sets(columns);
     return columns;
@@ -95,7 +113,7 @@ class Nodes {
     std::int32_t feature = 0;
     std::int32_t left = kLeaf;
     std::int32_t chain = 1;
-    std::uint8_t missing_left = 0;
+    std::uint8_t default_left = 0;
   };
   struct Set {
     std::int32_t node;

@@ -158,6 +158,7 @@ class OutputsTarget {
     for (std::size_t l = 0; l < total.size(); ++l) sums.add(static_cast<std::int32_t>(l), total[l]);
   }
   CERTREE_INLINE void add(const Item& item, Sum* sums) const { add_row(response_, item, sums); }
+  static std::int64_t weight(std::span<const std::int64_t> sums) { return sums.front(); }
   // Monotonic constraints need a single output.
   double response(const std::int64_t*) const { return 0.0; }
 

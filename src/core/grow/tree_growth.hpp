@@ -139,7 +139,7 @@ class TreeGrowth {
     split.missing_left =
         split_info.has_missing ? split_info.missing_left : 2 * n_left >= node.size();
     goes_left[kMissingBin] = split.missing_left;
-    if (!split_info.child_of_bin.empty()) collect_categories(split_info, split, goes_left);
+    if (!split_info.child_of_bin.empty()) collect_categories(node, split_info, split, goes_left);
     const auto index = static_cast<std::int32_t>(totals_.size());
     const std::int64_t middle = node.begin + n_left;
     left = {node.begin, middle, node.depth + 1, index, key_of(node.key, 0), node.copy};
@@ -197,12 +197,21 @@ class TreeGrowth {
     return goes_left;
   }
 
-  // Writes the set of a node, whose categories go to the other child than missing values.
-  // Categories without rows in the node go with missing values.
-  void collect_categories(const SplitInfo& split_info, Split& split, GoesLeft& goes_left) const {
+  // Writes the set of a node, whose categories go to the other child than those without rows in the
+  // node. The latter go to the child with the greater weight, the left one on ties.
+  void collect_categories(const Node& node, const SplitInfo& split_info, Split& split,
+                          GoesLeft& goes_left) const {
+    const std::span<const std::int64_t> total = totals_.of(node.index).sum;
+    // The sums of the left child may be followed by its number of rows.
+    const auto left = std::span<const std::int64_t>(split_info.sums).first(total.size());
+    const std::int64_t weight = sums_.decider().weight(total);
+    const std::int64_t left_weight = sums_.decider().weight(left);
+    split.unseen_left = left_weight >= weight - left_weight;
     for (std::size_t b = 0; b < kMissingBin; ++b)
-      if (split_info.child_of_bin[b] == Child::unseen) goes_left[b] = split.missing_left;
-    split.categories = categories_against_missing(bins_, split_info.feature, goes_left);
+      if (split_info.child_of_bin[b] == Child::unseen) goes_left[b] = split.unseen_left;
+    split.categories =
+        categories_against_unseen(bins_, split_info.feature, goes_left, split.unseen_left);
+    split.replace_empty_set();
   }
 
   // -- constraints on the nodes below

@@ -220,6 +220,7 @@ class PairTarget {
   // Squared numbers are divided by 2^shift() and rounded, which keeps their sum below 2^62.
   int shift() const { return static_cast<int>(response_.bits) + 4; }
 
+  static std::int64_t weight(std::span<const std::int64_t> sums) { return sums.front(); }
   // Returns the mean, to which monotonic constraints apply.
   double response(const std::int64_t* sums) const {
     return static_cast<double>(sums[1]) / static_cast<double>(sums[0]);
@@ -479,6 +480,9 @@ class ClassTarget {
       if (total[k] > 0) sums.add(static_cast<std::int32_t>(k), total[k]);
   }
 
+  static std::int64_t weight(std::span<const std::int64_t> sums) {
+    return std::accumulate(sums.begin(), sums.end(), std::int64_t{0});
+  }
   // Returns the probability of the second of two classes.
   double response(const std::int64_t* sums) const {
     return static_cast<double>(sums[1]) / static_cast<double>(sums[0] + sums[1]);

@@ -361,7 +361,7 @@ def follow_row(data, row):
             is_averaged |= node in data["missingBoth"]
             is_left = missing_left
         elif codes is not None:
-            is_left = (value in codes) != missing_left
+            is_left = (value in codes) != (node in data["unseenLeft"])
         else:
             is_left = value <= data["threshold"][node]
         node = left if is_left else left + 1

@@ -185,6 +185,8 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         features.
     categories_ : Categories or None
         Names of the categories of each categorical feature; None if all features are numeric.
+    dates_ : dict of int to DateColumn, or None
+        Kind, time zone and last date of the features that hold dates, by index; None if none do.
     is_categorical_ : ndarray of bool, shape (p,), or None
         Which features are categorical; None if all features are numeric.
     n_features_in_ : int

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.explain.path import ShownNode
+from certree.explain.path import Explainer, ShownNode
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.markup import Html, tag, to_script_json
 from certree.show.page.section import Section
@@ -93,10 +94,10 @@ def encode_tree(
     -------
     dict
         What page.js reads: "title", "outputs" (classes, or None) and "scale" (unit) of the
-        predictions, and lists with an entry for each node, such as "feature" (-1: a leaf),
-        "threshold", "left" (entry of the left child; the right one is next), "rows" and
-        "prediction"; parents come before children. Numbers of rows and predictions that are no
-        integers have five significant digits.
+        predictions, "dates" (thresholds as text by node) if there are any, and lists with an entry
+        for each node, such as "feature" (-1: a leaf), "threshold", "left" (entry of the left child;
+        the right one is next), "rows" and "prediction"; parents come before children. Numbers of
+        rows and predictions that are no integers have five significant digits.
     """
     n_leaves = _MAX_LEAVES
     while True:
@@ -133,8 +134,10 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
     is_inner = [bool(branch.children) for branch in branches]
     outputs = np.array([summary.get_main_output(int(node)) for node in nodes])
     open_branches = _list_by_level(summary.select_branches(_N_OPEN_LEAVES))
+    dates = _format_date_thresholds(summary.explainer, nodes, is_inner)
     return {
         "title": title,
+        **({"dates": dates} if dates else {}),
         "feature": np.where(is_inner, tree.feature[nodes], -1).tolist(),
         "threshold": np.where(is_inner, np.nan_to_num(tree.threshold[nodes]), 0.0).tolist(),
         "left": [
@@ -142,6 +145,7 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
             for branch in branches
         ],
         "missingLeft": tree.missing_left[nodes].astype(int).tolist(),
+        "unseenLeft": np.flatnonzero(tree.unseen_left[nodes]).tolist(),
         "missingBoth": np.flatnonzero(tree.missing_both[nodes]).tolist(),
         "sets": {
             i: codes
@@ -159,6 +163,24 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
         "open": [position[branch.cell.node] for branch in open_branches if branch.children],
         "outputs": None if summary.outputs is None else [str(name) for name in summary.outputs],
         "scale": summary.scale,
+    }
+
+
+def _format_date_thresholds(
+    explainer: Explainer, nodes: NDArray[Any], is_inner: Sequence[bool]
+) -> dict[int, str]:
+    """Return the thresholds of splits on dates as text, by the position of the node in `nodes`.
+
+    explainer: the tree, and its features that hold dates. nodes: numbers of nodes, (m,). is_inner:
+    whether the children of each are shown.
+    """
+    tree, dates = explainer.tree, explainer.dates or {}
+    return {
+        i: dates[feature].format(float(tree.threshold[node]))
+        for i, node in enumerate(nodes.tolist())
+        if is_inner[i]
+        and (feature := int(tree.feature[node])) in dates
+        and not len(tree.category_set(node))
     }
 
 

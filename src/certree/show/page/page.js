@@ -38,6 +38,7 @@
       this.left.forEach((left, i) => { if (left >= 0) this.parent[left] = this.parent[left + 1] = i; });
       // Nodes that send missing values to both children, as no training row had one there.
       this.sendsBothWays = new Set(this.missingBoth);
+      this.sendsUnseenLeft = new Set(this.unseenLeft);
       this.lowest = Infinity;
       this.highest = -Infinity;
       for (const value of this.prediction) { this.lowest = Math.min(this.lowest, value); this.highest = Math.max(this.highest, value); }
@@ -49,11 +50,15 @@
       if (parent < 0) return "all rows";
       const feature = this.feature[parent], name = data.features[feature];
       const isLeft = node === this.left[parent], codes = this.sets[parent];
-      if (!codes) return `${name} ${isLeft ? "≤" : ">"} ${formatNumber(this.threshold[parent])}`;
-      const categories = data.categories[feature];
+      const categories = data.categories[feature], threshold = this.threshold[parent];
+      // Such thresholds of categories only separate missing values.
+      if (categories && !codes && (threshold < -1 || threshold === Number.MAX_VALUE))
+        return `${name} is ${isLeft === (threshold < -1) ? "" : "not "}missing`;
+      const date = this.dates?.[parent];
+      if (!codes) return `${name} ${isLeft ? "≤" : ">"} ${date ?? formatNumber(threshold)}`;
       const names = codes.slice(0, MAX_NAMES).map(code => categories ? categories[code] : formatNumber(code)).join(", ");
       const more = codes.length > MAX_NAMES ? `, ... (${codes.length})` : "";
-      return `${name} ${isLeft === Boolean(this.missingLeft[parent]) ? "not in" : "in"} {${names}${more}}`;
+      return `${name} ${isLeft === this.sendsUnseenLeft.has(parent) ? "not in" : "in"} {${names}${more}}`;
     }
 
     formatPrediction(node) {
@@ -84,7 +89,7 @@
         return this.rows[this.left[node]] >= this.rows[this.left[node] + 1];
       }
       const codes = this.sets[node];
-      return codes ? codes.includes(value) !== missingLeft : value <= this.threshold[node];
+      return codes ? codes.includes(value) !== this.sendsUnseenLeft.has(node) : value <= this.threshold[node];
     }
 
     path(row) {

@@ -101,7 +101,23 @@ def describe_size(evaluated: EvaluatedModel) -> list[str]:
         )
     if hasattr(model, "oob_score_"):
         sentences.append(f"Its out-of-bag score is {model.oob_score_:.4g}.")
-    return sentences
+    return [*sentences, *_describe_last_dates(model)]
+
+
+def _describe_last_dates(model: Any) -> list[str]:
+    """Return a sentence on predictions for later dates than those of the fit; [] without dates."""
+    names = model._feature_names()
+    lasts = [
+        f"{names[j]} ({one.format(one.last)})"
+        for j, one in (getattr(model, "dates_", None) or {}).items()
+        if one.last is not None and one.kind != "span"
+    ]
+    if not lasts:
+        return []
+    return [
+        "Trees continue no trend: predictions do not change after the last training date of "
+        f"{', '.join(lasts)}."
+    ]
 
 
 def build_score_section(evaluated: EvaluatedModel) -> Section:

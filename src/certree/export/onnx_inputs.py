@@ -1,0 +1,151 @@
+"""The inputs of ONNX graphs: a tensor of numbers, or a tensor for each column of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from certree.export.formula import Formula, check_utf8
+from certree.rows.categories import UNKNOWN_CODE
+from certree.rows.dates import MICROSECONDS_PER_DAY
+
+if TYPE_CHECKING:
+    from certree.export.onnx_graph import Graph
+
+# Number that stands for a missing date; it is NumPy's NaT.
+MISSING_DATE = -(2**63)
+
+
+def expect_inputs(formula: Formula, inputs: str, outputs: Sequence[str]) -> None:
+    """Raise ValueError if `inputs` is unknown, or does not suit the features of a model.
+
+    Parameters
+    ----------
+    formula : Formula
+        The fitted model.
+    inputs : {"matrix", "named"}
+        Whether rows are one tensor, which cannot hold dates, or one for each feature.
+    outputs : sequence of str
+        Names of the outputs of the graph, which inputs must not have.
+    """
+    if inputs not in ("matrix", "named"):
+        raise ValueError(f'inputs must be "matrix" or "named", got {inputs!r}')
+    if inputs == "matrix" and formula.dates:
+        raise ValueError(
+            'inputs must be "named" for a model of dates, which a tensor of floats would round, got '
+            '"matrix": use to_onnx("auto", inputs="named"), which takes dates as int64 microseconds '
+            "since 1970"
+        )
+    if inputs == "named":
+        names = [str(name) for name in formula.names]
+        if refused := [name for name in names if not name or name in outputs]:
+            raise ValueError(
+                "names of features must not be empty or those of outputs for named inputs of ONNX, "
+                f"got {refused[0]!r}: rename the column and fit again"
+            )
+        for name in names:
+            check_utf8(name)
+
+
+def choose_prefix(formula: Formula) -> str:
+    """Return the first letters of the names of a graph's tensors, with which no feature begins."""
+    prefix = "trees"
+    while any(str(name).startswith(prefix) for name in formula.names):
+        prefix += "_"
+    return prefix
+
+
+def list_named_inputs(formula: Formula, dtype: Any) -> list[tuple[str, Any, list[int | None]]]:
+    """Return a tuple (name, dtype, shape) for the input of each feature, of shape (n, 1).
+
+    Dates and time spans have dtype int64, texts are objects, and other features have `dtype`.
+    """
+    return [
+        (str(name), _get_input_dtype(formula, j, dtype), [None, 1])
+        for j, name in enumerate(formula.names)
+    ]
+
+
+def _get_input_dtype(formula: Formula, feature: int, dtype: Any) -> Any:
+    """Return the dtype of the input of a feature: int64, object (texts) or `dtype`."""
+    if formula.dates and feature in formula.dates:
+        return np.dtype(np.int64)
+    return np.dtype(object) if _has_texts(formula, feature) else dtype
+
+
+def _has_texts(formula: Formula, feature: int) -> bool:
+    """Return whether categories of a feature are texts, or unknown, as the model file lacks them."""
+    names = formula.get_categories(feature)
+    return names is not None and (not names or isinstance(names[0], str))
+
+
+def write_named_inputs(graph: Graph, formula: Formula) -> str:
+    """Add nodes that join the named inputs to a tensor of rows, and return the name of that tensor.
+
+    Dates become days, and categories their codes in the model. Missing values become NaN, and
+    categories that are not of the model -1, or NaN if the model treats them as missing.
+
+    graph: the graph, whose dtype the tensor (n, p) has. formula: the fitted model.
+    """
+    columns = []
+    for j, name in enumerate(map(str, formula.names)):
+        categories = formula.get_categories(j)
+        if formula.dates and j in formula.dates:
+            columns.append(_write_days(graph, name))
+        elif _has_texts(formula, j):
+            texts = [*map(str, categories or ())]
+            columns.append(_write_text_codes(graph, name, texts, formula.has_code_of_unknown))
+        elif categories is not None:
+            has_code = formula.has_code_of_unknown
+            columns.append(write_number_codes(graph, name, categories, has_code))
+        else:
+            columns.append(name)
+    return graph.add("Concat", *columns, axis=1)
+
+
+def _write_days(graph: Graph, column: str) -> str:
+    """Add nodes that turn microseconds, int64, into days of the graph's dtype; return their name."""
+    missing = graph.add("Equal", column, graph.constant([[MISSING_DATE]], np.int64))
+    per_day = graph.constant([[MICROSECONDS_PER_DAY]], np.float64)
+    days = graph.add("Div", graph.cast(column, np.float64), per_day)
+    known = graph.add("Where", missing, graph.constant([[np.nan]], np.float64), days)
+    return graph.cast(known, graph.dtype)
+
+
+def _write_text_codes(graph: Graph, column: str, names: list[str], has_code: bool) -> str:
+    """Add nodes that turn texts into category codes; return the name of the codes.
+
+    names: the categories by code; if there are none, all texts become NaN. The empty text is a
+    missing value unless it is a category. has_code: whether unknown categories become -1, not NaN.
+    """
+    for name in names:
+        check_utf8(name)
+    keys = names if "" in names else [*names, ""]
+    codes = [*map(float, range(len(names))), *[np.nan] * (len(keys) - len(names))]
+    default = UNKNOWN_CODE if has_code and names else np.nan
+    values = {"keys_strings": keys, "values_floats": codes, "default_float": default}
+    (encoded,) = graph.add_many(
+        "LabelEncoder", [column], [graph.make_name()], domain="ai.onnx.ml", **values
+    )
+    return graph.cast(encoded, graph.dtype)
+
+
+def write_number_codes(graph: Graph, column: str, names: Sequence[Any], has_code: bool) -> str:
+    """Add nodes that turn numbers into category codes; return the name of the codes.
+
+    column: name of a tensor (n, 1) in the dtype of the graph, NaN for missing values. names: the
+    categories by code. has_code: whether unknown categories become -1; otherwise they become NaN.
+    """
+    categories = graph.constant(np.array([names], dtype=graph.dtype))
+    is_equal = graph.cast(graph.add("Equal", column, categories), graph.dtype)
+    code, n_matches = (
+        graph.add("MatMul", is_equal, graph.constant(weights[:, None], graph.dtype))
+        for weights in (np.arange(len(names)), np.ones(len(names)))
+    )
+    unknown = graph.constant(np.nan, graph.dtype)
+    if has_code:
+        code_of_unknown = graph.constant(UNKNOWN_CODE, graph.dtype)
+        unknown = graph.add("Where", graph.add("IsNaN", column), unknown, code_of_unknown)
+    return graph.add("Where", graph.cast(n_matches, np.bool_), code, unknown)

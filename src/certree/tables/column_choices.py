@@ -1,0 +1,365 @@
+"""Formats of the columns of CSV files: chosen from the evidence of all rows of all files.
+
+A column is one of numbers, or of dates, if at least 99 % of its values are. The others are exceptions,
+which become missing. A decimal mark or an order of day and month that no value shows is an error
+that names the option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, Protocol
+
+from certree.interface.extras import import_extra
+from certree.tables.column_evidence import (
+    MANY,
+    Choice,
+    ColumnEvidence,
+    TextCounts,
+    choose_format,
+    use_decimal,
+)
+from certree.tables.column_types import SeenColumn, SeenColumns, join_columns
+from certree.tables.csv_text import CsvReading
+from certree.tables.table_source import TableFormat
+from certree.tables.text_formats import ENOUGH, PLAIN, TextFormat
+
+# The separator between values that shows that the decimal mark of unquoted numbers is a point.
+_COMMA = ","
+# Rows of a table that is too short for a note on a column that numbers them.
+_SHORT = 5
+
+
+class CsvFile(Protocol):
+    """A CSV file, as formats of its columns are chosen."""
+
+    reading: CsvReading
+
+    @property
+    def name(self) -> str:
+        """Name of the file, for messages."""
+        ...
+
+    def count_texts(self, columns: Sequence[str]) -> dict[str, TextCounts]:
+        """Return counts of the texts of columns in all rows, by name."""
+        ...
+
+
+@dataclass(slots=True)
+class ColumnChoices:
+    """What the columns of CSV files are read as.
+
+    Parameters
+    ----------
+    columns : dict of str to SeenColumn
+        The columns of all files together, with types, formats and notes.
+    left_out : dict of str to str
+        Columns that are not read, by name, and why.
+    decimal : str or None
+        Decimal mark that the files show; None: they show none, or both.
+    """
+
+    columns: SeenColumns = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    decimal: str | None = None
+
+
+def choose_columns(
+    looks: Sequence[tuple[CsvFile, SeenColumns]],
+    wanted: Mapping[str, Any],
+    text_dates: Collection[str],
+    needed: Collection[str] | None = None,
+) -> ColumnChoices:
+    """Choose what the columns of CSV files are read as.
+
+    Parameters
+    ----------
+    looks : sequence of tuple of file and dict
+        The CSV files, and what is known of their columns.
+    wanted : mapping
+        Types of columns in a fitted model, string or float64, by name.
+    text_dates : collection of str
+        Columns of which dates and times stay text.
+    needed : collection of str or None
+        Columns that are an error if they are not decided; others stay text. None: all.
+
+    Raises
+    ------
+    ValueError
+        If no value of a column shows its decimal mark, or its order of day and month.
+    """
+    reading = looks[0][0].reading
+    of = import_extra("pyarrow", "files").types
+    as_text = {name for name, kind in wanted.items() if of.is_string(kind)}
+    as_text |= {*reading.options.keep_text}
+    _complete_counts(looks, as_text)
+    joined = reduce(_join_seen, (seen for _, seen in looks))
+    choices = {
+        name: choose_format(column.evidence.counts, reading.decimal, reading.options.dates)
+        for name, column in joined.items()
+        if column.evidence.counts is not None and name not in as_text
+    }
+    choices |= _list_open_points(joined, looks[0][0], choices)
+    known = _use_model(joined, as_text, reading)
+    marks = _list_marks(joined, choices, reading)
+    found = ColumnChoices(decimal=next(iter(marks)) if len(marks) == 1 else None)
+    for name, column in joined.items():
+        form = known.get(name)
+        if form is None and name in choices and name not in wanted:
+            is_text = name in text_dates and _is_date(choices[name])
+            is_text |= choices[name].is_undecided and needed is not None and name not in needed
+            form = None if is_text else _resolve(name, column, choices[name], marks, looks)
+        elif form is None and name in choices and column.evidence.counts is not None:
+            form = PLAIN if reading.decimal != "," else TextFormat(decimal=",")
+        kept = name in as_text or name in wanted
+        found.columns[name] = _with_format(column, form) if form else _with_notes(column, kept)
+    _leave_out_unnamed(found, looks, wanted)
+    return found
+
+
+def _join_seen(one: SeenColumns, other: SeenColumns) -> SeenColumns:
+    """Join what is known of the columns of two CSV files, of those that both have."""
+    pairs = {name: join_columns(one[name], other[name]) for name in one if name in other}
+    return {name: column for name, column in pairs.items() if column is not None}
+
+
+def _complete_counts(looks: Sequence[tuple[CsvFile, SeenColumns]], as_text: set[str]) -> None:
+    """Count texts of blocks and files that were numbers, if the column has text elsewhere."""
+    texts = {
+        name
+        for _, seen in looks
+        for name, column in seen.items()
+        if column.evidence.counts is not None and name not in as_text
+    }
+    for file, seen in looks:
+        lacking = [
+            name
+            for name in seen
+            if name in texts
+            and (seen[name].evidence.counts is None or seen[name].evidence.n_uncounted)
+        ]
+        for name, counts in file.count_texts(lacking).items() if lacking else ():
+            seen[name].evidence.counts, seen[name].evidence.n_uncounted = counts, 0
+
+
+def _list_open_points(
+    joined: SeenColumns, file: CsvFile, choices: Mapping[str, Choice]
+) -> dict[str, Choice]:
+    """Return choices for columns of plain numbers such as 1.234, which may be 1234.
+
+    In files whose values are separated by commas, and if the decimal mark is known, there are none.
+    """
+    dialect, of = file.reading.dialect, import_extra("pyarrow", "files").types
+    if file.reading.decimal is not None or dialect is None or dialect.separator == _COMMA:
+        return {}
+    return {
+        name: Choice(PLAIN, True)
+        for name, column in joined.items()
+        if name not in choices and of.is_floating(column.kind) and not column.evidence.has_point
+    }
+
+
+def _use_model(
+    joined: SeenColumns, as_text: set[str], reading: CsvReading
+) -> dict[str, TextFormat]:
+    """Return the formats that a fitted model stores for columns, by name."""
+    stored = {} if reading.stored is None else reading.stored.columns
+    return {name: stored[name] for name in joined if name in stored and name not in as_text}
+
+
+def _list_marks(
+    joined: SeenColumns, choices: Mapping[str, Choice], reading: CsvReading
+) -> set[str]:
+    """Return the decimal marks that values of the columns show, or the one that is stated."""
+    if reading.decimal is not None:
+        return {reading.decimal}
+    marks = set()
+    of = import_extra("pyarrow", "files").types
+    for name, column in joined.items():
+        choice = choices.get(name)
+        if choice is None and of.is_floating(column.kind):
+            marks.add(".")
+        if choice is None or choice.form is None or choice.is_undecided:
+            continue
+        counts = column.evidence.counts
+        if choice.form.kind == "number" and counts is not None:
+            numbers = {mark: counts.count_numbers(mark) for mark in (".", ",")}
+            if numbers["."] != numbers[","]:
+                marks.add(choice.form.decimal)
+    return marks
+
+
+def _is_date(choice: Choice) -> bool:
+    """Return whether a column, of which `choice` is what its values show, is one of dates."""
+    return choice.form is not None and choice.form.kind == "date"
+
+
+def _resolve(
+    name: str,
+    column: SeenColumn,
+    choice: Choice,
+    marks: set[str],
+    looks: Sequence[tuple[CsvFile, SeenColumns]],
+) -> TextFormat | None:
+    """Return the format of a column, whose decimal mark may be that of other columns.
+
+    Parameters
+    ----------
+    name, column : str, SeenColumn
+        The column.
+    choice : Choice
+        What its own values show.
+    marks : set of str
+        Decimal marks that values of all columns show.
+    looks : sequence of tuple of file and dict
+        The files, for the counts and the message.
+
+    Raises
+    ------
+    ValueError
+        If it is not decided.
+    """
+    form, counts, file = choice.form, column.evidence.counts, looks[0][0]
+    if form is None or not choice.is_undecided:
+        return form
+    if form.kind == "date":
+        example = counts.others["any"][0]
+        raise ValueError(
+            f"column {name!r} of {file.name} must show whether day or month comes first, but dates "
+            f"such as {example} allow both: state dates='dd/mm' or dates='mm/dd' (--dates dd/mm), "
+            f"or leave the column out by drop= (--drop {name!r})"
+        )
+    if counts is None and marks == {","}:
+        counts = file.count_texts([name])[name]
+    if len(marks) == 1:
+        (mark,) = marks
+        return None if counts is None else use_decimal(counts, mark, form)
+    dialect = file.reading.dialect
+    has_commas = counts is not None and "," in counts.thousands["."]
+    if dialect is not None and dialect.separator == _COMMA and not has_commas:
+        return use_decimal(counts, ".", form)
+    if counts is None:
+        counts = file.count_texts([name])[name]
+    example = next((one for one in counts.others["any"] if "." in one or "," in one), "1.234")
+    raise ValueError(
+        f"column {name!r} of {file.name} must show its decimal mark, but numbers such as {example} "
+        "allow both: state decimal='.' or decimal=',' (--decimal . or --decimal ,)"
+    )
+
+
+# -- what a description says of columns
+
+
+def _with_format(column: SeenColumn, form: TextFormat) -> SeenColumn:
+    """Return a column of numbers or dates, with notes on its format and exceptions."""
+    pa = import_extra("pyarrow", "files")
+    counts: TextCounts | None = column.evidence.counts
+    markers = column.markers if counts is None else column.markers | counts.markers
+    details = str(form).partition(", ")[2]
+    return replace(
+        column,
+        kinds=(pa.float64() if form.kind == "number" else form.type,),
+        markers=markers,
+        form=form,
+        notes=(details,) if details else (),
+    )
+
+
+def describe_exceptions(column: SeenColumn) -> tuple[int, str]:
+    """Return how many texts of a column are exceptions to its format, and examples of them."""
+    counts: TextCounts | None = None if column.evidence is None else column.evidence.counts
+    if column.form is None or counts is None:
+        return 0, ""
+    form = column.form
+    is_date = form.kind == "date"
+    known = max(counts.dates["any"], counts.dates["year"]) if is_date else 0
+    n = counts.n - (known if is_date else counts.count_numbers(form.decimal))
+    return max(n, 0), ", ".join(counts.list_exceptions(form)) if n > 0 else ""
+
+
+def _with_notes(column: SeenColumn, is_kept: bool) -> SeenColumn:
+    """Return a column without format, with notes on numbers that stay text, and on numbers of rows.
+
+    is_kept: whether the user or a model has stated the type of the column.
+    """
+    pa = import_extra("pyarrow", "files")
+    evidence: ColumnEvidence = column.evidence
+    counts = evidence.counts
+    if is_kept:
+        return column
+    if pa.types.is_integer(column.kind):
+        if evidence.n_zeros and (evidence.length or evidence.n_zeros > evidence.n_rows // 100):
+            notes = ("leading zeros kept",)
+            return replace(column, kinds=(pa.string(),), notes=notes)
+        if evidence.is_index and evidence.n_rows >= _SHORT:
+            return replace(column, notes=("numbers the rows: leave it out by drop= (--drop)",))
+    if counts is None or not counts.n:
+        return column
+    if counts.n_zeros:
+        return replace(column, notes=("leading zeros kept",))
+    if min(counts.dates["day"], counts.dates["month"]) > (1 - ENOUGH) * counts.n:
+        return replace(column, notes=("dates, with the day first in some and the month in others",))
+    n_dates = max(counts.dates["any"], counts.dates["year"])
+    n_numbers = max(counts.count_numbers(mark) for mark in counts.thousands)
+    for n, kind, key in ((n_numbers, "numbers", "."), (n_dates, "dates", "date")):
+        if n >= MANY * counts.n:
+            others = ", ".join(counts.others.get(key, [])[:3])
+            what = f"although {_format_percent(n / counts.n)} of the values are {kind}"
+            why = f", as others are not ({others})" if others else ""
+            return replace(column, notes=(f"{what}{why}",))
+    return column
+
+
+def _format_percent(fraction: float) -> str:
+    """Return a fraction in percent, which is not rounded to 100 %."""
+    return f"{min(100 * fraction, 99.9):.3g} %"
+
+
+def _leave_out_unnamed(
+    found: ColumnChoices,
+    looks: Sequence[tuple[CsvFile, SeenColumns]],
+    wanted: Mapping[str, Any],
+) -> None:
+    """Leave out columns without name that number the rows, or that have no values."""
+    of = import_extra("pyarrow", "files").types
+    for name, column in [*found.columns.items()]:
+        dialects = [file.reading.dialect for file, _ in looks]
+        is_unnamed = all(one is not None and name in one.unnamed for one in dialects)
+        if not is_unnamed or name in wanted:
+            continue
+        is_index = column.evidence.is_index and of.is_integer(column.kind)
+        if is_index or of.is_null(column.kind):
+            why = "numbers the rows" if is_index else "no values"
+            found.left_out[name] = f"left out: no name, and {why}"
+            del found.columns[name]
+
+
+# -- what a model stores
+
+
+def create_table_format(
+    choices: ColumnChoices, reading: CsvReading, default_separator: str
+) -> TableFormat | None:
+    """Return what a model stores of the CSV files of its fit; None: there is nothing unusual.
+
+    choices: what the columns are read as; reading: how the first file is read; default_separator:
+    the separator that the suffix of its name states.
+    """
+    dialect, options = reading.dialect, reading.options
+    forms = {name: column.form for name, column in choices.columns.items()}
+    columns = {name: form for name, form in forms.items() if form is not None and form != PLAIN}
+    encoding = None if dialect is None else dialect.encoding
+    if options.encoding is None and (encoding or "").startswith("utf-"):
+        encoding = None
+    separator = None if dialect is None else dialect.separator
+    decimal = options.decimal or (choices.decimal if choices.decimal == "," else None)
+    found = TableFormat(
+        None if separator == default_separator else separator,
+        encoding,
+        decimal,
+        options.missing,
+        columns,
+    )
+    return found if found.to_stored() else None

@@ -1,0 +1,398 @@
+"""What the values of a CSV column show about their format, counted in one pass over all rows.
+
+Counts of blocks and files add up, so that the format of a column is that of all rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from certree.interface.extras import import_extra
+from certree.tables.column_types import SeenColumn, narrow_text_types
+from certree.tables.text_formats import (
+    DAY_FIRST,
+    ENOUGH,
+    MISSING_AMONG_NUMBERS,
+    MONTH_FIRST,
+    PLAIN,
+    YEAR_FIRST,
+    TextFormat,
+    describe_dates,
+    list_thousands,
+    number_pattern,
+    split_symbols,
+    trim,
+)
+
+# Fraction of numbers in a column of text that a description mentions.
+MANY = 0.5
+# Exceptions that are listed.
+_LISTED = 5
+# Stands for the symbol of zeros, which are the same with any symbol.
+_ANY_SYMBOL = "any"
+# A number that is 1234 or 1.234, by its decimal mark; and numbers that show no decimal mark.
+_AMBIGUOUS = r"^[+\-]?[1-9]\d{0,2}[.,]\d{3}$"
+_NO_MARK = r"^\s*[+\-]?(?:\d+|[1-9]\d{0,2}\.\d{3})\s*$"
+
+
+@dataclass(slots=True)
+class TextCounts:
+    """Counts of texts that have the form of numbers or dates.
+
+    Parameters
+    ----------
+    n : int
+        Texts other than the markers of missing values.
+    numbers : Counter
+        Numbers by decimal mark and symbol. Most numbers have no mark, and count for both.
+    n_ambiguous : int
+        Numbers such as 1.234 or 1,234.
+    n_zeros : int
+        Integers with a leading zero.
+    thousands : dict of set of str
+        Separators of thousands, by decimal mark.
+    dates : Counter
+        Masks of `describe_dates` by name, and the number of their texts.
+    others : dict of list of str
+        Some texts that are no numbers, by decimal mark; no dates, by "date"; and examples by "any",
+        and of each symbol.
+    markers : set of str
+        Markers of missing values among numbers that occur.
+    """
+
+    n: int = 0
+    numbers: Counter[tuple[str, str]] = field(default_factory=Counter)
+    n_ambiguous: int = 0
+    n_zeros: int = 0
+    thousands: dict[str, set[str]] = field(default_factory=lambda: {".": set(), ",": set()})
+    dates: Counter[str] = field(default_factory=Counter)
+    others: dict[str, list[str]] = field(default_factory=dict)
+    markers: set[str] = field(default_factory=set)
+
+    def add_texts(self, texts: Any) -> None:
+        """Count texts, an Arrow array of strings without nulls."""
+        pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
+        if not len(texts):
+            return
+        distinct = pc.value_counts(texts)
+        values, counts = distinct.field("values"), distinct.field("counts").to_numpy()
+        bare = trim(values)
+        is_marker = pc.is_in(bare, pa.array(MISSING_AMONG_NUMBERS))
+        self.markers |= {*values.filter(is_marker).to_pylist()}
+        is_value = pc.invert(is_marker)
+        values, bare = values.filter(is_value), bare.filter(is_value)
+        counts = counts[is_value.to_numpy(zero_copy_only=False)]
+        self.n += int(counts.sum())
+        self._list("any", values)
+        self._add_numbers(values, bare, counts)
+        masks = describe_dates(bare)
+        for name, mask in masks.items():
+            self.dates[name] += _count(mask, counts)
+        self._list("date", values.filter(pc.invert(pc.or_(masks["any"], masks["year"]))))
+
+    def _add_numbers(self, values: Any, bare: Any, counts: Any) -> None:
+        """Count numbers among distinct texts.
+
+        values: the texts; bare: the same without white space around them; counts: how often each
+        occurs, an array.
+        """
+        pc = import_extra("pyarrow.compute", "files")
+        numbers, symbols = split_symbols(bare)
+        is_zero = pc.match_substring_regex(numbers, r"^0+(?:[.,]0*)?$")
+        symbols = pc.if_else(is_zero, _ANY_SYMBOL, symbols)
+        distinct = pc.unique(symbols).to_pylist()
+        for decimal in self.thousands:
+            is_number = pc.match_substring_regex(numbers, number_pattern(decimal))
+            for symbol in distinct:
+                chosen = pc.and_(is_number, pc.equal(symbols, symbol))
+                self.numbers[decimal, symbol] += _count(chosen, counts)
+                self._list(symbol, values.filter(chosen))
+            found = numbers.filter(is_number)
+            self.thousands[decimal] |= {
+                sign
+                for sign in list_thousands(decimal)
+                if pc.any(pc.match_substring(found, sign)).as_py()
+            }
+            self._list(decimal, values.filter(pc.invert(is_number)))
+        self.n_ambiguous += _count(pc.match_substring_regex(numbers, _AMBIGUOUS), counts)
+        self.n_zeros += _count(pc.match_substring_regex(numbers, r"^0\d+$"), counts)
+
+    def _list(self, key: str, values: Any) -> None:
+        """Add the first of some texts to the examples of a key."""
+        listed = self.others.setdefault(key, [])
+        listed += values.slice(0, _LISTED - len(listed)).to_pylist()
+
+    def __add__(self, other: TextCounts) -> TextCounts:
+        """Return the counts of both."""
+        return TextCounts(
+            self.n + other.n,
+            self.numbers + other.numbers,
+            self.n_ambiguous + other.n_ambiguous,
+            self.n_zeros + other.n_zeros,
+            {
+                decimal: signs | other.thousands[decimal]
+                for decimal, signs in self.thousands.items()
+            },
+            self.dates + other.dates,
+            {
+                key: [*self.others.get(key, []), *other.others.get(key, [])][:_LISTED]
+                for key in {**self.others, **other.others}
+            },
+            self.markers | other.markers,
+        )
+
+    def choose_symbol(self) -> str:
+        """Return the symbol of most numbers; "" if there is none, or most percentages lack it."""
+        n_by_symbol: Counter[str] = Counter()
+        for (_, symbol), n in self.numbers.items():
+            n_by_symbol[symbol] += n
+        marked = {one: n for one, n in n_by_symbol.items() if one and one != _ANY_SYMBOL and n}
+        if not marked:
+            return ""
+        symbol = max(marked, key=lambda one: marked[one])
+        return "" if symbol == "%" and marked[symbol] < n_by_symbol[""] else symbol
+
+    def count_numbers(self, decimal: str) -> int:
+        """Return how many texts are numbers with a decimal mark, and with the symbol of most."""
+        symbol = self.choose_symbol()
+        symbols = {symbol, _ANY_SYMBOL} if symbol == "%" else {symbol, _ANY_SYMBOL, ""}
+        return sum(self.numbers[decimal, one] for one in symbols)
+
+    def list_exceptions(self, form: TextFormat) -> list[str]:
+        """Return some of the texts that do not have a format."""
+        if form.kind == "date":
+            return self.others.get("date", [])
+        symbol = self.choose_symbol()
+        kept = {symbol, _ANY_SYMBOL, "any", "date", ".", ","} | ({""} if symbol != "%" else set())
+        strange = [text for key, texts in self.others.items() if key not in kept for text in texts]
+        return [*dict.fromkeys([*self.others.get(form.decimal, []), *strange])][:_LISTED]
+
+
+def _count(mask: Any, counts: Any) -> int:
+    """Return the sum of counts, an array, where a mask, an Arrow array of bool, is true."""
+    pc = import_extra("pyarrow.compute", "files")
+    return int(counts[pc.fill_null(mask, False).to_numpy(zero_copy_only=False)].sum())
+
+
+@dataclass(slots=True)
+class ColumnEvidence:
+    """What the rows of a CSV column show.
+
+    Parameters
+    ----------
+    n_missing : int
+        Values that are markers of `MISSING_MARKERS`.
+    counts : TextCounts or None
+        Counts of the texts; None as long as all values are numbers in plain form.
+    n_uncounted : int
+        Blocks at the start that `counts` lacks.
+    has_point : bool
+        Whether a number shows that the decimal mark is a point.
+    n_zeros : int
+        Integers with a leading zero in a column of integers.
+    length : int or None
+        Characters of each integer; None if they differ, 0 if there are none.
+    first : int or None
+        First value if the values so far are consecutive integers; None if they are not.
+    n_rows : int
+        Rows so far.
+    """
+
+    n_missing: int = 0
+    counts: TextCounts | None = None
+    n_uncounted: int = 0
+    has_point: bool = False
+    n_zeros: int = 0
+    length: int | None = 0
+    first: int | None = 0
+    n_rows: int = 0
+
+    def add_integers(self, texts: Any, n_rows: int) -> None:
+        """Look for leading zeros, and for the numbers of rows, in integers of a block.
+
+        texts: the values that are not missing; n_rows: rows of the block.
+        """
+        _, ends, words = texts.buffers()
+        if len(texts):
+            bounds = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+            starts, lengths = bounds[:-1], np.diff(bounds)
+            n = int(lengths[0]) if (lengths == lengths[0]).all() else None
+            self.length = n if self.length in (0, n) else None
+            zeros = np.frombuffer(words, np.uint8)[starts] == ord("0")
+            self.n_zeros += int((zeros & (lengths > 1)).sum())
+        self._add_consecutive(texts, n_rows)
+        self.n_rows += n_rows
+
+    def _add_consecutive(self, texts: Any, n_rows: int) -> None:
+        """Compare integers of a block, an Arrow array of texts, with the numbers of its rows."""
+        if self.first is None or not n_rows:
+            return
+        if len(texts) < n_rows or (not self.n_rows and texts[0].as_py() not in ("0", "1")):
+            self.first = None
+            return
+        try:
+            values = texts.cast(import_extra("pyarrow", "files").int64()).to_numpy()
+        except import_extra("pyarrow", "files").ArrowInvalid:  # There are spaces around them.
+            self.first = None
+            return
+        if not self.n_rows:
+            self.first = int(values[0])
+        if values[0] != self.first + self.n_rows or not (np.diff(values) == 1).all():
+            self.first = None
+
+    def add_floats(self, texts: Any) -> None:
+        """Look for a decimal point in texts of plain numbers, until one is found."""
+        pc = import_extra("pyarrow.compute", "files")
+        if not self.has_point:
+            self.has_point = not pc.all(pc.match_substring_regex(texts, _NO_MARK)).as_py()
+
+    @property
+    def is_index(self) -> bool:
+        """Whether the column numbers the rows from 0 or 1."""
+        return self.first in (0, 1) and self.n_rows > 1
+
+    def __add__(self, other: ColumnEvidence) -> ColumnEvidence:
+        """Return the evidence of the rows of two files."""
+        counts = [one.counts for one in (self, other) if one.counts is not None]
+        lengths = {self.length, other.length} - {0}
+        is_index = self.is_index and (
+            other.is_index or other.first == (self.first or 0) + self.n_rows
+        )
+        return ColumnEvidence(
+            self.n_missing + other.n_missing,
+            None if not counts else counts[0] if len(counts) == 1 else counts[0] + counts[1],
+            self.n_uncounted + other.n_uncounted,
+            self.has_point or other.has_point,
+            self.n_zeros + other.n_zeros,
+            next(iter(lengths), 0) if len(lengths) < 2 else None,
+            self.first if is_index else None,
+            self.n_rows + other.n_rows,
+        )
+
+
+@dataclass(slots=True)
+class ColumnScan:
+    """The types and the evidence of a CSV column, as far as its rows have been read.
+
+    Parameters
+    ----------
+    kinds : tuple of pyarrow.DataType
+        Types that all values have had so far.
+    markers : set of str
+        Markers of missing values that have occurred.
+    evidence : ColumnEvidence
+        What the values have shown.
+    """
+
+    kinds: tuple[Any, ...]
+    markers: set[str] = field(default_factory=set)
+    evidence: ColumnEvidence = field(default_factory=ColumnEvidence)
+
+    def add(self, values: Any, n_rows: int, number: int, has_comma: bool) -> None:
+        """Add a block.
+
+        Parameters
+        ----------
+        values : pyarrow.Array of strings
+            The values that are not missing.
+        n_rows, number : int
+            Rows of the block, and its number from 0.
+        has_comma : bool
+            Whether values are separated by commas, so that the decimal mark of numbers is a point.
+        """
+        of, was_text = import_extra("pyarrow", "files").types, len(self.kinds) == 1
+        self.evidence.n_missing += n_rows - len(values)
+        self.kinds = narrow_text_types(self.kinds, values)
+        if any(map(of.is_integer, self.kinds)):
+            self.evidence.add_integers(values, n_rows)
+        elif any(map(of.is_floating, self.kinds)):
+            if not has_comma:
+                self.evidence.add_floats(values)
+        elif len(self.kinds) == 1:
+            counts = self.evidence.counts
+            if counts is None and not was_text:
+                counts = self.evidence.counts = TextCounts()
+                self.evidence.n_uncounted = number
+            if counts is not None:  # The text of a column that must be kept is not counted.
+                counts.add_texts(values)
+
+    def to_seen(self) -> SeenColumn:
+        """Return what is known of the column."""
+        return SeenColumn(self.kinds, True, frozenset(self.markers), self.evidence)
+
+
+# -- decisions
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a column of text is read as.
+
+    Parameters
+    ----------
+    form : TextFormat or None
+        Format of numbers or dates; None: the column is text.
+    is_undecided : bool
+        Whether the decimal mark, or the order of day and month, is not known.
+    """
+
+    form: TextFormat | None = None
+    is_undecided: bool = False
+
+
+def choose_format(counts: TextCounts, decimal: str | None, dates: str | None) -> Choice:
+    """Choose the format that enough texts of a column have.
+
+    Parameters
+    ----------
+    counts : TextCounts
+        Counts of all its texts.
+    decimal : str or None
+        The decimal mark, if it is known.
+    dates : str or None
+        The order of day and month, "dd/mm" or "mm/dd", if it is known.
+    """
+    enough = ENOUGH * counts.n
+    if not counts.n:
+        return Choice()
+    if counts.dates["any"] >= enough:
+        return _choose_order(counts, dates)
+    if counts.dates["year"] >= enough:
+        return Choice(TextFormat("date", order=YEAR_FIRST, has_time=counts.dates["time"] > 0))
+    numbers = {mark: counts.count_numbers(mark) for mark in counts.thousands}
+    marks = [one for one, n in numbers.items() if n >= enough and decimal in (None, one)]
+    if not marks or counts.n_zeros > (1 - ENOUGH) * counts.n:
+        return Choice()
+    best = max(marks, key=lambda one: numbers[one])
+    form = TextFormat(
+        decimal=best,
+        thousands="".join(sorted(counts.thousands[best])),
+        symbol=counts.choose_symbol(),
+    )
+    is_tied = len(marks) > 1 and numbers["."] == numbers[","]
+    if is_tied and not counts.n_ambiguous and not counts.thousands["."] - {*counts.thousands[","]}:
+        form = TextFormat(thousands=form.thousands, symbol=form.symbol)
+    return Choice(form, is_tied and counts.n_ambiguous > 0)
+
+
+def _choose_order(counts: TextCounts, dates: str | None) -> Choice:
+    """Choose the order of day and month of dates with the year at their end."""
+    has_time = counts.dates["time"] > 0
+    n_day, n_month = counts.dates["day"], counts.dates["month"]
+    is_day = n_day >= n_month if dates is None else dates == DAY_FIRST
+    if counts.dates["any"] - (n_month if is_day else n_day) < ENOUGH * counts.n:
+        return Choice()
+    form = TextFormat("date", order=DAY_FIRST if is_day else MONTH_FIRST, has_time=has_time)
+    has_dots = counts.dates["dots"] == counts.dates["any"]
+    return Choice(form, dates is None and n_day == n_month and not has_dots)
+
+
+def use_decimal(counts: TextCounts, decimal: str, form: TextFormat = PLAIN) -> TextFormat:
+    """Return a format of numbers with another decimal mark, and the separators found beside it."""
+    return TextFormat(
+        decimal=decimal, thousands="".join(sorted(counts.thousands[decimal])), symbol=form.symbol
+    )

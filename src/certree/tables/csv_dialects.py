@@ -1,0 +1,281 @@
+"""Dialects of CSV files: encoding, separator, lines above the header, and names of columns.
+
+`csv.reader` parses the start of a file with each separator. The separator is the one with which
+most rows have as many values as the header.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+# Separators that are tried, in the order of preference, and rows that are compared.
+SEPARATORS = (",", ";", "\t", "|")
+_ROWS = 300
+# Rows that must agree before title lines without "#" are taken for lines above a header of two names.
+_AGREEING_ROWS = 5
+# Byte order marks and their encodings. UTF-32 comes first, as its mark begins with that of UTF-16.
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+# The encoding of text that is not UTF-8. Latin-1 is the same in all characters that can be printed.
+EIGHT_BITS = "windows-1252"
+# Fraction of zero bytes in text in UTF-16 without a byte order mark, at even or odd places.
+_ZEROS = 0.5
+# Names that pandas gives to columns without a name.
+_UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class CsvDialect:
+    """How the text of a CSV file is divided into values.
+
+    Parameters
+    ----------
+    encoding : str
+        Python's name of the encoding.
+    separator : str
+        Character between two values.
+    names : tuple of str
+        Names of the columns. Columns without a name are called "column 1" and so on, by place.
+    unnamed : frozenset of str
+        The names of columns that have none in the file.
+    n_lines : int
+        Lines above the first row, of which the last one or more are the header.
+    n_skipped : int
+        Lines above the header, such as comments.
+    has_quotes : bool
+        Whether values may be in quotes, and then have line breaks.
+    has_rows : bool
+        Whether there is a row below the header.
+    """
+
+    encoding: str
+    separator: str
+    names: tuple[str, ...]
+    unnamed: frozenset[str] = frozenset()
+    n_lines: int = 1
+    n_skipped: int = 0
+    has_quotes: bool = False
+    has_rows: bool = True
+
+
+# -- encodings
+
+
+def find_encoding(head: bytes) -> str | None:
+    """Return the encoding of text by its start: "utf-8", "utf-16" or the like, "windows-1252".
+
+    head: first bytes of the file. None: the start is ASCII, so that it does not show the encoding.
+    A byte order mark decides. Text with zero bytes at every other place is UTF-16.
+    """
+    marked = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
+    if marked is not None:
+        return marked
+    if b"\0" in head:
+        even, odd = head[::2].count(0), head[1::2].count(0)
+        enough = _ZEROS * (len(head) // 2)
+        if odd >= enough and not even:
+            return "utf-16-le"
+        return "utf-16-be" if even >= enough and not odd else None
+    if head.isascii():
+        return None
+    n_valid, n_invalid = count_characters(head)
+    return "utf-8" if n_valid and not n_invalid else None if n_valid > n_invalid else EIGHT_BITS
+
+
+def count_characters(content: bytes) -> tuple[int, int]:
+    """Return how many non-ASCII characters of UTF-8 bytes have, and how many invalid sequences.
+
+    content: bytes of text. A character that is cut off at the end is not counted.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoded = decoder.decode(content)
+    n_invalid = decoded.count("\ufffd")
+    n_ascii = len(decoded.encode("ascii", "ignore"))
+    return len(decoded) - n_ascii - n_invalid, n_invalid
+
+
+def is_eight_bits(encoding: str) -> bool:
+    """Return whether an encoding has one byte for each character, and ASCII as its first half."""
+    ascii_bytes = bytes(range(128))
+    try:
+        every = bytes(range(256)).decode(encoding, "replace")
+        return len(every) == 256 and ascii_bytes.decode(encoding) == ascii_bytes.decode("ascii")
+    except UnicodeError:
+        return False
+
+
+# -- separator and header
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """The header of a file as one separator divides it, and how well the rows agree with it."""
+
+    separator: str
+    names: tuple[str, ...]
+    n_lines: int
+    n_skipped: int
+    n_titles: int
+    agreeing: float
+    has_rows: bool
+
+    @property
+    def rank(self) -> tuple[float, int, int]:
+        """Larger for a more plausible separator."""
+        return self.agreeing, -self.n_titles, len(self.names)
+
+
+def find_dialect(
+    text: str, encoding: str, preferred: str = ",", separator: str | None = None
+) -> CsvDialect:
+    """Return the dialect of a file by the start of its text.
+
+    Parameters
+    ----------
+    text : str
+        The first lines, without a line that is cut off.
+    encoding : str
+        Encoding of the file.
+    preferred : str
+        Separator if the text does not show one.
+    separator : str or None
+        The separator, if it is known.
+    """
+    text = text.removeprefix("\ufeff")
+    stated = re.match(r'"?sep=(.)"?\r?\n', text)  # a line for Excel
+    if separator is None and stated:
+        separator = stated.group(1)
+    others = [one for one in SEPARATORS if one != preferred]
+    found = [
+        header
+        for one in ([preferred, *others] if separator is None else [separator])
+        for header in _read_headers(text, one)
+    ]
+    several = [header for header in found if len(header.names) > 1]
+    best = max(several or found[:1], key=lambda header: header.rank, default=None)
+    if best is None:
+        return CsvDialect(encoding, separator or preferred, (), n_lines=0, has_rows=False)
+    names, unnamed = _name_columns(best.names)
+    above = best.n_lines, best.n_skipped
+    return CsvDialect(encoding, best.separator, names, unnamed, *above, '"' in text, best.has_rows)
+
+
+def _read_headers(text: str, separator: str) -> Iterator[_Header]:
+    """Yield the header that one separator gives, if the text has one.
+
+    text: first lines of the file; separator: the character between values.
+    """
+    rows = [*islice(_read_rows(text, separator), _ROWS)]
+    start = _count_comments(rows)
+    lengths = Counter(len(values) for values, _ in rows[start:] if values)
+    if not lengths:
+        return
+    # In a tie the header is right.
+    usual = max(lengths, key=lambda n: (lengths[n], n == len(rows[start][0])))
+    titles = start
+    while titles < len(rows) and _is_title(rows[titles][0], usual):
+        titles += 1
+    if titles < len(rows) and _may_follow_titles(rows[start:], titles - start, usual):
+        start = titles
+    names, n_lines = rows[start]
+    data = [values for values, _ in rows[start + 1 :] if values]
+    labelled = _add_name(tuple(names), data)
+    agreeing = sum(len(values) == len(labelled) for values in data) / max(len(data), 1)
+    n_before = rows[start - 1][1] if start else 0
+    n_titles = start - _count_comments(rows)
+    yield _Header(separator, labelled, n_lines, n_before, n_titles, agreeing, bool(data))
+
+
+def _read_rows(text: str, separator: str) -> Iterator[tuple[list[str], int]]:
+    """Yield the values of each row, and the number of lines up to its end."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    while True:
+        try:
+            values = next(reader)
+        except (StopIteration, csv.Error):
+            return
+        yield (
+            [] if values == [] or (len(values) == 1 and not values[0].strip()) else values,
+            (reader.line_num),
+        )
+
+
+def _count_comments(rows: list[tuple[list[str], int]]) -> int:
+    """Return how many of the first rows are blank, comments that begin with "#", or "sep=;"."""
+    n = 0
+    for values, _ in rows:
+        first = values[0].lstrip() if values else ""
+        if values and not first.startswith("#") and not re.fullmatch("sep=.?", first):
+            break
+        n += 1
+    if not 0 < n < len(rows):
+        return max(min(n, len(rows) - 1), 0)
+    # The last line with "#" is the header if it has names for all values of a row of numbers.
+    last, after = rows[n - 1][0], rows[n][0]
+    is_header = len(last) == len(after) > 1 and any(map(_is_number, after))
+    return n - 1 if is_header and last[0].startswith("#") else n
+
+
+def _is_title(values: list[str], usual: int) -> bool:
+    """Return whether a row above the header is blank, or a title.
+
+    A title has one value where rows have more, or only its first value is not empty. values: those
+    of the row; usual: number of values of most rows.
+    """
+    if not values or (len(values) == 1 and usual > 1):
+        return True
+    return usual > 2 and len(values) == usual and bool(values[0]) and not any(values[1:])
+
+
+def _may_follow_titles(rows: list[tuple[list[str], int]], n: int, usual: int) -> bool:
+    """Return whether the first n rows may be titles: all rows below them have the same length.
+
+    usual: number of values of most rows. A header of two names needs more rows, or a blank line.
+    """
+    below = [values for values, _ in rows[n:] if values]
+    has_blank = n > 0 and not rows[n - 1][0]
+    is_shown = usual > 2 or has_blank or len(below) > _AGREEING_ROWS
+    has_names = not any(map(_is_number, below[0]))
+    return len(below) > 1 and is_shown and has_names and all(len(one) == usual for one in below)
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number, with a decimal point or comma."""
+    return re.fullmatch(r"\s*[+-]?[\d.,]*\d[\d.,]*\s*", text) is not None
+
+
+def _add_name(names: tuple[str, ...], rows: list[list[str]]) -> tuple[str, ...]:
+    """Add an empty name where each row has one value more than the header.
+
+    The value is empty behind a separator at the end of each line, and it is the number of the row in
+    files of R's write.table. names: those of the header; rows: values of the first rows.
+    """
+    if not rows or any(len(values) != len(names) + 1 for values in rows):
+        return names
+    if not any(values[-1] for values in rows):
+        return *names, ""
+    is_numbered = all(values[0] == str(number) for number, values in enumerate(rows, 1))
+    return ("", *names) if is_numbered and len(rows) > 1 else names
+
+
+def _name_columns(names: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Name columns that have no name by their place; return all names, and those of these columns."""
+    named, unnamed = [], []
+    for place, name in enumerate(names, 1):
+        blank = not name.strip()
+        named.append(f"column {place}" if blank else name)
+        if blank or _UNNAMED.fullmatch(name):
+            unnamed.append(named[-1])
+    return tuple(named), frozenset(unnamed)

@@ -1,0 +1,303 @@
+"""Formats of numbers and dates in text, and the conversion of text by them.
+
+A number may have a decimal comma, separators of thousands, and a currency or percent sign. A date has
+day, month and year in one of three orders, and perhaps a time. Everything is computed by
+`pyarrow.compute` on whole columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cache, reduce
+from typing import Any, Literal
+
+from certree.interface.extras import import_extra
+
+Decimal = Literal[".", ","]
+# Orders of day, month and year.
+DAY_FIRST, MONTH_FIRST, YEAR_FIRST = "dd/mm", "mm/dd", "yyyy/mm"
+
+# Fraction of the values of a column that must have its format.
+ENOUGH = 0.99
+# Texts that are missing values among numbers and dates, beside the markers of every column. Texts of
+# spaces are missing there as well.
+MISSING_AMONG_NUMBERS = (
+    *("", "?", "-", "--", "---", "\u2013", "\u2014", ".", "..", "*", "na", "n.a.", "N.A.", "None"),
+    *("none", "NONE", "Null", "NAN", "<NA>", "NaT", "\\N", "#DIV/0!", "#VALUE!", "#REF!", "#NUM!"),
+    *("#NAME?", "#NULL!"),
+)
+# Texts that are converted before all texts of a block.
+_TRIED = 64
+# Separators of thousands beside comma and point: apostrophes and spaces.
+_APOSTROPHES, _SPACES = "'\u2019", " \u00a0\u2009\u202f"
+_SIGN = "[+\\-\u2212]?"
+_CODES = (
+    "USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|BGN|TRY|RUB|UAH|ILS|ZAR|"
+    "BRL|MXN|ARS|CLP|COP|KRW|SGD|HKD|TWD|THB|IDR|MYR|PHP|VND|AED|SAR|EGP|NGN|KES|Rs\\.?|kr\\.?|Kč|zł|"
+    "Ft|Fr\\.?"
+)
+# A currency sign, with letters before it as in "US$"; a percent sign; or the code of a currency.
+_SYMBOL = f"[A-Z]{{0,3}}\\p{{Sc}}|%|(?:{_CODES})"
+_DATE = (
+    r"^(?P<a>\d{1,4})[/.\-](?P<b>\d{1,2})[/.\-](?P<c>\d{1,4})"
+    r"(?:[ T](?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<s>\d{2})(?:\.0*)?)?)?$"
+)
+_DAY_OR_MONTH_FIRST = r"^\d{1,2}[/.\-]\d{1,2}[/.\-]\d{4}(?:[ T].*)?$"
+_YEAR_FIRST = r"^\d{4}[/.\-]\d{1,2}[/.\-]\d{1,2}(?:[ T].*)?$"
+
+
+@dataclass(frozen=True, slots=True)
+class TextFormat:
+    """How the text of a column is read as numbers or dates.
+
+    Parameters
+    ----------
+    kind : {"number", "date"}
+        What the text becomes: float64, or a date or a date with time.
+    decimal : {".", ","}
+        Decimal mark of numbers.
+    thousands : str
+        Characters that separate thousands, which are removed; "" if there are none.
+    symbol : str
+        Sign or code of a currency, or "%", which is removed; "" if there is none.
+    order : str
+        Order of dates: "dd/mm", "mm/dd" or "yyyy/mm"; "" for numbers.
+    has_time : bool
+        Whether dates have a time of the day.
+    """
+
+    kind: Literal["number", "date"] = "number"
+    decimal: str = "."
+    thousands: str = ""
+    symbol: str = ""
+    order: str = ""
+    has_time: bool = False
+
+    def __str__(self) -> str:
+        if self.kind == "date":
+            return f"date, {self.order}{'' if self.order == YEAR_FIRST else '/yyyy'}" + (
+                " with time" if self.has_time else ""
+            )
+        words = ["number"]
+        words += ["decimal comma"] if self.decimal == "," else []
+        words += ["thousands separators removed"] if self.thousands else []
+        if self.symbol:
+            words.append(
+                "percent signs removed" if self.symbol == "%" else f"{self.symbol} removed"
+            )
+        return ", ".join(words)
+
+    @property
+    def type(self) -> Any:
+        """The Arrow type of converted columns."""
+        pa = import_extra("pyarrow", "files")
+        if self.kind == "number":
+            return pa.float64()
+        return pa.timestamp("s") if self.has_time else pa.date32()
+
+    def to_stored(self) -> dict[str, Any]:
+        """Return the values that differ from the defaults, for model files."""
+        plain = asdict(PLAIN)
+        return {name: value for name, value in asdict(self).items() if value != plain[name]}
+
+
+PLAIN = TextFormat()
+
+
+# -- numbers
+
+
+@cache
+def number_pattern(decimal: str, thousands: str | None = None) -> str:
+    """Return the regular expression of numbers without symbol.
+
+    decimal: the decimal mark; thousands: the separators of thousands; None: all that the mark allows.
+    """
+    if thousands is None:
+        thousands = list_thousands(decimal)
+    groups = [f"[1-9]\\d{{0,2}}(?:\\x{{{ord(sign):x}}}\\d{{3}})+" for sign in thousands]
+    if "," in thousands:  # as in India
+        groups.append("[1-9]\\d?(?:,\\d{2})+,\\d{3}")
+    whole = "|".join(["\\d+", *groups])
+    mark = "\\" + decimal if decimal == "." else decimal
+    plain = f"(?:(?:{whole})(?:{mark}\\d*)?|{mark}\\d+)(?:[eE][+-]?\\d+)?"
+    return f"^{_SIGN}(?:{plain}|(?i:inf(?:inity)?))$"
+
+
+def list_thousands(decimal: str) -> str:
+    """Return all separators of thousands that may occur beside a decimal mark."""
+    return ("," if decimal == "." else ".") + _APOSTROPHES + _SPACES
+
+
+def trim(texts: Any) -> Any:
+    """Return texts without white space around them."""
+    return import_extra("pyarrow.compute", "files").utf8_trim_whitespace(texts)
+
+
+def split_symbols(texts: Any) -> tuple[Any, Any]:
+    """Split trimmed texts into numbers and symbols, such as "-$5" into "-5" and "$".
+
+    Return both as Arrow arrays; the symbol is "" where a text has none.
+    """
+    pc = import_extra("pyarrow.compute", "files")
+    number = f"[\\d.,{_APOSTROPHES}{_SPACES}]*\\d[\\d.,]*"
+    pattern = (
+        f"^(?P<sign>{_SIGN})\\s*(?P<before>{_SYMBOL})?\\s*(?P<inner>{_SIGN})(?P<number>{number})\\s*"
+        f"(?P<behind>{_SYMBOL})?$"
+    )
+    found = pc.extract_regex(texts, pattern)
+    sign, before, inner, rest, behind = (
+        pc.struct_field(found, name) for name in ("sign", "before", "inner", "number", "behind")
+    )
+    symbol = pc.binary_join_element_wise(before, behind, "")
+    has_symbol = pc.fill_null(pc.greater(pc.binary_length(symbol), 0), False)
+    joined = pc.binary_join_element_wise(sign, inner, trim(rest), "")
+    return pc.if_else(has_symbol, joined, texts), pc.if_else(has_symbol, symbol, "")
+
+
+def remove_symbol(texts: Any, symbol: str) -> Any:
+    """Remove a symbol from trimmed texts; texts that it does not mark become null if it is "%".
+
+    Numbers that are marked by another symbol are not changed, so that they are no numbers.
+    """
+    pc = import_extra("pyarrow.compute", "files")
+    if not symbol:
+        return texts
+    numbers, symbols = split_symbols(texts)
+    is_marked = pc.equal(symbols, symbol)
+    if symbol != "%":
+        return pc.if_else(is_marked, numbers, texts)
+    # 0.12 and 12 % in one column differ in their unit, but 0 does not.
+    is_same = pc.or_(is_marked, pc.match_substring_regex(texts, r"^0+(?:[.,]0*)?$"))
+    return pc.if_else(is_same, numbers, "without %")
+
+
+def find_numbers(texts: Any, form: TextFormat) -> Any:
+    """Return an Arrow array of bool: which texts are numbers of a format."""
+    pc = import_extra("pyarrow.compute", "files")
+    bare = remove_symbol(trim(texts), form.symbol)
+    return pc.match_substring_regex(bare, number_pattern(form.decimal, form.thousands))
+
+
+def _convert_numbers(texts: Any, form: TextFormat) -> Any:
+    """Convert texts to float64; texts that are no numbers of the format become null."""
+    pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
+    bare = remove_symbol(trim(texts), form.symbol)
+    is_number = pc.match_substring_regex(bare, number_pattern(form.decimal, form.thousands))
+    bare = pc.if_else(is_number, bare, None)
+    bare = pc.replace_substring(bare, "\u2212", "-")
+    bare = reduce(lambda found, sign: pc.replace_substring(found, sign, ""), form.thousands, bare)
+    if form.decimal != ".":
+        bare = pc.replace_substring(bare, form.decimal, ".")
+    return bare.cast(pa.float64())
+
+
+# -- dates
+
+
+def _convert_dates(texts: Any, form: TextFormat) -> Any:
+    """Convert texts to dates; texts that are no dates of the format become null."""
+    pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
+    texts = trim(texts)
+    pattern = _YEAR_FIRST if form.order == YEAR_FIRST else _DAY_OR_MONTH_FIRST
+    parts = pc.extract_regex(
+        pc.if_else(pc.match_substring_regex(texts, pattern), texts, None), _DATE
+    )
+    a, b, c, hour, minute, second = (pc.struct_field(parts, name) for name in "abchms")
+    day, month, year = {DAY_FIRST: (a, b, c), MONTH_FIRST: (b, a, c), YEAR_FIRST: (c, b, a)}[
+        form.order
+    ]
+    hour, minute, second = (
+        pc.if_else(pc.equal(part, ""), "0", part) for part in (hour, minute, second)
+    )
+    date = pc.binary_join_element_wise(year, month, day, "-")
+    time = pc.binary_join_element_wise(hour, minute, second, ":")
+    stamps = pc.strptime(
+        pc.binary_join_element_wise(date, time, " "),
+        format="%Y-%m-%d %H:%M:%S",
+        unit="s",
+        error_is_null=True,
+    )
+    # Arrow turns the 31st of a short month into a day of the next one.
+    is_day = pc.equal(pc.day(stamps), day.cast(pa.int64()))
+    if not form.has_time:
+        is_day = pc.and_(is_day, pc.equal(stamps, stamps.cast(pa.date32()).cast(stamps.type)))
+    return pc.if_else(is_day, stamps, None).cast(form.type)
+
+
+def describe_dates(texts: Any) -> dict[str, Any]:
+    """Return masks of trimmed texts, Arrow arrays of bool, that show the order of their dates.
+
+    "any" (day or month first), "year" (year first), "day" (the first part exceeds 12), "month" (the
+    second part does), "dots" (the parts are separated by points), "time" (there is a time).
+    """
+    pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
+    parts = pc.extract_regex(texts, _DATE)
+    is_date = pc.is_valid(parts)
+    form = pc.and_(is_date, pc.match_substring_regex(texts, _DAY_OR_MONTH_FIRST))
+    year = pc.and_(is_date, pc.match_substring_regex(texts, _YEAR_FIRST))
+    first, second = (
+        pc.fill_null(pc.struct_field(parts, name).cast(pa.int64()), 0) for name in ("a", "b")
+    )
+    return {
+        "any": form,
+        "year": year,
+        "day": pc.and_(form, pc.greater(first, 12)),
+        "month": pc.and_(form, pc.greater(second, 12)),
+        "dots": pc.and_(form, pc.match_substring_regex(texts, r"^\d+\.")),
+        "time": pc.and_(
+            is_date, pc.fill_null(pc.not_equal(pc.struct_field(parts, "h"), ""), False)
+        ),
+    }
+
+
+# -- columns
+
+
+def _convert_plain(texts: Any, form: TextFormat) -> Any:
+    """Convert texts to float64 if all are numbers in plain form, which is faster; else return None."""
+    pa = import_extra("pyarrow", "files")
+    if form.kind != "number" or form.symbol == "%":
+        return None
+    kind = pa.float64() if form.decimal == "." else pa.int64()
+    try:
+        # Arrow writes a message for every text that it cannot convert, so few are tried first.
+        texts.slice(0, _TRIED).cast(kind)
+        return texts.cast(kind).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return None
+
+
+def find_markers(texts: Any) -> Any:
+    """Return which texts are missing values among numbers, an Arrow array of bool."""
+    pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
+    return pc.is_in(trim(texts), pa.array(MISSING_AMONG_NUMBERS))
+
+
+def convert_texts(texts: Any, form: TextFormat) -> tuple[Any, Any]:
+    """Convert an Arrow array of texts by a format.
+
+    Parameters
+    ----------
+    texts : pyarrow.Array of strings
+        Null where a value is missing.
+    form : TextFormat
+        The format.
+
+    Returns
+    -------
+    values : pyarrow.Array
+        Numbers or dates; null where a value is missing or does not have the format.
+    exceptions : pyarrow.Array of strings
+        The texts that do not have the format.
+    """
+    pc = import_extra("pyarrow.compute", "files")
+    values = _convert_plain(texts, form)
+    if values is not None:
+        return values, texts.slice(0, 0)
+    convert = _convert_numbers if form.kind == "number" else _convert_dates
+    values = convert(texts, form)
+    wrong = pc.and_(pc.is_null(values), pc.is_valid(texts))
+    if values.null_count > texts.null_count:
+        wrong = pc.and_(wrong, pc.invert(pc.fill_null(find_markers(texts), True)))
+    return values, texts.filter(wrong)
