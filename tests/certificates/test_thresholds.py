@@ -9,6 +9,7 @@ import pytest
 from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 import certree
 import reference
@@ -192,6 +193,47 @@ def test_a_classifier_that_judging_rows_chose_pays_its_price():
     expected = guarantees.thresholds(share=0.25)
     np.testing.assert_allclose(paid.recall.lowest, expected.recall.lowest)
     assert (paid.recall.lowest <= found.recall.lowest).all()
+
+
+@pytest.mark.parametrize("is_certified", [True, False])
+def test_the_first_class_is_positive_as_the_second_of_exchanged_classes_is(is_certified):
+    X, y = rows(600)
+    names, exchanged = np.array(["default", "paid"])[y], np.array(["w default", "v paid"])[y]
+    groups, costs = np.arange(600) % 2, [(5, 1), (1, 3)]
+    both = []
+    for labels, pos_label in ((names, "default"), (exchanged, None)):
+        if is_certified:
+            guarantees = CertifiedTreeClassifier(random_state=0).fit(X, labels).guarantees_
+        else:
+            model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X[:100], labels[:100])
+            guarantees = Guarantees.by_rows(model, X[100:], labels[100:])
+        own_groups = groups if is_certified else groups[100:]
+        found = guarantees.thresholds(costs, groups=own_groups, pos_label=pos_label)
+        both.append((guarantees, found, pos_label))
+    (one, first, _), (other, second, _) = both
+    assert (first.positive, second.positive) == ("default", "w default")
+    for found, twin in [
+        (first, second),
+        *zip(first.groups.values(), second.groups.values(), strict=True),
+    ]:
+        np.testing.assert_array_equal(found.is_positive, twin.is_positive)
+        np.testing.assert_allclose(found.threshold, twin.threshold, rtol=1e-12)
+        for rate in RATES:
+            np.testing.assert_allclose(getattr(found, rate), getattr(twin, rate), rtol=1e-12)
+        for pair in ((5, 1), (1, 3), (2, 7)):
+            point, its = found.lowest_cost(*pair), twin.lowest_cost(*pair)
+            assert point.cost_at_most == pytest.approx(its.cost_at_most, rel=1e-12)
+            assert str(point).replace("default", "w default") == str(its)
+    threshold = float(first.threshold[2:4].mean())
+    predicted = one.predict_threshold(X, threshold, pos_label="default")
+    assert set(predicted) == {"default", "paid"}
+    expected = other.predict_threshold(X, threshold)
+    np.testing.assert_array_equal(predicted == "default", expected == "w default")
+    default = one.thresholds(costs)
+    assert str(default) == str(one.thresholds(costs, pos_label="paid"))
+    assert "class paid" in str(default)
+    with pytest.raises(ValueError, match="pos_label must be one of the classes 'default' and"):
+        one.predict_threshold(X, 0.5, pos_label="w default")
 
 
 def test_words_say_what_holds():

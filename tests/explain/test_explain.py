@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -37,7 +38,14 @@ from certree import (
     save,
 )
 from certree.ensembles import ConformalBandRegressor
-from certree.explain import Condition, Explanation, Rule, Rules
+from certree.explain import (
+    Condition,
+    Explanation,
+    Rule,
+    Rules,
+    banzhaf_values,
+    shapley_values,
+)
 from certree.explain.contributions import compute_contributions
 from certree.explain.path import Explainer
 from certree.explain.rules import extract_rules
@@ -356,6 +364,62 @@ def test_values_are_as_they_were_given():
     assert given.feature_names == ("x[0]", "x[1]", "x[2]", "x[3]")
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        BoostedTreesClassifier(**BOOSTED),
+        AdaBoostTreeClassifier(n_estimators=5),
+        NaiveBayesClassifier(),
+        TreeForestClassifier(4, random_state=0),
+        CertifiedTreeClassifier(random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_the_positive_class_is_explained(model):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(300, 3)), 2)
+    is_default = X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=300) > 1
+    names = np.where(is_default, "default", "paid")
+    model = clone(model).fit(X, names)
+    explain = [model.explain]
+    if hasattr(model, "trees_") or hasattr(model, "tree_"):
+        explain.append(partial(shapley_values, model, background=X[:50]))
+        explain.append(partial(banzhaf_values, model, background=X[:50]))
+    for function in explain:
+        found, both = function(X[:20], pos_label="default"), function(X[:20])
+        other = function(X[:20], pos_label="paid")
+        assert (found.output_names, other.output_names) == (("default",), ("paid",))
+        assert (found.scale, found.additive) == (both.scale, both.additive)
+        np.testing.assert_array_equal(other.contributions[:, 0], both.contributions[:, -1])
+        np.testing.assert_allclose(found.contributions, -other.contributions, atol=1e-12)
+        constant = 1.0 if found.scale == "probability" else 0.0
+        np.testing.assert_allclose(found.base, constant - other.base, atol=1e-12)
+        title = "P(default)" if found.scale == "probability" else "score of default"
+        assert title in str(found)
+    # Fits of other models draw rows or break ties by the order of the classes.
+    if isinstance(model, AdaBoostTreeClassifier | NaiveBayesClassifier):
+        exchanged = clone(model).fit(X, np.where(is_default, "w default", "v paid")).explain(X[:20])
+        found = model.explain(X[:20], pos_label="default")
+        np.testing.assert_allclose(found.contributions, exchanged.contributions, atol=1e-9)
+        np.testing.assert_allclose(found.base, exchanged.base, atol=1e-9)
+    with pytest.raises(ValueError, match="pos_label must be one of the classes 'default' and"):
+        model.explain(X, pos_label="Default")
+
+
+def test_a_positive_class_needs_two_classes():
+    X, y = load_iris(return_X_y=True)
+    for target, found in ((y, "3 classes"), (np.array([*"abc"])[y], "3 classes")):
+        model = BoostedTreesClassifier(max_iter=2).fit(X, target)
+        with pytest.raises(ValueError, match=f"pos_label must be None unless .* {found}"):
+            model.explain(X, pos_label=target[0])
+    numbers = BoostedTreesRegressor(max_iter=2).fit(X, y)
+    with pytest.raises(ValueError, match="pos_label=1 and a target without classes"):
+        numbers.explain(X, pos_label=1)
+    several = TreeForestClassifier(2, random_state=0).fit(X, np.column_stack([y > 0, y > 1]))
+    with pytest.raises(ValueError, match="pos_label needs a model with one target"):
+        several.explain(X, pos_label=True)
+
+
 def test_rows_can_be_picked():
     explanation = explained()
     assert len(explanation) == 400
@@ -604,6 +668,25 @@ def test_rules_are_a_sequence_and_a_frame():
     assert [*numbers.to_frame().columns] == ["condition", "prediction", "rows"]
     with pytest.raises(ValueError, match="max_leaves must be at least 1, got 0"):
         PACBayesTreeClassifier(random_state=0).fit(X, y).rules(0)
+
+
+def test_rules_have_the_probability_of_the_positive_class():
+    X, y = mixed(n_classes=2)
+    names = np.where(y == y[0], "default", "paid")
+    model = PACBayesTreeClassifier(random_state=0).fit(X, names)
+    plain = model.rules(6)
+    for pos_label in ("default", "paid"):
+        rules = model.rules(6, pos_label=pos_label)
+        for rule, other in zip(rules, plain, strict=True):
+            is_predicted = rule.prediction == pos_label
+            expected = other.probability if is_predicted else 1 - other.probability
+            assert rule.probability == pytest.approx(expected)
+            assert replace(rule, probability=other.probability, pos_label=None) == other
+            assert f"(probability of {pos_label} {rule.probability:.2f}, " in str(rule)
+        assert f"probability of {pos_label}" in rules._repr_html_()
+        assert f"probability of {pos_label}" not in plain._repr_html_()
+    with pytest.raises(ValueError, match="pos_label must be one of the classes 'default' and"):
+        model.rules(6, pos_label="late")
 
 
 @pytest.mark.parametrize("max_leaves", [1, 4, 10_000])

@@ -570,6 +570,20 @@ def test_dates_are_classes_by_their_text(dtype):
         assert list(found["prediction"]) == np.repeat(texts, 20).tolist()
 
 
+def test_graphs_name_the_positive_class_on_request():
+    X = np.arange(40.0, dtype=np.float32)[:, None]
+    for classes in (["default", "paid"], [0, 1], [False, True]):
+        model = PACBayesTreeClassifier(random_state=0).fit(X, np.repeat(classes, 20))
+        graph = model.to_onnx(pos_label=classes[0])
+        entries = {entry.key: json.loads(entry.value) for entry in graph.metadata_props}
+        assert entries["pos_label"] == classes[0]
+        plain = model.to_onnx()
+        assert "pos_label" not in {entry.key for entry in plain.metadata_props}
+        assert graph.graph == plain.graph
+        with pytest.raises(ValueError, match="pos_label must be one of the classes"):
+            model.to_onnx(pos_label="late")
+
+
 def test_whole_numbers_that_others_would_change_are_refused():
     X = np.arange(40.0)[:, None]
     y = np.array([1, 2**63 + 5], dtype=np.uint64).repeat(20)

@@ -316,6 +316,28 @@ def test_a_threshold_is_compared_with_probabilities_and_not_with_standard_errors
     assert "std_True" in columns
 
 
+def test_a_threshold_may_be_one_of_the_first_class(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    is_default = X[:, 0] + np.random.default_rng(1).normal(size=300) > 0
+    names = np.where(is_default, "default", "paid")
+    model = certree.BoostedTreesClassifier(max_iter=5, random_state=0).fit(X, names)
+    pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "rows.parquet")
+    target = tmp_path / "predicted.parquet"
+    predict_files(model, tmp_path / "rows.parquet", target, threshold=0.3, pos_label="default")
+    found = pq.read_table(target)["prediction"].to_numpy()
+    is_found = model.predict_proba(X)[:, 0] >= 0.3
+    np.testing.assert_array_equal(found, np.where(is_found, "default", "paid"))
+    for how, message in (
+        (
+            {"threshold": 0.3, "pos_label": "late"},
+            "one of the classes 'default' and 'paid', got 'l",
+        ),
+        ({"pos_label": "default"}, "pos_label needs a threshold of its probability"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            predict_files(model, tmp_path / "rows.parquet", target, **how)
+
+
 def test_classifiers_of_several_targets_are_refused():
     X = np.random.default_rng(0).normal(size=(60, 2))
     model = certree.TreeForestClassifier(n_estimators=3, random_state=0).fit(X, X > 0)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import ks_2samp
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import (
@@ -14,6 +15,7 @@ from sklearn.metrics import (
     roc_auc_score,
     roc_curve,
 )
+from sklearn.tree import DecisionTreeClassifier
 
 from certree import PrunedTreeClassifier
 from certree.show import plot_ranking
@@ -82,6 +84,24 @@ def test_a_ranking_has_four_panels():
     assert titles[2].startswith("Kolmogorov-Smirnov: ")
     (point,) = figure.axes[3].lines[1].get_ydata()
     assert point == figure.axes[3].lines[0].get_ydata().min()
+
+
+def test_the_first_class_can_be_positive():
+    X, y = load_breast_cancer(return_X_y=True)
+    tree = DecisionTreeClassifier(max_depth=4, random_state=0)
+    model, exchanged = (clone(tree).fit(X[:300], labels[:300]) for labels in (y, 1 - y))
+    both = [
+        plot_ranking(model, X[300:], y[300:], 5, 2, pos_label=0),
+        plot_ranking(exchanged, X[300:], 1 - y[300:], 5, 2),
+    ]
+    for first, second in zip(both[0].axes, both[1].axes, strict=True):
+        assert first.get_title(loc="left") == second.get_title(loc="left")
+        for line, twin in zip(first.lines, second.lines, strict=True):
+            np.testing.assert_allclose(line.get_xydata(), twin.get_xydata(), rtol=1e-9)
+    labels = [text.get_text() for text in both[0].axes[2].get_legend().get_texts()]
+    assert labels == ["other class", "0"]
+    with pytest.raises(ValueError, match="pos_label must be one of the classes 0 and 1, got 'no'"):
+        plot_ranking(model, X[300:], y[300:], pos_label="no")
 
 
 def test_rankings_refuse_other_than_two_classes():

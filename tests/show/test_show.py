@@ -555,6 +555,19 @@ def test_calibration_compares_predicted_and_observed_frequencies():
     assert drawn(figure)
 
 
+def test_calibration_can_be_that_of_the_first_class():
+    predicted = np.repeat([0.1, 0.4, 0.9], 100)
+    came_true = np.concatenate([np.arange(100) < k for k in (10, 60, 90)])
+    labels = np.where(came_true, "yes", "no")
+    (ax,) = plot_calibration(IdentityClassifier(), predicted[:, None], labels, pos_label="no").axes
+    dots = ax.containers[0][0]
+    np.testing.assert_allclose(dots.get_xdata(), [0.1, 0.6, 0.9])
+    np.testing.assert_allclose(dots.get_ydata(), [0.1, 0.4, 0.9])
+    assert ax.get_xlabel() == "predicted probability of no"
+    with pytest.raises(ValueError, match="pos_label must be one of the classes 'no' and 'yes'"):
+        plot_calibration(IdentityClassifier(), predicted[:, None], labels, pos_label="maybe")
+
+
 def test_calibration_of_several_classes_is_that_of_the_predicted_class():
     model = clone(SOME).fit(X, Y)
     (ax,) = plot_calibration(model, X, Y, bins=4).axes

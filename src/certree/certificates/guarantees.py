@@ -80,6 +80,7 @@ from certree.interface.fitted_state import (
     get_snapshot,
     snapshot_method,
 )
+from certree.interface.positive_class import find_positive_class
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.rows.duplicates import Duplicates
 from certree.rows.folds import Indices
@@ -730,11 +731,12 @@ class Guarantees:
         groups: ArrayLike | None = None,
         delta: float | None = None,
         share: float = 1.0,
+        pos_label: Any = None,
     ) -> ThresholdGuarantees:
         """Bound rates and costs of a binary classifier at every decision threshold simultaneously.
 
         As all thresholds are covered together, a threshold may be chosen after looking at the
-        bounds. The score of a row is a probability of the second class that was fixed before the
+        bounds. The score of a row is a probability of the positive class that was fixed before the
         calibration rows: of certified trees that of the training set's vote, of other classifiers
         ``predict_proba``.
 
@@ -754,6 +756,9 @@ class Guarantees:
         share : float
             Fraction of delta to use, in (0, 1]: pass 1 / k for each of k models that are compared
             on the same calibration rows.
+        pos_label : object or None
+            The positive class, such as "default": recall, precision and costs are about its rows.
+            None: the second of ``classes_``.
 
         Returns
         -------
@@ -763,11 +768,11 @@ class Guarantees:
         Raises
         ------
         ValueError
-            If the classifier does not have two classes, or calibration rows have other classes; if
-            fewer than 10 calibration rows are there, or in a group; if costs are not pairs of
-            non-negative numbers with a positive one; if some rows count as the worst case (field
-            `is_worst`); if the rows of the fit came in groups; or if the model was fitted with a
-            `Grid`.
+            If the classifier does not have two classes, `pos_label` is not one of them, or
+            calibration rows have other classes; if fewer than 10 calibration rows are there, or in
+            a group; if costs are not pairs of non-negative numbers with a positive one; if some
+            rows count as the worst case (field `is_worst`); if the rows of the fit came in groups;
+            or if the model was fitted with a `Grid`.
         TypeError
             If the classifier has no ``predict_proba``.
 
@@ -783,14 +788,14 @@ class Guarantees:
         >>> round(point.cost_at_most, 3), round(point.recall.lowest, 3)
         (0.14, 0.865)
         """
-        classes = self._check_two_classes().tolist()
+        classes, positive = self._check_two_classes(pos_label)
         if self.is_worst is not None:
             raise ValueError(
                 f"{np.sum(self.is_worst):,} calibration rows repeat other rows, and thresholds need "
                 "lower and upper limits, for which repeated rows have no common worst case: leave "
                 'these rows out, or pass duplicates="genuine" (they are new draws) or "copies"'
             )
-        score, code = self._compute_second_class_probabilities(), self._class_codes
+        score, code = self._compute_class_probabilities(positive), self._class_codes
         others = int((code > 1).sum())
         if others:
             raise ValueError(
@@ -801,7 +806,10 @@ class Guarantees:
             self._choose_delta(delta), share, **get_sampling_facts(self.certificate)
         )
         price = self._score_complexity
-        found = ThresholdGuarantees(classes[1], score, code == 1, terms, check_costs(costs), price)
+        is_positive, named_costs = code == positive, check_costs(costs)
+        found = ThresholdGuarantees(
+            classes[positive], score, is_positive, terms, named_costs, price
+        )
         sizes = [len(score)]
         if groups is not None:
             given, n_given = self._input_positions
@@ -817,8 +825,10 @@ class Guarantees:
         return found
 
     @validate_arguments
-    def predict_threshold(self, X: ArrayLike, threshold: float) -> NDArray[Any]:
-        """Predict the second class for rows whose score is at least a threshold, else the first class.
+    def predict_threshold(
+        self, X: ArrayLike, threshold: float, *, pos_label: Any = None
+    ) -> NDArray[Any]:
+        """Predict the positive class for rows whose score is at least a threshold, else the other.
 
         Parameters
         ----------
@@ -826,7 +836,9 @@ class Guarantees:
             New rows.
         threshold : float
             Threshold on the scores of `thresholds`, such as ``OperatingPoint.threshold``. The
-            scores are probabilities of the second class.
+            scores are probabilities of the positive class.
+        pos_label : object or None
+            The positive class, the same as in `thresholds`; None: the second of ``classes_``.
 
         Returns
         -------
@@ -836,37 +848,40 @@ class Guarantees:
         Raises
         ------
         ValueError
-            If the threshold is NaN, the classifier does not have two classes, or the rows of the
-            fit came in groups.
+            If the threshold is NaN, the classifier does not have two classes, `pos_label` is not
+            one of them, or the rows of the fit came in groups.
         TypeError
             If the classifier has no ``predict_proba``.
         """
-        classes = self._check_two_classes()
-        taken = self._compute_second_class_probabilities(X) >= check_not_nan("threshold", threshold)
-        predicted: NDArray[Any] = classes[taken.astype(np.intp)]
+        positive = self._check_two_classes(pos_label)[1]
+        scores = self._compute_class_probabilities(positive, X)
+        taken = scores >= check_not_nan("threshold", threshold)
+        predicted: NDArray[Any] = self._scored_classes[np.where(taken, positive, 1 - positive)]
         return predicted
 
-    def _check_two_classes(self) -> NDArray[Any]:
-        """Return the classes that have scores, array (2,); raise ValueError if they are not two.
+    def _check_two_classes(self, pos_label: Any) -> tuple[list[Any], int]:
+        """Return the two classes that have scores, and the index of the positive one.
 
-        Bounds on decision thresholds need a binary classifier. The classes with scores are the
-        attribute `_scored_classes`: for certified fits those that training rows have, else all.
+        pos_label: the positive class; None: the second. Bounds on decision thresholds need a binary
+        classifier. The classes with scores are the attribute `_scored_classes`: for certified fits
+        those that training rows have, else all. Raises ValueError if they are not two, or
+        `pos_label` is not one of them.
         """
         classes = self._scored_classes
         if len(classes) != 2:
             raise ValueError(
                 f"thresholds need a classifier with 2 classes, got {len(classes)} classes"
             )
-        return classes
+        return classes.tolist(), find_positive_class(classes, pos_label)
 
-    def _compute_second_class_probabilities(self, X: ArrayLike | None = None) -> Float64:
-        """Return the score of the second class, its probability, for new rows or the calibration rows.
+    def _compute_class_probabilities(self, index: int, X: ArrayLike | None = None) -> Float64:
+        """Return the score of a class, its probability, for new rows or the calibration rows.
 
-        X: new rows, (n_rows, p); None: the calibration rows. Return float64 array (n_rows,) or
-        (n,).
+        index: index of the class in `_scored_classes`; X: new rows, (n_rows, p); None: the
+        calibration rows. Return float64 array (n_rows,) or (n,).
         """
         own = self._get_calibration_probabilities()
-        return (own if X is None else self._compute_probabilities(X))[:, 1]
+        return (own if X is None else self._compute_probabilities(X))[:, index]
 
     @property
     def _score_complexity(self) -> float:
@@ -1173,13 +1188,15 @@ class TreeGuarantees(FitGuarantees):
             raise ValueError(GROUPS_NOT_SUPPORTED)
         return self._look_up_scores(self.rows.leaf)
 
-    def _compute_second_class_probabilities(self, X: ArrayLike | None = None) -> Float64:
-        """Return the training set's probability of the second class for new or calibration rows.
+    def _compute_class_probabilities(self, index: int, X: ArrayLike | None = None) -> Float64:
+        """Return the training set's probability of a class for new or calibration rows.
 
-        It is that of the leaf that the row reaches, and was fixed before the calibration rows. X:
-        new rows, (n_rows, p); None: the calibration rows. Return float64 array (n_rows,) or (n,).
+        It is that of the leaf that the row reaches, and was fixed before the calibration rows.
+        index: index of the class in `_scored_classes`; X: new rows, (n_rows, p); None: the
+        calibration rows. Return float64 array (n_rows,) or (n,).
         """
-        return 1 - (self._get_calibration_scores() if X is None else self._compute_scores(X))[:, 1]
+        scores = self._get_calibration_scores() if X is None else self._compute_scores(X)
+        return 1 - scores[:, index]
 
     # The scores depend on the training rows alone, so no price is paid for them.
     _score_complexity = 0.0

@@ -1,9 +1,10 @@
 """Guarantees on a binary classifier at every decision threshold at once.
 
-A row is predicted positive (as the second class) if its score is at least the threshold. The score
-distribution of each class has a confidence band, and the prevalence of the positive class has
-confidence limits. All rates and costs follow from these three, so that all limits hold together for
-every threshold: one may look at the curves first and then choose a threshold.
+A row is predicted to be of the positive class, which is the second one by default, if its score is
+at least the threshold. The score distribution of each class has a confidence band, and the
+prevalence of the positive class has confidence limits. All rates and costs follow from these three,
+so that all limits hold together for every threshold: one may look at the curves first and then
+choose a threshold.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ class ThresholdGuarantees:
     Parameters
     ----------
     positive : object
-        The positive (second) class.
+        The positive class, by default the second of the two.
     score : ndarray of shape (n,)
         Score of each calibration row, fixed without these rows.
     is_positive : ndarray of bool, shape (n,)

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pyarrow as pa
 import typer
 from numpy.typing import NDArray
@@ -51,8 +52,16 @@ ThresholdCost = Annotated[
     str | None,
     typer.Option(
         metavar="A:B",
-        help="Cost of a missed row of the second class, and of a false alarm. Certify all thresholds "
+        help="Cost of a missed row of the positive class, and of a false alarm. Certify all thresholds "
         "of its probability and report the cheapest. Choose the costs before you see the rows.",
+    ),
+]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CLASS",
+        help="The positive one of two classes: thresholds, costs and probabilities are about it.",
+        show_default="the second class",
     ),
 ]
 
@@ -208,7 +217,7 @@ def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
 def parse_costs(text: str | None) -> tuple[float, float] | None:
     """Parse the value of --threshold-cost, "A:B", into two costs.
 
-    Return the cost of a missed row of the second class and that of a false alarm; None if the
+    Return the cost of a missed row of the positive class and that of a false alarm; None if the
     option was not used (text is None). Raise ValueError if the text is not two numbers.
     """
     if text is None:
@@ -220,3 +229,20 @@ def parse_costs(text: str | None) -> tuple[float, float] | None:
             f"--threshold-cost must be two numbers such as 5:1, got {text!r}"
         ) from None
     return false_negative, false_positive
+
+
+def parse_positive(model: Model, text: str | None) -> Any:
+    """Return the class of a fitted model that --positive names; None if text is None.
+
+    A class is named by its text, so 1 names the class "1" and the number 1. Raise ValueError if the
+    model does not have two classes, or none of them has this text.
+    """
+    if text is None:
+        return None
+    labels = {str(label): label for label in np.asarray(getattr(model, "classes_", [])).tolist()}
+    if len(labels) != 2 or text not in labels:
+        found = f"classes are {join_names(labels)}" if labels else "target has no classes"
+        raise ValueError(
+            f"--positive must be one of two classes, but the model's {found}; got {text!r}"
+        )
+    return labels[text]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -39,6 +40,7 @@ from certree.grow.grower import GROWERS, Grower, grow_trees, resolve_grower
 from certree.grow.training_samples import MonotonicSigns, TrainingSamples, check_monotonic_cst
 from certree.interface.arrays import Float64, Int32, check_codes
 from certree.interface.fitted_state import available_if, fit_method, snapshot_method
+from certree.interface.positive_class import find_positive_class
 from certree.interface.progress import show_progress
 from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
@@ -834,22 +836,28 @@ class TreeVoteEstimator(TreeModel):
         return self._make_explainer().describe_path(int(leaves[0]))
 
     @abstractmethod
-    def _predict_outcome(self, outcome: Float64) -> tuple[Any, float | None]:
+    def _predict_outcome(
+        self, outcome: Float64, shown_class: int | None = None
+    ) -> tuple[Any, float | None]:
         """Return the prediction for one outcome of the vote.
 
         outcome: of a model of one target, class probabilities, (K,), or the predicted number, (1,).
-        Return two values: the class and its probability, or the number and None.
+        Return two values: the predicted class and a probability, or the number and None. The
+        probability is that of the class of index `shown_class`; None: of the predicted class.
         """
 
     @available_if(has_numeric_leaves)
     @snapshot_method
-    def rules(self, max_leaves: int = 16) -> Rules:
+    def rules(self, max_leaves: int = 16, *, pos_label: Any = None) -> Rules:
         """Return the part of the tree that matters most to the vote as if-then rules.
 
         Parameters
         ----------
         max_leaves : int
             Largest number of rules.
+        pos_label : object or None
+            The positive one of two classes: each rule has its probability instead of that of the
+            predicted class. None: that of the predicted class.
 
         Returns
         -------
@@ -864,11 +872,14 @@ class TreeVoteEstimator(TreeModel):
         Raises
         ------
         ValueError
-            If the model has several targets.
+            If the model has several targets, or `pos_label` is not one of two classes.
         """
         self._expect_one_target("rules")
         explainer, certified = self._make_explainer(), self._certify_nodes()
-        return extract_rules(explainer, self.vote_, self._predict_outcome, max_leaves, certified)
+        positive = find_positive_class(getattr(self, "classes_", None), pos_label)
+        shown_class = None if pos_label is None else positive
+        predict = partial(self._predict_outcome, shown_class=shown_class)
+        return extract_rules(explainer, self.vote_, predict, max_leaves, certified, pos_label)
 
     def _certify_nodes(self) -> CertificateFamily | None:
         """Return bounds on the error on new rows in each node of `tree_`, or None; here None.
@@ -1040,10 +1051,13 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
             return tuple(_get_class(classes, stats, node) for classes, stats in targets)
         return _get_class(self.classes_, self.stats_, node)
 
-    def _predict_outcome(self, outcome: Float64) -> tuple[Any, float | None]:
+    def _predict_outcome(
+        self, outcome: Float64, shown_class: int | None = None
+    ) -> tuple[Any, float | None]:
         votes = outcome[: self.n_classes_]
         best = int(votes.argmax())
-        return self.classes_[best], float(votes[best] / votes.sum())
+        shown = best if shown_class is None else shown_class
+        return self.classes_[best], float(votes[shown] / votes.sum())
 
     def _select_outputs(self, outcomes: Float64) -> Float64:
         # The first of two classes has what the second has not.
@@ -1171,7 +1185,11 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
             return tuple(float(stats.mean[node]) for stats in targets)
         return float(self.stats_.mean[node])
 
-    def _predict_outcome(self, outcome: Float64) -> tuple[Any, float | None]:
+    def _predict_outcome(
+        self,
+        outcome: Float64,
+        shown_class: int | None = None,  # noqa: ARG002 -- numbers have no classes
+    ) -> tuple[Any, float | None]:
         return float(outcome[0]), None
 
     @snapshot_method

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -14,6 +14,7 @@ from certree.interface.arrays import Float64
 from certree.interface.extras import import_extra
 from certree.interface.formatting import align_columns
 from certree.interface.notebook import make_html_table
+from certree.interface.positive_class import find_positive_class
 
 Scale = Literal["probability", "raw score", "target"]
 
@@ -60,6 +61,45 @@ def build_explanation_fields(
         names = ["prediction"] if len(base) == 1 else [f"y[{k}]" for k in range(len(base))]
         scale = "raw score" if link == "exp" else "target"
     return {"base": base, "contributions": contributions, "output_names": names, "scale": scale}
+
+
+def select_positive_class(
+    explanation: Explanation, classes: NDArray[Any] | None, pos_label: Any
+) -> Explanation:
+    """Return the explanation of the positive one of two classes alone.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Its outputs are both classes, or the raw score of the second class only.
+    classes : ndarray of shape (K,), or None
+        Classes of the target; None: it is numeric.
+    pos_label : object or None
+        The positive class; None: return the explanation unchanged.
+
+    Returns
+    -------
+    Explanation
+        With one output, the positive class. The raw score of the first class is minus that of the
+        second.
+
+    Raises
+    ------
+    ValueError
+        If `pos_label` is not None and not one of two classes.
+    """
+    if pos_label is None:
+        return explanation
+    positive = find_positive_class(classes, pos_label)
+    assert classes is not None  # find_positive_class has refused other targets.
+    if len(explanation.output_names) == 2:
+        base = explanation.base[positive : positive + 1]
+        contributions = explanation.contributions[:, positive : positive + 1]
+    else:
+        sign = 1.0 if positive else -1.0
+        base, contributions = sign * explanation.base, sign * explanation.contributions
+    names = classes.tolist()[positive : positive + 1]
+    return replace(explanation, base=base, contributions=contributions, output_names=names)
 
 
 def _list_scored_classes(classes: NDArray[Any]) -> list[Any]:

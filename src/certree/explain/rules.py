@@ -94,7 +94,7 @@ class Rule:
         Class or number that the model predicts for rows in the node. If the node has children that
         are not shown, it comes from the mean of the model's predictions over its training rows.
     probability : float or None
-        Probability of the predicted class; None for numbers.
+        Probability of the predicted class, or of `pos_label`; None for numbers.
     rows : float
         Number (or weight) of the training rows in the node.
     node : int
@@ -103,6 +103,8 @@ class Rule:
         Upper bound on the error of the fitted classifier on rows in the node, computed from its
         calibration set by ``conditional_guarantees("cells")``. With probability 1 - `delta` (see
         `Rules`) it holds for all nodes at once. None if the calibration set is not available.
+    pos_label : object or None
+        The positive class, whose probability the rule has; None: it is that of the predicted class.
     """
 
     conditions: tuple[Condition, ...]
@@ -111,6 +113,7 @@ class Rule:
     rows: float
     node: int
     error_at_most: float | None = None
+    pos_label: Any = None
 
     @property
     def condition(self) -> str:
@@ -118,7 +121,7 @@ class Rule:
         return " and ".join(map(str, self.conditions)) or "all rows"
 
     def __str__(self) -> str:
-        outcome = format_prediction(self.prediction, self.probability, self.rows)
+        outcome = format_prediction(self.prediction, self.probability, self.rows, self.pos_label)
         if self.error_at_most is not None:
             outcome += f", error at most {format_bound(self.error_at_most)}"
         return f"if {self.condition} then {outcome}" if self.conditions else f"all rows: {outcome}"
@@ -190,9 +193,11 @@ class Rules(Sequence[Rule]):
             lines.append([rule.condition, *outcome, format_count(rule.rows)])
             if rule.error_at_most is not None:
                 lines[-1].append(format_bound(rule.error_at_most))
-        head = ["if", "then", "probability", "rows"]
+        # All rules have the same positive class.
+        named = [rule.pos_label for rule in self[:1] if rule.pos_label is not None]
+        head = ["if", "then", " of ".join(["probability", *map(str, named)]), "rows"]
         if any(rule.probability is None for rule in self):
-            head.remove("probability")
+            del head[2]
         if self.delta is not None:
             head.append(f"error at most, {format_confidence(self.delta)}, all rules at once")
         return make_html_table("", head, lines)
@@ -204,6 +209,7 @@ def extract_rules(
     predict_outcome: PredictOutcome,
     max_leaves: int,
     certificates: Mapping[int, Any] | None = None,
+    pos_label: Any = None,
 ) -> Rules:
     """Return the rules of the leaves of the most important subtree, from left to right.
 
@@ -223,6 +229,8 @@ def extract_rules(
     certificates : mapping from int to certificate, or None
         The certificate (upper bound on the error of the model in this node) of every node of the
         tree, by node number; it gives a rule its `error_at_most`. None: rules have no bounds.
+    pos_label : object or None
+        The class whose probability `predict_outcome` returns; None: it is the predicted class.
 
     Returns
     -------
@@ -239,6 +247,7 @@ def extract_rules(
                 node.cell.rows,
                 node.cell.node,
                 None if certificates is None else certificates[node.cell.node].bound,
+                pos_label,
             )
             for node, outcome in zip(shown, outcomes, strict=True)
             if not node.children

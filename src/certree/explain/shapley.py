@@ -24,8 +24,9 @@ from certree.explain.additive_trees import (
     get_additive_trees,
     get_rows_per_node,
 )
-from certree.explain.explanation import Explanation
+from certree.explain.explanation import Explanation, select_positive_class
 from certree.interface.arrays import Float64
+from certree.interface.fitted_state import check_one_target
 from certree.interface.signatures import validate_arguments
 from certree.interface.threads import get_n_threads
 
@@ -63,6 +64,7 @@ def shapley_values(
     background: ArrayLike | None = None,
     *,
     feature_perturbation: Perturbation = "auto",
+    pos_label: Any = None,
 ) -> Explanation:
     """Divide the output of a model in each row among its features by their Shapley values.
 
@@ -85,6 +87,9 @@ def shapley_values(
         their training rows. Boosted trees, AdaBoost and certified forests do not keep these
         numbers: the rows of the background are counted instead. "auto": "interventional" if there
         is a background, else "tree_path_dependent".
+    pos_label : object or None
+        The positive one of two classes, which is then the only output. None: both probabilities, or
+        the raw score of the second class.
 
     Returns
     -------
@@ -99,7 +104,7 @@ def shapley_values(
     TypeError
         If the model has no trees with numeric leaves.
     ValueError
-        If a background is missing.
+        If a background is missing, or `pos_label` is not one of two classes.
 
     References
     ----------
@@ -119,7 +124,9 @@ def shapley_values(
     >>> bool(abs(explained.prediction[:, 0] - model.predict(X[:3])).max() < 1e-9)
     True
     """
-    return _explain_rows(model, X, background, feature_perturbation, choose_shapley_points)
+    return _explain_rows(
+        model, X, background, feature_perturbation, choose_shapley_points, pos_label
+    )
 
 
 @validate_arguments
@@ -129,6 +136,7 @@ def banzhaf_values(
     background: ArrayLike | None = None,
     *,
     feature_perturbation: Perturbation = "auto",
+    pos_label: Any = None,
 ) -> Explanation:
     """Compute the Banzhaf value of each feature for the output of a model in each row.
 
@@ -150,6 +158,9 @@ def banzhaf_values(
         "tree_path_dependent": a row with an unknown feature goes to both children, in proportion to
         their training rows, or to the rows of the background if the model does not keep these
         numbers. "auto": "interventional" if there is a background, else "tree_path_dependent".
+    pos_label : object or None
+        The positive one of two classes, which is then the only output. None: both probabilities, or
+        the raw score of the second class.
 
     Returns
     -------
@@ -162,7 +173,7 @@ def banzhaf_values(
     TypeError
         If the model has no trees with numeric leaves.
     ValueError
-        If a background is missing.
+        If a background is missing, or `pos_label` is not one of two classes.
 
     References
     ----------
@@ -178,11 +189,18 @@ def banzhaf_values(
     >>> banzhaf_values(model, X[:3], X).additive
     False
     """
-    return _explain_rows(model, X, background, feature_perturbation, choose_banzhaf_points)
+    return _explain_rows(
+        model, X, background, feature_perturbation, choose_banzhaf_points, pos_label
+    )
 
 
 def _explain_rows(
-    model: Any, X: Any, background: Any, perturbation: Perturbation, quadrature: Quadrature
+    model: Any,
+    X: Any,
+    background: Any,
+    perturbation: Perturbation,
+    quadrature: Quadrature,
+    pos_label: Any,
 ) -> Explanation:
     """Compute Shapley values, or Banzhaf values, of the features for the output of a model in each row.
 
@@ -201,6 +219,8 @@ def _explain_rows(
     quadrature : callable
         `choose_shapley_points` or `choose_banzhaf_points`: takes a number of features, and returns
         probabilities with which other features are known, and the weights of these points.
+    pos_label : object or None
+        The positive one of two classes, which is then the only output; None: all outputs.
 
     Returns
     -------
@@ -209,6 +229,8 @@ def _explain_rows(
     """
     model = check_additive(model)
     trees = get_additive_trees(model)
+    if pos_label is not None:
+        check_one_target("pos_label", model)
     rows, row_values = model._encode_with_raw_values(X)
     others = None if background is None else model._encode_new_rows(background)
     if others is not None and others.dtype != rows.dtype:
@@ -230,7 +252,8 @@ def _explain_rows(
     fields = trees.build_explanation_fields(base, added)
     additive = quadrature is choose_shapley_points
     names = model._feature_names()
-    return Explanation(feature_names=names, values=row_values, additive=additive, **fields)
+    found = Explanation(feature_names=names, values=row_values, additive=additive, **fields)
+    return select_positive_class(found, getattr(model, "classes_", None), pos_label)
 
 
 def compute_coalition_values(

@@ -12,7 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from certree.explain.additive_trees import AdditiveTrees
-from certree.explain.explanation import Explanation, build_explanation_fields
+from certree.explain.explanation import (
+    Explanation,
+    build_explanation_fields,
+    select_positive_class,
+)
 from certree.explain.output_groups import OutputGroups
 from certree.explain.several_targets import build_multioutput_explanation_fields
 from certree.export.formula import Formula, Kind, Link, make_constant_tree
@@ -22,7 +26,12 @@ from certree.export.plain_dict import make_plain_dict
 from certree.export.source_code import Language, write_source
 from certree.export.sql import make_sql_statement
 from certree.interface.arrays import Float64
-from certree.interface.fitted_state import available_if, get_snapshot, snapshot_method
+from certree.interface.fitted_state import (
+    available_if,
+    check_one_target,
+    get_snapshot,
+    snapshot_method,
+)
 from certree.interface.stored_fields import StoredField, get_shape
 from certree.interface.stored_state import StoredState
 from certree.interface.threads import get_n_threads
@@ -187,7 +196,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
     @available_if(has_numeric_leaves)
     @snapshot_method
-    def explain(self, X: ArrayLike) -> Explanation:
+    def explain(self, X: ArrayLike, *, pos_label: Any = None) -> Explanation:
         """Compute how much each feature adds to the prediction of each row.
 
         A prediction is the value of the roots plus the changes at the splits on the path of the
@@ -201,11 +210,16 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         AdaBoost, to the score: the log odds of the second of two classes (half of them for
         AdaBoost), a score for each of more classes, or the number, of which "poisson", "gamma" and
         "tweedie" have the logarithm. Several numbers are outputs "y[0]", "y[1]", ...; several
-        quantiles are not sorted.
+        quantiles are not sorted. pos_label: the positive one of two classes, which is then the only
+        output, by its probability or log odds; None: the outputs as above. Raise ValueError if it
+        is not one of two classes.
         """
+        if pos_label is not None:
+            check_one_target("pos_label", self)
         rows, values = self._encode_with_raw_values(X)
         fields = self._build_explanation_fields(*self._compute_contributions(rows))
-        return Explanation(feature_names=self._feature_names(), values=values, **fields)
+        explanation = Explanation(feature_names=self._feature_names(), values=values, **fields)
+        return select_positive_class(explanation, getattr(self, "classes_", None), pos_label)
 
     # -- importances -------------------------------------------------------------------------------
 
@@ -352,6 +366,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         dtype: Literal["float32", "float64", "auto"] = "float32",
         *,
         inputs: Literal["matrix", "named"] = "matrix",
+        pos_label: Any = None,
     ) -> Any:
         """Convert the model to an ``onnx.ModelProto`` of opset 18 and ``ai.onnx.ml`` 5.
 
@@ -373,13 +388,17 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             categories that are texts, and int64 microseconds for dates (since 1970, UTC) and time
             spans, with -2^63, NumPy's NaT, for missing ones. Texts that are no category of the fit
             are missing values. A model of dates needs "named", and "auto" or "float64" as dtype.
+        pos_label : object or None
+            The positive one of two classes, which the metadata name as "pos_label" (JSON); the
+            outputs do not change. None: no such entry.
 
         Raises
         ------
         TypeError, ValueError
-            As in `to_dict`; also if dtype="float32" cannot hold the predictions or the dates.
+            As in `to_dict`; also if dtype="float32" cannot hold the predictions or the dates, or
+            `pos_label` is not one of two classes.
         """
-        return make_onnx_model(self._build_formula(), dtype, inputs)
+        return make_onnx_model(self._build_formula(), dtype, inputs, pos_label)
 
     @snapshot_method
     def to_dict(self) -> dict[str, Any]:

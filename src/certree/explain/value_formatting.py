@@ -50,14 +50,17 @@ def format_categories(names: Sequence[Any]) -> str:
     return f"{{{shown}, ... ({len(names)})}}"
 
 
-def format_prediction(prediction: Any, probability: float | None, n_rows: float) -> str:
+def format_prediction(
+    prediction: Any, probability: float | None, n_rows: float, pos_label: Any = None
+) -> str:
     """Format a prediction and the number of training rows behind it.
 
-    prediction: a class, or a number if `probability` is None; probability: that of the class;
-    n_rows: number, or weight, of rows. Such as "cat (probability 0.91, 12 rows)", or "3.25 (12
-    rows)".
+    prediction: a class, or a number if `probability` is None; probability: that of the class, or of
+    `pos_label` if that is not None; n_rows: number, or weight, of rows. Such as "cat (probability
+    0.91, 12 rows)", "cat (probability of dog 0.09, 12 rows)", or "3.25 (12 rows)".
     """
     rows = "1 row" if n_rows == 1 else f"{format_count(n_rows)} rows"
     if probability is None:
         return f"{prediction:.6g} ({rows})"
-    return f"{prediction} (probability {probability:.2f}, {rows})"
+    whose = "" if pos_label is None else f" of {pos_label}"
+    return f"{prediction} (probability{whose} {probability:.2f}, {rows})"

@@ -30,6 +30,7 @@ from certree.export.onnx_inputs import (
 )
 from certree.export.onnx_ml3 import make_tree_ensemble_regressor
 from certree.interface.extras import import_extra
+from certree.interface.positive_class import find_positive_class
 from certree.rows.precision import warn_of_float32
 from certree.tree import Tree
 
@@ -165,7 +166,9 @@ class Graph:
         return import_extra("onnx.helper", "onnx").make_graph(self.nodes, self.prefix, begin, end)
 
 
-def make_onnx_model(formula: Formula, dtype: str, inputs: str = "matrix") -> Any:
+def make_onnx_model(
+    formula: Formula, dtype: str, inputs: str = "matrix", pos_label: Any = None
+) -> Any:
     """Return a fitted model as an ONNX model.
 
     With inputs="matrix" its input "X" holds rows (n, p) as numbers, with NaN for missing values and
@@ -181,6 +184,8 @@ def make_onnx_model(formula: Formula, dtype: str, inputs: str = "matrix") -> Any
         predictions may exceed float32, else float32. Dates need float64.
     inputs : {"matrix", "named"}, default="matrix"
         Whether rows are one tensor, or one for each feature.
+    pos_label : object or None
+        The positive one of two classes, which the metadata name; None: no such entry.
 
     Returns
     -------
@@ -191,9 +196,10 @@ def make_onnx_model(formula: Formula, dtype: str, inputs: str = "matrix") -> Any
     Raises
     ------
     ValueError
-        If `dtype` or `inputs` is another one or does not suit dates, or predictions or leaf numbers
-        may be too large for float32.
+        If `dtype` or `inputs` is another one or does not suit dates, predictions or leaf numbers may
+        be too large for float32, or `pos_label` is not one of two classes.
     """
+    positive = find_positive_class(formula.classes, pos_label)
     if dtype not in ("float32", "float64", "auto"):
         raise ValueError(f'dtype must be "float32", "float64" or "auto", got {dtype!r}')
     if dtype == "auto":
@@ -218,6 +224,8 @@ def make_onnx_model(formula: Formula, dtype: str, inputs: str = "matrix") -> Any
         onnx_graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="certree"
     )
     metadata = _make_metadata(formula)
+    if pos_label is not None:
+        metadata["pos_label"] = formula.labels[positive]
     make.set_model_props(model, {name: json.dumps(value) for name, value in metadata.items()})
     return model
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain
@@ -22,6 +22,7 @@ from certree.files import tables
 from certree.files.model_rows import select_feature_table
 from certree.interface.extras import import_extra
 from certree.interface.fitted_state import check_one_target
+from certree.interface.positive_class import find_positive_class
 from certree.interface.progress import RowRate, show_progress
 from certree.interface.signatures import validate_arguments
 from certree.tables.column_names import join_names
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 ROWS_PER_BATCH = 2**17
 
 
-def predict_columns(model: Any, X: Any, threshold: float | None = None) -> dict[str, Any]:
+def predict_columns(
+    model: Any, X: Any, threshold: float | None = None, pos_label: Any = None
+) -> dict[str, Any]:
     """Predict rows and return the columns of the output table by name.
 
     Parameters
@@ -48,8 +51,10 @@ def predict_columns(model: Any, X: Any, threshold: float | None = None) -> dict[
     X : array-like of shape (n, p)
         Rows.
     threshold : float or None
-        Predict the second of two classes if its probability is at least this; None: predict the
-        most probable class.
+        Predict the positive one of two classes if its probability is at least this; None: predict
+        the most probable class.
+    pos_label : object or None
+        The positive class; None: the second.
 
     Returns
     -------
@@ -62,7 +67,7 @@ def predict_columns(model: Any, X: Any, threshold: float | None = None) -> dict[
     Raises
     ------
     ValueError
-        If `threshold` does not suit the model, or a classifier has several targets.
+        If `threshold` or `pos_label` does not suit the model, or a classifier has several targets.
     """
     columns: dict[str, Any] = {}
     predicted = model.predict(X) if threshold is None else None
@@ -74,7 +79,7 @@ def predict_columns(model: Any, X: Any, threshold: float | None = None) -> dict[
     elif isinstance(model, TreeVoteRegressor):
         columns = dict(zip(("between", "within"), model.predict_std(X).T, strict=True))
     if threshold is not None:
-        predicted = apply_threshold(model, columns, threshold)
+        predicted = apply_threshold(model, columns, threshold, pos_label)
     if isinstance(model, BoostedTrees) and hasattr(model, "predict_std"):
         names = [name.replace("probability", "std", 1) for name in columns] or ["std"]
         columns |= dict(zip(names, np.atleast_2d(model.predict_std(X).T), strict=True))
@@ -87,8 +92,10 @@ def predict_columns(model: Any, X: Any, threshold: float | None = None) -> dict[
     return {"prediction": predictions, **columns}
 
 
-def apply_threshold(model: Any, probabilities: dict[Any, Any], threshold: float) -> NDArray[Any]:
-    """Predict the second of two classes if its probability is at least a threshold, else the first.
+def apply_threshold(
+    model: Any, probabilities: dict[Any, Any], threshold: float, pos_label: Any = None
+) -> NDArray[Any]:
+    """Predict the positive one of two classes if its probability is at least a threshold.
 
     Parameters
     ----------
@@ -98,16 +105,20 @@ def apply_threshold(model: Any, probabilities: dict[Any, Any], threshold: float)
         Probabilities of the first and of the second class, in this order; the keys do not matter.
     threshold : float
         Number in [0, 1].
+    pos_label : object or None
+        The positive class; None: the second.
 
     Returns
     -------
     ndarray of shape (n,)
-        The predicted classes, which are elements of `model.classes_`.
+        The predicted classes, which are elements of `model.classes_`: the other class if the
+        probability of the positive one is below the threshold.
 
     Raises
     ------
     ValueError
-        If the model is not a classifier of two classes, or the threshold is out of range.
+        If the model is not a classifier of two classes, `pos_label` is not one of them, or the
+        threshold is out of range.
     """
     if not is_classifier(model) or len(model.classes_) != 2:
         raise ValueError(
@@ -116,8 +127,10 @@ def apply_threshold(model: Any, probabilities: dict[Any, Any], threshold: float)
         )
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must lie in [0, 1], got {threshold}")
-    is_second = [*probabilities.values()][-1] >= threshold
-    labels: NDArray[Any] = np.asarray(model.classes_)[is_second.astype(np.intp)]
+    classes = np.asarray(model.classes_)
+    positive = find_positive_class(classes, pos_label)
+    is_positive = [*probabilities.values()][positive] >= threshold
+    labels: NDArray[Any] = classes[np.where(is_positive, positive, 1 - positive)]
     return labels
 
 
@@ -129,6 +142,7 @@ def predict_files(
     *,
     keep: Sequence[str] = (),
     threshold: float | None = None,
+    pos_label: Any = None,
     batch_size: int = ROWS_PER_BATCH,
     verbose: int = 0,
 ) -> int:
@@ -155,8 +169,10 @@ def predict_files(
         Columns of the source, such as a key, to copy to the output as first columns. Those of CSV
         files are copied as text.
     threshold : float or None
-        Predict the second of two classes if its probability is at least this; None: predict the
-        more probable class.
+        Predict the positive one of two classes if its probability is at least this; None: predict
+        the more probable class.
+    pos_label : object or None
+        The positive class, which needs `threshold`; None: the second of ``classes_``.
     batch_size : int
         Number of rows that are processed at a time.
     verbose : int
@@ -174,7 +190,7 @@ def predict_files(
     ValueError
         If a file lacks a column, has a column of another type than in the fit, cannot be read, or
         changes while it is read; if there are no rows; if the target lies in a folder of the
-        source.
+        source; if `pos_label` is not one of two classes, or has no threshold.
 
     Examples
     --------
@@ -198,9 +214,15 @@ def predict_files(
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     if isinstance(keep, str):
         raise TypeError(f"keep must be a sequence of column names, got {keep!r}: use [{keep!r}]")
+    if pos_label is not None and threshold is None:
+        raise ValueError(
+            f"pos_label needs a threshold of its probability, got pos_label={pos_label!r} and "
+            "threshold=None: pass both, or neither"
+        )
     tables.expect_table_place(target)
     _expect_outside_source(source, target)
-    predictions = _predict_batches(model, source, [*keep], threshold, batch_size, verbose)
+    predict = partial(predict_columns, model, threshold=threshold, pos_label=pos_label)
+    predictions = _predict_batches(model, source, [*keep], predict, batch_size, verbose)
     n_rows = 0
 
     def count_rows() -> Iterator[pa.Table]:
@@ -242,7 +264,7 @@ def _predict_batches(
     model: Any,
     source: Any,
     keep: list[str],
-    threshold: float | None,
+    predict: Callable[[Any], dict[str, Any]],
     batch_size: int,
     verbose: int,
 ) -> Iterator[pa.Table]:
@@ -259,9 +281,8 @@ def _predict_batches(
         Files, or folders of files; "-" is CSV from standard input.
     keep : list of str
         Columns of the source to copy to the output.
-    threshold : float or None
-        Probability from which the second of two classes is predicted; None: the most probable
-        class.
+    predict : callable
+        Takes rows, (n, p), and returns the columns of their predictions by name.
     batch_size : int
         Largest number of rows of a batch.
     verbose : int
@@ -272,7 +293,7 @@ def _predict_batches(
     with closing(iterate_with_progress("predicting", reader, verbose > 0)) as batches:
         for batch in batches:
             if len(batch.table) or (batch.is_last and schema is None):
-                table = _predict_batch(model, batch, keep, threshold)
+                table = _predict_batch(model, batch, keep, predict)
                 schema = table.schema if schema is None else schema
                 yield _cast_to_schema(table, schema, batch.where)
 
@@ -340,13 +361,15 @@ def read_model_batches(
     return warn_of_new_values(model, batches, [*targets, *extra_columns])
 
 
-def _predict_batch(model: Any, batch: Batch, keep: list[str], threshold: float | None) -> pa.Table:
+def _predict_batch(
+    model: Any, batch: Batch, keep: list[str], predict: Callable[[Any], dict[str, Any]]
+) -> pa.Table:
     """Return the output table of one batch of rows: the columns to keep, then the predictions.
 
     model: fitted estimator; batch: the rows as a table, and the name of their file for messages;
-    keep: columns of the batch to copy to the output; threshold: probability from which the second
-    of two classes is predicted, None: the most probable class. Raise ValueError if the batch lacks
-    a column of `keep`, or its name is also that of a prediction column.
+    keep: columns of the batch to copy to the output; predict: takes rows, (n, p), and returns the
+    columns of their predictions by name. Raise ValueError if the batch lacks a column of `keep`, or
+    its name is also that of a prediction column.
     """
     pa = import_extra("pyarrow", "files")
     missing = [name for name in keep if name not in batch.table.column_names]
@@ -358,7 +381,7 @@ def _predict_batch(model: Any, batch: Batch, keep: list[str], threshold: float |
     table = batch.table
     if getattr(model, "feature_names_in_", None) is None:
         table = table.drop_columns(keep)
-    predictions = predict_columns(model, select_feature_table(model, table, batch.where), threshold)
+    predictions = predict(select_feature_table(model, table, batch.where))
     clashing = [name for name in keep if name in predictions]
     if clashing:
         raise ValueError(

@@ -15,6 +15,7 @@ from certree.certificates.inequalities.bounds import binomial_upper
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import check_one_target
 from certree.interface.formatting import shorten_label
+from certree.interface.positive_class import find_positive_class
 from certree.interface.signatures import validate_arguments
 from certree.show.style import BLUE, LINE, Figure, get_axes, set_title, use_style
 
@@ -28,7 +29,7 @@ _MAX_LETTERS = 24
 class ReliabilityCurve:
     """Predicted probabilities and observed frequencies in b groups of rows.
 
-    The rows of a group have similar predicted probabilities of an event, such as the second class.
+    The rows of a group have similar predicted probabilities of an event, such as a class.
     Groups are ordered by this probability. `compute_reliability_curve` makes the object.
 
     Parameters
@@ -98,7 +99,7 @@ def compute_reliability_curve(
     Parameters
     ----------
     is_event : array-like of bool, shape (n,)
-        For each row, whether the event happened, such as that the row is of the second class.
+        For each row, whether the event happened, such as that the row is of a class.
     probabilities : array-like of shape (n,)
         For each row, the predicted probability of the event.
     bins : int, default=10
@@ -127,12 +128,18 @@ def compute_reliability_curve(
 @use_style
 @validate_arguments
 def plot_calibration(
-    model: Any, X: ArrayLike, y: ArrayLike, bins: int = 10, ax: Any = None
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    bins: int = 10,
+    ax: Any = None,
+    *,
+    pos_label: Any = None,
 ) -> Figure:
     """Draw a reliability diagram: observed frequencies against predicted probabilities.
 
     Rows are grouped by probability; the groups have about equal size. With two classes the
-    probability is that of the second class; with more, it is that of the predicted class, and is
+    probability is that of the positive class; with more, it is that of the predicted class, and is
     compared with the accuracy. Error bars are exact 95 % intervals, each for its own group.
 
     Parameters
@@ -147,6 +154,8 @@ def plot_calibration(
         Largest number of groups.
     ax : matplotlib Axes or None
         Axes to draw on; None: those of a new figure.
+    pos_label : object or None
+        The positive one of two classes; None: the second of ``classes_``.
 
     Returns
     -------
@@ -158,7 +167,8 @@ def plot_calibration(
     TypeError
         If the model has no `predict_proba`.
     ValueError
-        If X and y differ in length, y has classes that the model lacks, or `bins` is below 1.
+        If X and y differ in length, y has classes that the model lacks, `bins` is below 1, or
+        `pos_label` is not one of two classes.
     """
     if not hasattr(model, "predict_proba"):
         raise TypeError(
@@ -173,17 +183,21 @@ def plot_calibration(
     classes = np.asarray(model.classes_)
     expect_known_labels("y", labels, classes)
     return draw_reliability(
-        *compute_classifier_reliability(classes, probabilities, labels, bins), ax
+        *compute_classifier_reliability(classes, probabilities, labels, bins, pos_label), ax
     )
 
 
 def compute_classifier_reliability(
-    classes: NDArray[Any], probabilities: Float64, y: NDArray[Any], bins: int = 10
+    classes: NDArray[Any],
+    probabilities: Float64,
+    y: NDArray[Any],
+    bins: int = 10,
+    pos_label: Any = None,
 ) -> tuple[str, ReliabilityCurve]:
     """Compare the probabilities of a classifier with observed frequencies, in groups of rows.
 
-    With two classes, the probability of the second class is compared with its frequency. With more,
-    the probability of the predicted class is compared with the accuracy.
+    With two classes, the probability of the positive class is compared with its frequency. With
+    more, the probability of the predicted class is compared with the accuracy.
 
     Parameters
     ----------
@@ -195,18 +209,21 @@ def compute_classifier_reliability(
         True classes.
     bins : int, default=10
         Largest number of groups, as in `compute_reliability_curve`.
+    pos_label : object or None
+        The positive one of two classes; None: the second.
 
     Returns
     -------
     subject : str
-        Whose probability is compared: the name of the second of two classes, else "the predicted
+        Whose probability is compared: the name of the positive one of two classes, else "the predicted
         class".
     curve : ReliabilityCurve
         Predicted probability and observed frequency in each group of rows.
     """
+    positive = find_positive_class(classes, pos_label)
     if len(classes) == 2:
-        return str(classes[1]), compute_reliability_curve(
-            y == classes[1], probabilities[:, 1], bins
+        return str(classes[positive]), compute_reliability_curve(
+            y == classes[positive], probabilities[:, positive], bins
         )
     is_right = y == classes[probabilities.argmax(axis=1)]
     return "the predicted class", compute_reliability_curve(

@@ -15,6 +15,7 @@ from certree.certificates.hold_out import expect_known_labels
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import check_one_target
 from certree.interface.formatting import shorten_label
+from certree.interface.positive_class import find_positive_class
 from certree.interface.signatures import validate_arguments
 from certree.show.style import (
     BLUE,
@@ -38,7 +39,7 @@ _STANDARD_ERRORS = 1.96  # half the width of a 95 % interval
 class Ranking:
     """True and false positives of two classes at each threshold of a score, counted on some rows.
 
-    The rows of the second class are positive, all others negative. A row is predicted positive if
+    The rows of the positive class are positive, all others negative. A row is predicted positive if
     its score is at least the threshold. `rank_rows` makes a ranking.
 
     Parameters
@@ -59,7 +60,7 @@ class Ranking:
     def from_scores(cls, is_positive: NDArray[np.bool_], score: Float64) -> Ranking:
         """Return the numbers of positive and of negative rows at each threshold of a score.
 
-        is_positive: whether each row is of the second class, (n,). score: scores of the rows, (n,).
+        is_positive: whether each row is of the positive class, (n,). score: scores of the rows, (n,).
         There must be rows of both classes.
         """
         distinct, index = np.unique(-score, return_inverse=True)
@@ -87,7 +88,7 @@ class Ranking:
 
     @property
     def prevalence(self) -> float:
-        """Fraction of all rows that are positive, of the second class."""
+        """Fraction of all rows that are positive."""
         n_positive, n_negative = self.true_positives[-1], self.false_positives[-1]
         return float(n_positive / (n_positive + n_negative))
 
@@ -163,8 +164,10 @@ class Ranking:
         return (false_negative * n_missed + false_positive * self.false_positives) / n
 
 
-def rank_rows(model: Any, probabilities: Float64, y: NDArray[Any]) -> Ranking:
-    """Return true and false positives at each threshold of the probability of the second class.
+def rank_rows(
+    model: Any, probabilities: Float64, y: NDArray[Any], pos_label: Any = None
+) -> Ranking:
+    """Return true and false positives at each threshold of the probability of the positive class.
 
     Parameters
     ----------
@@ -174,29 +177,33 @@ def rank_rows(model: Any, probabilities: Float64, y: NDArray[Any]) -> Ranking:
         Predicted probabilities of the two classes.
     y : ndarray of shape (n,)
         True classes.
+    pos_label : object or None
+        The positive class; None: the second.
 
     Returns
     -------
     Ranking
-        The rows of the second class count as positive.
+        The rows of the positive class count as positive.
 
     Raises
     ------
     ValueError
-        If the model does not have two classes, or all rows are of one class.
+        If the model does not have two classes, `pos_label` is not one of them, or all rows are of
+        one class.
     """
     classes = np.asarray(model.classes_)
     if len(classes) != 2:
         raise ValueError(
             f"model must have two classes to rank rows, got {len(classes)}: pass a binary classifier"
         )
-    is_positive = y == classes[1]
+    positive = find_positive_class(classes, pos_label)
+    is_positive = y == classes[positive]
     if is_positive.all() or not is_positive.any():
         raise ValueError(
             f"y must have rows of both classes to rank them, got rows of class {y[0]!r} alone: pass "
             "rows of both"
         )
-    return Ranking.from_scores(is_positive, probabilities[:, 1])
+    return Ranking.from_scores(is_positive, probabilities[:, positive])
 
 
 @use_style
@@ -207,6 +214,8 @@ def plot_ranking(
     y: ArrayLike,
     false_negative: float = 1.0,
     false_positive: float = 1.0,
+    *,
+    pos_label: Any = None,
 ) -> Figure:
     """Draw how well the probabilities of a classifier rank rows of two classes.
 
@@ -224,8 +233,10 @@ def plot_ranking(
     y : array-like of shape (n,)
         Classes of the rows.
     false_negative, false_positive : float, default=1
-        Cost of a missed row of the second class, and of a false alarm, which is a row of the first
-        that is predicted to be of the second.
+        Cost of a missed row of the positive class, and of a false alarm, which is a row of the
+        other class that is predicted to be of the positive class.
+    pos_label : object or None
+        The positive class, whose probability ranks the rows; None: the second of ``classes_``.
 
     Returns
     -------
@@ -237,7 +248,8 @@ def plot_ranking(
     TypeError
         If the model has no `predict_proba`.
     ValueError
-        If there are not two classes, a class has no rows, a cost is negative, or both costs are 0.
+        If there are not two classes, `pos_label` is not one of them, a class has no rows, a cost is
+        negative, or both costs are 0.
     """
     if not hasattr(model, "predict_proba"):
         raise TypeError(
@@ -247,9 +259,11 @@ def plot_ranking(
     check_one_target("a picture of ranks", model)
     probabilities, labels = np.asarray(model.predict_proba(X)), column_or_1d(y)
     check_consistent_length(probabilities, labels)
-    expect_known_labels("y", labels, np.asarray(model.classes_))
-    ranking = rank_rows(model, probabilities, labels)
-    return draw_ranking(ranking, str(model.classes_[1]), false_negative, false_positive)
+    classes = np.asarray(model.classes_)
+    expect_known_labels("y", labels, classes)
+    ranking = rank_rows(model, probabilities, labels, pos_label)
+    positive = str(classes[find_positive_class(classes, pos_label)])
+    return draw_ranking(ranking, positive, false_negative, false_positive)
 
 
 def check_costs(false_negative: float, false_positive: float) -> None:
@@ -258,8 +272,8 @@ def check_costs(false_negative: float, false_positive: float) -> None:
     Parameters
     ----------
     false_negative, false_positive : float
-        Cost of a missed row of the second class, and of a false alarm, which is a row of the first
-        that is predicted to be of the second.
+        Cost of a missed row of the positive class, and of a false alarm, which is a row of the
+        other class that is predicted to be of the positive class.
 
     Raises
     ------
@@ -285,10 +299,10 @@ def draw_ranking(
     ranking : Ranking
         Numbers of true and false positives at each threshold.
     positive : str
-        Name of the second class.
+        Name of the positive class.
     false_negative, false_positive : float, default=1
-        Cost of a missed row of the second class, and of a false alarm, which is a row of the first
-        that is predicted to be of the second.
+        Cost of a missed row of the positive class, and of a false alarm, which is a row of the
+        other class that is predicted to be of the positive class.
 
     Returns
     -------
@@ -321,10 +335,10 @@ def create_ranking_panels(
     ranking : Ranking
         Numbers of true and false positives at each threshold.
     positive : str
-        Name of the second class.
+        Name of the positive class.
     costs : pair of float
-        Cost of a missed row of the second class, and of a false alarm, which is a row of the first
-        that is predicted to be of the second.
+        Cost of a missed row of the positive class, and of a false alarm, which is a row of the
+        other class that is predicted to be of the positive class.
 
     Returns
     -------
@@ -370,8 +384,7 @@ def _draw_precision(ax: Any, ranking: Ranking) -> None:
 def _draw_ks(ax: Any, ranking: Ranking, positive: str) -> None:
     """Draw for each threshold the fraction of each class with a lower score, on matplotlib axes.
 
-    The largest distance of the two curves, the Kolmogorov-Smirnov statistic, is marked. The second
-    class is positive, the other negative.
+    The largest distance of the two curves, the Kolmogorov-Smirnov statistic, is marked.
 
     Parameters
     ----------
@@ -380,7 +393,7 @@ def _draw_ks(ax: Any, ranking: Ranking, positive: str) -> None:
     ranking : Ranking
         Numbers of true and false positives at each threshold.
     positive : str
-        Name of the second class.
+        Name of the positive class.
     """
     distance, threshold = ranking.ks
     best = int(np.argmax(ranking.recall - ranking.false_positive_rate))
@@ -405,8 +418,8 @@ def _draw_cost(ax: Any, ranking: Ranking, false_negative: float, false_positive:
     ranking : Ranking
         Numbers of true and false positives at each threshold.
     false_negative, false_positive : float
-        Cost of a missed row of the second class, and of a false alarm, which is a row of the first
-        that is predicted to be of the second.
+        Cost of a missed row of the positive class, and of a false alarm, which is a row of the
+        other class that is predicted to be of the positive class.
     """
     cost = ranking.cost(false_negative, false_positive)
     cheapest = int(np.argmin(cost))

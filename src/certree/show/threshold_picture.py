@@ -45,8 +45,8 @@ def plot_thresholds(
     thresholds : ThresholdGuarantees
         Observed and certified rates at every threshold: the result of `Guarantees.thresholds`.
     false_negative, false_positive : float, default=1
-        Cost of a missed row of the second class, and of a false alarm, which is a row of the first
-        that is predicted to be of the second.
+        Cost of a missed row of the positive class of the thresholds, and of a false alarm, which is
+        a row of the other class that is predicted to be of the positive class.
 
     Returns
     -------
@@ -92,8 +92,8 @@ def create_threshold_panels(
         The threshold to mark (`threshold`), with the observed value and the certified limits of its
         rates.
     costs : pair of float
-        Cost of a missed row of the second class, and of a false alarm, which is a row of the first
-        that is predicted to be of the second.
+        Cost of a missed row of the positive class of the thresholds, and of a false alarm, which is
+        a row of the other class that is predicted to be of the positive class.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def _evaluate_step_function(positions: Float64, x: Float64, y: Float64) -> Float
 def _draw_precision(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPoint) -> None:
     """Draw on axes the observed precision against recall, and the certified band around it.
 
-    A dashed line marks the observed fraction of the second class.
+    A dashed line marks the observed fraction of the positive class.
 
     Parameters
     ----------

@@ -484,6 +484,27 @@ def test_a_page_shows_the_ranking_of_two_classes(tmp_path):
     assert "ranking" not in one.ids
 
 
+def test_a_page_is_about_the_positive_class(tmp_path):
+    model, rows, y = fitted_with_new_rows("tree")
+    asked = {"costs": (5, 1), "pos_label": "<yes>"}
+    groups = np.where(np.arange(len(y)) % 2, "odd", "even")
+    page = read(report(model, rows, y, tmp_path / "page.html", groups=groups, **asked))
+    assert page.text.count("probability of no") == 0
+    is_positive = y == "<yes>"
+    score = model.predict_proba(rows)[:, 0]
+    assert f"Area under the ROC curve {roc_auc_score(is_positive, score):.3f}" in page.text
+    assert "Lowest mean cost, with 5 for a missed <yes> and 1 for a false alarm" in page.text
+    thresholds = Guarantees.by_rows(model, rows, y).thresholds((5, 1), pos_label="<yes>")
+    assert " ".join(str(thresholds.lowest_cost(5, 1)).split()) in page.text
+    for title in ("Explanations of selected rows", "Shapley values of selected rows"):
+        assert "probability of <yes>" in page.text.split(title)[-1]
+    with pytest.raises(ValueError, match="pos_label must be one of the classes '<yes>' and 'no'"):
+        report(model, rows, y, tmp_path / "bad.html", pos_label="yes")
+    model, rows, y = fitted("numbers")
+    with pytest.raises(ValueError, match="pos_label='no' and a target without classes"):
+        report(model, rows, y, tmp_path / "bad.html", pos_label="no")
+
+
 def test_costs_determine_the_threshold_of_a_page(tmp_path):
     model, rows, y = fitted_with_new_rows("tree")
     page = read(report(model, rows, y, tmp_path / "page.html", costs=(5, 1)))

@@ -35,7 +35,11 @@ from certree.estimators.naive_bayes.powers import (
     compute_power_losses,
     subtract_marginal,
 )
-from certree.explain.explanation import Explanation, build_explanation_fields
+from certree.explain.explanation import (
+    Explanation,
+    build_explanation_fields,
+    select_positive_class,
+)
 from certree.interface.arrays import (
     MAX_TOTAL_WEIGHT,
     Float64,
@@ -836,7 +840,7 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         return None if self.categories_ is None else self.categories_.names[j]
 
     @snapshot_method
-    def explain(self, X: ArrayLike) -> Explanation:
+    def explain(self, X: ArrayLike, *, pos_label: Any = None) -> Explanation:
         """Compute how much each feature adds to the score of each class, for each row.
 
         A feature adds ``log P(class | value) - log P(class)``, computed as if it were the only
@@ -848,12 +852,19 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         ----------
         X : array-like of shape (n, p)
             Rows; NaN is a missing value.
+        pos_label : object or None
+            The positive one of two classes; None: the second.
 
         Returns
         -------
         Explanation
-            Contributions (nats) to the log odds of the second of two classes; for more classes, to
-            K scores whose softmax gives the probabilities.
+            Contributions (nats) to the log odds of the positive one of two classes; for more
+            classes, to K scores whose softmax gives the probabilities.
+
+        Raises
+        ------
+        ValueError
+            If `pos_label` is not one of two classes.
         """
         rows, values = self._encode_with_raw_values(X)
         prior = self._log_prior
@@ -864,4 +875,5 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         if len(prior) == 2:
             prior, added = prior[1:] - prior[:1], added[:, 1:] - added[:, :1]
         fields = build_explanation_fields(prior, added, self.classes_, "softmax")
-        return Explanation(feature_names=self._feature_names(), values=values, **fields)
+        explanation = Explanation(feature_names=self._feature_names(), values=values, **fields)
+        return select_positive_class(explanation, self.classes_, pos_label)

@@ -23,6 +23,7 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import check_one_target
 from certree.interface.formatting import format_four_digits, format_percent
+from certree.interface.positive_class import find_positive_class
 from certree.rows.columns import take_rows
 from certree.rows.hashes import find_known_rows
 from certree.show.ranking import check_costs
@@ -65,8 +66,10 @@ class EvaluatedModel:
         Group of each row, such as a branch: the names of the groups, and the index of each row's
         name. None: no groups.
     user_costs : pair of float, or None
-        Cost of a row of the second of two classes that is predicted to be of the first, and of a
+        Cost of a row of the positive class that is predicted to be of the other class, and of a
         false alarm, the reverse; None if the user gave no costs.
+    pos_label : object or None
+        The positive one of two classes; None: the second.
     """
 
     model: Any
@@ -77,6 +80,7 @@ class EvaluatedModel:
     probabilities: Float64 | None
     groups: CodedLabels | None = None
     user_costs: tuple[float, float] | None = None
+    pos_label: Any = None
 
     @classmethod
     def from_rows(
@@ -86,6 +90,7 @@ class EvaluatedModel:
         y: ArrayLike,
         groups: ArrayLike | None = None,
         costs: tuple[float, float] | None = None,
+        pos_label: Any = None,
     ) -> EvaluatedModel:
         """Check rows and targets, predict the rows, and return all with the model.
 
@@ -101,8 +106,10 @@ class EvaluatedModel:
             Group of each row, with at least two different values; None: the report does not compare
             groups.
         costs : pair of float, or None
-            Cost of a missed row of the second of two classes, and of a false alarm, a row of the
-            first that is predicted to be of the second; None: both cost 1.
+            Cost of a missed row of the positive class, and of a false alarm, a row of the other
+            class that is predicted to be of the positive class; None: both cost 1.
+        pos_label : object or None
+            The positive one of two classes; None: the second.
 
         Returns
         -------
@@ -115,7 +122,7 @@ class EvaluatedModel:
             If the model is not one of these estimators.
         ValueError
             If X, y and groups differ in length or are empty, there is one group only, the model has
-            several targets, or costs are negative or both 0.
+            several targets, costs are negative or both 0, or `pos_label` is not one of two classes.
         NotFittedError
             If the model is not fitted.
         """
@@ -138,13 +145,21 @@ class EvaluatedModel:
         row_groups = None if groups is None else encode_groups(groups, len(target))
         if costs is not None:
             check_costs(*costs)
+        find_positive_class(getattr(model, "classes_", None), pos_label)
         encoded, (predicted, probabilities) = model._encode_new_rows(X), _predict(model, X)
-        return cls(model, X, encoded, target, predicted, probabilities, row_groups, costs)
+        return cls(
+            *(model, X, encoded, target, predicted, probabilities, row_groups, costs, pos_label)
+        )
 
     @property
     def costs(self) -> tuple[float, float]:
-        """Costs of a missed row of the second class and of a false alarm; 1 and 1 if not given."""
+        """Costs of a missed row of the positive class and of a false alarm; 1 and 1 if not given."""
         return (1.0, 1.0) if self.user_costs is None else self.user_costs
+
+    @property
+    def positive_class(self) -> Any:
+        """The positive one of the two classes. Only for models of two classes."""
+        return self.classes[find_positive_class(self.model.classes_, self.pos_label)]
 
     @property
     def n(self) -> int:

@@ -27,7 +27,8 @@ def build_explanation_section(evaluated: EvaluatedModel) -> Section | None:
     if not hasattr(model, "explain"):
         return None
     indices = evaluated.select_examples(_N_ROWS)
-    charts = _build_waterfalls(evaluated, indices, model.explain(evaluated.take_rows(indices)))
+    explained = model.explain(evaluated.take_rows(indices), pos_label=evaluated.pos_label)
+    charts = _build_waterfalls(evaluated, indices, explained)
     text = (
         "The base is the same for all rows. Each bar is the contribution of one feature; base and "
         "contributions add up exactly to the prediction. Contributions follow the splits on the path "
@@ -49,7 +50,10 @@ def build_shapley_section(evaluated: EvaluatedModel) -> Section | None:
     indices = evaluated.select_examples(_N_SHAPLEY_ROWS)
     background = evaluated.sample_indices(_N_BACKGROUND_ROWS)
     values = shapley_values(
-        evaluated.model, evaluated.take_rows(indices), evaluated.take_rows(background)
+        evaluated.model,
+        evaluated.take_rows(indices),
+        evaluated.take_rows(background),
+        pos_label=evaluated.pos_label,
     )
     text = (
         "The Shapley value of a feature is the change of the prediction when the value of the feature "
@@ -73,7 +77,7 @@ def _build_waterfalls(
         Indices of the explained rows in `evaluated`.
     explanation : Explanation
         Contributions of the features to the predictions of these r rows, in this order. Each chart
-        shows one output: the second of two classes, else the most probable class, or the number.
+        shows one output: the positive one of two classes, else the most probable class, or the number.
     """
     waterfalls = [
         create_waterfall(explanation, i, max_features=_N_FEATURES) for i in range(len(indices))

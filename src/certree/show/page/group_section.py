@@ -46,7 +46,7 @@ def _compare_classification(evaluated: EvaluatedModel, named_rows: list[NamedRow
     evaluated: the fitted classifier, the rows of the report and their predictions. named_rows: the
     name of each group and the indices of its rows. Both tables have a line for each group, and
     exact (Clopper-Pearson) 95 % intervals of the frequencies, each for its own group. The second
-    table compares the mean predicted probability of the second class with its observed frequency.
+    table compares the mean predicted probability of the positive class with its observed frequency.
     With more than two classes it compares that of the predicted class with the accuracy.
     """
     assert evaluated.probabilities is not None  # Call it for classifiers only.
@@ -58,7 +58,10 @@ def _compare_classification(evaluated: EvaluatedModel, named_rows: list[NamedRow
         interval = _format_interval(n_wrong, n)
         errors.append((name, f"{n:,}", f"{100 * n_wrong / n:.1f} %", interval))
         subject, curve = compute_classifier_reliability(
-            classes, evaluated.probabilities[rows], evaluated.y[rows]
+            classes,
+            evaluated.probabilities[rows],
+            evaluated.y[rows],
+            pos_label=evaluated.pos_label,
         )
         hits = round(float(curve.observed @ curve.n_rows))
         predicted = float(np.average(curve.predicted, weights=curve.n_rows))

@@ -1,4 +1,4 @@
-"""The section of the report on the ranking of rows by the probability of the second of two classes."""
+"""The section of the report on the ranking of rows by the probability of the positive class."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ _N_GROUPS = 10
 
 
 def build_ranking_section(evaluated: EvaluatedModel) -> Section | None:
-    """Return the report's section on how well the probability of the second class ranks the rows.
+    """Return the report's section on how well the probability of the positive class ranks the rows.
 
     It has the area under the ROC curve, average precision, Kolmogorov-Smirnov statistic and cost.
     evaluated: the fitted model, the rows of the report and their predictions. None unless the model
@@ -25,10 +25,12 @@ def build_ranking_section(evaluated: EvaluatedModel) -> Section | None:
     if not np.isin(evaluated.y, evaluated.classes).all():
         return None
     try:
-        ranking = rank_rows(evaluated.model, evaluated.probabilities, evaluated.y)
+        ranking = rank_rows(
+            evaluated.model, evaluated.probabilities, evaluated.y, evaluated.pos_label
+        )
     except ValueError:  # Rows of a single class cannot be ranked.
         return None
-    positive = evaluated.classes[1]
+    positive = evaluated.positive_class
     low, high = ranking.auc_interval
     distance, threshold = ranking.ks
     lines = [
@@ -64,7 +66,7 @@ def _describe_lowest_cost(ranking: Ranking, evaluated: EvaluatedModel) -> tuple[
     """Return the line of a table on the lowest mean cost of a row over all thresholds.
 
     It has three texts: a name with the costs, the lowest mean cost, and the threshold that has it
-    (rows are predicted to be of the second class if its probability is at least the threshold).
+    (rows are predicted to be of the positive class if its probability is at least the threshold).
     ranking: numbers of true and false positives at each threshold. evaluated: the fitted model and
     its rows; only the costs of a missed row and of a false alarm, and the class names, are used.
     """
@@ -72,7 +74,7 @@ def _describe_lowest_cost(ranking: Ranking, evaluated: EvaluatedModel) -> tuple[
     cost = ranking.cost(false_negative, false_positive)
     cheapest = int(np.argmin(cost))
     name = (
-        f"Lowest mean cost, with {false_negative:g} for a missed {evaluated.classes[1]} and "
+        f"Lowest mean cost, with {false_negative:g} for a missed {evaluated.positive_class} and "
         f"{false_positive:g} for a false alarm"
     )
     return name, f"{cost[cheapest]:.4g}", f"at threshold {ranking.threshold[cheapest]:.3g}"
@@ -81,11 +83,10 @@ def _describe_lowest_cost(ranking: Ranking, evaluated: EvaluatedModel) -> tuple[
 def _tabulate_tenths(ranking: Ranking) -> Html:
     """Return a table as HTML with a line for each tenth of the rows, by decreasing score.
 
-    A line has the range of scores, the number of rows and the fraction of positive rows (of the
-    second class). It also has the recall, and recall minus false positive rate (the
-    Kolmogorov-Smirnov distance), if this line and those above are predicted positive. Rows of equal
-    score are in one line, so there may be fewer than ten. ranking: numbers of true and false
-    positives at each threshold.
+    A line has the range of scores, the number of rows and the fraction of positive rows. It also
+    has the recall, and recall minus false positive rate (the Kolmogorov-Smirnov distance), if this
+    line and those above are predicted positive. Rows of equal score are in one line, so there may
+    be fewer than ten. ranking: numbers of true and false positives at each threshold.
     """
     n_predicted = ranking.true_positives + ranking.false_positives
     targets = np.arange(1, _N_GROUPS + 1) / _N_GROUPS * n_predicted[-1]

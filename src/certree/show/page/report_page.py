@@ -29,6 +29,7 @@ def report(
     *,
     groups: ArrayLike | None = None,
     costs: tuple[float, float] | None = None,
+    pos_label: Any = None,
 ) -> Path:
     """Write an HTML page about a fitted model and its scores on some rows.
 
@@ -54,8 +55,11 @@ def report(
         page compares the groups. If the rows are new to the model, it gives guarantees for each
         group.
     costs : pair of float, or None
-        Cost of a missed row of the second of two classes, and of a false alarm, chosen before the
-        rows are seen; None: both cost 1.
+        Cost of a missed row of the positive class, and of a false alarm, chosen before the rows are
+        seen; None: both cost 1.
+    pos_label : object or None
+        The positive one of two classes, such as "default": ranking, calibration, thresholds and
+        explanations are about its probability. None: the second of ``classes_``.
 
     Returns
     -------
@@ -67,7 +71,8 @@ def report(
     TypeError
         If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
     ValueError
-        If X, y and groups differ in length or are empty, a cost is negative, or both costs are 0.
+        If X, y and groups differ in length or are empty, a cost is negative, both costs are 0, or
+        `pos_label` is not one of two classes.
     ImportError
         If matplotlib is not installed.
 
@@ -80,7 +85,7 @@ def report(
     >>> model = PACBayesTreeClassifier(random_state=0).fit(X[:400], y[:400])
     >>> report(model, X[400:], y[400:], "report.html")  # doctest: +SKIP
     """
-    evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs)
+    evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs, pos_label)
     if title is None:
         title = f"{type(model).__name__} on {evaluated.n:,} rows"
     return write_page(title, build_sections(evaluated), path)

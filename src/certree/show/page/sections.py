@@ -175,14 +175,17 @@ def build_calibration_section(evaluated: EvaluatedModel) -> Section | None:
     """Return the report's section that compares predicted probabilities with observed frequencies.
 
     It has a figure and a table with a line for each of at most ten groups of rows of similar
-    probability: of the second of two classes, or of the predicted class of more. evaluated: the
+    probability: of the positive one of two classes, or of the predicted class of more. evaluated: the
     fitted model, the rows of the report and their predictions. None for a regressor, and for a
     model of one class.
     """
     if evaluated.probabilities is None or len(evaluated.classes) < 2:
         return None
     subject, curve = compute_classifier_reliability(
-        evaluated.model.classes_, evaluated.probabilities, evaluated.y
+        evaluated.model.classes_,
+        evaluated.probabilities,
+        evaluated.y,
+        pos_label=evaluated.pos_label,
     )
     figure = draw_reliability(subject, curve)
     description = f"The mean calibration error is {100 * curve.error:.1f} percentage points."
@@ -206,7 +209,7 @@ def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
     """Return the report's section with certified rates and costs at all thresholds, or None.
 
     The rates are the false positive rate, recall and precision if rows are predicted to be of the
-    second class when its probability is at least the threshold. The rows of the report are the
+    positive class when its probability is at least the threshold. The rows of the report are the
     calibration set. None unless the model has two classes, all rows are of these, its hashes show
     that none occurs in the fit, and there are enough rows for a guarantee, without duplicates.
     evaluated: the fitted model, the rows of the report and their predictions.
@@ -219,12 +222,12 @@ def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
         return None
     try:
         guarantees = Guarantees.by_rows(evaluated.model, evaluated.X, evaluated.y)
-        thresholds = guarantees.thresholds(evaluated.user_costs)
+        thresholds = guarantees.thresholds(evaluated.user_costs, pos_label=evaluated.pos_label)
     except ValueError:  # Rows are duplicates, and the user has not said how to treat them.
         return None
     point = thresholds.lowest_cost(*evaluated.costs)
     text = (
-        f"{thresholds.title} Rows are predicted {evaluated.classes[1]} if its probability is at least "
+        f"{thresholds.title} Rows are predicted {thresholds.positive} if its probability is at least "
         "the threshold. All bounds hold together, so you may choose a threshold after you see them."
     )
     headings, rows = thresholds.table()
