@@ -34,6 +34,7 @@ from certree import (
 from certree.certificates import Guarantees
 from certree.cli.app import _COMMANDS, _loaded_commands, app
 from certree.cli.method_comparison import METHODS as COMPARED_METHODS
+from certree.cli.table_input import parse_positive
 from certree.explain import interaction_fractions, shapley_values
 from certree.files.tables import DATA_VARIABLE
 from certree.paper import rates
@@ -1744,6 +1745,53 @@ def test_a_threshold_changes_predictions_and_scores(tmp_path, loans):
     assert usual != other
     message = fails("predict", tmp_path / "m.certree", new, "--threshold", "1.5")
     assert "threshold must lie in [0, 1], got 1.5" in message
+
+
+def test_the_positive_class_can_be_named(tmp_path, loans):
+    model, _ = fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=10")
+    place, new, out = tmp_path / "m.certree", tmp_path / "new.csv", tmp_path / "out.csv"
+    rows = [new, "--target", "default"]
+    X, y = loans[800:][list(model.feature_names_in_)], loans["default"][800:]
+    positive = ["--positive", "no"]
+    succeeds("predict", place, new, "--threshold", "0.6", *positive, "-o", out)
+    predicted = pd.read_csv(out)
+    expected = np.where(predicted["probability_no"] >= 0.6, "no", "yes")
+    np.testing.assert_array_equal(predicted["prediction"], expected)
+    printed = succeeds("evaluate", place, *rows, "--threshold", "0.6", *positive)
+    assert f"Error {100 * np.mean(expected != y.to_numpy()):.1f} %" in printed
+    printed = succeeds("certify", place, *rows, "--threshold-cost", "5:1", *positive)
+    curves = Guarantees.by_rows(model, X, y).thresholds(costs=(5, 1), pos_label="no")
+    assert printed.strip() == f"{curves}\n{curves.lowest_cost(5, 1)}"
+    page = tmp_path / "page.html"
+    succeeds("report", place, *rows, "--threshold-cost", "5:1", *positive, "-o", page)
+    assert "5 for a missed no" in page.read_text("utf-8")
+    for picture in ("calibration", "ranking"):
+        succeeds("plot", picture, place, *rows, *positive, "-o", tmp_path / f"{picture}.png")
+    for options in ([], ["--shapley"]):
+        assert "score of no" in succeeds("explain", place, new, *positive, *options)
+    unknown = (
+        "--positive must be one of two classes, but the model's classes are no, yes; got 'late'"
+    )
+    for message, *command in (
+        (unknown, "report", place, *rows, "--positive", "late"),
+        ("give --threshold as well", "predict", place, new, *positive),
+        ("give --threshold as well", "evaluate", place, *rows, *positive),
+        ("give --threshold-cost as well", "certify", place, *rows, *positive),
+        ("changes calibration and ranking only", "plot", "loss", place, *rows, *positive),
+    ):
+        assert message in " ".join(fails(*command).split())
+
+
+def test_a_positive_number_is_named_by_its_text():
+    X = [[0.0], [1.0]] * 9
+    model = certree.PrunedTreeClassifier().fit(X, [0, 1] * 9)
+    assert parse_positive(model, "0") == 0
+    assert parse_positive(model, None) is None
+    for text in ("0.0", "2"):
+        with pytest.raises(ValueError, match=f"classes are 0, 1; got '{text}'"):
+            parse_positive(model, text)
+    with pytest.raises(ValueError, match="target has no classes; got '1'"):
+        parse_positive(certree.PrunedTreeRegressor().fit(X, [0.0, 1.0] * 9), "1")
 
 
 def test_a_threshold_is_refused_for_three_classes(tmp_path, iris, model_file):

@@ -21,11 +21,13 @@ from certree.cli.read_options import takes_read_options
 from certree.cli.table_input import (
     Groups,
     ModelFile,
+    Positive,
     TableFile,
     Target,
     ThresholdCost,
     load_estimator,
     parse_costs,
+    parse_positive,
     read_features,
     read_labelled_rows,
 )
@@ -84,6 +86,7 @@ def explain(
             help="Print which fraction of the variance is due to features and pairs.",
         ),
     ] = False,
+    positive: Positive = None,
     *,
     options: ReadOptions,
 ) -> None:
@@ -109,6 +112,9 @@ def explain(
         Whether contributions are Shapley values instead of differences along paths.
     interactions : bool
         Whether to print fractions of variance instead of contributions.
+    positive : str or None
+        The positive one of two classes, whose probability or score is explained; None: both, or the
+        second. It does not change the fractions of variance, which are equal for both.
     options : ReadOptions
         Options of reading.
     """
@@ -127,11 +133,13 @@ def explain(
         raise ValueError(f"FILE must have at least one row to explain, but {file} has no rows")
     if row >= len(X):
         raise ValueError(f"--row must be below {len(X)}, the number of rows, got {row}")
-    explain_rows = (
+    method = (
         partial(shapley_values, model, background=_sample_background(X))
         if shapley
         else model.explain
     )
+    pos_label = parse_positive(model, positive)
+    explain_rows = method if pos_label is None else partial(method, pos_label=pos_label)
     explanation = explain_rows(X[row : row + 1])
     if output is not None:
         tables.write(_tabulate_contributions(explain_rows(X)), output)
@@ -199,6 +207,7 @@ def report(
     ] = Path("report.html"),
     groups: Groups = None,
     threshold_cost: ThresholdCost = None,
+    positive: Positive = None,
     *,
     options: ReadOptions,
 ) -> None:
@@ -220,14 +229,17 @@ def report(
     groups : str or None
         Column of each row's group; None if there are no groups.
     threshold_cost : str or None
-        "A:B", the cost of a missed row of the second class and of a false alarm; None: no costs.
+        "A:B", the cost of a missed row of the positive class and of a false alarm; None: no costs.
+    positive : str or None
+        The positive one of two classes; None: the second.
     options : ReadOptions
         Options of reading.
     """
     expect_writable(output)
     costs = parse_costs(threshold_cost)
     model, X, y, group_labels = read_labelled_rows(model_file, file, target, options, groups)
-    show.report(model, X, y, output, groups=group_labels, costs=costs)
+    pos_label = parse_positive(model, positive)
+    show.report(model, X, y, output, groups=group_labels, costs=costs, pos_label=pos_label)
     print_text(f"written to {output}")
 
 
@@ -260,7 +272,7 @@ _MODEL_PLOTS: dict[PictureName, Callable[[Any], Any]] = {
     PictureName.importance: show.plot_importance,
     PictureName.selective: show.plot_selective,
 }
-_ROW_PLOTS: dict[PictureName, Callable[[Any, Any, Any], Any]] = {
+_ROW_PLOTS: dict[PictureName, Callable[..., Any]] = {
     PictureName.calibration: show.plot_calibration,
     PictureName.certificate: show.plot_certificate,
     PictureName.loss: show.plot_loss,
@@ -281,6 +293,7 @@ def plot(
             "--output", "-o", help="Figure to write (.png, .svg, .pdf).", show_default="WHAT.png"
         ),
     ] = None,
+    positive: Positive = None,
     *,
     options: ReadOptions,
 ) -> None:
@@ -301,11 +314,15 @@ def plot(
         Column of the target in that table.
     output : Path or None
         Figure to write; None: WHAT.png.
+    positive : str or None
+        The positive one of two classes, for calibration and ranking; None: the second.
     options : ReadOptions
         Options of reading.
     """
     path = Path(f"{picture}.png") if output is None else output
     expect_figure_path(path)
+    if positive is not None and picture not in (PictureName.calibration, PictureName.ranking):
+        raise ValueError(f"--positive changes calibration and ranking only, not plot {picture}")
     if picture in _MODEL_PLOTS:
         model = load_estimator(model_file)
         save_figure(path, lambda: _MODEL_PLOTS[picture](model))
@@ -313,7 +330,9 @@ def plot(
         raise ValueError(f"plot {picture} needs rows and their targets: give FILE and --target")
     else:
         model, X, y, _ = read_labelled_rows(model_file, file, target, options)
-        save_figure(path, lambda: _ROW_PLOTS[picture](model, X, y))
+        pos_label = parse_positive(model, positive)
+        chosen = {} if pos_label is None else {"pos_label": pos_label}
+        save_figure(path, lambda: _ROW_PLOTS[picture](model, X, y, **chosen))
     print_text(f"written to {path}")
 
 

@@ -24,11 +24,13 @@ from certree.cli.table_input import (
     DuplicateRows,
     Groups,
     ModelFile,
+    Positive,
     TableOrFolder,
     Target,
     ThresholdCost,
     load_estimator,
     parse_costs,
+    parse_positive,
     read_extra_column,
     read_labelled_rows,
 )
@@ -70,7 +72,7 @@ Threshold = Annotated[
     float | None,
     typer.Option(
         metavar="T",
-        help="Predict the second class if its probability is at least T.",
+        help="Predict the positive class if its probability is at least T.",
         show_default="the more probable class",
     ),
 ]
@@ -90,6 +92,7 @@ def predict(
             help="Column of the input, such as a key, to copy to the output; repeat for more.",
         ),
     ] = None,
+    positive: Positive = None,
     quiet: Quiet = False,
     *,
     options: ReadOptions,
@@ -114,16 +117,18 @@ def predict(
     output : Path or None
         Table of predictions to write; None: CSV is printed.
     threshold : float or None
-        Probability from which the second of two classes is predicted; None: the more probable
-        class.
+        Probability from which the positive class is predicted; None: the more probable class.
     keep : list of str or None
         Columns of the input to copy to the output.
+    positive : str or None
+        The positive one of two classes, which needs `threshold`; None: the second.
     quiet : bool
         Whether to show no progress bar.
     options : ReadOptions
         Options of reading.
     """
     tables.expect_table_place(output)
+    _expect_given("--threshold", threshold, positive)
     destination = STANDARD_STREAM if output is None else output
     model = load_estimator(model_file)
     predict_files(
@@ -132,8 +137,18 @@ def predict(
         destination,
         keep=keep or [],
         threshold=threshold,
+        pos_label=parse_positive(model, positive),
         verbose=int(not quiet),
     )
+
+
+def _expect_given(option: str, value: Any, positive: str | None) -> None:
+    """Raise ValueError if --positive is used without the option whose meaning it changes.
+
+    option: name of that option; value, positive: values of both options, None if they are not used.
+    """
+    if positive is not None and value is None:
+        raise ValueError(f"--positive {positive} changes {option} only: give {option} as well")
 
 
 @command
@@ -146,6 +161,7 @@ def evaluate(
         Path | None, output_file_option("--json", help="Write the scores to this JSON file.")
     ] = None,
     threshold: Threshold = None,
+    positive: Positive = None,
     quiet: Quiet = False,
     *,
     options: ReadOptions,
@@ -168,17 +184,20 @@ def evaluate(
     json_file : Path or None
         JSON file to write; None: none.
     threshold : float or None
-        Probability from which the second of two classes is predicted; None: the more probable
-        class.
+        Probability from which the positive class is predicted; None: the more probable class.
+    positive : str or None
+        The positive one of two classes, which needs `threshold`; None: the second.
     quiet : bool
         Whether to show no progress bar.
     options : ReadOptions
         Options of reading.
     """
     expect_writable(json_file)
+    _expect_given("--threshold", threshold, positive)
     model = load_estimator(model_file)
     source = with_options(file, options)
-    errors = _compute_row_errors(model, source, target, threshold, quiet)
+    pos_label = parse_positive(model, positive)
+    errors = _compute_row_errors(model, source, target, threshold, pos_label, quiet)
     scores, n = errors.scores(), len(errors.losses)
     print_text(f"{type(model).__name__} on {format_quantity(n, 'row')}")
     for line in format_scores(scores):
@@ -198,7 +217,12 @@ def evaluate(
 
 
 def _compute_row_errors(
-    model: Any, source: TableSource, target: str, threshold: float | None, quiet: bool
+    model: Any,
+    source: TableSource,
+    target: str,
+    threshold: float | None,
+    pos_label: Any,
+    quiet: bool,
 ) -> RowErrors:
     """Predict a table or folder batch by batch, and return errors and losses of all rows.
 
@@ -215,8 +239,9 @@ def _compute_row_errors(
     target : str
         Column of the target.
     threshold : float or None
-        Probability from which the second of two classes is predicted; None: the most probable
-        class.
+        Probability from which the positive class is predicted; None: the most probable class.
+    pos_label : object or None
+        The positive one of two classes; None: the second.
     quiet : bool
         Whether to show no progress bar.
 
@@ -239,7 +264,8 @@ def _compute_row_errors(
         if threshold is not None:
             probabilities = evaluated.probabilities
             columns = {} if probabilities is None else dict(enumerate(probabilities.T))
-            evaluated = replace(evaluated, predicted=apply_threshold(model, columns, threshold))
+            predicted = apply_threshold(model, columns, threshold, pos_label)
+            evaluated = replace(evaluated, predicted=predicted)
         errors.append(RowErrors.from_evaluation(evaluated))
     assert labels is not None  # EvaluatedModel refuses a table without rows.
     expect_valid_target(model, labels, target_name)
@@ -374,6 +400,7 @@ def certify(
     ] = DuplicateRows.auto,
     threshold_cost: ThresholdCost = None,
     groups: Groups = None,
+    positive: Positive = None,
     plot: Annotated[
         Path | None,
         output_file_option(
@@ -388,7 +415,7 @@ def certify(
     The printed certificate is an upper bound on the error on new rows; it may fail with probability
     delta.
     With --groups, guarantees for each group and for differences between groups are printed instead.
-    With --threshold-cost, guarantees for every threshold of the second class's probability are
+    With --threshold-cost, guarantees for every threshold of the positive class's probability are
     printed, and the threshold of lowest cost, also for each group.\f
 
     Parameters
@@ -409,9 +436,11 @@ def certify(
         Treatment of equal rows: auto, genuine (independent draws), copies (of one draw, which count
         once) or refuse (an error).
     threshold_cost : str or None
-        "A:B", the cost of a missed row of the second class and of a false alarm; None: no costs.
+        "A:B", the cost of a missed row of the positive class and of a false alarm; None: no costs.
     groups : str or None
         Column of each row's group; None if there are no groups.
+    positive : str or None
+        The positive one of two classes, which needs `threshold_cost`; None: the second.
     plot : Path or None
         Figure of all thresholds to write, which needs `threshold_cost`; None: none is drawn.
     options : ReadOptions
@@ -419,6 +448,7 @@ def certify(
     """
     expect_figure_path(plot)
     costs = parse_costs(threshold_cost)
+    _expect_given("--threshold-cost", costs, positive)
     if plot is not None and costs is None:
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
     rule: Any = duplicates.value
@@ -450,7 +480,10 @@ def certify(
         print_text(str(families))
         return
     thresholds = guarantees.thresholds(
-        costs=costs, groups=group_labels, share=compute_look_fraction(look)
+        costs=costs,
+        groups=group_labels,
+        share=compute_look_fraction(look),
+        pos_label=parse_positive(model, positive),
     )
     print_text(f"{thresholds}\n{thresholds.lowest_cost(*costs)}")
     for name, group_thresholds in thresholds.groups.items():

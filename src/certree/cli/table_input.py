@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from certree.files import models
 from certree.files.model_rows import expect_valid_target, select_features
+from certree.interface.fitted_state import check_one_target
 from certree.tables import reader
 from certree.tables.column_names import join_names
 from certree.tables.column_types import extract_values
@@ -239,6 +240,7 @@ def parse_positive(model: Model, text: str | None) -> Any:
     """
     if text is None:
         return None
+    check_one_target("--positive", model)
     labels = {str(label): label for label in np.asarray(getattr(model, "classes_", [])).tolist()}
     if len(labels) != 2 or text not in labels:
         found = f"classes are {join_names(labels)}" if labels else "target has no classes"
