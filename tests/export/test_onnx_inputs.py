@@ -35,8 +35,8 @@ def make_rows(n=200):
     return frame, y.to_numpy().astype(int)
 
 
-def make_inputs(frame, unknown="?"):
-    """The inputs of a graph, as a service would make them from a frame."""
+def make_inputs(frame, missing=""):
+    """The inputs of a graph, as a service would make them from a frame; `missing` is a missing text."""
 
     def count(column):
         return column.to_numpy("M8[us]").astype(np.int64)[:, None]
@@ -47,7 +47,7 @@ def make_inputs(frame, unknown="?"):
         "day": count(pd.to_datetime(frame["day"])),
         "left": left,
         "debt": frame["debt"].to_numpy()[:, None],
-        "town": frame["town"].fillna(unknown).to_numpy(dtype=object)[:, None],
+        "town": frame["town"].fillna(missing).to_numpy(dtype=object)[:, None],
         "code": frame["code"].astype(float).to_numpy()[:, None],
     }
 

@@ -176,7 +176,9 @@ def questions(model):
         if name in ONE_FORMULA or (name == "to_dict" and isinstance(model, DECORATED)):
             continue
         member = inspect.getattr_static(type(model), name)
-        if isinstance(member, property | CertificateHint):
+        if isinstance(member, CertificateHint):
+            continue  # the certificate is an attribute of the fitted object
+        if isinstance(member, property):
             yield name, lambda one, name=name: getattr(one, name)
         elif callable(member) or hasattr(member, "__get__"):
             takes_rows = "X" in inspect.signature(getattr(model, name)).parameters
