@@ -31,7 +31,7 @@ def find_positive_class(classes: Any, pos_label: Any) -> int:
         return 1
     labels = np.zeros(0) if classes is None else np.asarray(classes)
     # tolist() makes numbers of dates in nanoseconds.
-    names = [*labels] if labels.dtype.kind in "mM" else labels.tolist()
+    names: list[Any] = [*labels] if labels.dtype.kind in "mM" else labels.tolist()
     if len(names) != 2:
         found = f"{len(names)} classes: {shortened(names)}" if names else "a target without classes"
         raise ValueError(
