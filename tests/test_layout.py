@@ -69,6 +69,7 @@ TESTS_OF_NO_MODULE = {
     "test_layout.py": "the layers",
     "test_metadata_routing.py": "estimators inside scikit-learn's metadata routing",
     "test_missing.py": "missing values, from growth to prediction",
+    "test_unseen_categories.py": "categories that a node has not seen, from growth to exports",
     "test_out_of_core_lines.py": "the count of lines that only out-of-core tests reach",
     "test_release.py": "the files of a release",
     "test_public_api.py": "the public names, which are imported on first use",

@@ -452,10 +452,10 @@ class _FeatureRange:
                 dates = None if explainer.dates is None else explainer.dates.get(feature)
                 yield Condition(name, self.low, self.high, missing=missing, dates=dates)
             elif self.low == ALL_LEFT or self.high == ALL_RIGHT:
-                yield Condition(name, categories=(), missing=True)
+                yield Condition(name, categories=(), missing=self.missing)
                 return
             elif (self.low, self.high) in _SOME_CATEGORY:
-                is_present = True
+                is_present = not self.missing
             else:
                 between = {code for code in range(len(categories)) if self.low < code <= self.high}
                 included = between if included is None else included & between
