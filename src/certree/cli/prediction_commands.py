@@ -17,6 +17,7 @@ from certree.certificates import Guarantees
 from certree.certificates import certify as certify_rows
 from certree.certificates.batches import certify_batches
 from certree.certificates.hold_out import compute_look_fraction
+from certree.certificates.thresholds import ThresholdGuarantees
 from certree.cli.app import Delta, Quiet, command, output_file_option, print_text
 from certree.cli.figure_output import expect_figure_path, save_figure
 from certree.cli.read_options import takes_read_options
@@ -485,11 +486,19 @@ def certify(
         share=compute_look_fraction(look),
         pos_label=parse_positive(model, positive),
     )
+    _print_thresholds(thresholds, costs)
+    if plot is not None:
+        save_figure(plot, lambda: show.plot_thresholds(thresholds, *costs))
+
+
+def _print_thresholds(thresholds: ThresholdGuarantees, costs: tuple[float, float]) -> None:
+    """Print guarantees of all thresholds, and the threshold of lowest cost, also for each group.
+
+    costs: cost of a missed row of the positive class, and of a false alarm.
+    """
     print_text(f"{thresholds}\n{thresholds.lowest_cost(*costs)}")
     for name, group_thresholds in thresholds.groups.items():
         print_text(f"{name}: {group_thresholds.lowest_cost(*costs)}")
-    if plot is not None:
-        save_figure(plot, lambda: show.plot_thresholds(thresholds, *costs))
 
 
 @command
