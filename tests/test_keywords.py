@@ -77,7 +77,7 @@ def arguments(model, name):
         "offset_val": offset, "callbacks": [lambda *_: None], "n_iter": 2, "qid": np.arange(N) // 6,
         "group": None, "qid_val": np.arange(N) // 6, "group_val": None, "classes": [0, 1],
         "delta": 0.2, "look": 1, "duplicates": "genuine", "coverage": 0.6, "per_class": False,
-        "allow_empty": True, "language": "c", "name": "Model", "inputs": "matrix", "pos_label": None,
+        "allow_empty": True, "language": "c", "name": "Model",
         "tolerance": 0.5, "families": "recall", "weights": None, "max_weight": None,
         "random_state": 0, "jointly": False, "max_leaves": 3, "deep": False, "n_repeats": 2,
         "kind": "split" if isinstance(model, certree.BoostedTreesRanker) else "permutation",
