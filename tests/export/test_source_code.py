@@ -160,14 +160,17 @@ def test_code_predicts_as_the_model(kind, language, tmp_path):
     new, _ = draw(120, seed=1)
     largest = np.inf if model._takes_infinities else 1e308
     new.loc[:3, "income"] = [largest, -largest, np.nan, 1e308]
+    new["town"] = new["town"].cat.add_categories("new")
+    new.loc[20:40, "town"] = "new"
+    new["code"] = new["code"].cat.add_categories(99.5)
+    new.loc[30:50, "code"] = 99.5
     known = json.loads(json.dumps(model.to_dict()))
     expected = predict_from_dict(
         known, [column.tolist() for _, column in new.astype(object).items()]
     )
     own = model.predict_proba(new) if hasattr(model, "predict_proba") else model.predict(new)
     np.testing.assert_allclose(np.reshape(own, expected.shape), expected, rtol=1e-10, atol=1e-12)
-    rows = write_rows(new.assign(town=new["town"].cat.add_categories("new").fillna("new")))
-    found = run(model.to_code(language, "Model"), rows, tmp_path)
+    found = run(model.to_code(language, "Model"), write_rows(new), tmp_path)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 

@@ -414,8 +414,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def to_code(self, language: Language, name: str = "CertreeModel") -> str:
         """Write the model as source code, for programs without Python and ONNX.
 
-        The code needs nothing beside the standard library of its language. Categories that the fit
-        did not have are missing values.
+        The code needs nothing beside the standard library of its language.
 
         Parameters
         ----------

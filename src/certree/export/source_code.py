@@ -45,8 +45,10 @@ class _NodeArrays:
         Index of a category set in `sets`; -1 for leaves and splits at a threshold.
     sets : list of int
         Category sets: the number of codes that go left, then these codes.
-    threshold, missing_left : list of float
-        Largest value that goes left; fraction of a row without a value that goes left.
+    threshold : list of float
+        Largest value that goes left.
+    missing_left, unseen_left : list of float
+        Fraction of a row without a value, and of one with an unknown category, that goes left.
     value : list of float
         Values of all leaves, one after the other.
     """
@@ -58,6 +60,7 @@ class _NodeArrays:
     sets: list[int] = field(default_factory=list)
     threshold: list[float] = field(default_factory=list)
     missing_left: list[float] = field(default_factory=list)
+    unseen_left: list[float] = field(default_factory=list)
     value: list[float] = field(default_factory=list)
 
     def add_tree(self, nodes: Sequence[Mapping[str, Any]]) -> None:
@@ -71,6 +74,7 @@ class _NodeArrays:
             self.set.append(-1 if codes is None else len(self.sets))
             self.threshold.append(node.get("threshold", 0.0))
             self.missing_left.append(float(node.get("missing_left", 0.0)))
+            self.unseen_left.append(float(node.get("unseen_left", 0.0)))
             self.sets += [] if codes is None else [len(codes), *codes]
             self.value += node.get("value", [])
 

@@ -16,6 +16,8 @@ public final class $name {
     private static final int[] SETS = integers($sets_text);
     private static final double[] THRESHOLD = numbers($threshold_text);
     private static final double[] MISSING_LEFT = numbers($missing_left_text);
+    private static final double[] UNSEEN_LEFT = numbers($unseen_left_text);
+    private static final double UNKNOWN = -1;
     private static final double[] VALUE = numbers($value_text);
     private static final double[] START = numbers($start_text);
     private static final String[][] TEXTS = new String[$n_features][];
@@ -39,17 +41,17 @@ $category_arrays    }
         return java.util.Arrays.stream(words(pieces)).mapToDouble(Double::parseDouble).toArray();
     }
 
-    /** Return the code of a category that is a text, or NaN if the fit did not have it. */
+    /** Return the code of a category that is a text, -1 if the fit did not have it, NaN for null. */
     public static double category(int feature, String text) {
-        int code = TEXTS[feature] == null ? -1 : java.util.Arrays.asList(TEXTS[feature]).indexOf(text);
-        return code < 0 ? Double.NaN : code;
+        if (text == null) return Double.NaN;
+        return TEXTS[feature] == null ? UNKNOWN : java.util.Arrays.asList(TEXTS[feature]).indexOf(text);
     }
 
     private static double encode(int feature, double number) {
-        if (NUMBERS[feature] != null) {
+        if (NUMBERS[feature] != null && !Double.isNaN(number)) {
             for (int code = 0; code < NUMBERS[feature].length; ++code)
                 if (NUMBERS[feature][code] == number) return code;
-            return Double.NaN;
+            return UNKNOWN;
         }
         return Double.isNaN(number)
                 ? number
@@ -59,6 +61,7 @@ $category_arrays    }
     private static double leftFraction(int node, double number) {
         if (Double.isNaN(number)) return MISSING_LEFT[node];
         if (SET[node] < 0) return number <= THRESHOLD[node] ? 1 : 0;
+        if (number == UNKNOWN) return UNSEEN_LEFT[node];
         for (int i = 1; i <= SETS[SET[node]]; ++i) if (SETS[SET[node] + i] == number) return 1;
         return 0;
     }

@@ -26,6 +26,7 @@ static const int SET[] = {$set};
 static const int SETS[] = {$sets};
 static const double THRESHOLD[] = {$threshold};
 static const double MISSING_LEFT[] = {$missing_left};
+static const double UNSEEN_LEFT[] = {$unseen_left};
 static const double VALUE[] = {$value};
 static const double START[] = {$start};
 $category_arrays
@@ -33,21 +34,25 @@ static const char *const *const TEXTS[] = {$text_pointers};
 static const double *const NUMBERS[] = {$number_pointers};
 static const int N_CATEGORIES[] = {$n_categories};
 
-/* Return the code of a category that is a text, or NAN if the fit did not have it. */
+#define UNKNOWN (-1)
+
+/* Return the code of a category that is a text, or -1 if the fit did not have it. Use NAN instead of
+   this function if the category is missing. */
 double ${name}_category(int feature, const char *text)
 {
     for (int code = 0; TEXTS[feature] && code < N_CATEGORIES[feature]; ++code)
         if (!strcmp(TEXTS[feature][code], text)) return code;
-    return NAN;
+    return UNKNOWN;
 }
 
 /* Return the number that splits compare: finite, or the code of a category that is a number. */
 static double encode(int feature, double number)
 {
     if (NUMBERS[feature]) {
+        if (isnan(number)) return NAN;
         for (int code = 0; code < N_CATEGORIES[feature]; ++code)
             if (NUMBERS[feature][code] == number) return code;
-        return NAN;
+        return UNKNOWN;
     }
     if (isinf(number)) return number > 0 ? DBL_MAX : -DBL_MAX;
     return number;
@@ -57,6 +62,7 @@ static double left_fraction(int node, double number)
 {
     if (isnan(number)) return MISSING_LEFT[node];
     if (SET[node] < 0) return number <= THRESHOLD[node];
+    if (number == UNKNOWN) return UNSEEN_LEFT[node];
     for (int i = 1; i <= SETS[SET[node]]; ++i)
         if (SETS[SET[node] + i] == number) return 1;
     return 0;

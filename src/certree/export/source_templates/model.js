@@ -16,22 +16,22 @@ const SET = [$set];
 const SETS = [$sets];
 const THRESHOLD = [$threshold];
 const MISSING_LEFT = [$missing_left];
+const UNSEEN_LEFT = [$unseen_left];
+const UNKNOWN = -1;
 const VALUE = [$value];
 const START = [$start];
 const CATEGORIES = [$categories];
 
 function encode(feature, value) {
   if (value === null || value === undefined || Number.isNaN(value)) return NaN;
-  if (CATEGORIES[feature]) {
-    const code = CATEGORIES[feature].indexOf(value);
-    return code < 0 ? NaN : code;
-  }
+  if (CATEGORIES[feature]) return CATEGORIES[feature].indexOf(value); // UNKNOWN if it is none
   return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, Number(value)));
 }
 
 function leftFraction(node, number) {
   if (Number.isNaN(number)) return MISSING_LEFT[node];
   if (SET[node] < 0) return number <= THRESHOLD[node] ? 1 : 0;
+  if (number === UNKNOWN) return UNSEEN_LEFT[node];
   const first = SET[node] + 1;
   return SETS.slice(first, first + SETS[SET[node]]).includes(number) ? 1 : 0;
 }
