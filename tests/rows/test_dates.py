@@ -29,7 +29,7 @@ from certree import (
     TreeForestClassifier,
 )
 from certree.export import check_export
-from certree.interface.stored_state import StoredState
+from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows import DateColumn, TrainCalibrationSplit, training_rows
 from certree.rows.dates import convert_dates, count_microseconds, find_zone, learn_dates
 from certree.rows.fitted_attributes import restore_features, store_features
@@ -440,7 +440,7 @@ def test_damaged_dates_of_files_are_refused(entry):
     X, y = many()
     stored = store_features(PrunedTreeClassifier().fit(X.drop(columns="word"), y))
     assert restore_features(StoredState(stored, {}))["dates_"][2].kind == "date"
-    with pytest.raises(ValueError, match="the model file is damaged: its dates must"):
+    with pytest.raises(DamagedModelError, match=r"^dates must"):
         restore_features(StoredState(stored | {"dates": entry}, {}))
 
 

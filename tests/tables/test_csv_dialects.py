@@ -556,9 +556,13 @@ def test_exceptions_and_new_values_are_named_in_predictions(fitted, tmp_path):
     content = new.read_bytes().decode("latin-1")
     changed = content.replace("1.234", "k.A.", 1).replace(";Köln;", ";Rom;", 2)
     new.write_bytes(changed.encode("latin-1"))
-    with pytest.warns(UserWarning, match="count as missing") as caught:
+    with (
+        pytest.warns(UserWarning, match="the fit has not seen") as unseen,
+        pytest.warns(UserWarning, match="count as missing") as caught,
+    ):
         predict_files(model, new, tmp_path / "out.parquet")
-    texts = [str(one.message) for one in caught]
+    texts = [str(one.message) for one in [*caught, *unseen]]
+    assert not any("not seen" in text and "count as missing" in text for text in texts)
     for part in ("1 of 100 values are no numbers", "1 category that the fit has not seen, in 2"):
         assert any(part in text for text in texts)
     new.write_bytes(content.replace("1.234", "k.A.", 2).encode("latin-1"))

@@ -371,7 +371,7 @@ def _to_joblib(model: Any, *_: str) -> bytes:
     return file.getvalue()
 
 
-def _to_code(language: Any) -> Callable[[Any, str, str], bytes]:
+def _make_code_writer(language: Any) -> Callable[[Any, str, str], bytes]:
     """Return a function that writes a model as source code of a language.
 
     It takes the model, a name that is not used, and the stem of the output file, which becomes the
@@ -391,9 +391,9 @@ _FORMATS: dict[str, Callable[[Any, str, str], bytes]] = {
     ".onnx": _to_onnx,
     ".sql": _to_sql,
     ".json": _to_json,
-    ".c": _to_code("c"),
-    ".java": _to_code("java"),
-    ".js": _to_code("javascript"),
+    ".c": _make_code_writer("c"),
+    ".java": _make_code_writer("java"),
+    ".js": _make_code_writer("javascript"),
     ".joblib": _to_joblib,
 }
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from certree.export.engines import RunSQL, run_in_duckdb, run_in_onnxruntime, run_in_sqlite
 from certree.export.onnx_inputs import MISSING_DATE
 from certree.export.plain_dict import predict_from_dict
-from certree.interface.arrays import Float64
+from certree.interface.arrays import Float64, list_classes
 from certree.interface.fitted_state import get_snapshot
 from certree.interface.formatting import align_columns
 from certree.rows.categories import Categories
@@ -208,9 +208,7 @@ def predict_with_model(model: Any, X: ArrayLike) -> Predictions:
     if not hasattr(model, "classes_"):
         return Predictions(predicted.reshape(len(predicted), -1), None)
     probabilities = np.asarray(model.predict_proba(X), dtype=np.float64)
-    # tolist() makes numbers of dates in nanoseconds.
-    classes: list[Any] = [*predicted] if predicted.dtype.kind in "mM" else predicted.tolist()
-    return Predictions(probabilities, classes)
+    return Predictions(probabilities, list_classes(predicted))
 
 
 def compare_predictions(

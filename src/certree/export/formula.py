@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.interface.arrays import Float64
+from certree.interface.arrays import Float64, list_classes
 from certree.rows.categories import UNKNOWN_CODE, Categories
 from certree.rows.dates import DateColumn
 from certree.tree import LEAF, Tree
@@ -103,9 +103,7 @@ class Formula:
 
         Classes of another type, such as dates, become strings.
         """
-        classes = np.zeros(0) if self.classes is None else np.asarray(self.classes)
-        # tolist() makes numbers of dates in nanoseconds.
-        labels = [*classes] if classes.dtype.kind in "mM" else classes.tolist()
+        labels = [] if self.classes is None else list_classes(np.asarray(self.classes))
         return [k if isinstance(k, bool | int | float) else str(k) for k in labels]
 
     @property

@@ -430,6 +430,14 @@ def stack_columns(columns: list[NDArray[Any]]) -> NDArray[Any]:
     return np.column_stack([column.astype(object) for column in columns])
 
 
+def list_classes(classes: NDArray[Any]) -> list[Any]:
+    """Return classes, (n,), as a list of Python objects; dates and time spans stay NumPy scalars.
+
+    `tolist()` would make integers of those in nanoseconds.
+    """
+    return [*classes] if classes.dtype.kind in "mM" else classes.tolist()
+
+
 def has_inexact_integers(numbers: NDArray[Any]) -> bool:
     """Return whether some number has an absolute value of 2**53 or more.
 

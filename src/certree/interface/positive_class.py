@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from certree.interface.arrays import list_classes
+
 
 def find_positive_class(classes: Any, pos_label: Any) -> int:
     """Return the index of the positive one of two classes.
@@ -29,9 +31,7 @@ def find_positive_class(classes: Any, pos_label: Any) -> int:
     """
     if pos_label is None:
         return 1
-    labels = np.zeros(0) if classes is None else np.asarray(classes)
-    # tolist() makes numbers of dates in nanoseconds.
-    names: list[Any] = [*labels] if labels.dtype.kind in "mM" else labels.tolist()
+    names = [] if classes is None else list_classes(np.asarray(classes))
     if len(names) != 2:
         found = f"{len(names)} classes: {shortened(names)}" if names else "a target without classes"
         raise ValueError(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import MAX_EXACT_INTEGER, Float64
+from certree.interface.stored_state import DamagedModelError
 from certree.rows.columns import (
     SeriesOrArray,
     TableColumns,
@@ -141,7 +142,7 @@ class DateColumn:
     def from_stored(cls, entry: Any) -> Self:
         """Make the record of a list that `to_stored` returned.
 
-        entry: the list. Raise a ValueError if it is damaged.
+        entry: the list. Raise `DamagedModelError` if it is damaged.
         """
         types = (str, str | None, int | float | None)
         is_whole = isinstance(entry, list) and len(entry) == len(types)
@@ -150,9 +151,8 @@ class DateColumn:
             or not all(map(isinstance, entry, types))
             or entry[0] not in get_args(DateKind)
         ):
-            raise ValueError(
-                "the model file is damaged: its dates must hold a kind, a time zone and a number for "
-                f"each column, got {entry!r}"
+            raise DamagedModelError(
+                f"dates must hold a kind, a time zone and a number for each column, got {entry!r}"
             )
         kind, zone, last = entry
         return cls(kind, zone, None if last is None else float(last))

@@ -78,7 +78,7 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
 
 
 def _restore_dates(entries: Any, n_features: int) -> dict[int, DateColumn]:
-    """Return the columns of dates by index; raise a ValueError if the entries are damaged.
+    """Return the columns of dates by index; raise `DamagedModelError` for damaged entries.
 
     entries: lists of an index and the entries of `DateColumn.to_stored`. n_features: number of
     features, p.
@@ -88,10 +88,7 @@ def _restore_dates(entries: Any, n_features: int) -> dict[int, DateColumn]:
         are_indices = all(type(j) is int and 0 <= j < n_features for j in places)
         if places and are_indices and sorted(set(places)) == places:
             return {j: DateColumn.from_stored(rest) for j, *rest in entries}
-    raise ValueError(
-        "the model file is damaged: its dates must have ascending indices of features, got "
-        f"{entries!r}"
-    )
+    raise DamagedModelError(f"dates must have ascending indices of features, got {entries!r}")
 
 
 def _restore_categories(stored: StoredState, n_features: int) -> Categories | None:

@@ -206,10 +206,8 @@ def _read_rows(text: str, separator: str) -> Iterator[tuple[list[str], int]]:
             values = next(reader)
         except (StopIteration, csv.Error):
             return
-        yield (
-            [] if values == [] or (len(values) == 1 and not values[0].strip()) else values,
-            (reader.line_num),
-        )
+        is_blank = not values or (len(values) == 1 and not values[0].strip())
+        yield [] if is_blank else values, reader.line_num
 
 
 def _count_comments(rows: list[tuple[list[str], int]]) -> int:

@@ -160,8 +160,6 @@ class CsvText:
     ----------
     name : str
         The path, or "standard input", for messages.
-    delimiter : str
-        A tab or a comma.
     """
 
     def __init__(
@@ -318,9 +316,7 @@ class CsvText:
 
     def _read_head(self, size: int) -> bytes:
         """Return the first bytes of the file, at most so many, as they are stored."""
-        if self._content is not None:
-            return self._content[:size]
-        with self._open_file() as (stream, _):
+        with self._open_raw() as stream:
             head: bytes = stream.read(size)
         return head
 

@@ -21,7 +21,7 @@ _LISTED, _SEVERAL = 3, 5
 class NewValues:
     """Counts unseen categories and missing values of new rows, to warn of them once.
 
-    Both count as missing in predictions, so that mistakes in a table would show nowhere.
+    Models predict for such rows as well, so that mistakes in a table would show nowhere.
 
     Parameters
     ----------
@@ -73,8 +73,7 @@ class NewValues:
                 more = ", ..." if len(unseen) > _LISTED else ""
                 warn(
                     f"feature {name!r} of {where} has {number} that the fit has not seen, in "
-                    f"{format_quantity(unseen.total(), 'row')}; these count as missing: "
-                    f"{listed}{more}",
+                    f"{format_quantity(unseen.total(), 'row')}: {listed}{more}",
                     stacklevel=3,
                 )
 

@@ -221,9 +221,10 @@ def look_at_files(
                 f"keep_text must name columns of {files[0].name}, but there is no column {name!r}: "
                 f"name some of {join_names(names)}"
             )
-    wanted = {**types(names), **_list_kept_texts(files)}
+    fitted = types(names)
+    wanted = {**fitted, **_list_kept_texts(files)}
     # Columns that a fitted model does not read need not be decided.
-    needed = {*wanted, *text_dates} if types(names) else None
+    needed = {*wanted, *text_dates} if fitted else None
     texts: Any = [(file, seen) for file, seen, _ in looks if file.is_text]
     choices = choose_columns(texts, wanted, text_dates, needed) if texts else ColumnChoices()
     chosen = [
@@ -243,7 +244,9 @@ def look_at_files(
     stored = None
     if texts:
         first = texts[0][0]
-        stored = create_table_format(_used(choices, schema), first.reading, first.separator)
+        stored = create_table_format(
+            _select_used_formats(choices, schema), first.reading, first.separator
+        )
     n_rows = [n for _, _, n in looks]
     lines = [line for file, _ in texts for line in describe_dialect(file)]
     where, dialects = name_range([file.name for file in files]), (*dict.fromkeys(lines),)
@@ -256,7 +259,7 @@ def _list_kept_texts(files: Sequence[TableFile | DataSet]) -> dict[str, pa.DataT
     return dict.fromkeys(files[0].reading.options.keep_text, string)
 
 
-def _used(choices: ColumnChoices, schema: pa.Schema) -> ColumnChoices:
+def _select_used_formats(choices: ColumnChoices, schema: pa.Schema) -> ColumnChoices:
     """Return choices with the formats of those columns only that are read by them."""
     columns = {
         name: column if schema.field(name).type == column.kind else replace(column, form=None)
@@ -270,7 +273,7 @@ def _set_formats(
     reading: CsvReading, choices: ColumnChoices, schema: pa.Schema, wanted: Mapping[str, Any]
 ) -> None:
     """Set the formats by which columns of a CSV file become numbers or dates."""
-    columns = _used(choices, schema).columns
+    columns = _select_used_formats(choices, schema).columns
     reading.formats = {name: one.form for name, one in columns.items() if one.form is not None}
     stored = {} if reading.stored is None else reading.stored.columns
     reading.fitted = {*wanted, *stored}
@@ -341,8 +344,8 @@ def read_batches(
         Files, or folders of files; "-" is CSV from standard input.
     types : callable
         Takes the names of the columns of a file, and returns the types of columns in a fitted model,
-        string or float64, by name. A CSV column of numbers stays text from the first value on that
-        is no number.
+        string, float64 or a type of dates, by name. A CSV column of dates stays text from the first
+        batch on with a text that is no date.
     n_rows : int
         Largest number of rows of a batch.
     columns : sequence of str or None
@@ -416,7 +419,7 @@ class _Converter:
     ----------
     schema : pyarrow.Schema
         Names and types of the converted columns. In a CSV file, float64 columns may become integers
-        or booleans, and stay text from the first batch on with a text that is no number.
+        or booleans; columns of dates stay text from the first batch on with a text that is no date.
     """
 
     def __init__(
@@ -426,7 +429,7 @@ class _Converter:
         of, names = pa.types, [*names]
         self._where, self._reading = file.name, file.reading
         wanted = {**wanted, **_list_kept_texts([file])}
-        # Types that all texts of a column of numbers or dates have had so far.
+        # By column of numbers or dates: the types to which all its texts so far could be converted.
         self._kinds: dict[str, tuple[Any, ...]] = {}
         self._dates: set[str] = set()
         # What numbers are read by that are not plain.
@@ -468,13 +471,14 @@ class _Converter:
     ) -> dict[str, Any]:
         """Return the types of columns that the model does not have, which are found in the file."""
         seen = {name: one for name, one in file.look(unknown)[0].items() if name in unknown}
+        choices = ColumnChoices()
         if file.is_text:
             text_file: Any = file
             choices = choose_columns([(text_file, seen)], wanted, ())
             seen = {name: choices.columns.get(name, one) for name, one in seen.items()}
-            schema = choose_schema(seen, wanted)
-            _set_formats(file.reading, choices, schema, wanted)
         schema = choose_schema(seen, wanted)
+        if file.is_text:
+            _set_formats(file.reading, choices, schema, wanted)
         return dict(zip(schema.names, schema.types, strict=True))
 
     def convert(self, batch: Any) -> pa.Table:

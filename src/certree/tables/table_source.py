@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from certree.interface.signatures import validate_arguments
+from certree.interface.stored_state import DamagedModelError
 from certree.tables.text_formats import DAY_FIRST, MONTH_FIRST, YEAR_FIRST, TextFormat
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -87,7 +88,7 @@ class TableFormat:
 
     @classmethod
     def from_stored(cls, stored: Any) -> TableFormat:
-        """Return the format of which `to_stored` gave an entry; raise ValueError if it is damaged."""
+        """Return the format of which `to_stored` gave an entry, or raise `DamagedModelError`."""
         try:
             known = {one.name for one in fields(cls)}
             if {*stored} - known or not stored:
@@ -105,9 +106,7 @@ class TableFormat:
             )
             _expect_known(found)
         except (ValueError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"the model file is damaged: its table_format cannot be read: {error}"
-            ) from None
+            raise DamagedModelError(f"table_format cannot be read: {error}") from None
         return found
 
 

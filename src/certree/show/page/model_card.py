@@ -142,14 +142,15 @@ def _build_card(evaluated: EvaluatedModel, notes: Mapping[str, str]) -> list[Car
     """
     sections: list[CardSection] = [CardSection(key, (text,)) for key, text in notes.items()]
     sections += [_describe_model(evaluated), _describe_test_rows(evaluated)]
-    sections.append(_describe_scores(RowErrors.from_evaluation(evaluated).scores()))
+    errors = RowErrors.from_evaluation(evaluated)
+    sections.append(_describe_scores(errors.scores()))
     certificate = getattr(evaluated.model, "certificate_", None)
     if isinstance(certificate, Certificate):
         assumptions = [*certificate.assumptions]
         blocks = (str(certificate), "The certificate assumes:", assumptions)
         sections.append(CardSection("Certificate", blocks))
     if evaluated.groups is not None:
-        sections.append(_compare_groups(evaluated))
+        sections.append(_compare_groups(evaluated, errors))
     sections.append(_describe_versions(evaluated.model))
     return sections
 
@@ -227,12 +228,13 @@ def _describe_scores(scores: Sequence[Score]) -> CardSection:
     return CardSection("Scores", blocks)
 
 
-def _compare_groups(evaluated: EvaluatedModel) -> CardSection:
+def _compare_groups(evaluated: EvaluatedModel, errors: RowErrors) -> CardSection:
     """Return the section with the scores of each group, at most 30 groups with the most rows.
 
-    evaluated: the fitted model, the test rows, their groups, which are not None, and predictions.
+    evaluated: the fitted model, the test rows, their groups, which are not None, and predictions;
+    errors: the losses of these rows.
     """
-    groups, errors = evaluated.groups, RowErrors.from_evaluation(evaluated)
+    groups = evaluated.groups
     assert groups is not None  # Call it only with groups.
     n_rows = np.bincount(groups.codes, minlength=len(groups.names))
     largest = np.argsort(-n_rows, kind="stable")[:_MAX_GROUPS].tolist()
