@@ -11,8 +11,9 @@ import numpy as np
 import scipy.stats
 from numpy.typing import NDArray
 
+from certree.certificates.baseline import Baseline, find_most_frequent
 from certree.interface.arrays import Float64
-from certree.interface.formatting import format_four_digits, shorten_label
+from certree.interface.formatting import format_four_digits
 from certree.show.calibration import compute_clopper_pearson_interval
 from certree.show.page.evaluated_model import EvaluatedModel
 
@@ -20,22 +21,6 @@ from certree.show.page.evaluated_model import EvaluatedModel
 _STANDARD_ERRORS = 1.96
 # Number of bootstrap samples.
 _N_BOOTSTRAP = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """The loss of a prediction that is the same for all rows.
-
-    Parameters
-    ----------
-    name : str
-        What is predicted, such as "always No".
-    value : float
-        Its loss on the rows of the score, in the unit of the score.
-    """
-
-    name: str
-    value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +151,7 @@ class RowErrors:
         assert self.class_counts is not None
         n_wrong, n = float(self.is_wrong.sum()), len(self.losses)
         low, high = compute_clopper_pearson_interval(n_wrong, n)
-        # Of equally frequent classes the first in the order of their names, in any order of rows.
-        most_frequent, count = min(
-            self.class_counts.items(), key=lambda entry: (-entry[1], str(entry[0]))
-        )
-        always = Baseline(f"always {shorten_label(str(most_frequent))}", (n - count) / n)
+        always = find_most_frequent(self.class_counts)
         entropy = float(scipy.stats.entropy([*self.class_counts.values()]))
         error = Score("Error", n_wrong / n, low, high, True, "exact, Clopper and Pearson", always)
         log_loss = _compute_mean_score("Log loss (nats)", self.losses)
