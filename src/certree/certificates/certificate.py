@@ -697,6 +697,17 @@ def restore_certificate(entries: Any) -> Certificate:
     return given
 
 
+def _store_certificate(certificate: Certificate) -> dict[str, Any]:
+    """Return what a model file holds of a certificate: its fields by name.
+
+    Files of earlier versions lack the field `baseline`; so do those of models without it.
+    """
+    entries = asdict(certificate)
+    if certificate.baseline is None:
+        del entries["baseline"]
+    return entries
+
+
 def _restore_certificates(stored: StoredState, name: str, model: Any) -> tuple[Certificate, ...]:  # noqa: ARG001
     """Return all certificates of a fit from the entry `name` of a model file, `stored`.
 
@@ -721,7 +732,7 @@ def _restore_deployed(stored: StoredState, name: str, model: Any) -> Certificate
 # to different candidates.
 CERTIFICATE_FIELDS = {
     "certificates": StoredField(
-        "certificates_", _restore_certificates, lambda all_of, _: [asdict(one) for one in all_of]
+        "certificates_", _restore_certificates, lambda all_of, _: [*map(_store_certificate, all_of)]
     ),
     "deployed": StoredField(
         "certificate_",
@@ -734,7 +745,7 @@ CERTIFICATE_FIELDS = {
 FULL_CERTIFICATE_FIELD = StoredField(
     "full_certificate_",
     lambda stored, name, _: restore_certificate(stored[name]),
-    lambda certificate, _: asdict(certificate),
+    lambda certificate, _: _store_certificate(certificate),
     default=None,
 )
 
