@@ -100,7 +100,7 @@ def draw(n=800, seed=0):
 FITS = [
     (certree.CertifiedTreeClassifier, {}),
     (certree.CertifiedTreeClassifier, {"max_leaf_nodes": 3}),
-    (certree.CertifiedTreeClassifier, {"grower": certree.Grid([[-4, 4], [-4, 4]])}),
+    (certree.CertifiedTreeClassifier, {"grower": certree.Grid([[-6, -6], [6, 6]])}),
     (certree.CertifiedBoostedTreesClassifier, {"quality": "fast"}),
     (certree.ensembles.CertifiedForestClassifier, {"n_estimators": 10}),
 ]
