@@ -32,7 +32,7 @@ from certree import (
     PrunedTreeClassifier,
 )
 from certree.certificates import Guarantees
-from certree.cli.app import _COMMANDS, _loaded_commands, app
+from certree.cli.app import _COMMANDS, _loaded_commands, app, list_commands
 from certree.cli.method_comparison import METHODS as COMPARED_METHODS
 from certree.cli.table_input import parse_positive
 from certree.explain import interaction_fractions, shapley_values
@@ -160,6 +160,32 @@ def test_the_help_of_every_command_lists_its_options(command, options):
     text = succeeds(command, "--help")
     for option in options:
         assert option in text
+
+
+def list_options():
+    """Return the options of each command by its name, with those of the group under ""."""
+    commands = list_commands() | {"": get_group(app)}
+    return {
+        name: {one for p in command.params for one in p.opts} for name, command in commands.items()
+    }
+
+
+def test_the_manual_names_every_command_and_no_other_option():
+    page = Path(__file__).parents[2] / "docs" / "guide" / "command_line.md"
+    text, options = page.read_text(encoding="utf-8"), list_options()
+    assert all(f"`{name}`" in text for name in _COMMANDS)
+    named = set(re.findall(r"(?<![-\w])--[a-z][a-z-]*", text))
+    assert named <= set().union(*options.values(), {"--help"})
+    for line in re.findall(r"^\$ certree (.*)$", text, re.M):
+        name, used = line.split()[0], set(re.findall(r" (--?[a-z][a-z-]*)", line))
+        assert used <= options[name]
+    for name in ("fit", "predict", "certify"):
+        section = text.partition(
+            {"fit": "## Fit", "predict": "## Pred", "certify": "## Cert"}[name]
+        )[2]
+        rows = re.findall(r"^\| (`--.*?) \|", section.partition("\n## ")[0], re.M)
+        assert rows
+        assert set(re.findall(r"--[a-z-]+", "".join(rows))) <= options[name]
 
 
 def test_unknown_commands_and_options_are_refused():

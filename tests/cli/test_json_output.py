@@ -1,9 +1,11 @@
 """The option --json: one strict JSON document on standard output, and nothing else."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -170,6 +172,33 @@ def test_guarantees_of_groups_and_thresholds_are_documents(place):
     recall = thresholds["lowest_cost"]["recall"]
     assert recall["lowest"] <= recall["observed"] <= recall["highest"]
     assert thresholds["lowest_cost"]["cost"]["bound"] > 0
+
+
+def list_keys(document):
+    """Return the names of all fields of a document, but those of rows, scores and groups."""
+    if isinstance(document, list):
+        return set().union(*map(list_keys, document))
+    if not isinstance(document, dict):
+        return set()
+    free = ("predictions", "groups")
+    inner = (value for key, value in document.items() if key not in free or isinstance(value, list))
+    return {*document}.union(*(list_keys(value) for value in inner))
+
+
+def test_the_manual_lists_all_fields(place):
+    page = Path(__file__).parents[2] / "docs" / "guide" / "command_line.md"
+    section = page.read_text(encoding="utf-8").partition("\n## JSON\n")[2].partition("\n## ")[0]
+    listed = set(re.findall(r"`(\w+)`", section))
+    rows = place / "late", place / "new.csv", "--target", "late"
+    commands = [
+        *(("evaluate", *rows), ("evaluate", place / "cost", place / "new.csv", "--target", "cost")),
+        *(("certify", *rows), ("certify", *rows, "--groups", "town")),
+        ("certify", *rows, "--groups", "town", "--threshold-cost", "5:1"),
+    ]
+    found = set().union(*(list_keys(get_document(*command)[0]) for command in commands))
+    assert {"statement", "bound", "lowest_cost", "gaps", "r2", "verdict"} <= found
+    assert found <= listed
+    assert listed - found <= {"predict", "evaluate", "certify", "predictions", "output", "null"}
 
 
 @pytest.mark.parametrize(
