@@ -90,8 +90,8 @@ def compute_median_baseline(y: Float64, limit: float, weight: Float64 | None = N
     units of the target; weight: weight of each row, (n,); None: 1. Of several medians it is the
     smallest. The result is in units of the target, and does not depend on the order of the rows.
     """
-    order = np.argsort(y, kind="stable")
     weight = np.ones(len(y)) if weight is None else weight
+    order = np.lexsort((weight, y))
     total = fsum(weight)
     # The first target up to which rows of half of the total weight lie.
     place = int(np.searchsorted(np.cumsum(weight[order]), total / 2))
