@@ -335,42 +335,86 @@ def _read_labelled_batches(
             yield select_features(model, table, batch.where), y
 
 
-def _compute_folder_guarantees(
-    model: Any, folder: TableSource, target: str, groups: str | None, delta: float, duplicates: Any
-) -> tuple[Guarantees, NDArray[Any] | None]:
-    """Compute the guarantees of a classifier on the rows of a folder, batch by batch.
-
-    The rows are the calibration set, which bounds the error of the classifier on new rows. The
-    first result has this certificate, and methods that compute further guarantees.
+def _certify_error(
+    model_file: Path,
+    file: Path,
+    target: str,
+    options: ReadOptions,
+    delta: float,
+    look: int | None,
+    duplicates: Any,
+) -> tuple[Any, Certificate]:
+    """Load a classifier, and bound its error by the rows of a table or folder.
 
     Parameters
     ----------
-    model : fitted classifier
-        The model, which was not fitted to these rows.
-    folder : TableSource
-        Folder of tables, with options of reading.
+    model_file, file : Path
+        Files of the model and of the table; or a folder of tables, which are read batch by batch.
     target : str
         Column of the target.
-    groups : str or None
-        Column of each row's group; None if there are no groups.
+    options : ReadOptions
+        Options of reading.
     delta : float
-        Probability with which a guarantee may fail.
+        Probability with which the certificate may fail.
+    look : int or None
+        Number of this inspection, from 1; None: the only one.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        Treatment of equal rows. "auto": decide by their number; "genuine": each is an independent
-        draw; "copies": they are copies of one draw and count once; "refuse": raise an error.
+        Treatment of equal rows; see `certree.certify`.
 
     Returns
     -------
+    model : fitted classifier
+    certificate : Certificate
+    """
+    if not file.is_dir():
+        model, X, y, _ = read_labelled_rows(model_file, file, target, options)
+        _expect_classifier(model, model_file)
+        return model, certify_rows(model, X, y, delta, look=look, duplicates=duplicates)
+    model = load_estimator(model_file)
+    _expect_classifier(model, model_file)
+    source = with_options(file, options)
+    batches = _read_labelled_batches(model, source, target, "certifying", quiet=True)
+    return model, certify_batches(model, batches, delta, look=look, duplicates=duplicates)
+
+
+def _compute_guarantees(
+    model_file: Path,
+    file: Path,
+    target: str,
+    options: ReadOptions,
+    groups: str | None,
+    delta: float,
+    duplicates: Any,
+) -> tuple[Any, Guarantees, NDArray[Any] | None]:
+    """Load a classifier, and compute its guarantees on the rows of a table or folder.
+
+    Parameters
+    ----------
+    model_file, file, target, options, delta, duplicates
+        As of `_certify_error`.
+    groups : str or None
+        Column of each row's group; None if there are no groups.
+
+    Returns
+    -------
+    model : fitted classifier
     guarantees : Guarantees
+        The certificate of the error, and methods that compute further guarantees.
     group_labels : ndarray of shape (n,), or None
         Group of each row; None if `groups` is None.
     """
-    group_labels: list[NDArray[Any]] = []
+    if not file.is_dir():
+        model, X, y, labels = read_labelled_rows(model_file, file, target, options, groups)
+        _expect_classifier(model, model_file)
+        return model, Guarantees.by_rows(model, X, y, delta, duplicates=duplicates), labels
+    model, group_labels = load_estimator(model_file), list[NDArray[Any]]()
+    _expect_classifier(model, model_file)
+    source = with_options(file, options)
     batches = _read_labelled_batches(
-        model, folder, target, "certifying", True, groups, group_labels
+        model, source, target, "certifying", True, groups, group_labels
     )
     guarantees = Guarantees.by_batches(model, batches, delta, duplicates=duplicates)
-    return guarantees, None if groups is None else np.concatenate(group_labels)
+    return model, guarantees, None if groups is None else np.concatenate(group_labels)
 
 
 def _expect_classifier(model: Any, model_file: Path) -> None:
@@ -465,27 +509,12 @@ def certify(
     if plot is not None and costs is None:
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
     rule: Any = duplicates.value
-    is_error_only = costs is None and groups is None
-    source = with_options(file, options)
-    if file.is_dir():
-        model = load_estimator(model_file)
-        _expect_classifier(model, model_file)
-        if is_error_only:
-            batches = _read_labelled_batches(model, source, target, "certifying", quiet=True)
-            certificate = certify_batches(model, batches, delta, look=look, duplicates=rule)
-            _print_certificate(model, certificate, as_json)
-            return
-        guarantees, group_labels = _compute_folder_guarantees(
-            model, source, target, groups, delta, rule
-        )
-    else:
-        model, X, y, group_labels = read_labelled_rows(model_file, file, target, options, groups)
-        _expect_classifier(model, model_file)
-        if is_error_only:
-            certificate = certify_rows(model, X, y, delta, look=look, duplicates=rule)
-            _print_certificate(model, certificate, as_json)
-            return
-        guarantees = Guarantees.by_rows(model, X, y, delta, duplicates=rule)
+    read = (model_file, file, target, options)
+    if costs is None and groups is None:
+        model, certificate = _certify_error(*read, delta, look, rule)
+        _print_certificate(model, certificate, as_json)
+        return
+    model, guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule)
     if costs is None:
         group_delta = guarantees.certificate.delta * compute_look_fraction(look)
         families = guarantees.conditional_guarantees(
