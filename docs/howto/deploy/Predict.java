@@ -13,6 +13,9 @@ class Predict {
             {countDays("2026-09-14T09:30:00Z"), 12.5, Late.category(2, "NO")},
             {countDays(null), Double.NaN, Late.category(2, null)}
         };
-        for (double[] order : orders) System.out.println("late " + Late.predict(order)[0]);
+        for (double[] order : orders) {
+            double late = Late.predict(order)[0];
+            System.out.println((late >= 0.5 ? "late " : "punctual ") + late);
+        }
     }
 }
