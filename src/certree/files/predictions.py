@@ -358,7 +358,8 @@ def read_model_batches(
     columns = None if names is None else [*names, *targets, *extra_columns]
     types = partial(get_column_types, model, target, extra_columns=extra_columns)
     source = use_model_format(source, model)
-    batches = read_batches(source, types, n_rows, columns, extra_columns)
+    text_columns = [name for name in extra_columns if name != target]
+    batches = read_batches(source, types, n_rows, columns, text_columns)
     return warn_of_new_values(model, batches, [*targets, *extra_columns])
 
 

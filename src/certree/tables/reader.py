@@ -403,7 +403,7 @@ def _read_file(
     wanted = types(every)
     if file.is_text:
         string = import_extra("pyarrow", "files").string()
-        wanted = {**dict.fromkeys(text_columns, string), **wanted}
+        wanted = {**{name: string for name in text_columns if name in every}, **wanted}
     converter = _Converter(file, names, wanted)
     is_empty = True
     for batch, fraction in file.batches_with_progress(names, n_rows):
