@@ -68,6 +68,7 @@ TESTS_OF_NO_MODULE = {
     "test_keywords.py": "every public method with every argument by keyword",
     "test_layout.py": "the layers",
     "test_metadata_routing.py": "estimators inside scikit-learn's metadata routing",
+    "test_mixed_table.py": "one table of dates, texts and decimals, along every way of a model",
     "test_missing.py": "missing values, from growth to prediction",
     "test_unseen_categories.py": "categories that a node has not seen, from growth to exports",
     "test_out_of_core_lines.py": "the count of lines that only out-of-core tests reach",

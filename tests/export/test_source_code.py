@@ -189,9 +189,13 @@ def test_a_large_model_compiles(language, tmp_path):
 
 def test_a_name_that_is_no_identifier_is_refused():
     model = certree.BoostedTreesRegressor(max_iter=1).fit([[0.0], [1.0]], [0.0, 1.0])
-    for name in ("", "2x", "A b", "A;b", "class"):
-        with pytest.raises(ValueError, match="name must be an identifier"):
+    for name in ("", "2x", "A b", "A;b"):
+        with pytest.raises(ValueError, match=r"^name, .* and begin with no digit, got"):
             model.to_code("c", name)
+    for name in ("2x", "class", "model"):
+        with pytest.raises(ValueError, match=r"^name, .* and begin with a capital letter, got"):
+            model.to_code("java", name)
+    assert "void model_predict(" in model.to_code("c", "model")
     with pytest.raises(ValueError, match="language must be one of c, java, javascript, got 'rust'"):
         model.to_code("rust")
 

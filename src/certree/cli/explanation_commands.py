@@ -415,8 +415,9 @@ def export(
 ) -> None:
     """Export a model to a file of ONNX, SQL, JSON, C, Java, JavaScript or scikit-learn.
 
-    The suffix of the file decides. Models that consist of trees can be exported. The name of a C or
-    Java file begins with a capital letter, as it becomes the name of functions or class.\f
+    The suffix of the file decides. Models that consist of trees can be exported. The name of a C
+    file becomes the prefix of its functions. That of a Java file becomes the name of the class, so
+    it begins with a capital letter.\f
 
     Parameters
     ----------

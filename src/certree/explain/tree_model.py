@@ -432,7 +432,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         TypeError, ValueError
-            As in `to_dict`; also if `name` is no identifier that begins with a capital letter.
+            As in `to_dict`; also if `name` is no identifier of C, or for Java does not begin with a
+            capital letter.
 
         Examples
         --------

@@ -25,7 +25,8 @@ _MAX_JAVA_TEXT = 20_000
 # Control characters as JSON writes them.
 _CONTROL = re.compile(r"(?<!\\)\\u(00[01][0-9a-f])")
 # Identifiers that no language reserves.
-_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*\Z")
+# Names of a class in Java, and prefixes of functions in C.
+_NAMES = {"java": re.compile(r"[A-Z][A-Za-z0-9_]*\Z"), "c": re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")}
 
 
 @dataclass(slots=True)
@@ -99,14 +100,16 @@ def write_source(document: Mapping[str, Any], language: Language, name: str) -> 
     Raises
     ------
     ValueError
-        If `language` is another one, or `name` is no identifier that begins with a capital.
+        If `language` is another one, `name` is no identifier of C, or for Java does not begin with
+        a capital letter.
     """
     if language not in _TEMPLATES:
         raise ValueError(f"language must be one of {', '.join(_TEMPLATES)}, got {language!r}")
-    if not _NAME.match(name):
+    if language in _NAMES and not _NAMES[language].match(name):
+        first = "a capital letter" if language == "java" else "no digit"
         raise ValueError(
-            "name must be an identifier of letters, digits and underscores that begins with a "
-            f"capital letter, got {name!r}"
+            "name, which the command line takes from the name of the file, must consist of letters, "
+            f"digits and underscores and begin with {first}, got {name!r}"
         )
     arrays = _NodeArrays()
     for nodes in document["trees"]:
