@@ -36,6 +36,7 @@ from certree.show import (
     plot_importance,
     plot_interactions,
     plot_loss,
+    plot_regions,
     plot_selective,
     plot_thresholds,
     plot_tree,
@@ -122,6 +123,10 @@ def of_others() -> None:
     draw("tree_pendigits", plot_tree(tree, max_leaves=24))
     numbers = PACBayesTreeRegressor(random_state=0).fit(*table("california_housing"))
     draw("tree_california", plot_tree(numbers, max_leaves=8))
+    X, y = table("california_housing")
+    X = X[["Longitude", "Latitude"]]
+    regions = PACBayesTreeRegressor(random_state=0).fit(X[::8], y[::8])
+    draw("regions_california", plot_regions(regions, X[::8], y[::8]))
     X, y = make_friedman1(1000, random_state=0)
     # As in docs/guide/shapley_values.md.
     model = TreeForestRegressor(max_depth=6, random_state=0).fit(X, y)
