@@ -40,11 +40,14 @@ _SIZE = (7.2, 5.0)  # inches
 _MARGIN = 0.04  # of the range of X, on each side of the window
 # Width of the line of the first split (points), its factor per level, and the smallest width.
 _SPLIT_WIDTH, _PER_LEVEL, _MIN_SPLIT_WIDTH = 2.4, 0.75, 0.4
-_MAX_POINTS = 2000
+_MAX_POINTS, _MANY_POINTS = 2000, 500  # drawn points; more than the second number are smaller
 # Colours of classes in regions are mixed with white, so that points stand out.
 _STRENGTH = 0.6
 # Points of a category are spread over this fraction of its unit, by multiples of the golden ratio.
 _SPREAD, _GOLDEN = 0.6, 0.6180339887498949
+_NUMBER = "{x:,.10g}"  # format of tick labels
+# Logarithmic axes have labels at 2, 5, 20, ... if the ratio of their ends is smaller.
+_MAX_LABELLED_RATIO = 100
 _MAX_LABELS = 24  # of categories on an axis
 _MAX_LETTERS = 16  # of a category on an axis
 _MAX_FIXED = 4  # features whose fixed values the title names
@@ -152,12 +155,7 @@ def plot_regions(
     )
     if show_splits:
         _draw_splits(ax, splits)
-    points = rows[:, axes]
-    for k in range(2):
-        if isinstance(window[k], list):
-            points[points[:, k] < 0, k] = np.nan  # categories that the fit does not know
-            points[:, k] += _SPREAD * ((np.arange(len(points)) * _GOLDEN) % 1 - 0.5)
-    _draw_points(ax, summary, points, labels, nodes)
+    _draw_points(ax, summary, _place_points(rows[:, axes], window), labels, nodes)
     for axis, feature, values in zip((ax.xaxis, ax.yaxis), axes, window, strict=True):
         _label_axis(axis, model, feature, values, feature in log_axes)
     _explain_colours(ax, summary, nodes)
@@ -370,6 +368,20 @@ def _draw_splits(ax: Any, splits: Sequence[PlaneSplit]) -> None:
     ax.add_collection(drawn)
 
 
+def _place_points(values: Float64, window: Sequence[Values]) -> Float64:
+    """Return the positions of rows on both axes, (n, 2); NaN for unknown categories.
+
+    values: encoded values of both features, (n, 2). window: for each axis the ends of the window,
+    or the codes of all categories. Rows of one category are spread over its unit.
+    """
+    places = values.copy()
+    for k in range(2):
+        if isinstance(window[k], list):
+            places[places[:, k] < 0, k] = np.nan  # categories that the fit does not know
+            places[:, k] += _SPREAD * ((np.arange(len(places)) * _GOLDEN) % 1 - 0.5)
+    return places
+
+
 def _draw_points(
     ax: Any, summary: TreeSummary, points: Float64, labels: NDArray[Any] | None, nodes: list[int]
 ) -> None:
@@ -391,7 +403,8 @@ def _draw_points(
     spread = np.unique(np.linspace(0, len(points) - 1, _MAX_POINTS).round().astype(np.intp))
     spread = spread[~np.isnan(points[spread]).any(axis=1)] if len(points) else spread[:0]
     x, y = points[spread].T
-    style = {"s": 14, "linewidths": 0.6, "edgecolors": "white", "zorder": 2}
+    size, edge = (14, 0.6) if len(x) <= _MANY_POINTS else (9, 0.35)
+    style = {"s": size, "linewidths": edge, "edgecolors": "white", "zorder": 2}
     if labels is None:
         ax.scatter(x, y, color="0.35", **style)
     elif summary.outputs is None:
@@ -457,7 +470,13 @@ def _label_axis(axis: Any, model: Any, feature: int, values: Values, is_log: boo
     elif date_column is not None:
         axis.set_label_text(f"{shorten_label(model._feature_names()[feature])} (days)")
     elif is_log:
-        axis.set_major_formatter("{x:,.4g}")
+        axis.set_major_formatter(_NUMBER)
+        ticker = import_extra("matplotlib.ticker", "plot")
+        if intervals[0][1] < _MAX_LABELLED_RATIO * intervals[0][0]:
+            axis.set_minor_locator(ticker.LogLocator(subs=(2, 5)))
+            axis.set_minor_formatter(_NUMBER)
+        else:
+            axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _explain_colours(ax: Any, summary: TreeSummary, nodes: list[int]) -> None:
@@ -493,6 +512,7 @@ def _explain_colours(ax: Any, summary: TreeSummary, nodes: list[int]) -> None:
     )
     bar = ax.figure.colorbar(scale, ax=ax, pad=0.02)
     bar.outline.set_visible(False)
+    bar.ax.yaxis.set_major_formatter(_NUMBER)
     bar.ax.set_ylabel(label, parse_math=False)
 
 
