@@ -60,6 +60,7 @@ TESTS_OF_NO_MODULE = {
     "ensembles/test_relative_weights.py": "weights of rows in all ensembles",
     "test_categorical_estimators.py": "the parameters of categorical growth in all estimators",
     "test_core.py": "input that the extension module refuses",
+    "test_deploy.py": "the programs of the page on deployment",
     "test_docs.py": "the documentation",
     "test_ensembles_of_sklearn.py": "estimators inside scikit-learn's ensembles",
     "test_fuzz.py": "the fuzzer, which calls every estimator",

@@ -118,11 +118,12 @@ def write_source(document: Mapping[str, Any], language: Language, name: str) -> 
     classes, n_outputs = document["classes"], len(document["start"])
     results = [f"probability of {label}" for label in classes or ()]
     names = [feature["name"] for feature in document["features"]]
+    descriptions = [_describe_feature(feature) for feature in document["features"]]
     values = {
         "title": f"A certree model of {format_quantity(len(arrays.root), 'tree')}",
         "version": certree.__version__,
         "name": name,
-        "features": _make_comment(names),
+        "features": _make_comment(descriptions),
         "results": _make_comment(results or ["predicted number"] * n_outputs),
         "n_features": len(names),
         "n_trees": len(arrays.root),
@@ -143,6 +144,15 @@ def write_source(document: Mapping[str, Any], language: Language, name: str) -> 
         values |= _declare_c_categories(categories)
     template = files("certree.export") / "source_templates" / _TEMPLATES[language]
     return Template(template.read_text(encoding="utf-8")).substitute(values)
+
+
+def _describe_feature(feature: Mapping[str, Any]) -> str:
+    """Return the name of a feature, and the unit if it holds dates, for a comment.
+
+    feature: its entry in the dictionary of `make_plain_dict`.
+    """
+    dates = feature.get("dates")
+    return f"{feature['name']} ({dates['unit']})" if dates else str(feature["name"])
 
 
 def _make_comment(texts: Iterable[Any]) -> str:
