@@ -126,6 +126,8 @@ def test_numbers_out_of_range_are_refused(number):
         hold_out(1, 10).monitor(number)
     with pytest.raises(TypeError, match="alpha must be a number"):
         Monitor(0.1, "5 %")
+    with pytest.raises(ValueError, match="unit must be None or a finite number above 0, got 0"):
+        Monitor(0.1, unit=0)
 
 
 def test_a_monitor_of_costs_names_them_in_their_unit():

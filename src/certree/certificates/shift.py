@@ -186,7 +186,7 @@ class Monitor:
     TypeError
         If an argument is not a number.
     ValueError
-        If `bound` or `alpha` is not between 0 and 1.
+        If `bound` or `alpha` is not between 0 and 1, or `unit` is not a finite number above 0.
 
     References
     ----------
@@ -209,6 +209,8 @@ class Monitor:
 
     def __init__(self, bound: float, alpha: float = 0.05, unit: float | None = None) -> None:
         self.unit = None if unit is None else float(unit)
+        if self.unit is not None and not 0 < self.unit < math.inf:
+            raise ValueError(f"unit must be None or a finite number above 0, got {unit!r}")
         for name, value in (("bound", bound), ("alpha", alpha)):
             if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
                 raise TypeError(f"{name} must be a number, got {value!r}")
