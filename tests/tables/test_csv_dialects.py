@@ -566,7 +566,11 @@ def test_exceptions_and_new_values_are_named_in_predictions(fitted, tmp_path):
     for part in ("1 of 100 values are no numbers", "1 category that the fit has not seen, in 2"):
         assert any(part in text for text in texts)
     new.write_bytes(content.replace("1.234", "k.A.", 2).encode("latin-1"))
-    with pytest.raises(ValueError, match=r"'betrag' must hold numbers as in the fit, got 'k\.A\.'"):
+    message = (
+        r"'betrag' must hold numbers as in the fit \(read as: number, .*\), got 'k\.A\.' in .*: "
+        "2 of 100 values are no such numbers; write them as in the file of the fit, or state"
+    )
+    with pytest.raises(ValueError, match=message):
         predict_files(model, new, tmp_path / "out.parquet")
     new.write_bytes(re.sub(r"(?m)^[\d.]+;", ";", content).encode("latin-1"))
     with pytest.warns(UserWarning, match="feature 'betrag' is missing in all rows of"):

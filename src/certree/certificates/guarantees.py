@@ -91,7 +91,8 @@ from certree.weights.node_weights import NodeWeights
 # The message for prediction sets and thresholds of a fit whose rows came in groups.
 GROUPS_NOT_SUPPORTED = (
     "prediction sets and thresholds need independent rows, but the rows of this fit came in groups, "
-    "which depend on each other: fit without groups"
+    "which depend on each other: keep one row of each group and fit without groups, or pass one row of "
+    "each of some new groups to Guarantees.by_rows"
 )
 # Margins below which a classifier may abstain, fixed before any row is seen.
 _MARGINS = [i / 20 for i in range(20)]

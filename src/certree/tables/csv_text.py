@@ -128,9 +128,12 @@ class CsvReading:
             number = f"{counted.n:,} of {counted.n_values:,} values"
             kind = "dates" if column in self.formats and self.formats[column].order else "numbers"
             if counted.n > (1 - ENOUGH) * counted.n_values:
+                form = self.formats.get(column)
+                read_as = "" if form is None else f" (read as: {form})"
                 raise ValueError(
-                    f"feature {column!r} must hold {kind} as in the fit, got {counted} in {name}: "
-                    f"{number} are no {kind}; state what is missing by missing= (--missing)"
+                    f"feature {column!r} must hold {kind} as in the fit{read_as}, got {counted} in "
+                    f"{name}: {number} are no such {kind}; write them as in the file of the fit, or "
+                    "state what is missing by missing= (--missing)"
                 )
             warn(
                 f"column {column!r} of {name}: {number} are no {kind} and count as missing: {counted}",
