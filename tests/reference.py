@@ -3295,3 +3295,11 @@ def does_category_go_left(level, means, threshold):
     ranked = sorted(range(len(means)), key=lambda one: (means[one], one))
     n_left = sum(mean <= threshold for mean in means)
     return ranked.index(level) < min(max(n_left, 1), len(means) - 1)
+
+
+def list_leaves_in_order(tree, node=0):
+    """Node numbers of the leaves below a node, from left to right."""
+    if tree.left[node] < 0:
+        return [node]
+    left = int(tree.left[node])
+    return list_leaves_in_order(tree, left) + list_leaves_in_order(tree, left + 1)
