@@ -8,7 +8,7 @@ import gzip
 import io
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -110,6 +110,11 @@ class CsvReading:
         """The decimal mark that the user or the model states; None: it is detected."""
         stored = None if self.stored is None else self.stored.decimal
         return self.options.decimal or stored
+
+    @property
+    def stored_columns(self) -> Mapping[str, TextFormat]:
+        """Formats of columns that a fitted model stores, by name; empty without a model."""
+        return {} if self.stored is None else self.stored.columns
 
     @property
     def missing(self) -> tuple[str, ...]:

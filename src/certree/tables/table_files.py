@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from certree.interface.extras import import_extra
 from certree.tables.column_evidence import TextCounts
 from certree.tables.column_names import join_names
-from certree.tables.column_types import SeenColumns, see_schema
+from certree.tables.column_types import InferredColumns, list_stored_columns
 from certree.tables.csv_text import (
     STANDARD_INPUT,
     STANDARD_STREAM,
@@ -216,14 +216,14 @@ class TableFile:
             names = self._open().names()
         return [*_drop_columns(dict.fromkeys(names), self)]
 
-    def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
+    def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
         """Return types and missing-value markers of columns, by name, and the number of rows.
 
         columns: names of the columns to inspect; None: all. A CSV file is read as a whole for it;
         other files return all columns, whatever this argument is.
         """
         with self._errors_named():
-            seen, n_rows = self._open().look(columns)
+            seen, n_rows = self._open().infer_columns(columns)
         return (seen if columns is not None else _drop_columns(seen, self)), n_rows
 
     def count_texts(self, columns: Sequence[str]) -> dict[str, TextCounts]:
@@ -378,12 +378,12 @@ class DataSet:
 
     def names(self) -> list[str]:
         """Return the names of the columns, without a stored pandas index."""
-        return [*_drop_columns(see_schema(self._given.schema), self)]
+        return [*_drop_columns(list_stored_columns(self._given.schema), self)]
 
-    def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
+    def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
         """Return the type of each column, by name, and the number of rows; columns: not used."""
         del columns
-        return _drop_columns(see_schema(self._given.schema), self), self._n_rows
+        return _drop_columns(list_stored_columns(self._given.schema), self), self._n_rows
 
     def pieces(self, n_rows: int) -> list[Piece]:  # noqa: ARG002 -- as for files
         """Return the pieces that can be read separately: a list of one index for each fragment.
