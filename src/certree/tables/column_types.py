@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from certree.interface.arrays import Float64, check_exact, has_inexact_integers
 from certree.interface.extras import import_extra
 from certree.tables.column_names import expect_distinct
-from certree.tables.text_formats import TextFormat
+from certree.tables.text_formats import TextFormat, convert_or_none
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Bits of the longest integers, and texts that are converted before all texts of a block.
-_MOST_BITS, _TRIED = 64, 64
+# Bits of the longest integers.
+_MOST_BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,12 +303,7 @@ def convert_if_possible(column: Any, kinds: Sequence[Any]) -> tuple[Any, tuple[A
 
 def _convert_text_or_none(column: Any, kind: Any) -> Any:
     """Convert an Arrow array of texts to a type; return None if a text does not convert."""
-    try:
-        # Arrow writes a message for every text that it cannot convert, so few are tried first.
-        _convert_text(column.slice(0, _TRIED), kind)
-        return _convert_text(column, kind)
-    except import_extra("pyarrow", "files").ArrowInvalid:
-        return None
+    return convert_or_none(column, lambda texts: _convert_text(texts, kind))
 
 
 def _convert_text(column: Any, kind: Any) -> Any:

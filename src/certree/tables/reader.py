@@ -11,7 +11,7 @@ from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.extras import import_extra
 from certree.interface.signatures import validate_arguments
 from certree.tables.column_choices import ColumnChoices, choose_columns, create_table_format
-from certree.tables.column_names import join_names
+from certree.tables.column_names import expect_known_columns
 from certree.tables.column_types import (
     InferredColumns,
     choose_schema,
@@ -201,7 +201,8 @@ def infer_schema(
     """
     inferred = [file.infer_columns() for file in files]
     found, n_rows = [columns for columns, _ in inferred], [n for _, n in inferred]
-    _expect_kept_texts(files[0], found[0])
+    keep_text = files[0].reading.options.keep_text
+    expect_known_columns("keep_text", keep_text, found[0], files[0].name)
     fitted = types([*found[0]])
     wanted = {**fitted, **_list_kept_texts(files)}
     # Columns that a fitted model does not read need not be decided.
@@ -219,16 +220,6 @@ def infer_schema(
     dialects = dict.fromkeys(line for file, _ in texts for line in describe_dialect(file))
     where = name_range([file.name for file in files])
     return InferredSchema(columns, schema, n_rows, where, stored, choices.left_out, tuple(dialects))
-
-
-def _expect_kept_texts(file: TableFile | DataSet, names: Collection[str]) -> None:
-    """Raise ValueError if the option keep_text names a column that is not among names of a file."""
-    for name in file.reading.options.keep_text:
-        if name not in names:
-            raise ValueError(
-                f"keep_text must name columns of {file.name}, but there is no column {name!r}: "
-                f"name some of {join_names(names)}"
-            )
 
 
 def _use_choices(

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 from certree.interface.extras import import_extra
 from certree.tables.column_evidence import TextCounts
-from certree.tables.column_names import join_names
+from certree.tables.column_names import expect_known_columns
 from certree.tables.column_types import InferredColumns, list_stored_columns
 from certree.tables.csv_text import (
     STANDARD_INPUT,
     STANDARD_STREAM,
     CsvReading,
     get_display_name,
+    get_usual_separator,
     read_standard_input,
 )
 from certree.tables.formats import CsvFormat, Format, Piece, get_format
@@ -208,7 +209,7 @@ class TableFile:
     @property
     def separator(self) -> str:
         """The usual separator of CSV files with the suffix of this file."""
-        return "\t" if self.path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+        return get_usual_separator(self.path)
 
     def names(self) -> list[str]:
         """Return the names of the columns, without a stored pandas index and columns to leave out."""
@@ -307,11 +308,7 @@ def _drop_columns(columns: dict[str, Any], file: TableFile | DataSet) -> dict[st
     Raise ValueError if the file does not have such a column.
     """
     drop = file.reading.options.drop
-    if unknown := [name for name in drop if name not in columns]:
-        raise ValueError(
-            f"drop must name columns of {file.name}, but there is no column {unknown[0]!r}: name "
-            f"some of {join_names(columns)}"
-        )
+    expect_known_columns("drop", drop, columns, file.name)
     return {name: column for name, column in columns.items() if name not in drop}
 
 

@@ -7,6 +7,7 @@ day, month and year in one of three orders, and perhaps a time. Everything is co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache, reduce
 from typing import Any, Literal
@@ -258,11 +259,20 @@ def _convert_plain(texts: Any, form: TextFormat) -> Any:
     if form.kind != "number" or form.symbol == "%":
         return None
     kind = pa.float64() if form.decimal == "." else pa.int64()
+    return convert_or_none(texts, lambda some: some.cast(kind).cast(pa.float64()))
+
+
+def convert_or_none(texts: Any, convert: Callable[[Any], Any]) -> Any:
+    """Return converted texts, or None if a text does not convert.
+
+    texts: an Arrow array; convert: takes texts, and raises `pyarrow.ArrowInvalid` if one does not
+    convert.
+    """
     try:
-        # Arrow writes a message for every text that it cannot convert, so few are tried first.
-        texts.slice(0, _TRIED).cast(kind)
-        return texts.cast(kind).cast(pa.float64())
-    except pa.ArrowInvalid:
+        # Arrow writes a message for every text that it cannot convert, so 64 are tried first.
+        convert(texts.slice(0, _TRIED))
+        return convert(texts)
+    except import_extra("pyarrow", "files").ArrowInvalid:
         return None
 
 
