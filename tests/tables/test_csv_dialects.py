@@ -62,7 +62,7 @@ def read_in_all_ways(path, **options):
         X = np.column_stack([extract_feature(chunks, name) for name in found.features])
         assert found.features == table.feature_names
         assert values_of(X) == values_of(table.X)
-        assert found.look.table_format == table.table_format
+        assert found.inferred_schema.table_format == table.table_format
     return table
 
 
@@ -447,8 +447,8 @@ def test_labels_of_rows_of_r_are_left_out(tmp_path):
 def test_dates_have_their_order(texts, line, first, tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text(text_of(rows(d=texts, x=["1"])))
-    table, look = certree.tables.reader.read_with_look(path)
-    found = str(certree.tables.table.describe_columns(table, look)).split("\n")[1]
+    table, inferred = certree.tables.reader.read_with_schema(path)
+    found = str(certree.tables.table.describe_columns(table, inferred)).split("\n")[1]
     assert found.startswith(f"d: {line}")
     if first is not None:
         assert str(table["d"][0].as_py()) == first
