@@ -3297,6 +3297,14 @@ def does_category_go_left(level, means, threshold):
     return ranked.index(level) < min(max(n_left, 1), len(means) - 1)
 
 
+def list_leaves_in_order(tree, node=0):
+    """Node numbers of the leaves below a node, from left to right."""
+    if tree.left[node] < 0:
+        return [node]
+    left = int(tree.left[node])
+    return list_leaves_in_order(tree, left) + list_leaves_in_order(tree, left + 1)
+
+
 def compute_class_baseline(labels, weight):
     """Return the most frequent label by weight, the first by its text of several, and its error."""
     total = sum(map(Fraction, weight))

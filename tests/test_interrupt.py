@@ -513,11 +513,11 @@ def interrupted(directory, *arguments):
         "from certree import _core, __main__\n"
         "from certree.tables import reader\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "def reads(*_, read=reader.read_with_look, **how):\n"
+        "def reads(*_, read=reader.read_with_schema, **how):\n"
         "    table = read(*_, **how)\n"
         "    print('ready', flush=True)\n"
         "    return table\n"
-        "reader.read_with_look = reads\n"
+        "reader.read_with_schema = reads\n"
         "__main__.main()\n"
     )
     command = [sys.executable, "-c", code, *map(str, arguments)]

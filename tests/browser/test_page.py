@@ -1,5 +1,7 @@
 """The report in a real browser: Chromium without a window, driven by Selenium."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from certree import (
     PACBayesTreeRegressor,
     TreeForestClassifier,
 )
+from certree.interface.formatting import format_bound
 from certree.show import report
 
 pytest.importorskip("selenium", reason="selenium is not installed: make browser")
@@ -43,6 +46,9 @@ X, Y = strange()
 MODELS = {
     "tree": PACBayesTreeClassifier(random_state=0).fit(X[:400], Y[:400]),
     "certified": CertifiedTreeClassifier(duplicates="genuine", random_state=0).fit(
+        X[:400], Y[:400]
+    ),
+    "small": CertifiedTreeClassifier(max_leaf_nodes=6, duplicates="genuine", random_state=0).fit(
         X[:400], Y[:400]
     ),
     "boosted": BoostedTreesClassifier(max_iter=20, random_state=0).fit(X[:400], Y[:400]),
@@ -107,6 +113,20 @@ def test_a_page_fits_any_width(seen, name, width):
     page.execute_script("document.querySelectorAll('button')[0].click()")
     assert page.execute_script(overflow) == 0
     assert len(page.find_elements(By.CSS_SELECTOR, "main section")) >= 5
+
+
+def test_the_explorer_shows_numbers_missing_values_and_bounds_of_rules(seen):
+    page, model = seen("small"), MODELS["small"]
+    shown = [
+        " ".join(one.text.split()) for one in items(page) if not one.get_attribute("aria-expanded")
+    ]
+    lines = [line for line in model.export_text(64).splitlines() if re.search(r"R\d+: ", line)]
+    assert len(shown) == len(lines) == model.get_n_leaves() > 2
+    for text, line, rule in zip(shown, lines, model.rules(64), strict=True):
+        assert text.startswith(f"{rule.number}: ")
+        assert ("(or missing)" in text) == ("(or missing)" in line)
+        bound = format_bound(rule.error_at_most)
+        assert text.endswith(f"{rule.calibration_rows} calibration rows, error at most {bound}")
 
 
 def test_names_that_are_markup_are_shown_and_do_nothing(seen):

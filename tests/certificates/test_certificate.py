@@ -191,6 +191,7 @@ def typical(name="occam_vote"):
         "vote_c_bound": (0.1, 0.15),
         "vote_disagreement": (0.1, 0.15, 2),
         "every_leaf": (0.1, 0.3),
+        "every_rule": (0.1, 0.3),
         "every_gap": (0.1, 0.02, 0.4),
         "every_mix": (0.7, 0.1, 0.4, 0.3, 0.02, 0.6),
         "every_threshold": (0.04, 0.3, 0.3, 1.0, 0.2),

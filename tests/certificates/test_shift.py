@@ -126,6 +126,18 @@ def test_numbers_out_of_range_are_refused(number):
         hold_out(1, 10).monitor(number)
     with pytest.raises(TypeError, match="alpha must be a number"):
         Monitor(0.1, "5 %")
+    with pytest.raises(ValueError, match="unit must be None or a finite number above 0, got 0"):
+        Monitor(0.1, unit=0)
+
+
+def test_a_monitor_of_costs_names_them_in_their_unit():
+    monitor = Monitor(0.05, unit=10.0)
+    assert (
+        str(monitor) == "A mean loss of at most 0.5 was guaranteed, and no rows have come in yet."
+    )
+    text = str(monitor.update([0, 0.1, 0, 0.1]))
+    assert text.startswith("A mean loss of at most 0.5 was guaranteed; it is 0.5 on 4 new rows")
+    assert str(Monitor(0.1).update([0, 1])).startswith("An error of at most 10.0 % was guaranteed")
 
 
 def test_a_bound_of_one_cannot_be_broken():

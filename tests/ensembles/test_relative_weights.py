@@ -143,6 +143,15 @@ def test_weights_may_be_of_any_size(name, power):
     np.testing.assert_array_equal(told(one, X), told(other, X))
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight differs so much")
+def test_rows_of_positive_weight_have_positive_relative_weights():
+    X, y = np.arange(40.0)[:, None], np.arange(40.0)
+    weight = np.where(np.arange(40) == 7, 1e200, 1e-200)
+    # Folds without the heavy row have a mean of their own.
+    model = BoostedTreesRegressor(random_state=0).fit(X, y, weight)
+    assert model.predict(X[7:8]) == pytest.approx([7], rel=1e-6)
+
+
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 @every_model
 def test_equal_weights_are_none(name):

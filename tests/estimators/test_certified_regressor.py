@@ -289,7 +289,7 @@ def test_groups_are_what_the_mean_error_counts():
     assert model.certificate_.grouped
     assert "the mean over groups of each group's mean," in str(model.certificate_)
     for ask in (model.predict_interval, lambda _: model.certify_interval()):
-        with pytest.raises(ValueError, match="fit without groups"):
+        with pytest.raises(ValueError, match="keep one row of each group and fit without"):
             ask(X)
 
 

@@ -515,7 +515,7 @@ def test_pages_are_escaped_and_whole():
     words = ["<i> <= 1", "</td>", "0.50", "3"]
     assert Tags(Rules((hostile,))._repr_html_()).words[4:] == words
     numbers = PrunedTreeRegressor(random_state=0).fit(*load_diabetes(return_X_y=True))
-    assert Tags(numbers.rules(5)._repr_html_()).words[:3] == ["if", "then", "rows"]
+    assert Tags(numbers.rules(5)._repr_html_()).words[:4] == ["rule", "if", "then", "rows"]
 
 
 @pytest.mark.parametrize(
@@ -581,7 +581,7 @@ def test_every_row_satisfies_one_rule(tree_and_stats, max_leaves, seed, named):
 
     rules = extract_rules(explainer, ballot, told, max_leaves)
     assert len(rules) <= max_leaves
-    assert sum(rule.rows for rule in rules) == pytest.approx(stats.n[0])
+    assert sum(rule.training_rows for rule in rules) == pytest.approx(stats.n[0])
     for x, leaf in zip(X, tree.apply(X), strict=True):
         (rule,) = satisfied(rules, dict(zip(names, x, strict=True)))
         assert rule.node in reference.find_path(tree, leaf)
@@ -618,7 +618,7 @@ def test_a_hidden_part_predicts_the_mean_over_its_rows():
     for rule in model.rules(5):
         names = [f"x[{j}]" for j in range(10)]
         inside = [bool(satisfied([rule], dict(zip(names, x, strict=True)))) for x in X]
-        assert rule.rows == sum(inside)
+        assert rule.training_rows == sum(inside)
         assert rule.prediction == pytest.approx(model.predict(X[inside]).mean())
 
 
@@ -627,9 +627,9 @@ def test_conditions_on_a_feature_are_one():
     y = np.isin(X[:, 0], [3, 4]).astype(int)
     model = PrunedTreeClassifier(DecisionTreeClassifier(), alpha=0.0).fit(X, y)
     assert [str(rule) for rule in model.rules()] == [
-        "if x[0] <= 2.5 then 0 (probability 1.00, 60 rows)",
-        "if 2.5 < x[0] <= 4.5 then 1 (probability 1.00, 40 rows)",
-        "if x[0] > 4.5 then 0 (probability 1.00, 60 rows)",
+        "R1: if x[0] <= 2.5 then 0 (probability 1.00, 60 rows)",
+        "R2: if 2.5 < x[0] <= 4.5 then 1 (probability 1.00, 40 rows)",
+        "R3: if x[0] > 4.5 then 0 (probability 1.00, 60 rows)",
     ]
 
 
@@ -661,11 +661,11 @@ def test_rules_are_a_sequence_and_a_frame():
     assert isinstance(rules[1:3], Rules)
     assert str(rules[1:3]) == f"{rules[1]}\n{rules[2]}"
     frame = rules.to_frame()
-    assert [*frame.columns] == ["condition", "prediction", "probability", "rows"]
-    assert frame["rows"].sum() == len(X)
+    assert [*frame.columns] == ["condition", "prediction", "probability", "training_rows"]
+    assert frame["training_rows"].sum() == len(X)
     assert frame["condition"].tolist() == [rule.condition for rule in rules]
     numbers = PrunedTreeRegressor().fit(*load_diabetes(return_X_y=True)).rules()
-    assert [*numbers.to_frame().columns] == ["condition", "prediction", "rows"]
+    assert [*numbers.to_frame().columns] == ["number", "condition", "prediction", "training_rows"]
     with pytest.raises(ValueError, match="max_leaves must be at least 1, got 0"):
         PACBayesTreeClassifier(random_state=0).fit(X, y).rules(0)
 
@@ -700,7 +700,10 @@ def test_rules_of_a_certified_tree_bound_the_error_in_their_cells(max_leaves):
     for rule, bound in zip(rules, bounds, strict=True):
         assert str(rule).endswith(f"), error at most {format_bound(bound)}")
         assert f">{format_bound(bound)}<" in rules._repr_html_()
-    assert "error at most, 90 %, all rules at once" in rules[:1]._repr_html_()
+    title = "Error bounds hold with probability 90 %, all rules together."
+    assert rules[:1].title == title
+    assert str(rules).splitlines()[0] == title
+    assert title in rules[:1]._repr_html_()
     # The promise is that of the fit, whatever the estimator is set to for the next one.
     model.set_params(delta=0.5)
     assert model.rules(max_leaves).rules == rules.rules
@@ -714,14 +717,24 @@ def test_rules_without_rows_that_certify_bound_nothing(tmp_path):
     few = CertifiedTreeClassifier(train_size=0.5, random_state=0).fit(X[:18], y[:18])
     grouped = clone(model).fit(X, y, groups=np.arange(len(y)) // 2)
     plain = PACBayesTreeClassifier(random_state=0).fit(X, y)
+    reasons = {
+        "the model file does not hold the calibration set": loaded,
+        "the fit has fewer than 10 calibration rows": few,
+        "the rows of the fit came in groups": grouped,
+    }
+    for reason, one in reasons.items():
+        for text in (str(one.rules(5)), one.export_text()):
+            assert f"Rules have no error bounds of their own: {reason}" in text.splitlines()[0]
+    assert plain.rules(5).title == ""
     for one in (loaded, few, grouped, plain):
         rules = one.rules(5)
         assert rules.delta is None
         assert all(rule.error_at_most is None for rule in rules)
         assert "error_at_most" not in rules.to_frame()
-        assert "error" not in str(rules) + rules._repr_html_()
+        assert "error at most" not in str(rules) + rules._repr_html_()
     bounded = model.rules(5)
-    assert [replace(rule, error_at_most=None) for rule in bounded] == [*loaded.rules(5)]
+    unknown = {"error_at_most": None, "calibration_rows": None}
+    assert [replace(rule, **unknown) for rule in bounded] == [*loaded.rules(5)]
     with pytest.raises(NotFittedError):
         CertifiedTreeClassifier().rules()
 

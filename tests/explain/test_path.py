@@ -145,13 +145,13 @@ def test_the_words_of_a_small_tree():
     model = PrunedTreeClassifier(DecisionTreeClassifier(), alpha=0.0).fit(X, y)
     assert model.export_text() == (
         "all rows: no (probability 0.67, 3 rows)\n"
-        "|-- x[0] <= 3: no (probability 1.00, 2 rows)\n"
-        "|-- x[0] > 3: yes (probability 1.00, 1 row)"
+        "|-- R1: x[0] <= 3: no (probability 1.00, 2 rows)\n"
+        "|-- R2: x[0] > 3: yes (probability 1.00, 1 row)"
     )
     root, leaf = model.path([5.0, 0.0])
     assert (root.node, root.depth, root.label, root.share) == (0, 0, "no", 0.0)
     assert (leaf.depth, leaf.rows, leaf.label, leaf.share) == (1, 1.0, "yes", 1.0)
-    assert str(leaf) == "x[0] > 3: 1 rows, votes yes with 100.0 %"
+    assert str(leaf) == "R2: x[0] > 3: 1 rows, votes yes with 100.0 %"
 
 
 @pytest.mark.parametrize("grower", GROWERS, ids=["kd", "dyadic", "cart", "sklearn"])
@@ -285,7 +285,8 @@ def test_one_class_is_explained_by_one_cell(estimator):
 def test_a_tree_of_one_leaf_is_one_line_without_dots(estimator):
     model = estimator(random_state=0).fit([[1.0], [2.0], [3.0]], ["only"] * 3)
     assert model.get_n_leaves() == 1
-    assert model.export_text() == "all rows: only (probability 1.00, 3 rows)"
+    number = "R1: " if estimator is PrunedTreeClassifier else ""
+    assert model.export_text() == f"{number}all rows: only (probability 1.00, 3 rows)"
 
 
 def explained(categories, names=None):

@@ -137,7 +137,8 @@ def expect_sql(model, X, name="here", keep=()):
         assert len({column.encode().lower() for column in columns}) == len(columns)
         for column in keep:
             assert found[column].equals(X[column].astype(found[column].dtype))
-        value = found.iloc[:, -n_values:].to_numpy(float)
+        first = len(keep) + (truth.classes is not None)
+        value = found.iloc[:, first : first + n_values].to_numpy(float)
         label = None if truth.classes is None else found["prediction"].tolist()
         known = [*getattr(model, "classes_", ())]
         assert not compare_predictions(truth, Predictions(value, label), known, 1e-14).n_different
@@ -391,7 +392,7 @@ def test_columns_that_are_to_be_kept_stand_first():
     model = PrunedTreeRegressor(random_state=0).fit(X[["bmi", "s5"]], y)
     here = X.assign(**{'row"': np.arange(len(X))})
     found = duckdb.query_df(here, "here", model.to_sql("here", keep=['row"', "bmi"])).df()
-    assert list(found) == ['row"', "bmi", "prediction"]
+    assert list(found) == ['row"', "bmi", "prediction", "rule"]
     assert np.array_equal(found["prediction"], model.predict(X[["bmi", "s5"]])[found['row"']])
 
 

@@ -370,21 +370,28 @@ def test_leaves_of_a_certified_tree_show_bounds_on_their_error(tmp_path):
         figure = plot_tree(model, max_leaves)
         cells = model.conditional_guarantees("cells").cells
         expected = {
-            f"error <= {format_bound(cells[one.node].bound)}" for one in model.rules(max_leaves)
+            f"error <= {format_bound(cells[one.node].bound)} · {one.calibration_rows} calibration rows"
+            for one in model.rules(max_leaves)
         }
         bounds = texts(figure, "bound")
         assert {text.get_text() for text in bounds} == expected
         assert len(bounds) == len(model.rules(max_leaves))
         (ax,) = figure.axes
-        assert ax.get_title(loc="left").endswith("All bounds hold together with probability 95 %")
+        assert ax.get_title(loc="left").endswith(model.rules(1).title.rstrip("."))
         drawn(figure)
         heights = [text.get_window_extent().y1 for text in bounds]
         assert max(heights) < figure.bbox.y1
     certree.save(model, tmp_path / "model.certree", calibration_samples=False)
-    for other in (certree.load(tmp_path / "model.certree"), clone(SOME).fit(rows, y)):
-        figure = plot_tree(other, 4)
-        assert not texts(figure, "bound")
-        assert "\n" not in figure.axes[0].get_title(loc="left")
+    figure = plot_tree(certree.load(tmp_path / "model.certree"), 4)
+    assert not texts(figure, "bound")
+    title = figure.axes[0].get_title(loc="left")
+    assert title.endswith(
+        "\nRules have no error bounds of their own: the model file does not hold the "
+        "calibration set"
+    )
+    figure = plot_tree(clone(SOME).fit(rows, y), 4)
+    assert not texts(figure, "bound")
+    assert "\n" not in figure.axes[0].get_title(loc="left")
 
 
 def test_line_widths_are_proportional_to_rows():
@@ -942,8 +949,10 @@ def test_figures_with_any_name_are_valid(name):
     frame["words"] = np.where(frame[name] > 0.5, name, "other")
     y = np.array([name, "z"], dtype=object)[(frame[name] > 0).astype(int)]
     tree = PACBayesTreeClassifier(lambda_error=9.0, lambda_penalty=0.1).fit(frame, y)
+    pruned = PrunedTreeClassifier().fit(frame, y)
     for figure in (
         plot_tree(tree),
+        plot_tree(pruned),
         plot_importance(tree),
         plot_calibration(tree, frame, y),
         plot_explanation(tree.explain(frame[:1]), output=name),

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from certree.tables.column_types import SeenColumn, choose_type, common_type
+from certree.tables.column_types import InferredColumn, choose_type, common_type
 
 STRINGS = pa.dictionary(pa.int32(), pa.string())
 PAIRS = [
@@ -47,4 +47,4 @@ def test_common_types(one, other, expected):
     ],
 )
 def test_dictionaries_are_read_as_in_the_fit(kind, wanted, expected):
-    assert choose_type(SeenColumn((kind,)), wanted) == expected
+    assert choose_type(InferredColumn((kind,)), wanted) == expected

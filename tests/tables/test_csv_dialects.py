@@ -62,7 +62,7 @@ def read_in_all_ways(path, **options):
         X = np.column_stack([extract_feature(chunks, name) for name in found.features])
         assert found.features == table.feature_names
         assert values_of(X) == values_of(table.X)
-        assert found.look.table_format == table.table_format
+        assert found.inferred_schema.table_format == table.table_format
     return table
 
 
@@ -447,8 +447,8 @@ def test_labels_of_rows_of_r_are_left_out(tmp_path):
 def test_dates_have_their_order(texts, line, first, tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text(text_of(rows(d=texts, x=["1"])))
-    table, look = certree.tables.reader.read_with_look(path)
-    found = str(certree.tables.table.describe_columns(table, look)).split("\n")[1]
+    table, inferred = certree.tables.reader.read_with_schema(path)
+    found = str(certree.tables.table.describe_columns(table, inferred)).split("\n")[1]
     assert found.startswith(f"d: {line}")
     if first is not None:
         assert str(table["d"][0].as_py()) == first
@@ -566,7 +566,11 @@ def test_exceptions_and_new_values_are_named_in_predictions(fitted, tmp_path):
     for part in ("1 of 100 values are no numbers", "1 category that the fit has not seen, in 2"):
         assert any(part in text for text in texts)
     new.write_bytes(content.replace("1.234", "k.A.", 2).encode("latin-1"))
-    with pytest.raises(ValueError, match=r"'betrag' must hold numbers as in the fit, got 'k\.A\.'"):
+    message = (
+        r"'betrag' must hold numbers as in the fit \(read as: number, .*\), got 'k\.A\.' in .*: "
+        "2 of 100 values are no such numbers; write them as in the file of the fit, or state"
+    )
+    with pytest.raises(ValueError, match=message):
         predict_files(model, new, tmp_path / "out.parquet")
     new.write_bytes(re.sub(r"(?m)^[\d.]+;", ";", content).encode("latin-1"))
     with pytest.warns(UserWarning, match="feature 'betrag' is missing in all rows of"):

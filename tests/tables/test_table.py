@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import certree
-from certree.tables.column_types import SeenColumn
-from certree.tables.table import FilesLook, Table, describe_columns, split_target
+from certree.tables.column_types import InferredColumn
+from certree.tables.table import InferredSchema, Table, describe_columns, split_target
 
 COLUMNS = pa.table({"a": [1.5, 2.0, -3.0], "b": [1, 2, 3], "class": ["x", "y", "x"]})
 
@@ -142,9 +142,9 @@ def test_a_description_lists_types_and_missing_values():
             "list": [[1], [2]],
         }
     )
-    seen = {"town": SeenColumn((pa.string(),), True, frozenset(["", "NA"]))}
+    seen = {"town": InferredColumn((pa.string(),), True, frozenset(["", "NA"]))}
     assert str(
-        describe_columns(columns, FilesLook(seen, columns.schema, [2], "t.csv"))
+        describe_columns(columns, InferredSchema(seen, columns.schema, [2], "t.csv"))
     ).splitlines() == [
         "2 rows, 8 columns",
         "number: number, 1 missing",
@@ -162,7 +162,9 @@ def test_a_description_lists_types_and_missing_values():
 
 def test_a_long_description_is_cut():
     columns = pa.table({f"x{j}": [1.0] for j in range(40)})
-    lines = str(describe_columns(columns, FilesLook({}, columns.schema, [1], "t.csv"))).splitlines()
+    lines = str(
+        describe_columns(columns, InferredSchema({}, columns.schema, [1], "t.csv"))
+    ).splitlines()
     assert len(lines) == 32
     assert lines[-1] == "and 10 more"
 

@@ -474,6 +474,17 @@ def of_parts(family):
     return outcome
 
 
+def of_rules(draw):
+    """The same for the rules of a small tree."""
+    X, y, _, _ = draw.rows()
+    model = certified(draw, selection="vote", max_leaf_nodes=6).fit(X, y)
+    leaves, rules = model.conditional_guarantees("leaves").leaves, model.find_rules(GRID)
+    points = Points(draw.world, model)
+    return nearest_to_false(
+        [(leaves[key].bound, points.risk_of("rules", rules == key)) for key in leaves]
+    )
+
+
 def nearest_to_false(pairs):
     """Bound and true risk of a bound that is too low, if there is one."""
     return max(pairs, key=lambda pair: pair[1] - pair[0])
@@ -505,6 +516,8 @@ class Points:
         elif family == "precision":
             mass = mass[named == key]
             named = named[named == key]
+        elif family == "rules":
+            mass, named = mass[key], named[key]
         elif family in ("leaves", "cells"):
             inside = self.model.decision_path(GRID).toarray()[:, key] > 0
             mass, named = mass[inside], named[inside]
@@ -542,6 +555,7 @@ CERTIFY = {
     "occam_pruning": occam_pruning,
     "single_draw": single_draw,
     "every_leaf": of_parts("leaves"),
+    "every_rule": of_rules,
     "every_cell": of_parts("cells"),
     "every_class": of_parts("recall"),
     "every_prediction": of_parts("precision"),

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import asdict, dataclass, field, replace
-from decimal import ROUND_CEILING, Context
 from reprlib import repr as shortened
 from typing import Any
 
@@ -13,7 +12,7 @@ from certree.certificates.methods import (
 )
 from certree.certificates.shift import Monitor, Shift, make_shift
 from certree.interface.arrays import ADDED_LATER
-from certree.interface.formatting import format_bound, format_confidence
+from certree.interface.formatting import format_bound, format_confidence, format_loss_bound
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.interface.stored_fields import StoredField, restore_value
@@ -27,8 +26,6 @@ _ROUNDING = 1e-9
 _MOST_RESTORED = 10**9
 # Largest number of certificates in a model file; a fit makes fewer.
 _MOST_CERTIFICATES = 64
-# Significant digits of bounds in units of the target, which are rounded up.
-_DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +391,7 @@ class Certificate:
             two errors, or `alpha` is not between 0 and 1.
         """
         self._check_single_error("a monitor")
-        return Monitor(self.bound / self._largest_bound, alpha)
+        return Monitor(self.bound / self._largest_bound, alpha, self.unit)
 
     def _check_single_error(self, what: str) -> None:
         """Raise ValueError if the certificate bounds a difference of two errors.
@@ -495,9 +492,7 @@ class Certificate:
 
         In percent, or with four significant digits in units of the target.
         """
-        if self.unit is None:
-            return format_bound(self.bound)
-        return f"{float(_DIGITS.create_decimal_from_float(self.bound)):.4g}"
+        return format_bound(self.bound) if self.unit is None else format_loss_bound(self.bound)
 
     def _format_error(self, error: float) -> str:
         """Return an error in the units of `bound` as text: in percent, or in units of the target."""

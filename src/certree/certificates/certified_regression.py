@@ -235,7 +235,7 @@ class CertifiedRegressorMixin:
         if self.certificate_.grouped:
             raise ValueError(
                 "prediction intervals need independent rows, but the rows of this fit came in groups: "
-                "fit without groups"
+                "keep one row of each group and fit without groups"
             )
         return self.conformity_scores_
 

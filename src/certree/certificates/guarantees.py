@@ -54,14 +54,17 @@ from certree.certificates.subsets.families import (
     check_families,
     encode_groups,
 )
+from certree.certificates.subsets.node_bounds import NodeBounds
 from certree.certificates.subsets.row_subsets import (
     CodedLabels,
     RowSubset,
+    count_rows_in_nodes,
     encode_labels,
     make_label_subsets,
     make_leaf_subsets,
     make_node_subsets,
     make_pair_subsets,
+    make_rule_subsets,
 )
 from certree.certificates.thresholds import ThresholdGuarantees, check_costs, check_not_nan
 from certree.certificates.tree_calibration import TreeCalibrationSet
@@ -86,11 +89,13 @@ from certree.rows.folds import Indices
 from certree.rows.out_of_core import is_file_source
 from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights
+from certree.weights.rule_numbers import RuleNumbers
 
 # The message for prediction sets and thresholds of a fit whose rows came in groups.
 GROUPS_NOT_SUPPORTED = (
     "prediction sets and thresholds need independent rows, but the rows of this fit came in groups, "
-    "which depend on each other: fit without groups"
+    "which depend on each other: keep one row of each group and fit without groups, or pass one row of "
+    "each of some new groups to Guarantees.by_rows"
 )
 # Margins below which a classifier may abstain, fixed before any row is seen.
 _MARGINS = [i / 20 for i in range(20)]
@@ -383,8 +388,10 @@ class Guarantees:
             the error in each group; "gaps": for each ordered pair of groups the error in the first
             minus the error in the second. For certified trees also "leaves": the error in each leaf
             of the smallest pruning that predicts the same, and "cells": the error in each node of
-            ``tree_``; the keys of both are node numbers of ``tree_``. None: all families that are
-            possible here.
+            ``tree_``; the keys of both are node numbers of ``tree_``. If the rules of the tree have
+            numbers (see `rules`), "leaves" has the error of each rule instead, and its keys are
+            these numbers, such as "R1". None: all families that are possible here, without "cells"
+            if rules have numbers.
         groups : array-like of shape (n_rows,), or None
             Group of each row of the caller's table, such as a hospital; for certified estimators of
             each row passed to ``fit``, whatever its weight and use. Must not be chosen by looking
@@ -422,6 +429,8 @@ class Guarantees:
         if weights is not None:
             weights = check_column("weights", weights, "float64", (n_given,))[given]
         named = check_families(families, self._list_unavailable_families(of_groups))
+        if families is None:
+            named = [name for name in named if name not in self._list_families_on_request()]
         if (weights is None) != (max_weight is None):
             raise ValueError(
                 "weights and max_weight must be passed together: max_weight is an upper bound on all "
@@ -441,10 +450,7 @@ class Guarantees:
         about = get_sampling_facts(self.certificate)
         terms, found = CertificateTerms(self._choose_delta(delta), share, shift=shift, **about), {}
         for name in named:
-            method, parts = (
-                FAMILIES[name] or self._error_method,
-                self._make_subsets(name, kept, of_groups),
-            )
+            method, parts = self._get_method(name), self._make_subsets(name, kept, of_groups)
             found[name] = CertificateFamily(method, parts, terms)
             next(
                 iter(found[name].values())
@@ -453,6 +459,14 @@ class Guarantees:
 
     # Key of METHODS for the error on all rows.
     _error_method = "hold_out"
+
+    def _get_method(self, name: str) -> str:
+        """Return the key of `METHODS` of a family of guarantees; name: key of `FAMILIES`."""
+        return FAMILIES[name] or self._error_method
+
+    def _list_families_on_request(self) -> tuple[str, ...]:
+        """Return the names of families that are computed only if they are named; here none."""
+        return ()
 
     def _list_unavailable_families(self, groups: CodedLabels | None) -> tuple[str, ...]:
         """Return the names of families in `FAMILIES` that cannot be computed here.
@@ -1097,7 +1111,7 @@ class TreeGuarantees(FitGuarantees):
 
     A pruning is the tree with some nodes turned into leaves. The constructor takes the arguments of
     `Guarantees` (classifier, certificate, y, predicted, shares, given, n_given and is_worst), and
-    three more, all by keyword.
+    four more, all by keyword.
 
     Parameters
     ----------
@@ -1108,13 +1122,24 @@ class TreeGuarantees(FitGuarantees):
     fixed : bool
         Whether the vote was fixed without the calibration set. The margins of abstention are then
         chosen by the training rows.
+    numbers : RuleNumbers or None
+        The numbers of the rules, if a single small tree predicts; None: they have none.
     """
 
     rows: TreeCalibrationSet
     ballot: Vote
     fixed: bool
+    numbers: RuleNumbers | None = None
 
     _error_method = "occam_vote"
+
+    def _get_method(self, name: str) -> str:
+        has_rules = name == "leaves" and self.numbers is not None
+        return "every_rule" if has_rules else super()._get_method(name)
+
+    def _list_families_on_request(self) -> tuple[str, ...]:
+        # The bounds of a rule and of its node differ, and each rule should show one.
+        return () if self.numbers is None else ("cells",)
 
     def _list_unavailable_families(self, groups: CodedLabels | None) -> tuple[str, ...]:
         """Return the names of families that cannot be computed for this tree.
@@ -1134,8 +1159,8 @@ class TreeGuarantees(FitGuarantees):
         each calibration row, needed for "groups" and "gaps". Return a dictionary from each member
         (class, group, pair of groups, node number, or "all rows") to its `RowSubset`, which holds
         its number of rows, its observed error, and the complexity of its bound. "leaves" are those
-        of the smallest pruning that predicts as the vote does, "cells" all nodes. Errors are taken
-        from the attribute `wrong`.
+        of the smallest pruning that predicts as the vote does, or the rules if these have numbers;
+        "cells" are all nodes. Errors are taken from the attribute `wrong`.
         """
         if name not in TREE_FAMILIES:
             return super()._make_subsets(name, kept, groups)
@@ -1143,21 +1168,25 @@ class TreeGuarantees(FitGuarantees):
         grown, leaf, wrong = rows.grown.n, rows.leaf[kept], self.wrong[kept]
         if name == "cells":
             return make_node_subsets(rows.tree, grown, leaf, wrong, nats)
+        if self.numbers is not None:
+            return make_rule_subsets(self.numbers, rows.tree, grown, leaf, wrong, nats)
         return make_leaf_subsets(rows.tree, grown, self.ballot.label, leaf, wrong, nats)
 
-    def cells(self) -> CertificateFamily | None:
+    def bound_nodes(self) -> NodeBounds:
         """Return the bounds on the error in all nodes of the tree, which hold together.
 
         Each bounds the error of the classifier on new rows in one node; all hold together with the
-        probability 1 - delta of the fit. Return a `CertificateFamily`, a mapping from node number
-        to certificate; None if rows of the fit came in groups, or there are fewer than 10
-        calibration rows.
+        probability 1 - delta of the fit. They are those of the family "leaves" if rules have
+        numbers, else those of "cells". Without bounds the result has the reason: rows of the fit
+        came in groups, or there are fewer than 10 calibration rows.
         """
-        return (
-            None
-            if self.explain_missing_guarantees()
-            else self.conditional_guarantees("cells").cells
-        )
+        rows, reason = self.rows, self.explain_missing_guarantees()
+        n_rows = count_rows_in_nodes(rows.tree, rows.leaf)
+        if reason is not None:
+            return NodeBounds(None, self.numbers, reason, n_rows)
+        name = "cells" if self.numbers is None else "leaves"
+        family = self.conditional_guarantees(name)[name]
+        return NodeBounds(family, self.numbers, calibration_rows=n_rows)
 
     def _look_up_scores(self, leaf: Int32) -> Float64:
         """Return the conformity scores of rows by the leaves that they reach, (n_rows, n_scored).
@@ -1517,9 +1546,9 @@ def conditional_guarantees(
     >>> tree = DecisionTreeClassifier(random_state=0).fit(X[:300], y[:300])
     >>> print(conditional_guarantees(tree, X[300:], y[300:], "recall"))
     With probability at least 95 %, for all classes at once, this classifier's error is at most:
-    class  rows  observed error  error at most  recall at least
-    0        66           0.030          0.106            0.894
-    1       203           0.133          0.188            0.812
+    class  calibration rows  observed error  error at most  recall at least
+    0                    66           0.030          0.106            0.894
+    1                   203           0.133          0.188            0.812
     """
     selected = _evaluate_rows(classifier, X, y, delta, duplicates=duplicates)
     return selected.conditional_guarantees(

@@ -112,6 +112,14 @@ METHODS: dict[str, Method] = {
         "calibration rows in leaf {part}",
         where=" in leaf {part}",
     ),
+    "every_rule": Method(
+        "occam_leaf",
+        f"for all rules at once, {_CLASSIFIER}",
+        f"{_EVERY_BEFORE}; the rules are the leaves of a tree that was fixed before",
+        "Clopper and Pearson, Biometrika 1934, given how many rows each rule has",
+        "calibration rows of rule {part}",
+        where=" of rule {part}",
+    ),
     "every_cell": Method(
         "occam",
         f"for all nodes at once, {_CLASSIFIER}",

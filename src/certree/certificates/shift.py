@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree.certificates.inequalities.bounds import kl_upper
 from certree.interface.arrays import MAX_SETTING, Float64, check_column, check_nonnegative, to_array
-from certree.interface.formatting import format_bound
+from certree.interface.formatting import format_bound, format_loss_bound
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_settings
 
@@ -177,13 +177,16 @@ class Monitor:
         The certified bound on the mean loss, between 0 and 1 (exclusive).
     alpha : float
         Probability with which an alarm may ever be raised while the bound holds.
+    unit : float or None
+        Number by which losses and `bound` were divided, such as the largest cost; sentences name
+        losses in the original unit. None: losses are errors.
 
     Raises
     ------
     TypeError
         If an argument is not a number.
     ValueError
-        If an argument is not between 0 and 1.
+        If `bound` or `alpha` is not between 0 and 1, or `unit` is not a finite number above 0.
 
     References
     ----------
@@ -202,9 +205,12 @@ class Monitor:
     12
     """
 
-    __slots__ = ("_first_alarm", "_log_products", "_losses", "_rows", "alpha", "bound")
+    __slots__ = ("_first_alarm", "_log_products", "_losses", "_rows", "alpha", "bound", "unit")
 
-    def __init__(self, bound: float, alpha: float = 0.05) -> None:
+    def __init__(self, bound: float, alpha: float = 0.05, unit: float | None = None) -> None:
+        self.unit = None if unit is None else float(unit)
+        if self.unit is not None and not 0 < self.unit < math.inf:
+            raise ValueError(f"unit must be None or a finite number above 0, got {unit!r}")
         for name, value in (("bound", bound), ("alpha", alpha)):
             if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
                 raise TypeError(f"{name} must be a number, got {value!r}")
@@ -301,10 +307,16 @@ class Monitor:
 
         Bound, mean loss, and whether it raised an alarm.
         """
+        is_error, unit = self.unit is None, self.unit or 1.0
         claim = f"an error of at most {format_bound(self.bound)}"
+        if not is_error:
+            # The product with the unit may exceed the certified bound by rounding.
+            claim = f"a mean loss of at most {format_loss_bound(self.bound * unit * (1 - 1e-12))}"
         if not self._rows:
             return f"{claim} was guaranteed, and no rows have come in yet.".capitalize()
-        seen = f"{100 * self._losses / self._rows:.1f} % on {self._rows:,} new rows so far"
+        mean = self._losses / self._rows
+        seen = f"{100 * mean:.1f} %" if is_error else f"{mean * unit:.4g}"
+        seen += f" on {self._rows:,} new rows so far"
         said = "which does not speak against it"
         if self.broken:
             said = (

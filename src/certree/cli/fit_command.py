@@ -61,7 +61,7 @@ from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import compute_scores, format_scores
 from certree.tables import reader
 from certree.tables.csv_text import STANDARD_STREAM
-from certree.tables.table import Table, describe_columns, describe_look, split_target
+from certree.tables.table import Table, describe_columns, describe_schema, split_target
 from certree.tables.table_files import get_stem
 from certree.tables.table_source import ReadOptions, TableSource, with_options
 
@@ -516,7 +516,7 @@ def _look_at_folder(request: _FitRequest) -> FileRows:
             is_limited=get_memory_limit() is not None,
         )
     if not request.quiet:
-        announce(describe_look(rows.look))
+        announce(describe_schema(rows.inferred_schema))
     return rows
 
 
@@ -587,17 +587,17 @@ def _read_table(request: _FitRequest) -> tuple[Table, NDArray[Any] | None, NDArr
     """
     target, extra_columns = request.target, [request.weights, request.groups]
     text_columns = [request.groups, None if request.regression else target]
-    table, look = reader.read_with_look(
+    table, inferred = reader.read_with_schema(
         request.source, text_dates=[name for name in text_columns if name]
     )
-    description = describe_columns(table, look)
+    description = describe_columns(table, inferred)
     if not request.quiet:
         announce(description)
     weights, groups = (
         None if name is None else read_extra_column(table, name, target) for name in extra_columns
     )
     table = table.drop_columns([*{*extra_columns} - {None}])
-    read = split_target(table, target, description, look.table_format, where=look.where)
+    read = split_target(table, target, description, inferred.table_format, where=inferred.where)
     return read, weights, groups
 
 

@@ -26,6 +26,7 @@ from certree.interface.arrays import Float64, Int32, UInt64, divide_by_largest, 
 from certree.rows.folds import Fold, number_groups
 from certree.rows.hashes import compute_content_keys, hash_samples
 from certree.rows.queries import compute_group_keys
+from certree.rows.relative_weights import scale_weights
 from certree.rows.sparse_rows import DenseOrSparseFeatures
 from certree.rows.training import Training
 from certree.tree import LEAF, Trees
@@ -426,9 +427,8 @@ def resolve_threshold_counts(thresholds: Sequence[int | None]) -> Int32:
 
 
 def _divide_by_mean(weight: Float64) -> Float64:
-    """Return weights, (n,), divided by their mean; the result does not depend on their order."""
-    weight = divide_by_largest(weight)
-    return weight * (len(weight) / fsum(weight))
+    """Return positive weights, (n,), divided by their mean, whatever the order of the rows."""
+    return scale_weights(weight, len(weight) / fsum(divide_by_largest(weight)))
 
 
 def start_run(

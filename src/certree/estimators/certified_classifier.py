@@ -40,7 +40,7 @@ from certree.certificates.model_selection import (
     select_model,
 )
 from certree.certificates.occam import compute_node_margins
-from certree.certificates.subsets.families import CertificateFamily
+from certree.certificates.subsets.node_bounds import NodeBounds
 from certree.certificates.trained_classes import TRAINED_CLASSES_FIELD, TrainedClasses
 from certree.certificates.tree_calibration import TreeCalibrationSet
 from certree.estimators.certified_on_parts import CertifiedFitOfParts
@@ -850,6 +850,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             rows=rows,
             ballot=self._get_trained_vote(),
             fixed=rows.splits is not None and self.certificate_ is self.certificates_[0],
+            numbers=self._number_rules(),
         )
 
     certify = certify_fitted
@@ -860,16 +861,22 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     certify_pruning = delegate_to_guarantees(TreeGuarantees.certify_pruning)
     draw_pruning = delegate_to_guarantees(TreeGuarantees.draw_pruning)
 
-    def _certify_nodes(self) -> CertificateFamily | None:
+    def _predicts_by_one_pruning(self) -> bool:
+        return self.full_certificate_ is not None
+
+    def _bound_nodes(self) -> NodeBounds:
         """Bound the error on new rows in each node of `tree_`.
 
-        The error in a node is that of `predict` on the new rows that reach it. Return a family with
-        one bound for each node, which hold together with probability 1 - `delta`; None if the model
-        has no calibration set, as it was loaded from a file that lacks it, if the fit had groups,
-        or if there are fewer than 10 calibration rows.
+        The error in a node is that of `predict` on the new rows that reach it. The bounds hold
+        together with probability 1 - `delta`. The result has the reason instead if there are none:
+        the model was loaded from a file without its calibration set, the fit had groups, or there
+        are fewer than 10 calibration rows.
         """
         guarantees = self.guarantees_
-        return None if guarantees is None else guarantees.cells()
+        if guarantees is None:
+            reason = "the model file does not hold the calibration set"
+            return NodeBounds(None, self._number_rules(), reason)
+        return guarantees.bound_nodes()
 
     @snapshot_method
     def predict_selective(

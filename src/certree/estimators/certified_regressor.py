@@ -32,6 +32,8 @@ from certree.certificates.subsets.coverage import (
     Scores,
     merge_leaves_into_regions,
 )
+from certree.certificates.subsets.node_bounds import NodeBounds
+from certree.certificates.subsets.row_subsets import count_rows_in_nodes
 from certree.estimators.certified_classifier import CertifiedTreeClassifier
 from certree.estimators.certified_on_parts import CertifiedFitOfParts, JudgedErrors
 from certree.estimators.compact import FittedVote, map_to_smaller_tree
@@ -452,6 +454,15 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         ballots = Voting("mean", _SMOOTHING).ballots(self.tree_, stats)
         mean = ballots.cast(self.tree_, self.weights_).score[:, 0]
         return limit, limit * np.maximum(mean, LEAST_SCALE * float(stats.mean[0]) or 1.0)
+
+    def _predicts_by_one_pruning(self) -> bool:
+        return self.full_certificate_ is not None
+
+    def _bound_nodes(self) -> NodeBounds:
+        reason = "the certificate bounds the mean absolute error over all rows"
+        held = self.held_out_
+        n_rows = None if held is None else count_rows_in_nodes(self.tree_, held.leaf)
+        return NodeBounds(None, self._number_rules(), reason, n_rows)
 
     def _set_certificates(self, held: HeldOutNumbers, scale: Float64) -> None:
         """Set certificates, conformity scores and prediction intervals by the calibration rows.

@@ -249,6 +249,9 @@ class DecoratedTree(TreeVoteEstimator):
     def _get_candidates(self) -> dict[str, Candidate]:
         return {}  # models are judged, not posteriors
 
+    def _predicts_by_one_pruning(self) -> bool:
+        return True
+
     def _get_voting(self) -> Voting:
         return Voting("mean", _SMOOTHING)
 

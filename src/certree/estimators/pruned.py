@@ -65,6 +65,9 @@ class PrunedTree(TreeVoteEstimator):
         family, _ = resolve_rule(self.rule).match_grower(super()._get_grower(), self.n_features_in_)
         return {"pruning": Candidate(family, self._get_voting())}
 
+    def _predicts_by_one_pruning(self) -> bool:
+        return True
+
     def _get_voting(self) -> Voting:
         return Voting("mean", 0.0, self._get_monotonic_signs())
 

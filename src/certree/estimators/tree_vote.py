@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from certree._core import score_nodes
-from certree.certificates.subsets.families import CertificateFamily
+from certree.certificates.subsets.node_bounds import NodeBounds
 from certree.estimators.trees_on_parts import fit_elsewhere, fit_tree_on_parts
 from certree.estimators.tune import (
     Candidate,
@@ -32,7 +32,7 @@ from certree.explain.additive_trees import AdditiveTrees
 from certree.explain.contributions import compute_contributions
 from certree.explain.output_groups import OutputGroups
 from certree.explain.path import Explainer, NestedCells
-from certree.explain.rules import Rules, extract_rules, format_tree
+from certree.explain.rules import Rules, describe_rules, extract_rules, format_tree
 from certree.explain.several_targets import score_classifier, select_classes
 from certree.explain.tree_model import TreeModel, has_numeric_leaves
 from certree.export.formula import Formula, Link, normalize_with_labels
@@ -40,6 +40,7 @@ from certree.grow.grower import GROWERS, Grower, grow_trees, resolve_grower
 from certree.grow.training_samples import MonotonicSigns, TrainingSamples, check_monotonic_cst
 from certree.interface.arrays import Float64, Int32, check_codes
 from certree.interface.fitted_state import available_if, fit_method, snapshot_method
+from certree.interface.formatting import format_quantity
 from certree.interface.positive_class import find_positive_class
 from certree.interface.progress import show_progress
 from certree.interface.stored_fields import StoredField
@@ -68,6 +69,7 @@ from certree.votes import (
 )
 from certree.weights.family import Scoring, compute_gains
 from certree.weights.node_weights import NodeWeights, reached
+from certree.weights.rule_numbers import RuleNumbers, number_rules
 
 # Constraints of `class_weight` for classifiers that support several targets.
 WEIGHTS_OF_TARGETS: list[Any] = [dict, list, StrOptions({"balanced"}), None]
@@ -792,9 +794,8 @@ class TreeVoteEstimator(TreeModel):
         check_is_fitted(self)
         names, rows = self._feature_names(), self.stats_.n
         sets = None if self.categories_ is None else self.categories_.names
-        # Rules mention missing values only if the tree records which splits had rows that lacked one.
-        missing = bool(self.tree_.missing_left.any() or self.tree_.missing_both.any())
-        given = names, self._predict_node, sets, missing, self.dates_
+        shows_missing = self._takes_missing_values()
+        given = names, self._predict_node, sets, shows_missing, self.dates_, self._number_rules()
         return Explainer(self.tree_, rows, self.weights_, *given)
 
     @abstractmethod
@@ -866,8 +867,11 @@ class TreeVoteEstimator(TreeModel):
             That part grows from the root: next is always the split with the largest number of
             training rows times posterior probability. The prediction is the outcome of the vote.
             For a node whose children are not shown, it is the mean outcome of its training rows.
-            For certified classifiers with a calibration set, each rule has `error_at_most`, an
-            upper bound on its error.
+            If the whole tree is small (at most 64 leaves) and predicts alone, rules have numbers:
+            R1, R2, ... for all its leaves from left to right. They are the same in `export_text`,
+            `path`, `explain`, `to_sql`, `conditional_guarantees`, figures and reports. For
+            certified classifiers each rule has `error_at_most`, an upper bound on its error; the
+            title has their joint probability, or the reason why there are no bounds.
 
         Raises
         ------
@@ -875,18 +879,84 @@ class TreeVoteEstimator(TreeModel):
             If the model has several targets, or `pos_label` is not one of two classes.
         """
         self._expect_one_target("rules")
-        explainer, certified = self._make_explainer(), self._certify_nodes()
+        explainer, bounds = self._make_explainer(), self._bound_nodes()
         positive = find_positive_class(getattr(self, "classes_", None), pos_label)
         shown_class = None if pos_label is None else positive
         predict = partial(self._predict_outcome, shown_class=shown_class)
-        return extract_rules(explainer, self.vote_, predict, max_leaves, certified, pos_label)
+        return extract_rules(explainer, self.vote_, predict, max_leaves, bounds, pos_label)
 
-    def _certify_nodes(self) -> CertificateFamily | None:
-        """Return bounds on the error on new rows in each node of `tree_`, or None; here None.
+    def _describe_rules(self, rows: NDArray[Any]) -> list[str | None] | None:
+        if self._number_rules() is None:
+            return None
+        leaves = self.tree_.route(rows, get_n_threads(self.n_jobs))
+        return describe_rules(self._make_explainer(), leaves, self._find_split_rows(rows, leaves))
 
-        The error in a node is that of `predict` on the new rows that reach it. Certified
-        classifiers with a calibration set return a family with one bound for each node; all of them
-        hold together with probability 1 - `delta`.
+    def _find_split_rows(self, rows: NDArray[Any], leaves: Int32) -> NDArray[np.bool_]:
+        """Return which rows go to both children of a node, as they lack the value of its split.
+
+        rows: encoded rows, (n, p); leaves: leaf that each row reaches, (n,), by way of the child
+        with more training rows.
+        """
+        tree, is_split = self.tree_, np.zeros(len(rows), dtype=np.bool_)
+        if tree.missing_both.any():
+            passed = tree.paths_to(leaves[None]).toarray() > 0
+            for node in np.flatnonzero(tree.missing_both):
+                is_split |= passed[:, node] & np.isnan(rows[:, tree.feature[node]])
+        return is_split
+
+    @snapshot_method
+    def find_rules(self, X: ArrayLike) -> NDArray[Any]:
+        """Find the numbered rule that each row satisfies.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows; NaN is a missing value.
+
+        Returns
+        -------
+        ndarray of object, shape (n,)
+            Numbers of rules, such as "R3", as in `rules`. None for a row that lacks the value of a
+            split where no training row lacked it: it satisfies no rule.
+
+        Raises
+        ------
+        ValueError
+            If rules have no numbers, as the tree has more than 64 leaves or its prunings vote.
+        """
+        check_is_fitted(self)
+        numbers = self._number_rules()
+        if numbers is None:
+            raise ValueError(
+                "find_rules needs a single tree of at most 64 leaves, whose rules have numbers, got "
+                f"{self._describe_predictor()}: use apply, or fit a smaller or pruned tree"
+            )
+        rows = self._encode_new_rows(X)
+        leaves = self.tree_.route(rows, get_n_threads(self.n_jobs))
+        names = np.array([numbers.get_name(leaf) for leaf in leaves.tolist()], dtype=object)
+        names[self._find_split_rows(rows, leaves)] = None
+        return names
+
+    def _number_rules(self) -> RuleNumbers | None:
+        """Return the numbers of the rules of `tree_`; None if it is large or its prunings vote."""
+        return number_rules(self.tree_) if self._predicts_by_one_pruning() else None
+
+    def _describe_predictor(self) -> str:
+        """Return what predicts, as a phrase: "a vote of prunings", or "a tree of 90 leaves"."""
+        if not self._predicts_by_one_pruning():
+            return "a vote of prunings"
+        return f"a tree of {format_quantity(self.get_n_leaves(), 'leaf', 'leaves')}"
+
+    def _predicts_by_one_pruning(self) -> bool:
+        """Return whether `tree_` alone predicts, and not the vote of its prunings; here False."""
+        return False
+
+    def _bound_nodes(self) -> NodeBounds | None:
+        """Return bounds on the error on new rows in each node of `tree_`; None: not certified.
+
+        The error in a node is that of `predict` on the new rows that reach it. Here the result is
+        None. Certified estimators return bounds that all hold together with probability 1 -
+        `delta`, or why there are none.
         """
         return None
 
@@ -905,7 +975,7 @@ class TreeVoteEstimator(TreeModel):
         -------
         str
             One line for each node: its test, the mean outcome of the vote over its training rows,
-            and their number.
+            and their number. Leaves have the numbers and the error bounds of `rules`.
 
         Raises
         ------
@@ -915,7 +985,12 @@ class TreeVoteEstimator(TreeModel):
         self._expect_one_target("export_text")
         explainer = self._make_explainer()
         return format_tree(
-            explainer, self.vote_, self._predict_outcome, max_leaves, self._get_node_notes()
+            explainer,
+            self.vote_,
+            self._predict_outcome,
+            max_leaves,
+            self._get_node_notes(),
+            self._bound_nodes(),
         )
 
     def _get_node_notes(self) -> dict[int, str]:
@@ -943,7 +1018,11 @@ class TreeVoteEstimator(TreeModel):
             )
         rows = self.stats_.n.astype(np.float64)
         return self._make_formula(
-            self.tree_.with_value(self._compute_leaf_values()), "tree", "identity", rows=rows
+            self.tree_.with_value(self._compute_leaf_values()),
+            "tree",
+            "identity",
+            rows=rows,
+            numbers=self._number_rules(),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -175,6 +176,10 @@ class Explanation:
         makes probabilities or numbers; or units of the target.
     additive : bool, default=True
         Whether base and contributions sum to the prediction.
+    rules : sequence of (str or None), length n, or None
+        The rule that each row satisfies, with its number, such as "R3: age > 40"; None for a row
+        that satisfies no rule. None instead of the sequence: the rules of the model have no
+        numbers (see `rules` of single trees).
 
     Raises
     ------
@@ -189,6 +194,7 @@ class Explanation:
     values: NDArray[Any]
     scale: Scale
     additive: bool = True
+    rules: Sequence[str | None] | None = None
 
     def __post_init__(self) -> None:
         if self.scale not in get_args(Scale):
@@ -207,6 +213,8 @@ class Explanation:
                 raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
             array.flags.writeable = False
             object.__setattr__(self, name, array)
+        if self.rules is not None and len(self.rules) != len(self):
+            raise ValueError(f"rules must have length {len(self)}, got {len(self.rules)}")
 
     def __len__(self) -> int:
         return len(self.contributions)
@@ -227,6 +235,7 @@ class Explanation:
             self.values[rows],
             self.scale,
             self.additive,
+            None if self.rules is None else np.array([*self.rules], dtype=object)[rows].tolist(),
         )
 
     @property
@@ -285,7 +294,10 @@ class Explanation:
         return import_extra("pandas", "frames").DataFrame(frame)
 
     def __str__(self) -> str:
-        tables = ["\n".join(align_columns(self._make_table(i)[0])) for i in self._shown_rows]
+        tables = [
+            "\n".join([*align_columns(self._make_table(i)[0]), *self._name_rule(i)])
+            for i in self._shown_rows
+        ]
         return "\n\n".join([*tables, *self._footer])
 
     def _repr_html_(self) -> str:
@@ -295,7 +307,13 @@ class Explanation:
             largest = max(map(abs, strengths), default=0.0) or 1.0
             bars = [0.0, *(strength / largest for strength in strengths), *[0.0] * self.additive]
             tables.append(make_html_table("", head, lines, bars))
+            tables += (f"<p>{escape(line)}</p>" for line in self._name_rule(i))
         return "".join([*tables, *(f"<p>{line}</p>" for line in self._footer)])
+
+    def _name_rule(self, i: int) -> list[str]:
+        """Return a line with the rule that row i satisfies; [] if there is none with a number."""
+        rule = None if self.rules is None else self.rules[i]
+        return [] if rule is None else [f"rule {rule}"]
 
     @property
     def _shown_rows(self) -> range:

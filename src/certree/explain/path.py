@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Self, overload
 
 import numpy as np
@@ -18,6 +19,7 @@ from certree.interface.signatures import validate_arguments
 from certree.rows.dates import DateColumn
 from certree.tree import ALL_LEFT, ALL_RIGHT, LEAF, Tree
 from certree.weights.node_weights import NodeWeights, make_pruning, reached
+from certree.weights.rule_numbers import RuleNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,9 @@ class ExplainedCell:
     share : float
         Fraction of the vote: the total posterior weight of the prunings (subtrees that result if
         nodes become leaves) in which the node is a leaf.
+    number : str or None
+        Number of the rule of a leaf, such as "R3"; of the rules below another node, "R3-R5". None:
+        rules have no numbers.
     """
 
     node: int
@@ -49,6 +54,7 @@ class ExplainedCell:
     rows: float
     label: Any
     share: float
+    number: str | None = None
 
     @property
     def prediction(self) -> str:
@@ -62,7 +68,8 @@ class ExplainedCell:
 
     def __str__(self) -> str:
         share = f"{100 * self.share:.1f} %"
-        return f"{self.rule}: {self.rows:g} rows, votes {self.prediction} with {share}"
+        rule = self.rule if self.number is None else f"{self.number}: {self.rule}"
+        return f"{rule}: {self.rows:g} rows, votes {self.prediction} with {share}"
 
 
 def _format_label(label: Any) -> str:
@@ -133,7 +140,11 @@ class NestedCells(Sequence[ExplainedCell]):
             [cell.rule, f"{cell.rows:g}", cell.prediction, f"{100 * cell.share:.1f} %"]
             for cell in shown
         ]
-        return make_html_table(self._make_title(shown), ["cell", "rows", "votes", "with"], lines)
+        head = ["cell", "rows", "votes", "with"]
+        if any(cell.number is not None for cell in shown):
+            head = ["rule", *head]
+            lines = [[cell.number or "", *line] for cell, line in zip(shown, lines, strict=True)]
+        return make_html_table(self._make_title(shown), head, lines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +171,8 @@ class Explainer:
         Whether rules state where missing values go.
     dates : mapping of int to DateColumn, or None
         The features that hold dates, by index; None: there are none.
+    numbers : RuleNumbers or None
+        The numbers of the rules, if the tree is small and predicts alone; None: they have none.
     """
 
     tree: Tree
@@ -170,6 +183,7 @@ class Explainer:
     categories: Sequence[Sequence[Any] | None] | None = None
     shows_missing: bool = False
     dates: Mapping[int, DateColumn] | None = None
+    numbers: RuleNumbers | None = None
 
     @classmethod
     def for_full_tree(
@@ -212,9 +226,10 @@ class Explainer:
     def describe_split(self, node: int, parent: int) -> str:
         """Return the test that leads from node `parent` to its child `node`, such as "age <= 40".
 
-        For categories it is "colour in {red, blue}", or "colour not in {red, blue}" for the child
-        to which unseen categories go; "colour is missing" or "colour is not missing" if the split
-        only separates missing values. "all rows" if `node` is the root; its parent is not used.
+        " (or missing)" follows if rows without the value go from `parent` to this child alone. For
+        categories it is "colour in {red, blue}", or "colour not in {red, blue}" for the child to
+        which unseen categories go; "colour is missing" or "colour is not missing" if the split only
+        separates missing values. "all rows" if `node` is the root; its parent is not used.
         """
         if node == 0:
             return "all rows"
@@ -222,14 +237,34 @@ class Explainer:
         name, codes = self.feature_names[feature], self.tree.category_set(parent).tolist()
         if codes:
             side = "not in" if is_left == self.tree.unseen_left[parent] else "in"
-            return f"{name} {side} {format_categories(self.get_category_names(feature, codes))}"
+            text = f"{name} {side} {format_categories(self.get_category_names(feature, codes))}"
+            return self._mention_missing(text, node)
         threshold = float(self.tree.threshold[parent])
-        is_categorical = self.categories is not None and self.categories[feature] is not None
-        if is_categorical and threshold in (ALL_LEFT, ALL_RIGHT):
+        categories = None if self.categories is None else self.categories[feature]
+        if categories is not None and threshold in (ALL_LEFT, ALL_RIGHT):
             is_present = is_left == (threshold == ALL_LEFT)
             return f"{name} is not missing" if is_present else f"{name} is missing"
+        if categories is not None:  # The threshold is between the codes of two categories.
+            names = [n for code, n in enumerate(categories) if (code <= threshold) == is_left]
+            return self._mention_missing(f"{name} in {format_categories(names)}", node)
         limit = format_threshold(threshold, self.dates, feature)
-        return f"{name} {'<=' if is_left else '>'} {limit}"
+        return self._mention_missing(f"{name} {'<=' if is_left else '>'} {limit}", node)
+
+    def _mention_missing(self, text: str, node: int) -> str:
+        """Append " (or missing)" to a test if rows that lack the value of its feature satisfy it.
+
+        text: the test that leads to node number `node` from its parent. Such rows must reach the
+        parent, too: all earlier splits of the path on this feature send them on.
+        """
+        tree, path = self.tree, self.find_path(node)
+        feature = tree.feature[path[-2]]
+        takes_missing = self.shows_missing and all(
+            bool(tree.missing_left[parent]) == (child == tree.left[parent])
+            and not tree.missing_both[parent]
+            for parent, child in pairwise(path)
+            if tree.feature[parent] == feature
+        )
+        return f"{text} (or missing)" if takes_missing else text
 
     def get_category_names(self, feature: int, codes: Sequence[int]) -> list[Any]:
         """Return the names of the categories with these codes of one feature, in the order of `codes`.
@@ -253,6 +288,7 @@ class Explainer:
             rows=float(self.rows_per_node[node]),
             label=self.predict_node(node),
             share=float(self.weights.weight[node]),
+            number=None if self.numbers is None else self.numbers.get_name(node),
         )
 
     @cached_property
@@ -274,7 +310,8 @@ class Explainer:
         """
         cells, depth, parent = [], 0, -1
         for node in self.find_path(leaf):
-            cells.append(self.describe_node(node, parent, depth))
+            cell = self.describe_node(node, parent, depth)
+            cells.append(cell if node == leaf else replace(cell, number=None))
             depth, parent = depth + int(self.tree.chain[node]), node
         return NestedCells(tuple(cells))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, overload
@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from certree.certificates.subsets.node_bounds import NodeBounds
 from certree.explain.path import Explainer, ShownNode
 from certree.explain.value_formatting import format_categories, format_prediction
 from certree.interface.arrays import Float64
 from certree.interface.extras import import_extra
-from certree.interface.formatting import format_bound, format_confidence, format_count
+from certree.interface.formatting import format_bound, format_count, format_quantity
 from certree.interface.notebook import make_html_table
 from certree.rows.dates import DateColumn
 from certree.tree import ALL_LEFT, ALL_RIGHT, LEAF, Tree
@@ -95,36 +96,71 @@ class Rule:
         are not shown, it comes from the mean of the model's predictions over its training rows.
     probability : float or None
         Probability of the predicted class, or of `pos_label`; None for numbers.
-    rows : float
+    training_rows : float
         Number (or weight) of the training rows in the node.
     node : int
         Number of the node in the tree.
     error_at_most : float or None
         Upper bound on the error of the fitted classifier on rows in the node, computed from its
-        calibration set by ``conditional_guarantees("cells")``. With probability 1 - `delta` (see
-        `Rules`) it holds for all nodes at once. None if the calibration set is not available.
+        calibration set by ``conditional_guarantees``: that of the family "leaves" if rules have
+        numbers, else of "cells". With probability 1 - `delta` (see `Rules`) it holds for all rules
+        at once. None: there is no bound.
     pos_label : object or None
         The positive class, whose probability the rule has; None: it is that of the predicted class.
+    number : str or None
+        Number of the rule among all leaves of the tree, from left to right, such as "R3"; "R3-R5"
+        if the node stands for the rules R3, R4 and R5, and `error_at_most` is the largest of their
+        bounds. None: rules have no numbers, as the tree has more than 64 leaves or its prunings
+        vote.
+    calibration_rows : int or None
+        Number of calibration rows in the node; None: all rows train, or it is not known.
+    is_certified : bool
+        Whether the model has a certificate, so that not all of its rows train.
     """
 
     conditions: tuple[Condition, ...]
     prediction: Any
     probability: float | None
-    rows: float
+    training_rows: float
     node: int
     error_at_most: float | None = None
     pos_label: Any = None
+    number: str | None = None
+    calibration_rows: int | None = None
+    is_certified: bool = False
 
     @property
     def condition(self) -> str:
         """All conditions of this rule as text, joined by " and "; "all rows" if there are none."""
-        return " and ".join(map(str, self.conditions)) or "all rows"
+        return join_conditions(self.conditions)
 
     def __str__(self) -> str:
-        outcome = format_prediction(self.prediction, self.probability, self.rows, self.pos_label)
-        if self.error_at_most is not None:
-            outcome += f", error at most {format_bound(self.error_at_most)}"
-        return f"if {self.condition} then {outcome}" if self.conditions else f"all rows: {outcome}"
+        rows = _format_rows(self.training_rows, self.calibration_rows, self.is_certified)
+        outcome = format_prediction(self.prediction, self.probability, rows, self.pos_label)
+        outcome += _format_bound(self.error_at_most)
+        number = "" if self.number is None else f"{self.number}: "
+        if self.conditions:
+            return f"{number}if {self.condition} then {outcome}"
+        return f"{number}all rows: {outcome}"
+
+
+def _format_rows(training_rows: float, calibration_rows: int | None, is_certified: bool) -> str:
+    """Format the rows behind a prediction: "12 rows", or "12 training rows, 9 calibration rows".
+
+    training_rows: number, or weight, of the training rows; calibration_rows: number of the
+    calibration rows, None: not known; is_certified: False if all rows train.
+    """
+    if not is_certified:
+        return format_quantity(training_rows, "row")
+    trained = format_quantity(training_rows, "training row")
+    if calibration_rows is None:
+        return trained
+    return f"{trained}, {format_quantity(calibration_rows, 'calibration row')}"
+
+
+def _format_bound(bound: float | None) -> str:
+    """Format a bound on the error at the end of a line: ", error at most 12.4 %"; "" for None."""
+    return "" if bound is None else f", error at most {format_bound(bound)}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,10 +177,14 @@ class Rules(Sequence[Rule]):
     delta : float or None
         Probability with which some rule's error may exceed `error_at_most`; None: there are no
         bounds.
+    title : str
+        The line above printed rules of a certified tree: the probability with which all bounds hold
+        together, or why there are none. "": the tree has no certificate.
     """
 
     rules: tuple[Rule, ...]
     delta: float | None = None
+    title: str = ""
 
     def __len__(self) -> int:
         return len(self.rules)
@@ -164,43 +204,77 @@ class Rules(Sequence[Rule]):
         Returns
         -------
         pandas.DataFrame
-            Columns "condition", "prediction", "probability" (only for classes), "rows" and
-            "error_at_most" (only if it is certified).
+            Columns "number" (if rules have numbers), "condition", "prediction", "probability" (only
+            for classes), "training_rows", "calibration_rows" (only if known) and "error_at_most"
+            (only if there are bounds).
 
         Raises
         ------
         ImportError
             If pandas is not installed.
         """
-        names = ["condition", "prediction", "probability", "rows"]
+        names = ["condition", "prediction", "probability", "training_rows"]
+        if self._counts_calibration_rows:
+            names.append("calibration_rows")
         if self.delta is not None:
             names.append("error_at_most")
+        if self._has_numbers:
+            names.insert(0, "number")
         frame = {name: [getattr(rule, name) for rule in self] for name in names}
         if any(rule.probability is None for rule in self):
             del frame["probability"]
         return import_extra("pandas", "frames").DataFrame(frame)
 
-    def __str__(self) -> str:
-        return "\n".join(map(str, self))
+    @property
+    def _has_numbers(self) -> bool:
+        """Whether the rules have numbers, which all or none of them have."""
+        return any(rule.number is not None for rule in self)
 
-    def _repr_html_(self) -> str:
-        lines = []
-        for rule in self:
-            if rule.probability is None:
-                outcome = [f"{rule.prediction:.6g}"]
-            else:
-                outcome = [str(rule.prediction), f"{rule.probability:.2f}"]
-            lines.append([rule.condition, *outcome, format_count(rule.rows)])
-            if rule.error_at_most is not None:
-                lines[-1].append(format_bound(rule.error_at_most))
+    @property
+    def _counts_calibration_rows(self) -> bool:
+        """Whether the rules have numbers of calibration rows, which all or none of them have."""
+        return any(rule.calibration_rows is not None for rule in self)
+
+    def __str__(self) -> str:
+        return "\n".join([*([self.title] if self.title else []), *map(str, self)])
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Return the head and the rows of a table of the rules, as lists of str.
+
+        The columns are the number of the rule (if rules have numbers), its conditions, prediction
+        and probability (only for classes), its number of training rows and, if known, its number of
+        calibration rows and the bound on its error.
+        """
         # All rules have the same positive class.
         named = [rule.pos_label for rule in self[:1] if rule.pos_label is not None]
-        head = ["if", "then", " of ".join(["probability", *map(str, named)]), "rows"]
-        if any(rule.probability is None for rule in self):
-            del head[2]
+        is_numeric = any(rule.probability is None for rule in self)
+        head = ["rule"] if self._has_numbers else []
+        head += ["if", "then"]
+        if not is_numeric:
+            head.append(" of ".join(["probability", *map(str, named)]))
+        head.append("training rows" if self.title else "rows")
+        if self._counts_calibration_rows:
+            head.append("calibration rows")
         if self.delta is not None:
-            head.append(f"error at most, {format_confidence(self.delta)}, all rules at once")
-        return make_html_table("", head, lines)
+            head.append("error at most")
+        return head, [self._make_line(rule, is_numeric) for rule in self]
+
+    def _make_line(self, rule: Rule, is_numeric: bool) -> list[str]:
+        """Return the cells of a rule in the table; is_numeric: it predicts a number, no class."""
+        line = [] if rule.number is None else [rule.number]
+        line.append(rule.condition)
+        line.append(f"{rule.prediction:.6g}" if is_numeric else str(rule.prediction))
+        if rule.probability is not None:
+            line.append(f"{rule.probability:.2f}")
+        line.append(format_count(rule.training_rows))
+        if rule.calibration_rows is not None:
+            line.append(format_count(rule.calibration_rows))
+        if rule.error_at_most is not None:
+            line.append(format_bound(rule.error_at_most))
+        return line
+
+    def _repr_html_(self) -> str:
+        return make_html_table(self.title, *self.table())
 
 
 def extract_rules(
@@ -208,7 +282,7 @@ def extract_rules(
     vote: Vote | DeferredVote,
     predict_outcome: PredictOutcome,
     max_leaves: int,
-    certificates: Mapping[int, Any] | None = None,
+    bounds: NodeBounds | None = None,
     pos_label: Any = None,
 ) -> Rules:
     """Return the rules of the leaves of the most important subtree, from left to right.
@@ -226,17 +300,18 @@ def extract_rules(
     max_leaves : int
         Largest number of rules. `Explainer.select_subtree` chooses the subtree by training rows and
         posterior probabilities of splits.
-    certificates : mapping from int to certificate, or None
-        The certificate (upper bound on the error of the model in this node) of every node of the
-        tree, by node number; it gives a rule its `error_at_most`. None: rules have no bounds.
+    bounds : NodeBounds or None
+        The upper bounds on the error of a certified model in the nodes of the tree, or why there
+        are none. None: the model is not certified.
     pos_label : object or None
         The class whose probability `predict_outcome` returns; None: it is the predicted class.
 
     Returns
     -------
     Rules
-        With the delta of the certificates, if any.
+        With the delta of the bounds, if any.
     """
+    found = bounds or NodeBounds(None)
     shown = _list_nodes(explainer.select_subtree(max_leaves))
     outcomes = _compute_shown_outcomes(explainer, vote, shown)
     return Rules(
@@ -246,13 +321,17 @@ def extract_rules(
                 *predict_outcome(outcome),
                 node.cell.rows,
                 node.cell.node,
-                None if certificates is None else certificates[node.cell.node].bound,
+                found.get_bound(node.cell.node),
                 pos_label,
+                node.cell.number,
+                found.count_rows(node.cell.node),
+                bounds is not None,
             )
             for node, outcome in zip(shown, outcomes, strict=True)
             if not node.children
         ),
-        None if certificates is None else certificates[shown[0].cell.node].delta,
+        found.delta,
+        "" if bounds is None else bounds.title,
     )
 
 
@@ -262,6 +341,7 @@ def format_tree(
     predict_outcome: PredictOutcome,
     max_leaves: int,
     notes: dict[int, str],
+    bounds: NodeBounds | None = None,
 ) -> str:
     """Format the most important subtree as indented lines, one for each node.
 
@@ -279,24 +359,67 @@ def format_tree(
         Largest number of leaves of the subtree, which `Explainer.select_subtree` chooses.
     notes : dict
         Text that is appended to the lines of nodes, by node number.
+    bounds : NodeBounds or None
+        The upper bounds on the error of a certified model in the nodes of the tree, or why there
+        are none. None: the model is not certified.
 
     Returns
     -------
     str
         A line has the test that leads to the node, the prediction and the training rows; " ..."
-        marks nodes whose children are not shown.
+        marks nodes whose children are not shown. Lines of leaves begin with the number of the rule,
+        and end with the bound on its error. The title of the bounds is a line above the tree.
     """
+    found = bounds or NodeBounds(None)
     shown = _list_nodes(explainer.select_subtree(max_leaves))
     outcomes = _compute_shown_outcomes(explainer, vote, shown)
     depths = {shown[0].cell.node: 0}
-    lines = []
+    lines = [] if bounds is None else [bounds.title]
     for node, outcome in zip(shown, outcomes, strict=True):
         cell, depth = node.cell, depths[node.cell.node]
         depths |= {child.cell.node: depth + 1 for child in node.children}
-        text = f"{cell.rule}: {format_prediction(*predict_outcome(outcome), cell.rows)}"
+        rows = _format_rows(cell.rows, found.count_rows(cell.node), bounds is not None)
+        text = f"{cell.rule}: {format_prediction(*predict_outcome(outcome), rows)}"
+        if not node.children:
+            number = "" if cell.number is None else f"{cell.number}: "
+            text = f"{number}{text}{_format_bound(found.get_bound(cell.node))}"
         note = notes.get(cell.node, "") + (" ..." if node.has_hidden_children else "")
         lines.append("|   " * max(depth - 1, 0) + "|-- " * (depth > 0) + text + note)
     return "\n".join(lines)
+
+
+def describe_rules(
+    explainer: Explainer, leaves: NDArray[np.integer], is_split: NDArray[np.bool_]
+) -> list[str | None]:
+    """Describe the rule that each row satisfies, such as "R3: age > 40 and job in {clerk}".
+
+    Parameters
+    ----------
+    explainer : Explainer
+        The tree, with the numbers of its rules.
+    leaves : ndarray of int, shape (n,)
+        Leaf that each row reaches.
+    is_split : ndarray of bool, shape (n,)
+        Whether the row goes to both children of a node, so that it satisfies no rule.
+
+    Returns
+    -------
+    list of (str or None)
+        An entry for each row; None for a row that satisfies no rule.
+    """
+    numbers = explainer.numbers
+    assert numbers is not None  # The caller describes rules that have numbers.
+    texts = {
+        leaf: f"{numbers.get_name(leaf)}: {join_conditions(_collect_conditions(explainer, leaf))}"
+        for leaf in np.unique(leaves).tolist()
+    }
+    pairs = zip(leaves.tolist(), is_split.tolist(), strict=True)
+    return [None if both else texts[leaf] for leaf, both in pairs]
+
+
+def join_conditions(conditions: Sequence[Condition]) -> str:
+    """Return conditions as text, joined by " and "; "all rows" if there are none."""
+    return " and ".join(map(str, conditions)) or "all rows"
 
 
 def _list_nodes(root: ShownNode) -> list[ShownNode]:

@@ -232,6 +232,7 @@ def _explain_rows(
     if pos_label is not None:
         check_one_target("pos_label", model)
     rows, row_values = model._encode_with_raw_values(X)
+    rules = model._describe_rules(rows)
     others = None if background is None else model._encode_new_rows(background)
     if others is not None and others.dtype != rows.dtype:
         rows, others = rows.astype(np.float64), others.astype(np.float64)
@@ -252,7 +253,9 @@ def _explain_rows(
     fields = trees.build_explanation_fields(base, added)
     additive = quadrature is choose_shapley_points
     names = model._feature_names()
-    found = Explanation(feature_names=names, values=row_values, additive=additive, **fields)
+    found = Explanation(
+        feature_names=names, values=row_values, additive=additive, rules=rules, **fields
+    )
     return select_positive_class(found, getattr(model, "classes_", None), pos_label)
 
 

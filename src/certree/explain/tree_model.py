@@ -37,6 +37,7 @@ from certree.interface.stored_state import StoredState
 from certree.interface.threads import get_n_threads
 from certree.rows.training import RowInputMixin
 from certree.tree import Trees
+from certree.weights.rule_numbers import RuleNumbers
 
 AnyTrees = TypeVar("AnyTrees", bound=Trees)
 
@@ -218,8 +219,21 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             check_one_target("pos_label", self)
         rows, values = self._encode_with_raw_values(X)
         fields = self._build_explanation_fields(*self._compute_contributions(rows))
-        explanation = Explanation(feature_names=self._feature_names(), values=values, **fields)
+        explanation = Explanation(
+            feature_names=self._feature_names(),
+            values=values,
+            rules=self._describe_rules(rows),
+            **fields,
+        )
         return select_positive_class(explanation, getattr(self, "classes_", None), pos_label)
+
+    def _describe_rules(self, rows: NDArray[Any]) -> list[str | None] | None:  # noqa: ARG002 -- no numbers
+        """Return the numbered rule that each row satisfies; None: rules have no numbers, as here.
+
+        rows: numeric rows, (n, p), categories as codes. An entry is a text such as "R3: age > 40",
+        or None for a row that satisfies no rule.
+        """
+        return None
 
     # -- importances -------------------------------------------------------------------------------
 
@@ -258,6 +272,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         rows: Float64 | None = None,
         start: Float64 | None = None,
         power: float = 1.0,
+        numbers: RuleNumbers | None = None,
     ) -> Formula:
         """Return the description of this model for exports, with its features and classes.
 
@@ -280,6 +295,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             The constant to which boosted trees are added; None: 0.
         power : float
             Power to which a forest raises its mean probabilities.
+        numbers : RuleNumbers or None
+            The numbers of the rules of the only tree; None: they have none.
 
         Returns
         -------
@@ -298,7 +315,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         if classes is not None and len(classes) == 1:
             only = np.ones((1, 1))
             trees, kind, link = make_constant_tree(model.n_features_in_, only), "tree", "identity"
-            rows, start = None, None
+            rows, start, numbers = None, None, None
         elif not len(trees):  # The model predicts the constant.
             trees = make_constant_tree(model.n_features_in_, np.zeros((1, trees.value.shape[1])))
         return Formula(
@@ -312,6 +329,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             model.categories_,
             power,
             model.dates_,
+            numbers,
         )
 
     def _check_category_names(self, trees: Trees) -> None:
@@ -470,7 +488,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         hold DATE, TIMESTAMP (with a time zone if the fit had one), or such text in UTC; time spans
         are numbers of days. Return a SELECT with the columns `keep`, "prediction" and, for a
         classifier, ``probability_`` followed by each class (for several numbers ``prediction_0``,
-        ...).
+        ...). If rules have numbers (see `rules` of single trees), the last column is "rule", which
+        is NULL for rows that satisfy no rule.
 
         Parameters
         ----------

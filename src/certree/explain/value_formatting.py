@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from certree.interface.formatting import format_count
 from certree.rows.columns import is_missing
 from certree.rows.dates import DateColumn
 
@@ -51,15 +50,14 @@ def format_categories(names: Sequence[Any]) -> str:
 
 
 def format_prediction(
-    prediction: Any, probability: float | None, n_rows: float, pos_label: Any = None
+    prediction: Any, probability: float | None, rows: str, pos_label: Any = None
 ) -> str:
-    """Format a prediction and the number of training rows behind it.
+    """Format a prediction and the numbers of rows behind it.
 
     prediction: a class, or a number if `probability` is None; probability: that of the class, or of
-    `pos_label` if that is not None; n_rows: number, or weight, of rows. Such as "cat (probability
-    0.91, 12 rows)", "cat (probability of dog 0.09, 12 rows)", or "3.25 (12 rows)".
+    `pos_label` if that is not None; rows: numbers of rows as text. Such as "cat (probability 0.91,
+    12 rows)", "cat (probability of dog 0.09, 12 rows)", or "3.25 (12 rows)".
     """
-    rows = "1 row" if n_rows == 1 else f"{format_count(n_rows)} rows"
     if probability is None:
         return f"{prediction:.6g} ({rows})"
     whose = "" if pos_label is None else f" of {pos_label}"

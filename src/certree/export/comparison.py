@@ -442,8 +442,10 @@ def _run_sql(run: RunSQL, subject: _ModelWithRows) -> Predictions:
     columns[row_column] = [*range(len(subject.codes))]
     selected = sorted(run("rows", columns, statement), key=lambda row: row[0])
     if (labels := subject.document["classes"]) is None:
-        return Predictions(np.array([row[1:] for row in selected], dtype=np.float64), None)
-    values = np.array([row[-len(labels) :] for row in selected], dtype=np.float64)
+        n_outputs = len(subject.document["start"])
+        values = np.array([row[1 : 1 + n_outputs] for row in selected], dtype=np.float64)
+        return Predictions(values, None)
+    values = np.array([row[2 : 2 + len(labels)] for row in selected], dtype=np.float64)
     return Predictions(values, [row[1] for row in selected])
 
 

@@ -13,6 +13,7 @@ from certree.interface.arrays import Float64, list_classes
 from certree.rows.categories import UNKNOWN_CODE, Categories
 from certree.rows.dates import DateColumn
 from certree.tree import LEAF, Tree
+from certree.weights.rule_numbers import RuleNumbers
 
 Kind = Literal["tree", "forest", "boosted"]
 Link = Literal["identity", "exp", "sorted", "logistic", "softmax", "shares"]
@@ -57,6 +58,8 @@ class Formula:
         The exponent of the link "shares".
     dates : mapping of int to DateColumn, or None
         The features that hold dates, by index, which trees read as days; None: there are none.
+    numbers : RuleNumbers or None
+        The numbers of the rules, which are the leaves of the only tree; None: they have none.
     """
 
     trees: Sequence[Tree]
@@ -69,6 +72,7 @@ class Formula:
     categories: Categories | None
     power: float = 1.0
     dates: Mapping[int, DateColumn] | None = None
+    numbers: RuleNumbers | None = None
 
     @property
     def float64_names(self) -> list[str]:

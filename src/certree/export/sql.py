@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import isqrt
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from certree.export.formula import Formula, check_int64, check_utf8, extend_larg
 from certree.rows.categories import UNKNOWN_CODE
 from certree.rows.dates import DateColumn
 from certree.tree import LEAF
+from certree.weights.rule_numbers import RuleNumbers
 
-_PREDICTION = "prediction"
+_PREDICTION, _RULE = "prediction", "rule"
 _TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
@@ -42,7 +43,7 @@ def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str
     str
         Its columns are `keep`, "prediction" (class or number) and, for a classifier, "probability_"
         followed by each class. A regressor of several numbers has "prediction_0", "prediction_1",
-        ... in place of "prediction".
+        ... in place of "prediction". The last column is "rule" if rules have numbers.
 
     Raises
     ------
@@ -61,19 +62,25 @@ def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str
     probability_names = _make_distinct([f"probability_{label}" for label in classes])
     n_numbers = 1 if classes else formula.n_outputs
     numbers = [_PREDICTION] if n_numbers == 1 else [f"{_PREDICTION}_{k}" for k in range(n_numbers)]
-    _check_distinct_names(formula, keep, [*numbers, *probability_names])
-    prefix = _find_free_prefix([table, *keep, *formula.names, *numbers, *probability_names])
+    results = [*numbers, *probability_names, *([] if formula.numbers is None else [_RULE])]
+    _check_distinct_names(formula, keep, results)
+    prefix = _find_free_prefix([table, *keep, *formula.names, *results])
     selects, used = _SelectChain.from_table(table, keep, prefix), _find_used_features(formula)
     columns = [_format_feature(formula, j, selects.format_column(formula.names[j])) for j in used]
     values = dict(zip(used, selects.add("x", columns), strict=True))
     outputs = [_format_output(formula, values, k) for k in range(formula.n_outputs)]
+    rule = [] if formula.numbers is None else [_format_rule(formula, formula.numbers, values)]
     if not classes:
         predicted = [f"EXP({value})" if formula.link == "exp" else value for value in outputs]
-        return selects.build_statement(keep, [*zip(predicted, numbers, strict=True)])
-    ranked, probabilities = _add_probabilities(formula, selects, selects.add("score", outputs))
+        named = zip([*predicted, *rule], results, strict=True)
+        return selects.build_statement(keep, [*named])
+    # Trees whose rules have numbers have the link "identity": no select follows that of the scores.
+    scores = selects.add("score", [*outputs, *rule])
+    rule = scores[len(outputs) :]
+    ranked, probabilities = _add_probabilities(formula, selects, scores[: len(outputs)])
     best = _select_largest(ranked, [_format_literal(label) for label in classes])
-    named = zip(probabilities, probability_names, strict=True)
-    return selects.build_statement(keep, [(best, _PREDICTION), *named])
+    named = zip([best, *probabilities, *rule], results, strict=True)
+    return selects.build_statement(keep, [*named])
 
 
 # -- names -----------------------------------------------------------------------------------------
@@ -532,17 +539,33 @@ def _format_tree(formula: Formula, number: int, values: dict[int, str], k: int) 
     str
     """
     tree = formula.trees[number]
-    plain = _build_expression(formula, number, values, k, blend=False)
+    leaf_values = [_format_literal(float(value)) for value in tree.value[:, k]]
+    plain = _build_expression(formula, number, values, leaf_values, "ignore")
     features = np.unique(tree.feature[tree.missing_both])
     if not len(features):
         return plain.sql
     lacking = _join_flat([f"{values[feature]} IS NULL" for feature in features], " OR ")
-    blended = _build_expression(formula, number, values, k, blend=True)
+    blended = _build_expression(formula, number, values, leaf_values, "average")
     return f"CASE WHEN {lacking} THEN {blended.sql}\n{plain.cases}ELSE {plain.otherwise} END"
 
 
+def _format_rule(formula: Formula, numbers: RuleNumbers, values: dict[int, str]) -> str:
+    """Return a SQL expression for the number of the rule that a row satisfies, such as 'R3'.
+
+    It is NULL for a row that goes to both children of a node and satisfies no rule. formula: the
+    fitted model, which has one tree; numbers: the numbers of its leaves; values: SQL column with
+    the value of each feature that the tree splits on, by the feature's index.
+    """
+    names = [_format_literal(numbers.get_name(node)) for node in range(formula.trees[0].n_nodes)]
+    return _build_expression(formula, 0, values, names, "null").sql
+
+
 def _build_expression(
-    formula: Formula, number: int, values: dict[int, str], k: int, *, blend: bool
+    formula: Formula,
+    number: int,
+    values: dict[int, str],
+    leaf_values: Sequence[str],
+    on_both: Literal["ignore", "average", "null"],
 ) -> _TreeExpression:
     """Return the SQL expression of the value that a tree gives to a row, built from the leaves up.
 
@@ -554,12 +577,12 @@ def _build_expression(
         Index of the tree in `formula.trees`.
     values : dict of int to str
         SQL column with the value of each feature that a tree splits on, by the feature's index.
-    k : int
-        Index of the output, whose value is taken in each leaf.
-    blend : bool
-        Whether rows that lack the value of a node's feature go to both children, at the nodes of
-        the tree with `missing_both`. If False, the expression is only right for rows that have the
-        values of the features of these nodes.
+    leaf_values : sequence of str, length m
+        SQL constant that each leaf gives to its rows; those of other nodes are not used.
+    on_both : {"ignore", "average", "null"}
+        What a row gets that lacks the value of a node's feature at the nodes of the tree with
+        `missing_both`, which send it to both children. "average": the weighted mean of both;
+        "null": NULL; "ignore": the expression is only right for rows that have these values.
 
     Returns
     -------
@@ -573,7 +596,7 @@ def _build_expression(
     for node in range(tree.n_nodes - 1, -1, -1):
         left = int(tree.left[node])
         if left == LEAF:
-            expressions[node] = _TreeExpression("", _format_literal(float(tree.value[node, k])), 0)
+            expressions[node] = _TreeExpression("", leaf_values[node], 0)
             continue
         x = values[int(tree.feature[node])]
         conditions = _format_conditions(formula, number, node, values)
@@ -581,7 +604,7 @@ def _build_expression(
         goes_first, goes_last = conditions[first - left], conditions[last - left]
         inner, outer = expressions.pop(first), expressions.pop(last)
         nesting = max(outer.nesting, inner.nesting + 1)
-        if blend and tree.missing_both[node]:
+        if on_both == "average" and tree.missing_both[node]:
             fraction = float(left_fraction[node])
             fraction = fraction if first == left else 1 - fraction
             last_fraction = _format_fraction(goes_last, goes_first, 1 - fraction)
@@ -589,11 +612,13 @@ def _build_expression(
             text = f"({outer.sql} * {last_fraction}\n+ {inner.sql} * {first_fraction})"
             expressions[node] = _TreeExpression("", text, nesting)
         else:
-            if tree.missing_left[node] == (first == left):
+            lacking = ""
+            if on_both == "null" and tree.missing_both[node]:
+                lacking = f"WHEN {x} IS NULL THEN NULL\n"
+            elif tree.missing_left[node] == (first == left):
                 goes_first = f"({goes_first} OR {x} IS NULL)"
-            expressions[node] = _TreeExpression(
-                f"WHEN {goes_first} THEN {inner.sql}\n{outer.cases}", outer.otherwise, nesting
-            )
+            cases = f"{lacking}WHEN {goes_first} THEN {inner.sql}\n{outer.cases}"
+            expressions[node] = _TreeExpression(cases, outer.otherwise, nesting)
     return expressions[0]
 
 

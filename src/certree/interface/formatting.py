@@ -3,8 +3,11 @@
 import math
 import re
 from collections.abc import Iterable, Sequence
+from decimal import ROUND_CEILING, Context
 
 _MAX_LABEL_LENGTH = 48
+# Significant digits of bounds in units of the target, which are rounded up.
+_LOSS_DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 # Control characters, line ends, characters that set the direction of text, and lone surrogates.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -39,6 +42,14 @@ def format_bound(bound: float) -> str:
     It is rounded up to a tenth, so that the printed bound holds, too.
     """
     return f"{math.ceil(1000 * bound - 1e-9) / 10:.1f} %"
+
+
+def format_loss_bound(bound: float) -> str:
+    """Format an upper bound on a mean loss in units of the target: 12.34567 -> "12.35".
+
+    It has four significant digits and is rounded up, so that the printed bound holds, too.
+    """
+    return f"{float(_LOSS_DIGITS.create_decimal_from_float(bound)):.4g}"
 
 
 def format_confidence(delta: float) -> str:

@@ -14,6 +14,7 @@ from sklearn.base import is_classifier
 from certree.interface.arrays import Float64, divide_by_largest
 from certree.rows.columns import take_rows
 from certree.rows.folds import Indices
+from certree.rows.relative_weights import scale_weights
 from certree.rows.training import Training, check_target_and_weight, training_rows
 
 
@@ -70,8 +71,9 @@ class Weighing:
 
     def __call__(self, weight: Float64) -> Float64:
         """Weights of a mean of 1, or as far as they are known."""
-        scaled = divide_by_largest(weight, self.largest)
-        return scaled if self.factor is None else scaled * self.factor
+        if self.factor is None:
+            return divide_by_largest(weight, self.largest)
+        return scale_weights(weight, self.factor, self.largest)
 
 
 def positive(model: Any, chunk: Chunk) -> Chunk | None:

@@ -65,7 +65,7 @@ def rows_elsewhere(
     source: Any = rows
     if judges is not None:
         try:
-            found = rows.look.table_format if isinstance(rows, FileRows) else None
+            found = rows.inferred_schema.table_format if isinstance(rows, FileRows) else None
             source = SourceWithJudges(rows, _source(with_format(judges[0], found), *judges[1:]))
         except (ValueError, TypeError) as error:
             error.add_note("of X_val, y_val and sample_weight_val")

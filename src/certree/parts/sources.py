@@ -28,7 +28,7 @@ from certree.tables.column_types import (
     name_type,
 )
 from certree.tables.formats import FIRST_ROWS, SPARE, Piece
-from certree.tables.reader import Types, look_at_files, no_types
+from certree.tables.reader import Types, infer_schema, no_types
 from certree.tables.table import attach_format
 from certree.tables.table_files import DataSet, TableFile, name_range, open_files
 
@@ -98,8 +98,8 @@ class FileRows:
         self._tables: Sequence[TableFile | DataSet] = open_files(X, is_limited)
         self._checksums = Checksums()
         # Dates that are classes or groups stay text, as they are written in later files.
-        self.look = look_at_files(self._tables, types, self._beside())
-        self._schema, self._n_rows = self.look.schema, self.look.n_rows
+        self.inferred_schema = infer_schema(self._tables, types, self._beside())
+        self._schema, self._n_rows = self.inferred_schema.schema, self.inferred_schema.n_rows
         where = name_range([one.name for one in self._tables])
         for target in self._targets:
             expect_target(self._schema.names, target, where)
@@ -126,7 +126,7 @@ class FileRows:
     def _warn_of_exceptions(self) -> None:
         """Warn of values that are no numbers in columns of numbers that a fit reads."""
         for name in (*self.features, *self._beside()):
-            column = self.look.columns[name]
+            column = self.inferred_schema.columns[name]
             n, examples = describe_exceptions(column)
             if n and column.kind == self._schema.field(name).type:
                 kind = f"{name_type(column.kind)}s"
@@ -187,7 +187,7 @@ class FileRows:
         if any(is_text_type(one) or is_date_type(one) for one in kinds):
             return None
         return attach_format(
-            self._schema.empty_table().select(self.features), self.look.table_format
+            self._schema.empty_table().select(self.features), self.inferred_schema.table_format
         )
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
@@ -208,7 +208,7 @@ class FileRows:
         groups = None if self._groups is None else convert_to_array(table, self._groups)
         X = None
         if with_features:
-            X = attach_format(table.select(self.features), self.look.table_format)
+            X = attach_format(table.select(self.features), self.inferred_schema.table_format)
         return Chunk(X, y, weight, where, groups=groups)
 
     @property

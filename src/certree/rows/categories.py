@@ -363,7 +363,7 @@ def warn_if_identifier(j: Any, names: Any, n: int, n_categories: int) -> None:
     warnings.warn(
         f"feature {feature} has {n_categories} categories in {n} rows: it nearly is an identifier, "
         "which says nothing about new rows. Leave it out (--drop on the command line), or convert "
-        "it to numbers if its order matters.",
+        "it to numbers or dates if its order matters.",
         UserWarning,
         stacklevel=3,
     )

@@ -56,6 +56,6 @@ def expect_in_memory(model: Any, X: Any) -> None:
     if is_out_of_core(X):
         raise TypeError(
             f"X must be rows in memory for {type(model).__name__}, got {type(X).__name__}: load it "
-            "into an array or a data frame. Only boosted trees and forests take files and Dask "
-            "collections, and single trees whose grower is a Cart that bins features"
+            "into an array or a data frame. Only boosted trees and forests without a certificate take "
+            "files and Dask collections, and single trees whose grower is a Cart that bins features"
         )

@@ -65,6 +65,20 @@ class WeightUnit:
 NO_WEIGHTS = WeightUnit(0.0, 0.0)
 
 
+# Relative weights are at least this large, so that products of weights and targets, and sums of these
+# over rows of positive weight, do not underflow.
+_LEAST = 2.0**-300
+
+
+def scale_weights(weight: Float64, factor: float, largest: float | None = None) -> Float64:
+    """Return positive weights, (n,), in units of the largest one, times a factor; all are positive.
+
+    largest: the largest weight of all rows, if `weight` has only those of a block; None: it is the
+    largest one of `weight`.
+    """
+    return np.maximum(divide_by_largest(weight, largest) * factor, _LEAST)
+
+
 @dataclass(frozen=True, slots=True)
 class WeightSpread:
     """Sums that measure how unequal row weights are. Those of two blocks of rows can be added.

@@ -16,7 +16,6 @@ from certree.interface.extras import import_extra
 from certree.interface.formatting import (
     escape_controls,
     format_bound,
-    format_confidence,
     format_percent,
     format_quantity,
     shorten_label,
@@ -59,8 +58,8 @@ def plot_tree(
     The colour of a box shows the prediction: the probability of the second of two classes, the most
     probable of more classes, or the number from low to high. The width of a line shows the number
     of rows. Beside each box are the rule, the prediction, the number of rows, and the number of
-    leaves that are not shown. Leaves of a certified tree also have a bound on the error, if the
-    model has its calibration set.
+    leaves that are not shown. Leaves have the numbers of `rules`. Those of a certified tree also
+    have a bound on the error and the number of calibration rows; the title says why if not.
 
     Parameters
     ----------
@@ -94,7 +93,7 @@ def plot_tree(
     nodes = _lay_out_nodes(root, width - 0.2, summary)
     height = nodes[-1].bottom
     if ax is None:
-        title_height = 0.75 if summary.certificates is None else 0.95
+        title_height = 0.75 if summary.bounds is None else 0.95
         ax = new_figure((width, height + title_height)).add_subplot()
     ax.set_axis_off()
     ax.set_xlim(0, width - 0.2)
@@ -170,6 +169,8 @@ def _lay_out_nodes(root: ShownNode, width: float, summary: TreeSummary) -> list[
         x = _BOX + level * indent
         # Feature names may be longer than a line.
         rule = textwrap.shorten(escape_controls(branch.cell.rule), 400, placeholder=" ...")
+        if branch.cell.number is not None and not branch.children:
+            rule = f"{branch.cell.number}: {rule}"
         lines = textwrap.wrap(rule, count_letters(width - x - 0.2, SMALL)) or [""]
         prediction = _format_node(branch, summary)
         middle = top + _LINE_HEIGHT * len(lines)
@@ -182,16 +183,20 @@ def _lay_out_nodes(root: ShownNode, width: float, summary: TreeSummary) -> list[
 def _format_node(branch: ShownNode, summary: TreeSummary) -> list[str]:
     """Return the lines of text below the box of a node.
 
-    The first line has the prediction and the number of rows. If nodes have certificates, a leaf of
-    the drawn subtree has a second line, with the upper bound on the error for new rows that reach
-    it. branch: the node; it is a leaf if its `children` are empty. summary: the tree with the
-    predictions and certificates of its nodes.
+    The first line has the prediction and the number of rows. If nodes have bounds, a leaf of the
+    drawn subtree has a second line, with the upper bound on the error for new rows that reach it,
+    and the number of calibration rows. branch: the node; it is a leaf if its `children` are empty.
+    summary: the tree with the predictions and bounds of its nodes.
     """
-    node = branch.cell.node
-    n_rows = format_quantity(branch.cell.rows, "row")
+    node, bounds = branch.cell.node, summary.bounds
+    n_rows = format_quantity(branch.cell.rows, "row" if bounds is None else "training row")
     lines = [f"{escape_controls(summary.format_prediction(node))} · {n_rows}"]
-    if summary.certificates is not None and not branch.children:
-        lines.append(f"error <= {format_bound(summary.certificates[node].bound)}")
+    if bounds is not None and not branch.children:
+        bound, n_calibration = bounds.get_bound(node), bounds.count_rows(node)
+        known = [] if bound is None else [f"error <= {format_bound(bound)}"]
+        if n_calibration is not None:
+            known.append(format_quantity(n_calibration, "calibration row"))
+        lines += [" · ".join(known)] if known else []
     return lines
 
 
@@ -354,11 +359,8 @@ def _describe_tree(model: Any, summary: TreeSummary, root: ShownNode, number: in
 def _describe_bounds(summary: TreeSummary) -> str:
     """Return the second line of the figure's title, on the bounds on the errors of the leaves.
 
-    It begins with a line break, and states the probability, 1 - delta, with which all bounds hold
-    together. It is "" if `summary.certificates`, the bounds of a certified tree, is None. summary:
-    the tree with the predictions and certificates of its nodes.
+    It begins with a line break, and states the probability with which all bounds hold together, or
+    why there are none. It is "" if `summary.bounds` is None. summary: the tree with the predictions
+    and bounds of its nodes.
     """
-    if summary.certificates is None:
-        return ""
-    confidence = format_confidence(summary.certificates.terms.delta)
-    return f"\nAll bounds hold together with probability {confidence}"
+    return "" if summary.bounds is None else f"\n{summary.bounds.title.rstrip('.')}"

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from certree.certificates.subsets.families import CertificateFamily
+from certree.certificates.subsets.node_bounds import NodeBounds
 from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
@@ -20,7 +20,7 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.path import Explainer, ShownNode
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import check_one_target, get_snapshot
-from certree.interface.formatting import format_four_digits, format_percent
+from certree.interface.formatting import format_four_digits, format_percent, shorten_label
 from certree.interface.threads import get_n_threads
 
 if TYPE_CHECKING:
@@ -49,16 +49,17 @@ class TreeSummary:
     scale : {"probability", "raw score", "target"}
         Unit of the predictions: class probabilities, leaf values of a boosting round, or numbers in
         units of the target.
-    certificates : CertificateFamily or None
-        For the index of each node, an upper bound on the model's error for new rows that reach the
-        node. All hold together with probability 1 - delta. None: the model has none.
+    bounds : NodeBounds or None
+        For each node, an upper bound on the model's error for new rows that reach the node, or why
+        there is none. All hold together with probability 1 - delta. None: the model is not
+        certified.
     """
 
     explainer: Explainer
     predictions: Float64
     outputs: tuple[Hashable, ...] | None
     scale: Scale
-    certificates: CertificateFamily | None = None
+    bounds: NodeBounds | None = None
 
     @property
     def tree(self) -> Tree:
@@ -80,7 +81,7 @@ class TreeSummary:
         return self.explainer.select_subtree(max_leaves)
 
     def get_main_output(self, node: int) -> int:
-        """Return the column of `predictions` that is shown for a node.
+        """Return the column of `predictions` that sets the colour of a node.
 
         With two classes it is the column of the second class; with more, that of the most probable
         class at the node; else it is the only column. node: index of the node.
@@ -92,15 +93,20 @@ class TreeSummary:
         """Return the main prediction of a node as text, such as "yes: 70 %" or "12.5".
 
         node: index of the node. The text begins with the class, if the model has classes: the
-        second of two, else the most probable one at the node.
+        second of two, else the most probable one at the node. If rules have numbers, it is always
+        the most probable one, which the rule predicts.
         """
         k = self.get_main_output(node)
+        if self.explainer.numbers is not None:
+            k = int(self.predictions[node].argmax())
         value = float(self.predictions[node, k])
         if self.scale == "probability":
             assert self.outputs is not None  # Probabilities are those of classes.
-            return f"{self.outputs[k]}: {format_percent(value)}"
+            return f"{shorten_label(str(self.outputs[k]))}: {format_percent(value)}"
         number = f"{value:+.3g}" if self.scale == "raw score" else format_four_digits(value)
-        return number if self.outputs is None else f"{self.outputs[k]}: {number}"
+        return (
+            number if self.outputs is None else f"{shorten_label(str(self.outputs[k]))}: {number}"
+        )
 
     @property
     def n_leaves_below(self) -> NDArray[np.int64]:
@@ -198,7 +204,7 @@ def _summarize_vote(model: Any, X: ArrayLike | None) -> TreeSummary:
         explainer = replace(explainer, rows_per_node=_count_rows(model, tree, X))
     scale: Scale = "target" if outputs is None else "probability"
     predictions = _average_leaves(tree, explainer.rows_per_node, leaf_predictions)
-    return TreeSummary(explainer, predictions, outputs, scale, model._certify_nodes())
+    return TreeSummary(explainer, predictions, outputs, scale, model._bound_nodes())
 
 
 def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> TreeSummary:

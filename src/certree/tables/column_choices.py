@@ -21,7 +21,7 @@ from certree.tables.column_evidence import (
     choose_format,
     use_decimal,
 )
-from certree.tables.column_types import SeenColumn, SeenColumns, join_columns
+from certree.tables.column_types import InferredColumn, InferredColumns, join_columns
 from certree.tables.csv_text import CsvReading
 from certree.tables.table_source import TableFormat
 from certree.tables.text_formats import ENOUGH, PLAIN, TextFormat
@@ -53,7 +53,7 @@ class ColumnChoices:
 
     Parameters
     ----------
-    columns : dict of str to SeenColumn
+    columns : dict of str to InferredColumn
         The columns of all files together, with types, formats and notes.
     left_out : dict of str to str
         Columns that are not read, by name, and why.
@@ -61,13 +61,13 @@ class ColumnChoices:
         Decimal mark that the files show; None: they show none, or both.
     """
 
-    columns: SeenColumns = field(default_factory=dict)
+    columns: InferredColumns = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     decimal: str | None = None
 
 
 def choose_columns(
-    looks: Sequence[tuple[CsvFile, SeenColumns]],
+    files: Sequence[tuple[CsvFile, InferredColumns]],
     wanted: Mapping[str, Any],
     text_dates: Collection[str],
     needed: Collection[str] | None = None,
@@ -76,8 +76,8 @@ def choose_columns(
 
     Parameters
     ----------
-    looks : sequence of tuple of file and dict
-        The CSV files, and what is known of their columns.
+    files : sequence of tuple of file and dict
+        The CSV files, each with its inferred columns by name.
     wanted : mapping
         Types of columns in a fitted model, string or float64, by name.
     text_dates : collection of str
@@ -90,18 +90,18 @@ def choose_columns(
     ValueError
         If no value of a column shows its decimal mark, or its order of day and month.
     """
-    reading = looks[0][0].reading
+    reading = files[0][0].reading
     of = import_extra("pyarrow", "files").types
     as_text = {name for name, kind in wanted.items() if of.is_string(kind)}
     as_text |= {*reading.options.keep_text}
-    _complete_counts(looks, as_text)
-    joined = reduce(_join_seen, (seen for _, seen in looks))
+    _complete_counts(files, as_text)
+    joined = reduce(_join_inferred_columns, (seen for _, seen in files))
     choices = {
         name: choose_format(column.evidence.counts, reading.decimal, reading.options.dates)
         for name, column in joined.items()
         if column.evidence.counts is not None and name not in as_text
     }
-    choices |= _list_open_points(joined, looks[0][0], choices)
+    choices |= _list_open_points(joined, files[0][0], choices)
     known = _use_model(joined, as_text, reading)
     marks = _list_marks(joined, choices, reading)
     found = ColumnChoices(decimal=next(iter(marks)) if len(marks) == 1 else None)
@@ -110,30 +110,30 @@ def choose_columns(
         if form is None and name in choices and name not in wanted:
             is_text = name in text_dates and _is_date(choices[name])
             is_text |= choices[name].is_undecided and needed is not None and name not in needed
-            form = None if is_text else _resolve(name, column, choices[name], marks, looks)
+            form = None if is_text else _resolve(name, column, choices[name], marks, files)
         elif form is None and name in choices and column.evidence.counts is not None:
             form = PLAIN if reading.decimal != "," else TextFormat(decimal=",")
         kept = name in as_text or name in wanted
         found.columns[name] = _with_format(column, form) if form else _with_notes(column, kept)
-    _leave_out_unnamed(found, looks, wanted)
+    _leave_out_unnamed(found, files, wanted)
     return found
 
 
-def _join_seen(one: SeenColumns, other: SeenColumns) -> SeenColumns:
-    """Join what is known of the columns of two CSV files, of those that both have."""
+def _join_inferred_columns(one: InferredColumns, other: InferredColumns) -> InferredColumns:
+    """Join the inferred columns of two CSV files; columns that only one file has are left out."""
     pairs = {name: join_columns(one[name], other[name]) for name in one if name in other}
     return {name: column for name, column in pairs.items() if column is not None}
 
 
-def _complete_counts(looks: Sequence[tuple[CsvFile, SeenColumns]], as_text: set[str]) -> None:
+def _complete_counts(files: Sequence[tuple[CsvFile, InferredColumns]], as_text: set[str]) -> None:
     """Count texts of blocks and files that were numbers, if the column has text elsewhere."""
     texts = {
         name
-        for _, seen in looks
+        for _, seen in files
         for name, column in seen.items()
         if column.evidence.counts is not None and name not in as_text
     }
-    for file, seen in looks:
+    for file, seen in files:
         lacking = [
             name
             for name in seen
@@ -145,7 +145,7 @@ def _complete_counts(looks: Sequence[tuple[CsvFile, SeenColumns]], as_text: set[
 
 
 def _list_open_points(
-    joined: SeenColumns, file: CsvFile, choices: Mapping[str, Choice]
+    joined: InferredColumns, file: CsvFile, choices: Mapping[str, Choice]
 ) -> dict[str, Choice]:
     """Return choices for columns of plain numbers such as 1.234, which may be 1234.
 
@@ -162,15 +162,15 @@ def _list_open_points(
 
 
 def _use_model(
-    joined: SeenColumns, as_text: set[str], reading: CsvReading
+    joined: InferredColumns, as_text: set[str], reading: CsvReading
 ) -> dict[str, TextFormat]:
     """Return the formats that a fitted model stores for columns, by name."""
-    stored = {} if reading.stored is None else reading.stored.columns
+    stored = reading.stored_columns
     return {name: stored[name] for name in joined if name in stored and name not in as_text}
 
 
 def _list_marks(
-    joined: SeenColumns, choices: Mapping[str, Choice], reading: CsvReading
+    joined: InferredColumns, choices: Mapping[str, Choice], reading: CsvReading
 ) -> set[str]:
     """Return the decimal marks that values of the columns show, or the one that is stated."""
     if reading.decimal is not None:
@@ -198,22 +198,22 @@ def _is_date(choice: Choice) -> bool:
 
 def _resolve(
     name: str,
-    column: SeenColumn,
+    column: InferredColumn,
     choice: Choice,
     marks: set[str],
-    looks: Sequence[tuple[CsvFile, SeenColumns]],
+    files: Sequence[tuple[CsvFile, InferredColumns]],
 ) -> TextFormat | None:
     """Return the format of a column, whose decimal mark may be that of other columns.
 
     Parameters
     ----------
-    name, column : str, SeenColumn
+    name, column : str, InferredColumn
         The column.
     choice : Choice
         What its own values show.
     marks : set of str
         Decimal marks that values of all columns show.
-    looks : sequence of tuple of file and dict
+    files : sequence of tuple of file and dict
         The files, for the counts and the message.
 
     Raises
@@ -221,7 +221,7 @@ def _resolve(
     ValueError
         If it is not decided.
     """
-    form, counts, file = choice.form, column.evidence.counts, looks[0][0]
+    form, counts, file = choice.form, column.evidence.counts, files[0][0]
     if form is None or not choice.is_undecided:
         return form
     if form.kind == "date":
@@ -252,7 +252,7 @@ def _resolve(
 # -- what a description says of columns
 
 
-def _with_format(column: SeenColumn, form: TextFormat) -> SeenColumn:
+def _with_format(column: InferredColumn, form: TextFormat) -> InferredColumn:
     """Return a column of numbers or dates, with notes on its format and exceptions."""
     pa = import_extra("pyarrow", "files")
     counts: TextCounts | None = column.evidence.counts
@@ -267,7 +267,7 @@ def _with_format(column: SeenColumn, form: TextFormat) -> SeenColumn:
     )
 
 
-def describe_exceptions(column: SeenColumn) -> tuple[int, str]:
+def describe_exceptions(column: InferredColumn) -> tuple[int, str]:
     """Return how many texts of a column are exceptions to its format, and examples of them."""
     counts: TextCounts | None = None if column.evidence is None else column.evidence.counts
     if column.form is None or counts is None:
@@ -279,7 +279,7 @@ def describe_exceptions(column: SeenColumn) -> tuple[int, str]:
     return max(n, 0), ", ".join(counts.list_exceptions(form)) if n > 0 else ""
 
 
-def _with_notes(column: SeenColumn, is_kept: bool) -> SeenColumn:
+def _with_notes(column: InferredColumn, is_kept: bool) -> InferredColumn:
     """Return a column without format, with notes on numbers that stay text, and on numbers of rows.
 
     is_kept: whether the user or a model has stated the type of the column.
@@ -319,13 +319,13 @@ def _format_percent(fraction: float) -> str:
 
 def _leave_out_unnamed(
     found: ColumnChoices,
-    looks: Sequence[tuple[CsvFile, SeenColumns]],
+    files: Sequence[tuple[CsvFile, InferredColumns]],
     wanted: Mapping[str, Any],
 ) -> None:
     """Leave out columns without name that number the rows, or that have no values."""
     of = import_extra("pyarrow", "files").types
     for name, column in [*found.columns.items()]:
-        dialects = [file.reading.dialect for file, _ in looks]
+        dialects = [file.reading.dialect for file, _ in files]
         is_unnamed = all(one is not None and name in one.unnamed for one in dialects)
         if not is_unnamed or name in wanted:
             continue

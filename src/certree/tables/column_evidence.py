@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from certree.interface.extras import import_extra
-from certree.tables.column_types import SeenColumn, narrow_text_types
+from certree.tables.column_types import InferredColumn, narrow_text_types
 from certree.tables.text_formats import (
     DAY_FIRST,
     ENOUGH,
@@ -320,9 +320,9 @@ class ColumnScan:
             if counts is not None:  # The text of a column that must be kept is not counted.
                 counts.add_texts(values)
 
-    def to_seen(self) -> SeenColumn:
-        """Return what is known of the column."""
-        return SeenColumn(self.kinds, True, frozenset(self.markers), self.evidence)
+    def to_inferred_column(self) -> InferredColumn:
+        """Return the inferred column: its types, markers and evidence so far."""
+        return InferredColumn(self.kinds, True, frozenset(self.markers), self.evidence)
 
 
 # -- decisions

@@ -30,6 +30,22 @@ def expect_target(names: Iterable[str], target: str, where: str) -> None:
         )
 
 
+def expect_known_columns(
+    option: str, chosen: Iterable[str], names: Iterable[str], where: str
+) -> None:
+    """Raise ValueError if an option of reading names a column that a file does not have.
+
+    option: name of the option; chosen: the columns that it names; names: names of all columns of the
+    file; where: the file, for the message.
+    """
+    every = [*names]
+    if unknown := [name for name in chosen if name not in every]:
+        raise ValueError(
+            f"{option} must name columns of {where}, but there is no column {unknown[0]!r}: name "
+            f"some of {join_names(every)}"
+        )
+
+
 def expect_features(names: Collection[str], others: Iterable[str], where: str) -> None:
     """Raise ValueError if no column is a feature.
 

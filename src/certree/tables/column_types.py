@@ -23,18 +23,18 @@ from numpy.typing import NDArray
 from certree.interface.arrays import Float64, check_exact, has_inexact_integers
 from certree.interface.extras import import_extra
 from certree.tables.column_names import expect_distinct
-from certree.tables.text_formats import TextFormat
+from certree.tables.text_formats import TextFormat, convert_or_none
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Bits of the longest integers, and texts that are converted before all texts of a block.
-_MOST_BITS, _TRIED = 64, 64
+# Bits of the longest integers.
+_MOST_BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class SeenColumn:
-    """What is known of a column of a file, or of the columns of this name in several files.
+class InferredColumn:
+    """The inferred types and format of a column in one file, or in several files together.
 
     Parameters
     ----------
@@ -66,14 +66,14 @@ class SeenColumn:
         return self.kinds[0]
 
 
-SeenColumns = dict[str, SeenColumn]
+InferredColumns = dict[str, InferredColumn]
 
 
 # -- the types of files
 
 
-def see_schema(schema: pa.Schema) -> SeenColumns:
-    """Return a `SeenColumn` with its type for each column of a schema, by name.
+def list_stored_columns(schema: pa.Schema) -> InferredColumns:
+    """Return the columns of a schema, each with the type that its file states, by name.
 
     Columns of a pandas index are left out. schema: that of a Parquet or Arrow file. Raise a
     ValueError if two columns have the same name.
@@ -81,7 +81,7 @@ def see_schema(schema: pa.Schema) -> SeenColumns:
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     fields = [field for field in schema if field.name not in index]
     expect_distinct(field.name for field in fields)
-    return {field.name: SeenColumn((field.type,)) for field in fields}
+    return {field.name: InferredColumn((field.type,)) for field in fields}
 
 
 @cache
@@ -115,7 +115,7 @@ def narrow_text_types(kinds: Sequence[Any], values: pa.Array) -> tuple[Any, ...]
     return tuple(kept)
 
 
-def choose_type(column: SeenColumn, wanted: Any, keeps_dates: bool = True) -> Any:
+def choose_type(column: InferredColumn, wanted: Any, keeps_dates: bool = True) -> Any:
     """Return the pyarrow type as which a column is read.
 
     column: its types in the files; wanted: the type that it has in a fitted model, string, float64 or
@@ -141,7 +141,7 @@ def choose_type(column: SeenColumn, wanted: Any, keeps_dates: bool = True) -> An
 
 
 def choose_schema(
-    columns: SeenColumns, wanted: Mapping[str, Any], text_dates: Collection[str] = ()
+    columns: InferredColumns, wanted: Mapping[str, Any], text_dates: Collection[str] = ()
 ) -> pa.Schema:
     """Return names and types as which the columns of a table are read; see `choose_type`.
 
@@ -159,7 +159,7 @@ def choose_schema(
 # -- the types that several files share
 
 
-def join_columns(one: SeenColumn, other: SeenColumn) -> SeenColumn | None:
+def join_columns(one: InferredColumn, other: InferredColumn) -> InferredColumn | None:
     """Join a column of one file with the column of the same name in another file.
 
     Return the types that hold the values of both without loss, and the missing-value markers of
@@ -172,7 +172,7 @@ def join_columns(one: SeenColumn, other: SeenColumn) -> SeenColumn | None:
     is_text = one.is_text and other.is_text
     if is_text:  # The order of preference is that of one file.
         kinds = [kind for kind in one.kinds if kind in other.kinds]
-    return SeenColumn(
+    return InferredColumn(
         tuple(dict.fromkeys(kinds)),
         is_text,
         one.markers | other.markers,
@@ -303,12 +303,7 @@ def convert_if_possible(column: Any, kinds: Sequence[Any]) -> tuple[Any, tuple[A
 
 def _convert_text_or_none(column: Any, kind: Any) -> Any:
     """Convert an Arrow array of texts to a type; return None if a text does not convert."""
-    try:
-        # Arrow writes a message for every text that it cannot convert, so few are tried first.
-        _convert_text(column.slice(0, _TRIED), kind)
-        return _convert_text(column, kind)
-    except import_extra("pyarrow", "files").ArrowInvalid:
-        return None
+    return convert_or_none(column, lambda texts: _convert_text(texts, kind))
 
 
 def _convert_text(column: Any, kind: Any) -> Any:

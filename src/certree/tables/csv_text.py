@@ -8,7 +8,7 @@ import gzip
 import io
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -112,6 +112,11 @@ class CsvReading:
         return self.options.decimal or stored
 
     @property
+    def stored_columns(self) -> Mapping[str, TextFormat]:
+        """Formats of columns that a fitted model stores, by name; empty without a model."""
+        return {} if self.stored is None else self.stored.columns
+
+    @property
     def missing(self) -> tuple[str, ...]:
         """All markers of missing values."""
         stored = () if self.stored is None else self.stored.missing
@@ -128,9 +133,12 @@ class CsvReading:
             number = f"{counted.n:,} of {counted.n_values:,} values"
             kind = "dates" if column in self.formats and self.formats[column].order else "numbers"
             if counted.n > (1 - ENOUGH) * counted.n_values:
+                form = self.formats.get(column)
+                read_as = "" if form is None else f" (read as: {form})"
                 raise ValueError(
-                    f"feature {column!r} must hold {kind} as in the fit, got {counted} in {name}: "
-                    f"{number} are no {kind}; state what is missing by missing= (--missing)"
+                    f"feature {column!r} must hold {kind} as in the fit{read_as}, got {counted} in "
+                    f"{name}: {number} are no such {kind}; write them as in the file of the fit, or "
+                    "state what is missing by missing= (--missing)"
                 )
             warn(
                 f"column {column!r} of {name}: {number} are no {kind} and count as missing: {counted}",
@@ -184,8 +192,7 @@ class CsvText:
     def _find_dialect(self) -> CsvDialect:
         """Find the encoding and the dialect of the file."""
         encoding = self._find_encoding(self._read_head(_HEAD))
-        is_tabbed = self._path.name.lower().endswith((".tsv", ".tsv.gz"))
-        preferred, options = "\t" if is_tabbed else ",", self._reading.options
+        preferred, options = get_usual_separator(self._path), self._reading.options
         stored = self._reading.stored
         if stored is not None and stored.separator is not None:
             preferred = stored.separator
@@ -390,6 +397,11 @@ class CsvText:
 def get_display_name(path: Path) -> str:
     """Return the name of a file in messages: its path, or "standard input" for "-"."""
     return STANDARD_INPUT if str(path) == STANDARD_STREAM else str(path)
+
+
+def get_usual_separator(path: Path) -> str:
+    """Return the separator that the suffix of a CSV file states: a tab for .tsv, else a comma."""
+    return "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
 
 
 def read_standard_input() -> bytes:

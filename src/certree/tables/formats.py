@@ -12,7 +12,7 @@ from certree.interface.extras import import_extra
 from certree.tables.arrow_files import ArrowFile
 from certree.tables.column_evidence import ColumnScan, TextCounts
 from certree.tables.column_names import expect_distinct
-from certree.tables.column_types import SeenColumns, list_text_types, see_schema
+from certree.tables.column_types import InferredColumns, list_stored_columns, list_text_types
 from certree.tables.csv_text import CsvReading, CsvText, Exceptions
 from certree.tables.text_formats import convert_texts
 
@@ -48,8 +48,8 @@ def _group_pieces(sizes: list[int], n_rows: int) -> list[Piece]:
 class Format:
     """Base class of readers of one table file; a subclass for each format defines the methods.
 
-    A subclass must define `look`, `batches` and `held`, and may override `names` and `pieces`. Each
-    method opens the file and closes it again.
+    A subclass must define `infer_columns`, `batches` and `held`, and may override `names` and
+    `pieces`. Each method opens the file and closes it again.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ class Format:
 
     def names(self) -> list[str]:
         """Return the names of the columns, without a stored pandas index."""
-        return [*self.look()[0]]
+        return [*self.infer_columns()[0]]
 
-    def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
+    def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
         """Return types and missing-value markers of columns, by name, and the number of rows.
 
         columns: names of the columns to inspect; None: all. A format that stores types returns all
@@ -118,10 +118,10 @@ class _Parquet(Format):
         kind = import_extra("pyarrow.parquet", "files").ParquetFile
         return kind(self._path, **(how if self._is_limited else {}))
 
-    def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
+    def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
         del columns
         with self._file() as file:
-            return see_schema(file.schema_arrow), file.metadata.num_rows
+            return list_stored_columns(file.schema_arrow), file.metadata.num_rows
 
     def pieces(self, n_rows: int) -> list[Piece]:
         with self._file() as file:
@@ -164,10 +164,10 @@ class _Parquet(Format):
 class _Arrow(Format):
     """Reader of an Arrow (IPC, Feather) file, whose pieces are lists of record batches."""
 
-    def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
+    def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
         del columns
         with ArrowFile(self._path) as file:
-            return see_schema(file.schema), sum(file.lengths)
+            return list_stored_columns(file.schema), sum(file.lengths)
 
     def pieces(self, n_rows: int) -> list[Piece]:
         with ArrowFile(self._path) as file:
@@ -199,7 +199,7 @@ class _Arrow(Format):
 class CsvFormat(Format):
     """Reader of a CSV file, or of CSV from standard input.
 
-    `look` infers the types of its columns from all values; `batches` yields texts.
+    `infer_columns` infers the types of its columns from all values; `batches` yields texts.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ class CsvFormat(Format):
         expect_distinct(names)
         return [*names]
 
-    def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
+    def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
         """Return the inferred types of each column, by name, and the number of rows.
 
         columns: names of the columns to inspect; None: all. The whole text is read.
@@ -252,7 +252,7 @@ class CsvFormat(Format):
                     scan.markers |= {*pc.unique(values.filter(is_missing)).to_pylist()}
                     values = values.filter(pc.invert(is_missing))
                 scan.add(values, len(block), number, has_comma)
-        return {name: scan.to_seen() for name, scan in scans.items()}, n_rows
+        return {name: scan.to_inferred_column() for name, scan in scans.items()}, n_rows
 
     def count_texts(self, columns: Sequence[str]) -> dict[str, TextCounts]:
         """Return counts of the texts of columns in all rows, by name."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.extras import import_extra
 from certree.interface.signatures import validate_arguments
 from certree.tables.column_choices import ColumnChoices, choose_columns, create_table_format
-from certree.tables.column_names import join_names
+from certree.tables.column_names import expect_known_columns
 from certree.tables.column_types import (
-    SeenColumns,
+    InferredColumns,
     choose_schema,
     convert_batch,
     convert_if_possible,
@@ -23,7 +23,7 @@ from certree.tables.column_types import (
 )
 from certree.tables.csv_text import CsvReading, Exceptions
 from certree.tables.table import (
-    FilesLook,
+    InferredSchema,
     Table,
     describe_columns,
     describe_dialect,
@@ -53,6 +53,7 @@ def no_types(names: list[str]) -> Mapping[str, pa.DataType]:  # noqa: ARG001 -- 
 
 
 @validate_arguments
+@copy_descriptions_from(TableSource)
 def read_table(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     target: str | None = None,
@@ -76,30 +77,10 @@ def read_table(
 
     Parameters
     ----------
-    source : path or list of paths
-        Files, or folders of files, with the same columns. The suffix determines the format:
-        ``.csv``, ``.tsv``, ``.csv.gz``, ``.tsv.gz``, ``.parquet``, ``.pq``, ``.arrow`` or
-        ``.feather``. "-" is CSV from standard input.
+    {source}
     target : str or None
         Name of the target column; None: all columns are features.
-    separator : str or None
-        Character between values of CSV files, such as ";"; None: detected.
-    decimal : {".", ","} or None
-        Decimal mark; None: detected.
-    encoding : str or None
-        Encoding of CSV files, such as "latin-1"; None: UTF-8, UTF-16 or Windows-1252, which is
-        detected.
-    missing : sequence of str
-        Texts that are missing values in every column, beside empty fields, NA, NULL, NaN and the
-        like. Among numbers and dates also "?", "-" and blanks are.
-    dates : {"dd/mm", "mm/dd"} or None
-        Order of day and month in dates such as 03/04/2024; None: detected.
-    drop : sequence of str
-        Columns to leave out.
-    keep_text : sequence of str
-        Columns of codes that are categories although they look like numbers or dates. Their text is
-        kept unchanged. Columns of integers with leading zeros, such as postal codes, need not be
-        named.
+    {separator} {decimal} {encoding} {missing} {dates} {drop} {keep_text}
 
     Returns
     -------
@@ -147,21 +128,25 @@ def read_table(
         drop=drop,
         keep_text=keep_text,
     )
-    columns, look = read_with_look(given, text_dates=() if target is None else [target])
+    columns, inferred = read_with_schema(given, text_dates=() if target is None else [target])
     return split_target(
-        columns, target, describe_columns(columns, look), look.table_format, where=look.where
+        columns,
+        target,
+        describe_columns(columns, inferred),
+        inferred.table_format,
+        where=inferred.where,
     )
 
 
 def read(source: Any, types: Types = no_types, text_dates: Collection[str] = ()) -> pa.Table:
-    """Read files as a whole; see `read_with_look`, whose first result this returns."""
-    return read_with_look(source, types, text_dates)[0]
+    """Read files as a whole into an Arrow table, the first result of `read_with_schema`."""
+    return read_with_schema(source, types, text_dates)[0]
 
 
-def read_with_look(
+def read_with_schema(
     source: Any, types: Types = no_types, text_dates: Collection[str] = ()
-) -> tuple[pa.Table, FilesLook]:
-    """Read files as a whole.
+) -> tuple[pa.Table, InferredSchema]:
+    """Read files as a whole, and return the rows with the inferred schema.
 
     Parameters
     ----------
@@ -179,8 +164,8 @@ def read_with_look(
     -------
     table : pyarrow.Table
         All rows and columns, without a stored pandas index.
-    look : FilesLook
-        What the columns were read as.
+    inferred : InferredSchema
+        Types and formats with which the columns were read.
 
     Raises
     ------
@@ -193,64 +178,60 @@ def read_with_look(
     """
     pa = import_extra("pyarrow", "files")
     files = open_files(source)
-    look = look_at_files(files, types, text_dates)
+    inferred = infer_schema(files, types, text_dates)
     tables = [
-        convert_batch(batch, look.schema, file.name)
+        convert_batch(batch, inferred.schema, file.name)
         for file in files
-        for batch in file.batches(look.schema.names, _BATCH_ROWS)
+        for batch in file.batches(inferred.schema.names, _BATCH_ROWS)
     ]
-    return pa.concat_tables([look.schema.empty_table(), *tables]), look
+    return pa.concat_tables([inferred.schema.empty_table(), *tables]), inferred
 
 
-def look_at_files(
+def infer_schema(
     files: Sequence[TableFile | DataSet],
     types: Types = no_types,
     text_dates: Collection[str] = (),
-) -> FilesLook:
-    """Find the columns of all files, and as what they are read, in one pass over CSV files.
+) -> InferredSchema:
+    """Infer types and formats of the columns of all files, in one pass over CSV files.
 
-    CSV files are read with these formats afterwards. The parameters are those of `read_with_look`.
+    The formats are set in `file.reading` of each CSV file, which is read with them afterwards. The
+    parameters are those of `read_with_schema`.
     Raise ValueError if a file lacks a column that another one has, or if there is no type that holds
     the values of all files; the message names column and file.
     """
-    looks = [(file, *file.look()) for file in files]
-    names = [*looks[0][1]]
-    for name in files[0].reading.options.keep_text:
-        if name not in names:
-            raise ValueError(
-                f"keep_text must name columns of {files[0].name}, but there is no column {name!r}: "
-                f"name some of {join_names(names)}"
-            )
-    fitted = types(names)
+    inferred = [file.infer_columns() for file in files]
+    found, n_rows = [columns for columns, _ in inferred], [n for _, n in inferred]
+    keep_text = files[0].reading.options.keep_text
+    expect_known_columns("keep_text", keep_text, found[0], files[0].name)
+    fitted = types([*found[0]])
     wanted = {**fitted, **_list_kept_texts(files)}
     # Columns that a fitted model does not read need not be decided.
     needed = {*wanted, *text_dates} if fitted else None
-    texts: Any = [(file, seen) for file, seen, _ in looks if file.is_text]
+    texts: Any = [(file, seen) for file, seen in zip(files, found, strict=True) if file.is_text]
     choices = choose_columns(texts, wanted, text_dates, needed) if texts else ColumnChoices()
-    chosen = [
-        (file, {name: choices.columns.get(name, one) for name, one in seen.items()})
-        if file.is_text
-        else (file, seen)
-        for file, seen, _ in looks
-    ]
-    kept = [
-        (file, {name: one for name, one in seen.items() if name not in choices.left_out})
-        for file, seen in chosen
-    ]
-    _, columns = reduce(_join_looks, kept)
+    chosen = [_use_choices(*pair, choices) for pair in zip(files, found, strict=True)]
+    columns = _join_files(files, chosen)
     schema = choose_schema(columns, wanted, text_dates)
+    used = _select_used_formats(choices, schema)
     for file, _ in texts:
-        _set_formats(file.reading, choices, schema, wanted)
-    stored = None
-    if texts:
-        first = texts[0][0]
-        stored = create_table_format(
-            _select_used_formats(choices, schema), first.reading, first.separator
-        )
-    n_rows = [n for _, _, n in looks]
-    lines = [line for file, _ in texts for line in describe_dialect(file)]
-    where, dialects = name_range([file.name for file in files]), (*dict.fromkeys(lines),)
-    return FilesLook(columns, schema, n_rows, where, stored, choices.left_out, dialects)
+        _set_formats(file.reading, used, wanted)
+    first = texts[0][0] if texts else None
+    stored = create_table_format(used, first.reading, first.separator) if first else None
+    dialects = dict.fromkeys(line for file, _ in texts for line in describe_dialect(file))
+    where = name_range([file.name for file in files])
+    return InferredSchema(columns, schema, n_rows, where, stored, choices.left_out, tuple(dialects))
+
+
+def _use_choices(
+    file: TableFile | DataSet, columns: InferredColumns, choices: ColumnChoices
+) -> InferredColumns:
+    """Return the columns of a file without those left out, and those of CSV files as chosen."""
+    chosen = choices.columns if file.is_text else {}
+    return {
+        name: chosen.get(name, column)
+        for name, column in columns.items()
+        if name not in choices.left_out
+    }
 
 
 def _list_kept_texts(files: Sequence[TableFile | DataSet]) -> dict[str, pa.DataType]:
@@ -269,43 +250,45 @@ def _select_used_formats(choices: ColumnChoices, schema: pa.Schema) -> ColumnCho
     return replace(choices, columns=columns)
 
 
-def _set_formats(
-    reading: CsvReading, choices: ColumnChoices, schema: pa.Schema, wanted: Mapping[str, Any]
-) -> None:
-    """Set the formats by which columns of a CSV file become numbers or dates."""
-    columns = _select_used_formats(choices, schema).columns
-    reading.formats = {name: one.form for name, one in columns.items() if one.form is not None}
-    stored = {} if reading.stored is None else reading.stored.columns
-    reading.fitted = {*wanted, *stored}
+def _set_formats(reading: CsvReading, used: ColumnChoices, wanted: Mapping[str, Any]) -> None:
+    """Set the formats by which columns of a CSV file become numbers or dates.
 
-
-def _join_looks(
-    one: tuple[TableFile | DataSet, SeenColumns], other: tuple[TableFile | DataSet, SeenColumns]
-) -> tuple[TableFile | DataSet, SeenColumns]:
-    """Join the columns of earlier files with those of one more file; see `look_at_files`.
-
-    one: the first file, for messages, and the joined columns of the earlier files, by name. other:
-    the further file and its columns. Return the first file and the joined columns. Raise ValueError
-    if a column is missing on one side, or has no common type.
+    used: choices whose formats are read, as `_select_used_formats` returns them; wanted: types of
+    columns in a fitted model.
     """
-    (before, seen), (file, more) = one, other
-    for has, lacks, columns, names in ((before, file, seen, more), (file, before, more, seen)):
-        missing = [name for name in columns if name not in names]
-        if missing:
-            raise ValueError(
-                f"{lacks.name} has no column {missing[0]!r}, which {has.name} has: all files must "
-                "have the same columns"
-            )
-    joined = {}
-    for name, column in seen.items():
-        common = join_columns(column, more[name])
-        if common is None:
-            raise ValueError(
-                f"column {name!r} of {file.name} holds {more[name].kind}, which has no common type "
-                f"without loss with {column.kind} of files before it"
-            )
-        joined[name] = common
-    return before, joined
+    reading.formats = {
+        name: column.form for name, column in used.columns.items() if column.form is not None
+    }
+    reading.fitted = {*wanted, *reading.stored_columns}
+
+
+def _join_files(
+    files: Sequence[TableFile | DataSet], found: Sequence[InferredColumns]
+) -> InferredColumns:
+    """Join the columns of files by name; `found` holds the columns of each file.
+
+    Raise ValueError if a file lacks a column that another has, or a column has no common type.
+    """
+    first, joined = files[0], found[0]
+    for file, more in zip(files[1:], found[1:], strict=True):
+        for has, lacks, columns, names in (
+            (first, file, joined, more),
+            (file, first, more, joined),
+        ):
+            if missing := [name for name in columns if name not in names]:
+                raise ValueError(
+                    f"{lacks.name} has no column {missing[0]!r}, which {has.name} has: all files "
+                    "must have the same columns"
+                )
+        pairs = {name: join_columns(column, more[name]) for name, column in joined.items()}
+        for name, common in pairs.items():
+            if common is None:
+                raise ValueError(
+                    f"column {name!r} of {file.name} holds {more[name].kind}, which has no common "
+                    f"type without loss with {joined[name].kind} of files before it"
+                )
+        joined = {name: common for name, common in pairs.items() if common is not None}
+    return joined
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -449,7 +432,7 @@ class _Converter:
         # What numbers are read by that are not plain.
         self._form = TextFormat(decimal=self._reading.decimal or ".")
         is_number = {name: name in wanted and of.is_floating(wanted[name]) for name in names}
-        stored = {} if self._reading.stored is None else self._reading.stored.columns
+        stored = self._reading.stored_columns
         known: dict[str, Any] = {}
         for name in names if file.is_text else ():
             is_date = name in wanted and is_date_type(wanted[name])
@@ -484,7 +467,9 @@ class _Converter:
         self, file: TableFile | DataSet, unknown: list[str], wanted: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return the types of columns that the model does not have, which are found in the file."""
-        seen = {name: one for name, one in file.look(unknown)[0].items() if name in unknown}
+        seen = {
+            name: one for name, one in file.infer_columns(unknown)[0].items() if name in unknown
+        }
         choices = ColumnChoices()
         if file.is_text:
             text_file: Any = file
@@ -492,7 +477,7 @@ class _Converter:
             seen = {name: choices.columns.get(name, one) for name, one in seen.items()}
         schema = choose_schema(seen, wanted)
         if file.is_text:
-            _set_formats(file.reading, choices, schema, wanted)
+            _set_formats(file.reading, _select_used_formats(choices, schema), wanted)
         return dict(zip(schema.names, schema.types, strict=True))
 
     def convert(self, batch: Any) -> pa.Table:

@@ -19,8 +19,8 @@ from certree.tables.column_names import (
     join_names,
 )
 from certree.tables.column_types import (
-    SeenColumn,
-    SeenColumns,
+    InferredColumn,
+    InferredColumns,
     extract_feature,
     extract_values,
     is_text_type,
@@ -129,28 +129,28 @@ class TableDescription:
 
 
 @dataclass(frozen=True, slots=True)
-class FilesLook:
-    """What files hold, and as what it is read.
+class InferredSchema:
+    """The columns found in files, and the types as which they are read.
 
     Parameters
     ----------
-    columns : dict of str to SeenColumn
-        What is known of the columns.
+    columns : dict of str to InferredColumn
+        Types, formats and missing-value markers of the columns, by name.
     schema : pyarrow.Schema
-        Types as which they are read.
+        Names and types of the columns as they are read.
     n_rows : list of int
         Number of rows of each file.
     where : str
         Names of the first and the last file, for messages.
     table_format : TableFormat or None
-        What a model stores of CSV files; None: nothing is unusual.
+        The format of CSV files that a model stores; None: it is the usual one.
     left_out : dict of str to str
-        Columns that are not read, and why.
+        Reasons why columns are not read, by name.
     files : tuple of str
-        Lines on the dialects of CSV files.
+        Lines that describe the dialects of CSV files, if these are unusual.
     """
 
-    columns: SeenColumns
+    columns: InferredColumns
     schema: Any
     n_rows: list[int]
     where: str
@@ -316,10 +316,10 @@ def _convert_to_str_dtype(values: NDArray[Any], target: str) -> NDArray[Any]:
     return values.astype(str)
 
 
-def describe_columns(columns: "pa.Table", look: FilesLook) -> TableDescription:
+def describe_columns(columns: "pa.Table", inferred: InferredSchema) -> TableDescription:
     """Describe the columns of a table.
 
-    columns: the rows, as they were read; look: what is known of the columns of their files.
+    columns: the rows, as they were read; inferred: the inferred schema of their files.
     """
     pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
     missing = {}
@@ -327,25 +327,27 @@ def describe_columns(columns: "pa.Table", look: FilesLook) -> TableDescription:
         missing[name] = column.null_count
         if pa.types.is_floating(column.type) and column.type.bit_width > 16:
             missing[name] += pc.sum(pc.is_nan(column)).as_py() or 0
-    return describe_look(look, missing)
+    return describe_schema(inferred, missing)
 
 
-def describe_look(look: FilesLook, missing: dict[str, int] | None = None) -> TableDescription:
-    """Describe the columns of files.
+def describe_schema(
+    inferred: InferredSchema, missing: dict[str, int] | None = None
+) -> TableDescription:
+    """Describe the columns of files, without reading them again.
 
-    look: what is known of them; missing: number of missing values by column; None: those that were
-    counted in CSV files.
+    inferred: the inferred schema of the files; missing: number of missing values by column; None: the
+    numbers counted in CSV files.
     """
     described = []
-    for field_ in look.schema:
-        column = look.columns.get(field_.name, SeenColumn((field_.type,)))
+    for field_ in inferred.schema:
+        column = inferred.columns.get(field_.name, InferredColumn((field_.type,)))
         is_read = column.kind == field_.type
         n_wrong, examples = describe_exceptions(column) if is_read else (0, "")
         kind = f"{name_type(field_.type)}s"
         exceptions = f"and {n_wrong:,} that are no {kind}: {examples}" if n_wrong else ""
         n_missing = 0 if column.evidence is None else column.evidence.n_missing
         if column.form is not None and is_read and column.evidence.counts is not None:
-            n_missing = sum(look.n_rows) - column.evidence.counts.n + n_wrong
+            n_missing = sum(inferred.n_rows) - column.evidence.counts.n + n_wrong
         described.append(
             ColumnDescription(
                 field_.name,
@@ -356,8 +358,8 @@ def describe_look(look: FilesLook, missing: dict[str, int] | None = None) -> Tab
                 exceptions,
             )
         )
-    left_out = tuple(f"{name}: {why}" for name, why in look.left_out.items())
-    return TableDescription(sum(look.n_rows), tuple(described), look.files, left_out)
+    left_out = tuple(f"{name}: {why}" for name, why in inferred.left_out.items())
+    return TableDescription(sum(inferred.n_rows), tuple(described), inferred.files, left_out)
 
 
 def describe_dialect(file: Any) -> list[str]:

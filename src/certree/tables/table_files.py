@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 from certree.interface.extras import import_extra
 from certree.tables.column_evidence import TextCounts
-from certree.tables.column_names import join_names
-from certree.tables.column_types import SeenColumns, see_schema
+from certree.tables.column_names import expect_known_columns
+from certree.tables.column_types import InferredColumns, list_stored_columns
 from certree.tables.csv_text import (
     STANDARD_INPUT,
     STANDARD_STREAM,
     CsvReading,
     get_display_name,
+    get_usual_separator,
     read_standard_input,
 )
 from certree.tables.formats import CsvFormat, Format, Piece, get_format
@@ -208,7 +209,7 @@ class TableFile:
     @property
     def separator(self) -> str:
         """The usual separator of CSV files with the suffix of this file."""
-        return "\t" if self.path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+        return get_usual_separator(self.path)
 
     def names(self) -> list[str]:
         """Return the names of the columns, without a stored pandas index and columns to leave out."""
@@ -216,14 +217,14 @@ class TableFile:
             names = self._open().names()
         return [*_drop_columns(dict.fromkeys(names), self)]
 
-    def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
+    def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
         """Return types and missing-value markers of columns, by name, and the number of rows.
 
         columns: names of the columns to inspect; None: all. A CSV file is read as a whole for it;
         other files return all columns, whatever this argument is.
         """
         with self._errors_named():
-            seen, n_rows = self._open().look(columns)
+            seen, n_rows = self._open().infer_columns(columns)
         return (seen if columns is not None else _drop_columns(seen, self)), n_rows
 
     def count_texts(self, columns: Sequence[str]) -> dict[str, TextCounts]:
@@ -307,11 +308,7 @@ def _drop_columns(columns: dict[str, Any], file: TableFile | DataSet) -> dict[st
     Raise ValueError if the file does not have such a column.
     """
     drop = file.reading.options.drop
-    if unknown := [name for name in drop if name not in columns]:
-        raise ValueError(
-            f"drop must name columns of {file.name}, but there is no column {unknown[0]!r}: name "
-            f"some of {join_names(columns)}"
-        )
+    expect_known_columns("drop", drop, columns, file.name)
     return {name: column for name, column in columns.items() if name not in drop}
 
 
@@ -378,12 +375,12 @@ class DataSet:
 
     def names(self) -> list[str]:
         """Return the names of the columns, without a stored pandas index."""
-        return [*_drop_columns(see_schema(self._given.schema), self)]
+        return [*_drop_columns(list_stored_columns(self._given.schema), self)]
 
-    def look(self, columns: Sequence[str] | None = None) -> tuple[SeenColumns, int]:
+    def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
         """Return the type of each column, by name, and the number of rows; columns: not used."""
         del columns
-        return _drop_columns(see_schema(self._given.schema), self), self._n_rows
+        return _drop_columns(list_stored_columns(self._given.schema), self), self._n_rows
 
     def pieces(self, n_rows: int) -> list[Piece]:  # noqa: ARG002 -- as for files
         """Return the pieces that can be read separately: a list of one index for each fragment.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from certree.interface.signatures import validate_arguments
@@ -127,6 +127,7 @@ def _expect_known(found: TableFormat) -> None:
         raise ValueError(f"its decimal is {found.decimal!r}")
 
 
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class TableSource(os.PathLike[str]):
     """Files with options of reading. Functions that take a path take a `TableSource` in its place.
 
@@ -136,22 +137,27 @@ class TableSource(os.PathLike[str]):
     Parameters
     ----------
     source : path or list of paths
-        Files, or folders of files; "-" is CSV from standard input.
+        Files, or folders of files, with the same columns. The suffix determines the format:
+        ``.csv``, ``.tsv``, ``.csv.gz``, ``.tsv.gz``, ``.parquet``, ``.pq``, ``.arrow`` or
+        ``.feather``. "-" is CSV from standard input.
     separator : str or None
-        Character between values, such as ";"; None: detected.
+        Character between values of CSV files, such as ";"; None: detected.
     decimal : {".", ","} or None
         Decimal mark; None: detected.
     encoding : str or None
-        Encoding, such as "latin-1"; None: detected.
+        Encoding of CSV files, such as "latin-1"; None: UTF-8, UTF-16 or Windows-1252, which is
+        detected.
     missing : sequence of str
-        Texts that are missing values in every column, beside NA, NULL, NaN and the like.
+        Texts that are missing values in every column, beside empty fields, NA, NULL, NaN and the
+        like. Among numbers and dates also "?", "-" and blanks are.
     dates : {"dd/mm", "mm/dd"} or None
         Order of day and month in dates such as 03/04/2024; None: detected.
     drop : sequence of str
         Columns to leave out.
     keep_text : sequence of str
-        Columns of codes that are categories although they look like numbers or dates, such as postal
-        codes. Their text is kept unchanged.
+        Columns of codes that are categories although they look like numbers or dates. Their text is
+        kept unchanged. Columns of integers with leading zeros, such as postal codes, need not be
+        named.
 
     Raises
     ------
@@ -172,6 +178,10 @@ class TableSource(os.PathLike[str]):
     ['area']
     """
 
+    source: Any
+    options: ReadOptions
+    stored: TableFormat | None  # what a fitted model stores
+
     @validate_arguments
     def __init__(
         self,
@@ -185,11 +195,10 @@ class TableSource(os.PathLike[str]):
         drop: Sequence[str] = (),
         keep_text: Sequence[str] = (),
     ) -> None:
-        self.source = source
-        self.options = ReadOptions(
+        options = ReadOptions(
             separator, decimal, encoding, tuple(missing), dates, tuple(drop), tuple(keep_text)
         )
-        self.stored: TableFormat | None = None
+        vars(self).update(source=source, options=options, stored=None)
 
     def __fspath__(self) -> str:
         return os.fspath(self.source)
@@ -217,12 +226,13 @@ def with_format(source: Any, stored: TableFormat | None) -> Any:
         return source
     files, options, _ = unwrap(source)
     found = with_options(files, options)
-    found.stored = stored
+    vars(found)["stored"] = stored
     return found
 
 
 def with_options(source: Any, options: ReadOptions) -> TableSource:
-    """Return files with options of reading."""
-    found = TableSource(source)
-    found.options = options
-    return found
+    """Return files with options of reading.
+
+    source: path or list of paths; options: they have been checked.
+    """
+    return TableSource(source, **asdict(options))

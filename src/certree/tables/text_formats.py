@@ -7,6 +7,7 @@ day, month and year in one of three orders, and perhaps a time. Everything is co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache, reduce
 from typing import Any, Literal
@@ -172,20 +173,18 @@ def remove_symbol(texts: Any, symbol: str) -> Any:
     return pc.if_else(is_same, numbers, "without %")
 
 
-def find_numbers(texts: Any, form: TextFormat) -> Any:
-    """Return an Arrow array of bool: which texts are numbers of a format."""
+def _select_numbers(texts: Any, form: TextFormat) -> Any:
+    """Return texts without symbols; texts that are no numbers of the format become null."""
     pc = import_extra("pyarrow.compute", "files")
     bare = remove_symbol(trim(texts), form.symbol)
-    return pc.match_substring_regex(bare, number_pattern(form.decimal, form.thousands))
+    is_number = pc.match_substring_regex(bare, number_pattern(form.decimal, form.thousands))
+    return pc.if_else(is_number, bare, None)
 
 
 def _convert_numbers(texts: Any, form: TextFormat) -> Any:
     """Convert texts to float64; texts that are no numbers of the format become null."""
     pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
-    bare = remove_symbol(trim(texts), form.symbol)
-    is_number = pc.match_substring_regex(bare, number_pattern(form.decimal, form.thousands))
-    bare = pc.if_else(is_number, bare, None)
-    bare = pc.replace_substring(bare, "\u2212", "-")
+    bare = pc.replace_substring(_select_numbers(texts, form), "\u2212", "-")
     bare = reduce(lambda found, sign: pc.replace_substring(found, sign, ""), form.thousands, bare)
     if form.decimal != ".":
         bare = pc.replace_substring(bare, form.decimal, ".")
@@ -260,11 +259,20 @@ def _convert_plain(texts: Any, form: TextFormat) -> Any:
     if form.kind != "number" or form.symbol == "%":
         return None
     kind = pa.float64() if form.decimal == "." else pa.int64()
+    return convert_or_none(texts, lambda some: some.cast(kind).cast(pa.float64()))
+
+
+def convert_or_none(texts: Any, convert: Callable[[Any], Any]) -> Any:
+    """Return converted texts, or None if a text does not convert.
+
+    texts: an Arrow array; convert: takes texts, and raises `pyarrow.ArrowInvalid` if one does not
+    convert.
+    """
     try:
-        # Arrow writes a message for every text that it cannot convert, so few are tried first.
-        texts.slice(0, _TRIED).cast(kind)
-        return texts.cast(kind).cast(pa.float64())
-    except pa.ArrowInvalid:
+        # Arrow writes a message for every text that it cannot convert, so 64 are tried first.
+        convert(texts.slice(0, _TRIED))
+        return convert(texts)
+    except import_extra("pyarrow", "files").ArrowInvalid:
         return None
 
 

@@ -101,6 +101,15 @@ def test_normal_densities_are_those_of_the_twin(column, floor):
     np.testing.assert_allclose(normal.log_density(values), expected, rtol=1e-9, atol=1e-9)
 
 
+def test_tables_with_a_tiny_alpha_have_finite_logs():
+    x, y, weight = np.array([0.0, 0, 0, 1]), np.array([0, 0, 0, 1], np.int32), np.ones(4)
+    table = CategoricalTable.empty(2, 3, 5e-324).add_rows(x, y, weight)
+    expected = np.log([[3, 5e-324, 5e-324], [5e-324, 1, 5e-324]]) - np.log([[3], [1]])
+    np.testing.assert_allclose(table.log_density(np.arange(3.0)), expected.T, rtol=1e-15)
+    left_out = table.compute_left_out(x, y, weight)
+    np.testing.assert_allclose(left_out, [0, 0, 0, np.log(1 / 3)], rtol=1e-15)
+
+
 @given(columns(codes=True), st.sampled_from([0.1, 1.0, 3.0]))
 def test_tables_are_those_of_the_twin(column, alpha):
     x, y = repeated(column)

@@ -219,21 +219,14 @@ def test_a_page_shows_guarantees_of_thresholds_on_new_rows(tmp_path):
 def test_a_page_shows_guarantees_of_classes_and_leaves(tmp_path):
     model, rows, y = fitted("certified")
     page = read(report(model, rows, y, tmp_path / "page.html"))
-    families = model.conditional_guarantees(["recall", "precision", "cells"])
+    families = model.conditional_guarantees(["recall", "precision"])
     for family in (families.recall, families.precision):
         assert family.title in page.text
         for line in family.table()[1]:
             assert " ".join(line) in page.text
-    assert "With probability at least 95 %, for all nodes at once" in page.text
     rules = model.rules(24)
-    listed = sorted(rules, key=lambda rule: -families.cells[rule.node].n)
-    places = []
-    for rule in listed:
-        one = families.cells[rule.node]
-        risk = [f"{one.risk:.3f}"] if one.n else []
-        bound = f"{np.ceil(1000 * rule.error_at_most - 1e-9) / 1000:.3f}"
-        line = [f"{rule.condition}: {rule.prediction}", f"{one.n:,}", *risk, bound]
-        places.append(page.text.index(" ".join(line)))
+    assert f"{rules.title} Rules" in page.text
+    places = [page.text.index(" ".join(line)) for line in rules.table()[1]]
     assert places == sorted(places)
     assert "There are no further guarantees" not in page.text
     assert "Use it for planning; it is not a guarantee." in page.text

@@ -29,6 +29,7 @@ from certree.rows.split import check_groups
 # What the subsets of each method are, and which rate is 1 minus the error in them.
 _WORDS = {
     "every_leaf": ("leaf", ""),
+    "every_rule": ("rule", ""),
     "every_cell": ("node", ""),
     "every_class": ("class", "recall"),
     "every_prediction": ("predicted class", "precision"),
@@ -86,15 +87,16 @@ class CertificateTerms:
 class CertificateFamily(Mapping[Any, Certificate]):
     """Certificates on the error in subsets of the rows, which hold together with probability 1 - delta.
 
-    A mapping from a subset (a class, a group, a pair of groups, or a node number) to its
-    `Certificate`, which is computed on access. `conditional_guarantees` makes it.
+    A mapping from a subset (a class, a group, a pair of groups, a node number, or the number of a
+    rule, such as "R1") to its `Certificate`, which is computed on access. `conditional_guarantees`
+    makes it.
 
     Parameters
     ----------
     method : str
         Key of `METHODS`.
     subsets : dict of object to RowSubset
-        Number of rows and observed errors of each subset.
+        Number of calibration rows and observed errors of each subset.
     terms : CertificateTerms
         Delta and the other fields that all certificates share.
     """
@@ -147,7 +149,7 @@ class CertificateFamily(Mapping[Any, Certificate]):
         """
         shown = set(nlargest(_MOST_LINES, self.subsets, key=lambda key: self.subsets[key].n))
         first, also = _WORDS.get(self.method, ("", ""))
-        head = [first, "rows", "observed error", "error at most"]
+        head = [first, "calibration rows", "observed error", "error at most"]
         lines = []
         for key in self.subsets:
             if key in shown:

@@ -18,6 +18,7 @@ from certree.interface.arrays import Float64, Int32, to_array
 from certree.stats.nodes import count_by_leaf
 from certree.tree import Tree
 from certree.weights.node_weights import make_pruning
+from certree.weights.rule_numbers import RuleNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +189,69 @@ def make_leaf_subsets(
         By node number. `observed` are the fraction of errors and the leaf's fraction, the exponent
         in the formula.
     """
-    shares, ends = grown + 1, tree.is_leaf
-    places = np.flatnonzero(ends).astype(np.int32)
+    places = np.flatnonzero(tree.is_leaf).astype(np.int32)
     labels = count_by_leaf(tree, places, label[places], None, int(label.max()) + 1).counts
     alike = (labels > 0).sum(axis=1) == 1
     leaves = np.flatnonzero(make_pruning(tree, ~alike).weight)
-    shares = (shares[leaves] / shares[leaves].sum()).tolist()
+    return _share_by_rows(tree, grown, leaves, leaf, wrong, nats)
+
+
+def make_rule_subsets(
+    numbers: RuleNumbers,
+    tree: Tree,
+    grown: Float64,
+    leaf: Int32,
+    wrong: NDArray[np.bool_],
+    nats: float,
+) -> dict[str, RowSubset]:
+    """Count rows and errors in each leaf of a tree whose rules have numbers.
+
+    Each leaf has a fraction proportional to 1 + its number of training rows, with sum 1, as in
+    `make_leaf_subsets`; leaves with the same label are not merged.
+
+    Parameters
+    ----------
+    numbers : RuleNumbers
+        The numbers of the rules, which are the leaves of the tree.
+    tree : Tree
+        The tree, with m nodes.
+    grown : ndarray of shape (m,)
+        Number of training rows in each node.
+    leaf : ndarray of int32, shape (n,)
+        Node number of the leaf that each calibration row reaches.
+    wrong : ndarray of bool, shape (n,)
+        Whether each calibration row is an error.
+    nats : float
+        Complexity of the certificate, above 0 if the calibration rows chose the labelling.
+
+    Returns
+    -------
+    dict of str to RowSubset
+        By the number of the rule, such as "R1", in ascending order. `observed` are the fraction of
+        errors and the leaf's fraction, the exponent in the formula.
+    """
+    subsets = _share_by_rows(tree, grown, np.array(numbers.leaves), leaf, wrong, nats)
+    return {
+        numbers.get_name(node): replace(subset, name=numbers.get_name(node))
+        for node, subset in subsets.items()
+    }
+
+
+def _share_by_rows(
+    tree: Tree,
+    grown: Float64,
+    leaves: NDArray[np.integer],
+    leaf: Int32,
+    wrong: NDArray[np.bool_],
+    nats: float,
+) -> dict[int, RowSubset]:
+    """Count rows and errors in nodes that divide delta in proportion to 1 + their training rows.
+
+    leaves: numbers of the nodes, of which each row is in exactly one. The other arguments are those
+    of `make_rule_subsets`. Return a `RowSubset` for each of these nodes, by node number.
+    """
+    shares = grown[leaves] + 1
+    shares = (shares / shares.sum()).tolist()
     return {
         node: RowSubset(str(node), (risk, share), n, nats)
         for (node, risk, n), share in zip(
@@ -238,8 +296,17 @@ def make_node_subsets(
     }
 
 
+def count_rows_in_nodes(tree: Tree, leaf: Int32) -> NDArray[np.int64]:
+    """Count rows in each node of a tree, (m,); a row counts in its leaf and in all nodes above it.
+
+    tree: the tree, with m nodes; leaf: node number of the leaf that each row reaches, (n,).
+    """
+    only_class = np.zeros(len(leaf), dtype=np.int32)
+    return count_by_leaf(tree, leaf, only_class, None, 1).n.astype(np.int64)
+
+
 def _count_in_nodes(
-    tree: Tree, leaf: Int32, wrong: NDArray[np.bool_], nodes: NDArray[np.intp]
+    tree: Tree, leaf: Int32, wrong: NDArray[np.bool_], nodes: NDArray[np.integer]
 ) -> Iterable[tuple[int, float, int]]:
     """Yield (node, fraction of errors, number of rows) for each node of `nodes`.
 

@@ -303,8 +303,7 @@ class CategoricalTable(ArrayRecord):
         sum.
         """
         smoothed = self.counts + self.alpha
-        # When all weights double, a quotient keeps its bits, and a difference of logarithms does not.
-        return np.log(smoothed / smoothed.sum(axis=1, keepdims=True))
+        return _log_quotient(smoothed, smoothed.sum(axis=1, keepdims=True))
 
     def log_density(self, x: Float64) -> Float64:
         """Return the log probability (nats) of category codes in each class.
@@ -330,7 +329,19 @@ class CategoricalTable(ArrayRecord):
         code, y, out = x[is_present].astype(np.intp), y[is_present], weight[is_present]
         rest = np.maximum(self.counts[y, code] - out, 0) + self.alpha
         total = np.maximum(self.counts.sum(axis=1)[y] - out, 0) + self.alpha * self.counts.shape[1]
-        return _fill_missing(is_present, np.log(rest / total))
+        return _fill_missing(is_present, _log_quotient(rest, total))
+
+
+def _log_quotient(part: Float64, total: Float64) -> Float64:
+    """Return log(part / total) for positive numbers, whose quotient may be too small for float64.
+
+    When all weights double, a quotient keeps its bits, and a difference of logarithms does not: it
+    is used only if the quotient is 0.
+    """
+    quotient = part / total
+    is_zero = quotient == 0
+    logs: Float64 = np.log(np.where(is_zero, part, quotient))
+    return logs - np.where(is_zero, np.log(total), 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,18 +1,17 @@
 """The section of the report on the certificate: the bound, its terms, and further guarantees."""
 
-from dataclasses import replace
 from typing import Any
 
 from certree.certificates import Certificate
 from certree.certificates.subsets.families import CertificateFamily
-from certree.estimators import CertifiedTreeClassifier
-from certree.interface.formatting import format_bound
+from certree.estimators import CertifiedTreeClassifier, CertifiedTreeRegressor
+from certree.interface.formatting import format_bound, format_quantity
 from certree.show.certificate_picture import draw_bound_by_rows
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.markup import Html, collapse, concatenate, embed_figure, table, tag
 from certree.show.page.section import Section
 
-# Most leaves whose certified errors are listed.
+# Most rules that are listed.
 _MAX_RULES = 24
 
 
@@ -41,6 +40,7 @@ def build_certificate_section(evaluated: EvaluatedModel) -> Section | None:
     assumptions = tag("ul", *(tag("li", assumption) for assumption in certificate.assumptions))
     content = tag("p", str(certificate), class_="guarantee") + tag("p", text)
     content += tag("p", "Assumptions:") + assumptions + _build_full_certificate(evaluated.model)
+    content += _build_rules(evaluated.model)
     content += _build_further_guarantees(evaluated.model, certificate)
     return Section("certificate", title, content)
 
@@ -61,11 +61,10 @@ def _build_full_certificate(model: Any) -> Html:
 def _build_further_guarantees(model: Any, certificate: Certificate) -> Html:
     """Return HTML with the bound by number of calibration rows, and tables of guarantees.
 
-    The tables have the recall of each class, the precision of each predicted class and, for a tree,
-    the error of each leaf. A model without `guarantees_` (bounds from its calibration set) has only
-    the figure of the bound. If the calibration set is missing or allows no guarantees, a sentence
-    says so instead. The result is empty for a regressor. model: the fitted model. certificate: the
-    certified bound on its error.
+    The tables have the recall of each class and the precision of each predicted class. A model
+    without `guarantees_` (bounds from its calibration set) has only the figure of the bound. If the
+    calibration set is missing or allows no guarantees, a sentence says so instead. The result is
+    empty for a regressor. model: the fitted model. certificate: the certified bound on its error.
     """
     if certificate.unit is not None:
         return Html("")
@@ -86,8 +85,6 @@ def _build_further_guarantees(model: Any, certificate: Certificate) -> Html:
         _build_family_table("Certified recall of each class", families.recall),
         _build_family_table("Certified precision of each predicted class", families.precision),
     ]
-    if isinstance(model, CertifiedTreeClassifier):
-        tables.append(_build_family_table("Certified error of each leaf", _certify_rules(model)))
     return _build_bound_by_rows(certificate) + text + concatenate(tables)
 
 
@@ -104,23 +101,28 @@ def _build_bound_by_rows(certificate: Certificate) -> Html:
     return tag("p", text) + embed_figure(draw_bound_by_rows(certificate), text)
 
 
-def _certify_rules(model: Any) -> CertificateFamily:
-    """Return a certified bound on the error of each leaf of a tree.
+def _build_rules(model: Any) -> Html:
+    """Return the rules of a certified tree as an HTML table, at most 24; empty for other models.
 
-    The leaves are those of `model.rules(24)`: of the subtree of at most 24 leaves that is grown
-    from the root by the splits with the most training rows times posterior probability. They are
-    ordered by decreasing number of calibration rows. `subsets` of the result maps the index of each
-    leaf to its certificate, whose `name` is the rule and the prediction of the leaf. All hold
-    together with probability 1 - delta, also those of the leaves that are not listed. model: a
-    fitted CertifiedTreeClassifier with its calibration set.
+    The table has the number of each rule if rules have numbers, training and calibration rows, and
+    bounds. The sentence above it has the joint probability of the bounds, or why there are none. It
+    is open if rules have numbers. model: the fitted model.
     """
-    family: CertificateFamily = model._certify_nodes()
-    certificates = {
-        rule.node: replace(family.subsets[rule.node], name=f"{rule.condition}: {rule.prediction}")
-        for rule in model.rules(_MAX_RULES)
-    }
-    order = sorted(certificates, key=lambda node: -certificates[node].n)
-    return replace(family, subsets={node: certificates[node] for node in order})
+    if not isinstance(model, CertifiedTreeClassifier | CertifiedTreeRegressor):
+        return Html("")
+    rules = model.rules(_MAX_RULES)
+    headings, rows = rules.table()
+    has_numbers = rules[0].number is not None
+    css_class = "rules" if has_numbers else None
+    content = tag("p", rules.title) + tag("div", table(headings, rows, "Rules"), class_=css_class)
+    if len(rules) < model.get_n_leaves():
+        n_leaves = format_quantity(model.get_n_leaves(), "leaf", "leaves")
+        text = f"The tree has {n_leaves}; each rule stands for the leaves below one node."
+        content = tag("p", text) + content
+    title = "Rules" if rules.delta is None else "Rules and their error bounds"
+    if has_numbers:
+        return tag("h3", title) + content
+    return collapse(title, content)
 
 
 def _build_family_table(summary: str, family: CertificateFamily) -> Html:

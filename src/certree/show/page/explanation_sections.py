@@ -88,9 +88,15 @@ def _build_waterfalls(
         for end in (waterfall.base, *(bar.end for bar in waterfall.bars))
     ]
     low, high = min(ends), max(ends)
+    rules = explanation.rules or [None] * len(indices)
     charts = [
-        tag("div", tag("h3", evaluated.describe_row(i)), _build_waterfall(waterfall, low, high))
-        for i, waterfall in zip(indices.tolist(), waterfalls, strict=True)
+        tag(
+            "div",
+            tag("h3", evaluated.describe_row(i)),
+            _build_waterfall(waterfall, low, high),
+            *([] if rule is None else [tag("p", f"Rule {rule}")]),
+        )
+        for i, waterfall, rule in zip(indices.tolist(), waterfalls, rules, strict=True)
     ]
     return tag("div", *charts, class_="panels even")
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.path import Explainer, ShownNode
+from certree.interface.formatting import format_bound
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.markup import Html, tag, to_script_json
 from certree.show.page.section import Section
@@ -65,8 +66,10 @@ def build_explorer_section(evaluated: EvaluatedModel) -> Section | None:
         "titles": [evaluated.describe_row(i) for i in examples.tolist()],
     }
     script = f'<script type="application/json" id="tree-data">{to_script_json(data)}</script>'
+    bounds = summaries[0].bounds
     source = "of this page" if trees else "of the fit"
-    text = tag("p", f"The numbers in the nodes count rows {source}.")
+    sentence = f"The numbers in the nodes count rows {source}." if bounds is None else bounds.title
+    text = tag("p", sentence)
     container = tag("div", id="explorer")
     return Section("tree", "Tree explorer", text + container + Html(script))
 
@@ -94,10 +97,11 @@ def encode_tree(
     -------
     dict
         What page.js reads: "title", "outputs" (classes, or None) and "scale" (unit) of the
-        predictions, "dates" (thresholds as text by node) if there are any, and lists with an entry
-        for each node, such as "feature" (-1: a leaf), "threshold", "left" (entry of the left child;
-        the right one is next), "rows" and "prediction"; parents come before children. Numbers of
-        rows and predictions that are no integers have five significant digits.
+        predictions, "showsMissing" (whether rules mention missing values), "dates" (thresholds),
+        "numbers" (of rules), "bounds" and "calibrationRows" by node if there are any, and lists with
+        an entry for each node, such as "feature" (-1: a leaf), "threshold", "left" (entry of the
+        left child; the right one is next), "rows" and "prediction"; parents come before children.
+        Numbers of rows and predictions that are no integers have five significant digits.
     """
     n_leaves = _MAX_LEAVES
     while True:
@@ -135,9 +139,12 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
     outputs = np.array([summary.get_main_output(int(node)) for node in nodes])
     open_branches = _list_by_level(summary.select_branches(_N_OPEN_LEAVES))
     dates = _format_date_thresholds(summary.explainer, nodes, is_inner)
+    ends = [(i, node) for i, node in enumerate(nodes.tolist()) if not is_inner[i]]
     return {
         "title": title,
         **({"dates": dates} if dates else {}),
+        **_encode_rules(summary, ends),
+        "showsMissing": summary.explainer.shows_missing,
         "feature": np.where(is_inner, tree.feature[nodes], -1).tolist(),
         "threshold": np.where(is_inner, np.nan_to_num(tree.threshold[nodes]), 0.0).tolist(),
         "left": [
@@ -164,6 +171,26 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
         "outputs": None if summary.outputs is None else [str(name) for name in summary.outputs],
         "scale": summary.scale,
     }
+
+
+def _encode_rules(summary: TreeSummary, ends: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Return the numbers and error bounds of the leaves of a shown tree, for JSON.
+
+    summary: the tree with the predictions and bounds of its nodes. ends: position among the shown
+    nodes, and node number, of each shown leaf. The result has "numbers", "bounds" and
+    "calibrationRows", dictionaries by position; those that do not exist are left out.
+    """
+    encoded: dict[str, Any] = {}
+    numbers, bounds = summary.explainer.numbers, summary.bounds
+    if numbers is not None:
+        encoded["numbers"] = {i: numbers.get_name(node) for i, node in ends}
+    if bounds is not None:
+        found = {i: (bounds.get_bound(node), bounds.count_rows(node)) for i, node in ends}
+        encoded["bounds"] = {
+            i: format_bound(bound) for i, (bound, _) in found.items() if bound is not None
+        }
+        encoded["calibrationRows"] = {i: n for i, (_, n) in found.items() if n is not None}
+    return encoded
 
 
 def _format_date_thresholds(

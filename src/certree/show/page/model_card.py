@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import certree
 from certree.certificates import Certificate
+from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files.models import save
 from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_percent, format_quantity, shorten_label
@@ -151,6 +152,9 @@ def _build_card(evaluated: EvaluatedModel, notes: Mapping[str, str]) -> list[Car
         assumptions = [*certificate.assumptions]
         blocks = (str(certificate), "The certificate assumes:", assumptions)
         sections.append(CardSection("Certificate", blocks))
+    rules = _describe_rules(evaluated.model)
+    if rules is not None:
+        sections.append(rules)
     if evaluated.groups is not None:
         sections.append(_compare_groups(evaluated, errors))
     sections.append(_describe_versions(evaluated.model))
@@ -187,6 +191,21 @@ def _name_feature_kinds(model: Any) -> list[str]:
     for j, dates in (getattr(model, "dates_", None) or {}).items():
         kinds[j] = _DATE_KINDS[dates.kind]
     return kinds
+
+
+def _describe_rules(model: Any) -> CardSection | None:
+    """Return the section with all rules of a tree whose rules have numbers; None for other models.
+
+    model: the fitted model. A certified tree also has the bounds, or why there are none.
+    """
+    if not isinstance(model, TreeVoteEstimator) or not hasattr(model, "rules"):
+        return None
+    rules = model.rules(model.get_n_leaves())
+    if rules[0].number is None:
+        return None
+    return CardSection(
+        "Rules", [*([rules.title] if rules.title else []), CardTable(*rules.table())]
+    )
 
 
 def _list_classes(texts: Sequence[Any]) -> str:

@@ -16,6 +16,7 @@
     const isNearEnd = (fraction > 0 && fraction < 0.005) || (fraction >= 0.995 && fraction < 1);
     return `${(100 * fraction).toFixed(isNearEnd ? 1 : 0)}\u00a0%`;
   };
+  const listNames = names => names.slice(0, MAX_NAMES).join(", ") + (names.length > MAX_NAMES ? `, ... (${names.length})` : "");
   const blend = (a, b, t) => `rgb(${a.map((from, i) => Math.round(from + t * (b[i] - from))).join(",")})`;
 
   function element(name, attributes, ...children) {
@@ -45,6 +46,31 @@
       this.largest = Math.max(Math.abs(this.lowest), Math.abs(this.highest)) || 1;
     }
 
+    // Whether rows that lack the value of the split above a node, and reach it, go to this node alone.
+    takesMissing(node) {
+      if (!this.showsMissing) return false;
+      const feature = this.feature[this.parent[node]];
+      for (let child = node; child > 0; child = this.parent[child]) {
+        const parent = this.parent[child];
+        if (this.feature[parent] !== feature) continue;
+        if (this.sendsBothWays.has(parent) || Boolean(this.missingLeft[parent]) !== (child === this.left[parent])) return false;
+      }
+      return true;
+    }
+
+    // Number of calibration rows and bound on the error of a leaf, as far as they are known.
+    formatBound(node) {
+      const count = this.calibrationRows?.[node], bound = this.bounds?.[node];
+      const rows = count === undefined ? "" : formatCount(count, "calibration row", "calibration rows");
+      return [rows, bound ? `error at most ${bound}` : ""].filter(Boolean).join(", ");
+    }
+
+    // The number of a rule and its test.
+    numberedRule(node) {
+      const number = this.numbers?.[node];
+      return number ? `${number}: ${this.rule(node)}` : this.rule(node);
+    }
+
     rule(node) {
       const parent = this.parent[node];
       if (parent < 0) return "all rows";
@@ -54,15 +80,21 @@
       // Such thresholds of categories only separate missing values.
       if (categories && !codes && (threshold < -1 || threshold === Number.MAX_VALUE))
         return `${name} is ${isLeft === (threshold < -1) ? "" : "not "}missing`;
-      const date = this.dates?.[parent];
-      if (!codes) return `${name} ${isLeft ? "≤" : ">"} ${date ?? formatNumber(threshold)}`;
-      const names = codes.slice(0, MAX_NAMES).map(code => categories ? categories[code] : formatNumber(code)).join(", ");
-      const more = codes.length > MAX_NAMES ? `, ... (${codes.length})` : "";
-      return `${name} ${isLeft === this.sendsUnseenLeft.has(parent) ? "not in" : "in"} {${names}${more}}`;
+      const date = this.dates?.[parent], missing = this.takesMissing(node) ? " (or missing)" : "";
+      if (categories && !codes) {
+        // The threshold is between the codes of two categories.
+        const inside = categories.filter((_, code) => (code <= threshold) === isLeft);
+        return `${name} in {${listNames(inside)}}${missing}`;
+      }
+      if (!codes) return `${name} ${isLeft ? "≤" : ">"} ${date ?? formatNumber(threshold)}${missing}`;
+      const names = listNames(codes.map(code => categories ? categories[code] : formatNumber(code)));
+      return `${name} ${isLeft === this.sendsUnseenLeft.has(parent) ? "not in" : "in"} {${names}}${missing}`;
     }
 
     formatPrediction(node) {
-      const value = this.prediction[node], name = this.outputs ? this.outputs[this.output[node]] : null;
+      let value = this.prediction[node], name = this.outputs ? this.outputs[this.output[node]] : null;
+      // Rules predict the more probable of two classes.
+      if (this.numbers && this.outputs?.length === 2 && value <= 0.5) { value = 1 - value; name = this.outputs[0]; }
       let text;
       if (this.scale === "probability") text = formatPercent(value);
       else if (this.scale === "raw score") text = `${value > 0 ? "+" : ""}${Number(value.toPrecision(3))}`;
@@ -114,12 +146,16 @@
   const root = element("ul", { role: "tree", "aria-label": "Nodes of the tree" });
   const view = element("div", { class: "tree" }, root);
 
+  // Singular and plural of the rows that are counted in the nodes.
+  const rowNames = () => tree.bounds ? ["training row", "training rows"] : ["row", "rows"];
+
   function item(node, level) {
     const hasChildren = tree.left[node] >= 0, nHidden = tree.hiddenLeaves[node];
-    const rows = formatCount(tree.rows[node], "row", "rows"), prediction = tree.formatPrediction(node);
+    const rows = formatCount(tree.rows[node], ...rowNames()), prediction = tree.formatPrediction(node);
     const hidden = nHidden ? `${formatCount(nHidden, "leaf", "leaves")} not shown` : "";
-    const label = [tree.rule(node), prediction, rows, hidden].filter(Boolean).join(", ");
-    const text = element("span", { class: "words" }, tree.rule(node), element("b", {}, prediction), element("small", {}, hidden ? `${rows}, ${hidden}` : rows));
+    const rule = tree.numberedRule(node), counts = [rows, tree.formatBound(node), hidden].filter(Boolean).join(", ");
+    const label = [rule, prediction, counts].join(", ");
+    const text = element("span", { class: "words" }, rule, element("b", {}, prediction), element("small", {}, counts));
     const bar = element("span", { class: "bar", style: `width:${(6 * tree.rows[node] / (tree.rows[0] || 1)).toFixed(2)}em` });
     text.append(bar);
     const nodeBox = element("div", { class: "node" },
@@ -285,7 +321,8 @@
     const isAveraged = path.some(node => tree.left[node] >= 0 && values[tree.feature[node]] === null && tree.sendsBothWays.has(node));
     answer.append(
       element("b", {}, tree.formatPrediction(end)),
-      ` at the end of a path of ${formatCount(path.length, "node", "nodes")}, in a node with ${formatCount(tree.rows[end], "row", "rows")}.`,
+      isAveraged || !tree.numbers?.[end] ? "" : ` by rule ${tree.numbers[end]},`,
+      ` at the end of a path of ${formatCount(path.length, "node", "nodes")}, in a node with ${formatCount(tree.rows[end], ...rowNames())}.`,
       nHidden ? ` This page omits ${formatCount(nHidden, "leaf", "leaves")} below this node; the prediction shown is their mean.` : "",
       isAveraged ? " A value is missing at a split where no training row lacked it. The model then averages over both children; the path shown follows the larger one." : "",
       element("ol", {}, ...path.map(node => element("li", {}, `${tree.rule(node)}: ${tree.formatPrediction(node)}`))));

@@ -87,11 +87,12 @@ def describe_size(evaluated: EvaluatedModel) -> list[str]:
     target = f"one of {n_classes}" if evaluated.classes else "a number"
     sentences.append(f"It predicts {target} from {features}.")
     if isinstance(model, TreeVoteEstimator):
-        sentences.append(
-            f"Its tree has {format_quantity(model.get_n_leaves(), 'leaf', 'leaves')} and depth "
-            f"{model.get_depth()}; its prunings have {model.weights_.expected_leaves:,.1f} leaves on "
-            "average."
-        )
+        leaves = format_quantity(model.get_n_leaves(), "leaf", "leaves")
+        mean = model.weights_.expected_leaves
+        prunings = f"; its prunings have {mean:,.1f} leaves on average"
+        if model._number_rules() is not None:
+            prunings = ", and each leaf is a rule"
+        sentences.append(f"Its tree has {leaves} and depth {model.get_depth()}{prunings}.")
     if isinstance(model, BoostedTrees | Forest):
         n_leaves = int((model.trees_.left < 0).sum())
         sentences.append(f"It has {len(model.trees_):,} trees with {n_leaves:,} leaves in total.")
