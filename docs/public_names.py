@@ -1,4 +1,4 @@
-"""The reference: a page for every public name, grouped by use.
+"""The reference: a page for every public name, grouped by use, and one for the options of commands.
 
 A name is documented where it is imported from first: certree, or its package. Below its docstring stand
 the pages and scripts whose code uses it.
@@ -11,12 +11,14 @@ import pkgutil
 import re
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
 import certree
+from certree.cli.app import list_commands
 
 HERE = Path(__file__).parent
 # The groups of the reference: title, sentence, and the packages whose names each lists. A name belongs
@@ -108,7 +110,44 @@ def write_reference(place: Path) -> None:
                 *(f"   {name}" for name in sorted(names, key=str.lower)),
                 "",
             ]
+    title = "Command line"
+    lines += [title, "-" * len(title), "", ".. toctree::", "", "   command_line", ""]
     write_if_new(place / "index.rst", "\n".join(lines))
+    write_if_new(place / "command_line.rst", "\n".join(describe_commands()))
+
+
+def describe_commands() -> list[str]:
+    """Return the lines of a page with all options of each command, from the command line itself."""
+    title = "Options of the command certree"
+    lines = [title, "=" * len(title), "", ":doc:`/guide/command_line` has examples.", ""]
+    for name, command in list_commands().items():
+        lines += [name, "-" * len(name), "", command.get_short_help_str(1000), ""]
+        rows = []
+        for option in command.params:
+            if option.param_type_name == "option":
+                metavar = option.metavar if option.metavar and not option.is_flag else ""
+                rows.append(f"   * - ``{' '.join([', '.join(option.opts), metavar]).strip()}``")
+                rows.append(f"     - {escape_rst(option.help or '')}")
+                rows.append(f"     - {escape_rst(describe_default(option))}".rstrip())
+        if rows:
+            head = [".. list-table::", "   :header-rows: 1", "", "   * - option", "     - meaning"]
+            lines += [*head, "     - default", *rows, ""]
+    return lines
+
+
+def describe_default(option: Any) -> str:
+    """Return the default of an option of click as text; "" for flags and options without one."""
+    if option.required:
+        return "required"
+    if isinstance(option.show_default, str):
+        return option.show_default
+    is_shown = option.default is not None and not option.is_flag and not callable(option.default)
+    return str(getattr(option.default, "value", option.default)) if is_shown else ""
+
+
+def escape_rst(text: str) -> str:
+    """Return a text with a backslash before the characters that reStructuredText interprets."""
+    return re.sub(r"([\\*`|_])", r"\\\1", " ".join(text.split()))
 
 
 def write_if_new(path: Path, text: str) -> None:

@@ -3303,3 +3303,30 @@ def list_leaves_in_order(tree, node=0):
         return [node]
     left = int(tree.left[node])
     return list_leaves_in_order(tree, left) + list_leaves_in_order(tree, left + 1)
+
+
+def compute_class_baseline(labels, weight):
+    """Return the most frequent label by weight, the first by its text of several, and its error."""
+    total = sum(map(Fraction, weight))
+    best, error = None, None
+    for label in sorted(set(labels), key=str):
+        wrong = sum(Fraction(w) for one, w in zip(labels, weight, strict=True) if one != label)
+        if error is None or wrong / total < error:
+            best, error = label, wrong / total
+    return best, float(error)
+
+
+def compute_median_baseline(y, limit, weight):
+    """Return the lowest mean absolute error, clipped at limit or not, of a constant among the targets.
+
+    The constant minimises the mean error without clipping; of several the smallest is taken.
+    """
+    total = sum(map(Fraction, weight))
+
+    def compute_mean(constant, most):
+        errors = [min(abs(Fraction(one) - Fraction(constant)), most) for one in y]
+        return sum(Fraction(w) * e for w, e in zip(weight, errors, strict=True)) / total
+
+    spread = Fraction(max(y)) - Fraction(min(y))
+    constant = min(sorted(y), key=lambda one: compute_mean(one, spread))
+    return float(compute_mean(constant, Fraction(limit)))

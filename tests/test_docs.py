@@ -1,8 +1,10 @@
 """What the documentation shows must run, print what it says it prints, and hold every public name."""
 
 import doctest
+import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from importlib import import_module
@@ -60,6 +62,12 @@ PACKAGES = [
 ]
 
 
+# A block of commands, and what they print.
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Times and sizes of files, which differ between machines.
+MEASURED = re.compile(r"(?<=in )[\d.]+ (ms|s|min)\b|(?<=\()[\d.]+ [kMG]?B(?=\))")
+
+
 def name_of(page):
     """A page as it is called among all others."""
     return page.relative_to(PROJECT).with_suffix("").as_posix()
@@ -81,6 +89,38 @@ def test_blocks_of_a_page_run_and_print_what_they_say(page, tmp_path, monkeypatc
         printed = capsys.readouterr().out
         if output is not None:
             assert printed == output
+
+
+def run_commands(text):
+    """Run the lines of a block that begin with a dollar sign, and return them with what is printed."""
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
+    lines = []
+    for line in [line for line in text.splitlines() if line.startswith("$ ")]:
+        name, *arguments = shlex.split(line[2:])
+        assert name == "certree"
+        done = subprocess.run(
+            [sys.executable, "-m", "certree", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            encoding="utf-8",
+            check=False,
+        )
+        lines.append(f"{line}\n{done.stdout}")
+    return "".join(lines)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if CONSOLE.search(page.read_text("utf-8"))], ids=name_of
+)
+def test_commands_of_a_page_print_what_it_says(page, tmp_path, monkeypatch):
+    text = page.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__main__"}
+    for block in BLOCK.finditer(text):
+        exec(compile(block.group(1), str(page), "exec"), namespace)
+    for block in CONSOLE.findall(text):
+        assert MEASURED.sub("", run_commands(block)) == MEASURED.sub("", block)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -32,7 +32,7 @@ from certree import (
     PrunedTreeClassifier,
 )
 from certree.certificates import Guarantees
-from certree.cli.app import _COMMANDS, _loaded_commands, app
+from certree.cli.app import _COMMANDS, _loaded_commands, app, list_commands
 from certree.cli.method_comparison import METHODS as COMPARED_METHODS
 from certree.cli.table_input import parse_positive
 from certree.explain import interaction_fractions, shapley_values
@@ -160,6 +160,32 @@ def test_the_help_of_every_command_lists_its_options(command, options):
     text = succeeds(command, "--help")
     for option in options:
         assert option in text
+
+
+def list_options():
+    """Return the options of each command by its name, with those of the group under ""."""
+    commands = list_commands() | {"": get_group(app)}
+    return {
+        name: {one for p in command.params for one in p.opts} for name, command in commands.items()
+    }
+
+
+def test_the_manual_names_every_command_and_no_other_option():
+    page = Path(__file__).parents[2] / "docs" / "guide" / "command_line.md"
+    text, options = page.read_text(encoding="utf-8"), list_options()
+    assert all(f"`{name}`" in text for name in _COMMANDS)
+    named = set(re.findall(r"(?<![-\w])--[a-z][a-z-]*", text))
+    assert named <= set().union(*options.values(), {"--help"})
+    for line in re.findall(r"^\$ certree (.*)$", text, re.M):
+        name, used = line.split()[0], set(re.findall(r" (--?[a-z][a-z-]*)", line))
+        assert used <= options[name]
+    for name in ("fit", "predict", "certify"):
+        section = text.partition(
+            {"fit": "## Fit", "predict": "## Pred", "certify": "## Cert"}[name]
+        )[2]
+        rows = re.findall(r"^\| (`--.*?) \|", section.partition("\n## ")[0], re.M)
+        assert rows
+        assert set(re.findall(r"--[a-z-]+", "".join(rows))) <= options[name]
 
 
 def test_unknown_commands_and_options_are_refused():
@@ -1506,23 +1532,18 @@ def test_a_table_may_come_from_standard_input_and_go_to_standard_output(iris, mo
 def test_evaluate_scores_a_model_and_reports_rows_of_its_fit(tmp_path, iris):
     old, new = iris[::2], iris[1::2].drop_duplicates().merge(iris[::2], how="left", indicator=True)
     new = new[new["_merge"] == "left_only"].drop(columns="_merge")
-    model_file, json_file = tmp_path / "model", tmp_path / "scores.json"
+    model_file = tmp_path / "model"
     table = write(old, tmp_path / "old.csv")
     succeeds("fit", table, "--target", "kind", "-o", model_file, "--quiet")
     rows = write(new, tmp_path / "new.csv")
-    text = succeeds("evaluate", model_file, rows, "--target", "kind", "--json", json_file)
+    text = succeeds("evaluate", model_file, rows, "--target", "kind")
     predicted = certree.load(model_file).predict(new.drop(columns="kind"))
     error = np.mean(predicted != new["kind"])
     assert f"PACBayesTreeClassifier on {len(new)} rows" in text
     assert f"Error {100 * error:.1f} %" in text
     assert "also occur" not in text
-    saved = strict_json(json_file)
-    assert saved["rows"] == len(new)
-    assert saved["Error"][0] == pytest.approx(error)
     counts = new["kind"].value_counts()
-    always = saved["baselines"]["Error"]
-    assert always["name"] == f"always {counts.index[0]}"
-    assert always["value"] == pytest.approx(1 - counts.iloc[0] / len(new))
+    assert f", always {counts.index[0]} {100 * (1 - counts.iloc[0] / len(new)):.1f} %" in text
     text = succeeds("evaluate", model_file, table, "--target", "kind")
     assert "75 rows also occur among the rows of the fit" in text
 
@@ -2020,14 +2041,18 @@ def test_a_folder_is_predicted_and_evaluated(tmp_path, folder):
     np.testing.assert_allclose(frame["probability_yes"], shares[:, 1], rtol=1e-15)
     pyarrow.parquet.write_table(rows, tmp_path / "all.parquet")
     apart, together = (
-        call("evaluate", model, one, "--target", "late", "--json", tmp_path / f"{i}.json")
-        for i, one in enumerate((folder, tmp_path / "all.parquet"))
+        call("evaluate", model, one, "--target", "late")
+        for one in (folder, tmp_path / "all.parquet")
     )
     assert apart.exit_code == 0, apart.stderr
     assert apart.output == together.output
     assert "1,800 rows" in apart.output
     assert "also occur among the rows of the fit" in apart.output
-    assert (tmp_path / "0.json").read_text() == (tmp_path / "1.json").read_text()
+    documents = [
+        succeeds("evaluate", model, one, "--target", "late", "--json")
+        for one in (folder, tmp_path / "all.parquet")
+    ]
+    assert documents[0] == documents[1]
 
 
 def test_a_regressor_is_evaluated_batch_by_batch(tmp_path, folder, monkeypatch):

@@ -653,7 +653,7 @@ def test_a_warning_of_identifiers_names_the_feature_and_the_option(tmp_path):
     )
     found = call("fit", path, "--target", "y", "-o", tmp_path / "m.certree", "--test-size", 0)
     assert "feature 'key' has 80 categories in 80 rows" in found.output
-    assert "Leave it out (--drop)" in found.output
+    assert "Leave it out (--drop on the command line)" in found.output
 
 
 # -- all dialects ----------------------------------------------------------------------------------

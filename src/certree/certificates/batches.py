@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.certificates.certificate import Certificate
-from certree.certificates.hold_out import compute_look_fraction, expect_known_labels, hold_out
+from certree.certificates.hold_out import compute_look_fraction, expect_known_labels
 from certree.certificates.leakage_check import LeakageCheck
 from certree.interface.fitted_state import check_one_target
 from certree.parts.sources import FileRows
@@ -32,8 +31,8 @@ def certify_batches(
 ) -> Certificate:
     """Compute the Clopper-Pearson bound on a classifier's error from calibration rows in batches.
 
-    Does what `certify` does for rows in memory. Of each row it keeps a hash, and whether it is an
-    error.
+    Does what `certify` does for rows in memory. Of each row it keeps a hash, its class, and
+    whether it is an error.
 
     Parameters
     ----------
@@ -64,16 +63,16 @@ def certify_batches(
     """
     check_one_target("a certificate", classifier)
     share = compute_look_fraction(look)
-    check, wrong, labels = LeakageCheck(classifier, duplicates), [], []
+    check, wrong, encoded = LeakageCheck(classifier, duplicates), [], []
     for X, truth in batches:
         check.add(X, truth)
         wrong.append(np.asarray(classifier.predict(X)) != truth)
-        labels.append(np.unique(truth))
-    expect_known_labels("y", np.unique(np.concatenate(labels)), np.asarray(classifier.classes_))
-    selected = check.select_rows()
-    errors = selected.count_errors(np.concatenate(wrong))
-    found = hold_out(errors, len(selected.rows), delta, share)
-    return replace(found, **selected.drawn)
+        labels, codes = np.unique(truth, return_inverse=True)
+        encoded.append((labels, codes.astype(np.int32)))
+    classes = np.unique(np.concatenate([labels for labels, _ in encoded]))
+    expect_known_labels("y", classes, np.asarray(classifier.classes_))
+    codes = np.concatenate([np.searchsorted(classes, labels)[codes] for labels, codes in encoded])
+    return check.select_rows().certify_errors(np.concatenate(wrong), codes, classes, delta, share)
 
 
 def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray[Any]]]:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certree.certificates.baseline import Baseline, compute_median_baseline
 from certree.interface.arrays import (
     ADDED_LATER,
     STORED_ELSEWHERE,
@@ -544,6 +545,15 @@ class HeldOutNumbers(ArrayRecord):
     def worst(self) -> int:
         """Number of calibration rows whose error counts as `limit` whatever is predicted."""
         return count_worst(self.is_worst)
+
+    @property
+    def baseline(self) -> Baseline:
+        """Mean absolute error of always predicting the median of the targets, clipped at `limit`.
+
+        In units of the target. Groups count equally. Rows of `is_worst` count as others: their
+        features may be known, but the constant does not read them.
+        """
+        return compute_median_baseline(self.y, self.limit, self.weight)
 
     def compute_loss(self, value: Float64) -> float:
         """Compute the mean absolute error of the calibration rows, clipped at and divided by `limit`.

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from reprlib import repr as shortened
 from typing import Any
 
+from certree.certificates.baseline import Baseline
 from certree.certificates.methods import (
     METHODS,
     get_inequality,
@@ -138,11 +139,15 @@ class Certificate:
     near_copies : NearCopies or None
         Result of the search for calibration rows that nearly equal training rows; None: no search.
         Not compared by ``==``.
+    baseline : Baseline or None
+        Error of a constant prediction on the calibration rows, in the units of `bound`: of the
+        most frequent class, or of the median of a numeric target. It is an estimate, not a bound.
+        None: it is not known, or new rows are from another source. Not compared by ``==``.
 
     Raises
     ------
     ValueError
-        If `bound` is outside 0 .. 1, or 0 .. unit.
+        If `bound` is outside 0 .. 1, or 0 .. unit, or `baseline` is larger than that.
     """
 
     method: str
@@ -162,11 +167,15 @@ class Certificate:
     matches: Matches | None = field(default=None, metadata=ADDED_LATER)
     worst: int = field(default=0, metadata=ADDED_LATER)
     near_copies: NearCopies | None = field(default=None, compare=False, metadata=ADDED_LATER)
+    baseline: Baseline | None = field(default=None, compare=False, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         validate_settings(self)
-        if not 0 <= self.bound <= self._largest_bound:
-            raise ValueError(f"bound must lie in 0 .. {self._largest_bound:g}, got {self.bound!r}")
+        largest = self._largest_bound
+        if not 0 <= self.bound <= largest:
+            raise ValueError(f"bound must lie in 0 .. {largest:g}, got {self.bound!r}")
+        if self.baseline is not None and self.baseline.value > largest * (1 + _ROUNDING):
+            raise ValueError(f"baseline must lie in 0 .. {largest:g}, got {self.baseline.value!r}")
 
     def __repr__(self) -> str:
         # Short, as certificates are often printed in tuples; str() has all fields in a sentence.
@@ -186,6 +195,15 @@ class Certificate:
         It is the `subject` of its method in `METHODS`.
         """
         return METHODS[self.method].subject
+
+    @property
+    def is_below_baseline(self) -> bool | None:
+        """Whether the bound is below the error of the constant prediction on the calibration rows.
+
+        If it is not, the certificate does not show that the model is better than the constant. None
+        if there is no `baseline`.
+        """
+        return None if self.baseline is None else self.bound < self.baseline.value
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -288,7 +306,7 @@ class Certificate:
 
         The bound is computed again from the same observations; `share` and all other fields stay.
         """
-        kept = ("risk", "part", "shift", "unit")
+        kept = ("risk", "part", "shift", "unit", "baseline")
         rest = {name: getattr(self, name) for name in kept} | get_sampling_facts(self)
         entries = self.method, self.observed, self.n, self.complexity
         return compute_certificate(*entries, delta, self.share, **rest)
@@ -317,7 +335,8 @@ class Certificate:
         Returns
         -------
         Certificate
-            With the larger bound, and the distance in its field `shift`.
+            With the larger bound, and the distance in its field `shift`. It has no `baseline`, as
+            the classes may be distributed differently among new rows.
 
         Raises
         ------
@@ -347,6 +366,7 @@ class Certificate:
             self,
             bound=self._largest_bound * shift_bound(self.bound / self._largest_bound, shift),
             shift=shift,
+            baseline=None,
         )
 
     def monitor(self, alpha: float = 0.05) -> Monitor:
@@ -427,7 +447,8 @@ class Certificate:
         """Return this certificate as a sentence.
 
         It states the confidence, the number and kind of the calibration rows, the bound, the
-        observed error and the method.
+        observed error, that of a constant prediction, and the method. A second sentence follows if
+        the bound is not below the error of the constant.
         """
         method = METHODS[self.method]
         rows, where = (words.format(part=self.part) for words in (method.rows, method.where))
@@ -452,11 +473,17 @@ class Certificate:
         subject = method.subject
         if self.unit is not None and not get_inequality(self.method).whole_errors:
             subject += f" (one beyond {self.unit:.4g} counts as that)"
-        observed = f"observed on them: {self._observed}" if self.n else "there are none"
+        observed, verdict = "there are none", ""
+        if self.n:
+            observed = f"observed on them: {self._format_error(self.risk)}"
+        if self.baseline is not None:
+            observed += f", {self.baseline.name}: {self._format_error(self.baseline.value)}"
+        if self.is_below_baseline is False:
+            verdict = " The bound does not show that the model is better than this constant."
         return (
             f"With probability at least {format_confidence(self.delta)} over the draw of the "
             f"{self.n:,} {units}, {subject} on {new} is at most "
-            f"{self.promised} ({observed}; method: {self.method})."
+            f"{self.promised} ({observed}; method: {self.method}).{verdict}"
         )
 
     @property
@@ -467,13 +494,9 @@ class Certificate:
         """
         return format_bound(self.bound) if self.unit is None else format_loss_bound(self.bound)
 
-    @property
-    def _observed(self) -> str:
-        """The observed error, the field `risk`, as text: in percent, or in units of the target.
-
-        It is not the field `observed`, the tuple of numbers that enter the inequality.
-        """
-        return f"{100 * self.risk:.1f} %" if self.unit is None else f"{self.risk:.4g}"
+    def _format_error(self, error: float) -> str:
+        """Return an error in the units of `bound` as text: in percent, or in units of the target."""
+        return f"{100 * error:.1f} %" if self.unit is None else f"{error:.4g}"
 
     def _repr_html_(self) -> str:
         """Return this certificate as HTML for notebooks.
@@ -483,9 +506,14 @@ class Certificate:
         parts = self.parts
         bound = math.ceil(10_000 * self.bound - 1e-9) / 10_000
         digits = ".4f" if self.unit is None else ".4g"
+        baseline = []
+        if self.baseline is not None:
+            name, value = self.baseline.name, self.baseline.value
+            baseline = [[f"observed error, {name}", f"{value:{digits}}"]]
         lines = [
             ["bound on the error", self.promised if self.unit else f"{bound:.4f}"],
             ["observed error", f"{self.risk:{digits}}"],
+            *baseline,
             ["part of the bound: observed", f"{parts.observed:{digits}}"],
             ["part of the bound: complexity", f"{parts.complexity:{digits}}"],
             ["part of the bound: confidence", f"{parts.confidence:{digits}}"],
@@ -664,6 +692,17 @@ def restore_certificate(entries: Any) -> Certificate:
     return given
 
 
+def _store_certificate(certificate: Certificate) -> dict[str, Any]:
+    """Return what a model file holds of a certificate: its fields by name.
+
+    Files of earlier versions lack the field `baseline`; so do those of models without it.
+    """
+    entries = asdict(certificate)
+    if certificate.baseline is None:
+        del entries["baseline"]
+    return entries
+
+
 def _restore_certificates(stored: StoredState, name: str, model: Any) -> tuple[Certificate, ...]:  # noqa: ARG001
     """Return all certificates of a fit from the entry `name` of a model file, `stored`.
 
@@ -688,7 +727,7 @@ def _restore_deployed(stored: StoredState, name: str, model: Any) -> Certificate
 # to different candidates.
 CERTIFICATE_FIELDS = {
     "certificates": StoredField(
-        "certificates_", _restore_certificates, lambda all_of, _: [asdict(one) for one in all_of]
+        "certificates_", _restore_certificates, lambda all_of, _: [*map(_store_certificate, all_of)]
     ),
     "deployed": StoredField(
         "certificate_",
@@ -701,7 +740,7 @@ CERTIFICATE_FIELDS = {
 FULL_CERTIFICATE_FIELD = StoredField(
     "full_certificate_",
     lambda stored, name, _: restore_certificate(stored[name]),
-    lambda certificate, _: asdict(certificate),
+    lambda certificate, _: _store_certificate(certificate),
     default=None,
 )
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from certree.certificates.baseline import compute_median_baseline
 from certree.certificates.calibration_set import compute_clipped_losses
 from certree.certificates.certificate import Certificate, compute_certificate, get_sampling_facts
 from certree.certificates.leakage_check import select_calibration_rows
@@ -307,4 +308,5 @@ def certify_absolute_error(
     loss = compute_clipped_losses(predicted, y, limit, is_worst)
     risk = float(loss.mean()) if weight is None else float(weight @ loss) / (n or len(y))
     entries = (risk,), n or len(y), 0.0, delta, 1.0
-    return compute_certificate("absolute_error", *entries, unit=limit, **drawn)
+    baseline = compute_median_baseline(y, limit, weight)
+    return compute_certificate("absolute_error", *entries, unit=limit, baseline=baseline, **drawn)

@@ -29,7 +29,6 @@ from certree.certificates.certificate import (
 from certree.certificates.hold_out import (
     compute_look_fraction,
     expect_known_labels,
-    hold_out,
     predict_rows,
 )
 from certree.certificates.leakage_check import LeakageCheck, select_calibration_rows
@@ -271,10 +270,10 @@ class Guarantees:
         expect_known_labels("y", np.unique(y), np.asarray(classifier.classes_))
         selected = check.select_rows()
         rows = selected.rows
-        found = hold_out(selected.count_errors(predicted != y), len(rows), delta)
+        classes, codes = np.unique(y, return_inverse=True)
         return cls(
             classifier=classifier,
-            certificate=replace(found, **selected.drawn),
+            certificate=selected.certify_errors(predicted != y, codes, classes, delta),
             y=y[rows],
             predicted=predicted[rows],
             shares=shares[rows],
@@ -1372,16 +1371,14 @@ def _evaluate_rows(
     predicted, truth = predict_rows(classifier, X, y)
     selected = select_calibration_rows(classifier, X, truth, duplicates)
     rows = selected.rows
-    errors = selected.count_errors(predicted != truth)
-    n_given, predicted, truth = len(truth), predicted[rows], truth[rows]
-    certificate = replace(hold_out(errors, len(truth), delta, share), **selected.drawn)
+    classes, codes = np.unique(truth, return_inverse=True)
     return Guarantees(
         classifier=classifier,
-        certificate=certificate,
-        y=truth,
-        predicted=predicted,
+        certificate=selected.certify_errors(predicted != truth, codes, classes, delta, share),
+        y=truth[rows],
+        predicted=predicted[rows],
         given=rows,
-        n_given=n_given,
+        n_given=len(truth),
         is_worst=selected.is_worst,
     )
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from certree.certificates.certificate import Matches
+from certree.certificates.baseline import compute_class_baseline
+from certree.certificates.certificate import Certificate, Matches
+from certree.certificates.hold_out import hold_out
 from certree.certificates.inequalities.good_turing import bound_matches, estimate_matches
 from certree.interface.arrays import UInt64, find_positions, to_array
 from certree.rows.columns import as_data_frame, copy_raw_values
@@ -67,14 +69,40 @@ class CalibrationRows:
     drawn: dict[str, Any]
     is_worst: NDArray[np.bool_] | None = None
 
-    def count_errors(self, wrong: NDArray[np.bool_]) -> int:
-        """Count the errors among the rows to use; rows that count as the worst case are errors.
+    def certify_errors(
+        self,
+        is_wrong: NDArray[np.bool_],
+        codes: Indices,
+        classes: NDArray[Any],
+        delta: float,
+        share: float = 1.0,
+    ) -> Certificate:
+        """Compute the Clopper-Pearson bound from the rows to use, those of the field `rows`.
 
-        The rows to use are those of the field `rows`, the worst cases those of `is_worst`. wrong:
-        whether each row that was passed is predicted wrongly, bool, (n,).
+        Rows of `is_worst` count as errors.
+
+        Parameters
+        ----------
+        is_wrong : ndarray of bool, shape (n,)
+            Whether each row that was passed is predicted wrongly.
+        codes : ndarray of int, shape (n,)
+            Position of the true class of each row in `classes`.
+        classes : ndarray of shape (K,)
+            The classes of the rows.
+        delta, share : float
+            Probability with which certificates may fail, and the fraction of it that this one uses.
+
+        Returns
+        -------
+        Certificate
+            With the error of always predicting the most frequent class of the rows to use.
         """
-        own = wrong[self.rows]
-        return int(np.sum(own if self.is_worst is None else own | self.is_worst))
+        wrong = is_wrong[self.rows]
+        if self.is_worst is not None:
+            wrong |= self.is_worst
+        found = hold_out(int(wrong.sum()), len(wrong), delta, share)
+        baseline = compute_class_baseline(codes[self.rows], classes)
+        return replace(found, baseline=baseline, **self.drawn)
 
 
 def select_calibration_rows(

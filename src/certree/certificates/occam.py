@@ -338,7 +338,7 @@ def absolute_error(
     """
     numbers: Float64 = check_column("value", value, "float64", (held.tree.n_nodes,))
     entries = "absolute_error", held, held.compute_loss(numbers), 0.0
-    return _certify_risk(*entries, delta, share, unit=float(held.limit))
+    return _certify_risk(*entries, delta, share, unit=float(held.limit), baseline=held.baseline)
 
 
 @validate_arguments
@@ -387,7 +387,7 @@ def absolute_error_pruning(
     value = means.cast(held.tree, expect_pruning(held.tree, pruning)).score[:, 0]
     nats = max(-prior.log_mass_of_pruning(pruning), 0.0)
     entries = "absolute_error_pruning", held, held.compute_loss(value), nats
-    return _certify_risk(*entries, delta, share, unit=float(held.limit))
+    return _certify_risk(*entries, delta, share, unit=float(held.limit), baseline=held.baseline)
 
 
 # Largest fraction of rows with a prediction, for each margin that is tried.

@@ -123,6 +123,12 @@ class _CommandGroup(TyperGroup):
         return get_group(_loaded_commands).commands[name]
 
 
+def list_commands() -> dict[str, Any]:
+    """Import all commands, and return the command of click by its name, in the order of the help."""
+    group: Any = get_group(app)
+    return {name: group._load_command(name) for name in _COMMANDS}
+
+
 app, _loaded_commands = (
     typer.Typer(
         cls=cls,

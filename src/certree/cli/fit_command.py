@@ -1,6 +1,5 @@
 """The fit command: fit a model to a table or folder of tables, score it, and save it."""
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
-from warnings import catch_warnings, filterwarnings, simplefilter, warn
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 import typer
@@ -62,7 +61,6 @@ from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import compute_scores, format_scores
 from certree.tables import reader
 from certree.tables.csv_text import STANDARD_STREAM
-from certree.tables.fitted_types import set_model_format
 from certree.tables.table import Table, describe_columns, describe_schema, split_target
 from certree.tables.table_files import get_stem
 from certree.tables.table_source import ReadOptions, TableSource, with_options
@@ -462,31 +460,10 @@ def _fit_table(
     test_size = _TEST_SIZE if request.test_size is None else request.test_size
     scores = [*_score_first_fit(model, table, test_size, request.seed, fit_arguments)]
     start = time.perf_counter()
-    with _name_features(table.feature_names):
-        model.fit(table.X, table.y, **fit_arguments)
+    # An Arrow table has the names of the features and the format of the file, which models store.
+    model.fit(table.to_arrow(), table.y, **fit_arguments)
     seconds = time.perf_counter() - start
-    model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    set_model_format(model, table.table_format)
     return [_summarize_fit(model, table), *scores], seconds
-
-
-@contextmanager
-def _name_features(names: list[str]) -> Iterator[None]:
-    """Put names of features for their indices into warnings of the body of a with statement.
-
-    names: those of all features; the fit itself gets the rows without them.
-    """
-    with catch_warnings(record=True) as caught:
-        simplefilter("always")
-        yield
-    for warning in caught:
-        text = re.sub(
-            r"^feature (\d+)(?= has )",
-            lambda found: f"feature {names[int(found.group(1))]!r}",
-            str(warning.message),
-        )
-        text = text.replace(". Leave it out, ", ". Leave it out (--drop), ")
-        warn(text, warning.category, stacklevel=3)
 
 
 def _fit_folder(
@@ -679,12 +656,12 @@ def _score_first_fit(
     train, test = split_rows(n, test_size, seed, fit_arguments.get("groups"))
     if not len(train) or not len(test):  # A single group cannot be split.
         return
-    y: NDArray[Any] = np.asarray(table.y)
+    X, y = table.to_arrow(), np.asarray(table.y)
     arguments = {name: values[train] for name, values in fit_arguments.items()}
     # The fit to all rows will give the same warnings.
     with catch_warnings(action="ignore", category=UserWarning):
-        first_fit = clone(model).fit(table.X[train], y[train], **arguments)
-    evaluated = EvaluatedModel.from_rows(first_fit, table.X[test], y[test])
+        first_fit = clone(model).fit(X.take(train), y[train], **arguments)
+    evaluated = EvaluatedModel.from_rows(first_fit, X.take(test), y[test])
     yield f"on {len(test):,} test rows, held out from a first fit:"
     for line in format_scores(compute_scores(evaluated)):
         yield f"  {line}"

@@ -1,9 +1,9 @@
 """Commands that apply a model to rows: predict, evaluate and certify; and info."""
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,13 +13,22 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree import show
-from certree.certificates import Guarantees
+from certree.certificates import Certificate, Guarantees
 from certree.certificates import certify as certify_rows
 from certree.certificates.batches import certify_batches
 from certree.certificates.hold_out import compute_look_fraction
 from certree.certificates.thresholds import ThresholdGuarantees
 from certree.cli.app import Delta, Quiet, command, output_file_option, print_text
 from certree.cli.figure_output import expect_figure_path, save_figure
+from certree.cli.json_output import (
+    AsJson,
+    describe_certificate,
+    describe_family,
+    describe_scores,
+    describe_thresholds,
+    print_json,
+    print_predictions,
+)
 from certree.cli.read_options import takes_read_options
 from certree.cli.table_input import (
     DuplicateRows,
@@ -38,18 +47,18 @@ from certree.cli.table_input import (
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import tables
 from certree.files.model_rows import expect_valid_target, select_features
-from certree.files.output_paths import expect_writable
 from certree.files.predictions import (
     ROWS_PER_BATCH,
     apply_threshold,
     iterate_with_progress,
+    predict_batches,
+    predict_columns,
     predict_files,
     read_model_batches,
 )
-from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_quantity
 from certree.show.page.evaluated_model import EvaluatedModel
-from certree.show.page.scores import RowErrors, format_scores
+from certree.show.page.scores import RowErrors, describe_verdict, format_scores
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.fitted_types import get_model_format
 from certree.tables.table import extract_target
@@ -94,6 +103,7 @@ def predict(
         ),
     ] = None,
     positive: Positive = None,
+    as_json: AsJson = False,
     quiet: Quiet = False,
     *,
     options: ReadOptions,
@@ -103,6 +113,9 @@ def predict(
     The output is a table with the columns of --keep, a column "prediction", and a column of
     probabilities for each class. Rows are read and written batch by batch; files of a folder in the
     order of their names.
+
+    With --json each row is an object with these columns; with --output as well, the document has
+    the number of rows and the path of the table.
 
     Regressors add columns: single trees the standard deviations "between" the predictions of the
     prunings and "within" their leaves, certified models an interval that contains 90 % of new
@@ -123,6 +136,8 @@ def predict(
         Columns of the input to copy to the output.
     positive : str or None
         The positive one of two classes, which needs `threshold`; None: the second.
+    as_json : bool
+        Whether to print a JSON document.
     quiet : bool
         Whether to show no progress bar.
     options : ReadOptions
@@ -130,17 +145,19 @@ def predict(
     """
     tables.expect_table_place(output)
     _expect_given("--threshold", threshold, positive)
-    destination = STANDARD_STREAM if output is None else output
-    model = load_estimator(model_file)
-    predict_files(
-        model,
-        with_options(file, options),
-        destination,
-        keep=keep or [],
-        threshold=threshold,
-        pos_label=parse_positive(model, positive),
-        verbose=int(not quiet),
+    destination = STANDARD_STREAM if output is None else str(output)
+    model, source = load_estimator(model_file), with_options(file, options)
+    rule = {"threshold": threshold, "pos_label": parse_positive(model, positive)}
+    if as_json and destination == STANDARD_STREAM:
+        predict_rows = partial(predict_columns, model, **rule)
+        rows = (model, source, keep or [], predict_rows, ROWS_PER_BATCH, int(not quiet))
+        print_predictions(model, predict_batches(*rows))
+        return
+    n_rows = predict_files(
+        model, source, destination, keep=keep or [], verbose=int(not quiet), **rule
     )
+    if as_json:
+        print_json({"model": type(model).__name__, "output": destination, "rows": n_rows})
 
 
 def _expect_given(option: str, value: Any, positive: str | None) -> None:
@@ -158,11 +175,9 @@ def evaluate(
     model_file: ModelFile,
     file: TableOrFolder,
     target: Target,
-    json_file: Annotated[
-        Path | None, output_file_option("--json", help="Write the scores to this JSON file.")
-    ] = None,
     threshold: Threshold = None,
     positive: Positive = None,
+    as_json: AsJson = False,
     quiet: Quiet = False,
     *,
     options: ReadOptions,
@@ -171,8 +186,7 @@ def evaluate(
 
     With --threshold, errors are those of the classes that the threshold predicts. Rows that also
     occur among the rows of the fit are counted in a last line. Each score is compared with that of
-    a constant prediction, such as the most frequent class. The JSON file has the number of rows,
-    for each score a list (value, lower and upper end of the interval), and the "baselines".\f
+    a constant prediction, such as the most frequent class.\f
 
     Parameters
     ----------
@@ -182,39 +196,34 @@ def evaluate(
         Table, or folder of tables; "-" is CSV from standard input.
     target : str
         Column of the target.
-    json_file : Path or None
-        JSON file to write; None: none.
     threshold : float or None
         Probability from which the positive class is predicted; None: the more probable class.
     positive : str or None
         The positive one of two classes, which needs `threshold`; None: the second.
+    as_json : bool
+        Whether to print a JSON document.
     quiet : bool
         Whether to show no progress bar.
     options : ReadOptions
         Options of reading.
     """
-    expect_writable(json_file)
     _expect_given("--threshold", threshold, positive)
     model = load_estimator(model_file)
     source = with_options(file, options)
     pos_label = parse_positive(model, positive)
     errors = _compute_row_errors(model, source, target, threshold, pos_label, quiet)
     scores, n = errors.scores(), len(errors.losses)
+    if as_json:
+        document = {"model": type(model).__name__, "rows": n, "known_rows": errors.n_known_rows}
+        verdict = describe_verdict(scores)
+        print_json({**document, "scores": describe_scores(scores), "verdict": verdict})
+        return
     print_text(f"{type(model).__name__} on {format_quantity(n, 'row')}")
     for line in format_scores(scores):
         print_text(line)
     if errors.n_known_rows:
         known = format_quantity(errors.n_known_rows, "row")
         print_text(f"{known} also occur among the rows of the fit: the scores are too optimistic")
-    if json_file is not None:
-        values = {score.name: [score.value, score.low, score.high] for score in scores}
-        baselines = {
-            score.name: {"name": score.baseline.name, "value": score.baseline.value}
-            for score in scores
-            if score.baseline is not None
-        }
-        text = json.dumps({"rows": n, **values, "baselines": baselines}, indent=1) + "\n"
-        write_atomically(json_file, lambda stream: stream.write(text.encode()))
 
 
 def _compute_row_errors(
@@ -326,42 +335,86 @@ def _read_labelled_batches(
             yield select_features(model, table, batch.where), y
 
 
-def _compute_folder_guarantees(
-    model: Any, folder: TableSource, target: str, groups: str | None, delta: float, duplicates: Any
-) -> tuple[Guarantees, NDArray[Any] | None]:
-    """Compute the guarantees of a classifier on the rows of a folder, batch by batch.
-
-    The rows are the calibration set, which bounds the error of the classifier on new rows. The
-    first result has this certificate, and methods that compute further guarantees.
+def _certify_error(
+    model_file: Path,
+    file: Path,
+    target: str,
+    options: ReadOptions,
+    delta: float,
+    look: int | None,
+    duplicates: Any,
+) -> tuple[Any, Certificate]:
+    """Load a classifier, and bound its error by the rows of a table or folder.
 
     Parameters
     ----------
-    model : fitted classifier
-        The model, which was not fitted to these rows.
-    folder : TableSource
-        Folder of tables, with options of reading.
+    model_file, file : Path
+        Files of the model and of the table; or a folder of tables, which are read batch by batch.
     target : str
         Column of the target.
-    groups : str or None
-        Column of each row's group; None if there are no groups.
+    options : ReadOptions
+        Options of reading.
     delta : float
-        Probability with which a guarantee may fail.
+        Probability with which the certificate may fail.
+    look : int or None
+        Number of this inspection, from 1; None: the only one.
     duplicates : {"auto", "genuine", "copies", "refuse"}
-        Treatment of equal rows. "auto": decide by their number; "genuine": each is an independent
-        draw; "copies": they are copies of one draw and count once; "refuse": raise an error.
+        Treatment of equal rows; see `certree.certify`.
 
     Returns
     -------
+    model : fitted classifier
+    certificate : Certificate
+    """
+    if not file.is_dir():
+        model, X, y, _ = read_labelled_rows(model_file, file, target, options)
+        _expect_classifier(model, model_file)
+        return model, certify_rows(model, X, y, delta, look=look, duplicates=duplicates)
+    model = load_estimator(model_file)
+    _expect_classifier(model, model_file)
+    source = with_options(file, options)
+    batches = _read_labelled_batches(model, source, target, "certifying", quiet=True)
+    return model, certify_batches(model, batches, delta, look=look, duplicates=duplicates)
+
+
+def _compute_guarantees(
+    model_file: Path,
+    file: Path,
+    target: str,
+    options: ReadOptions,
+    groups: str | None,
+    delta: float,
+    duplicates: Any,
+) -> tuple[Any, Guarantees, NDArray[Any] | None]:
+    """Load a classifier, and compute its guarantees on the rows of a table or folder.
+
+    Parameters
+    ----------
+    model_file, file, target, options, delta, duplicates
+        As of `_certify_error`.
+    groups : str or None
+        Column of each row's group; None if there are no groups.
+
+    Returns
+    -------
+    model : fitted classifier
     guarantees : Guarantees
+        The certificate of the error, and methods that compute further guarantees.
     group_labels : ndarray of shape (n,), or None
         Group of each row; None if `groups` is None.
     """
-    group_labels: list[NDArray[Any]] = []
+    if not file.is_dir():
+        model, X, y, labels = read_labelled_rows(model_file, file, target, options, groups)
+        _expect_classifier(model, model_file)
+        return model, Guarantees.by_rows(model, X, y, delta, duplicates=duplicates), labels
+    model, group_labels = load_estimator(model_file), list[NDArray[Any]]()
+    _expect_classifier(model, model_file)
+    source = with_options(file, options)
     batches = _read_labelled_batches(
-        model, folder, target, "certifying", True, groups, group_labels
+        model, source, target, "certifying", True, groups, group_labels
     )
     guarantees = Guarantees.by_batches(model, batches, delta, duplicates=duplicates)
-    return guarantees, None if groups is None else np.concatenate(group_labels)
+    return model, guarantees, None if groups is None else np.concatenate(group_labels)
 
 
 def _expect_classifier(model: Any, model_file: Path) -> None:
@@ -408,6 +461,7 @@ def certify(
             help="Draw the guarantees of all thresholds to this file (.png, .svg, .pdf)."
         ),
     ] = None,
+    as_json: AsJson = False,
     *,
     options: ReadOptions,
 ) -> None:
@@ -444,6 +498,8 @@ def certify(
         The positive one of two classes, which needs `threshold_cost`; None: the second.
     plot : Path or None
         Figure of all thresholds to write, which needs `threshold_cost`; None: none is drawn.
+    as_json : bool
+        Whether to print a JSON document.
     options : ReadOptions
         Options of reading.
     """
@@ -453,32 +509,22 @@ def certify(
     if plot is not None and costs is None:
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
     rule: Any = duplicates.value
-    is_error_only = costs is None and groups is None
-    source = with_options(file, options)
-    if file.is_dir():
-        model = load_estimator(model_file)
-        _expect_classifier(model, model_file)
-        if is_error_only:
-            batches = _read_labelled_batches(model, source, target, "certifying", quiet=True)
-            certificate = certify_batches(model, batches, delta, look=look, duplicates=rule)
-            print_text(str(certificate))
-            return
-        guarantees, group_labels = _compute_folder_guarantees(
-            model, source, target, groups, delta, rule
-        )
-    else:
-        model, X, y, group_labels = read_labelled_rows(model_file, file, target, options, groups)
-        _expect_classifier(model, model_file)
-        if is_error_only:
-            print_text(str(certify_rows(model, X, y, delta, look=look, duplicates=rule)))
-            return
-        guarantees = Guarantees.by_rows(model, X, y, delta, duplicates=rule)
+    read = (model_file, file, target, options)
+    if costs is None and groups is None:
+        model, certificate = _certify_error(*read, delta, look, rule)
+        _print_certificate(model, certificate, as_json)
+        return
+    model, guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule)
     if costs is None:
         group_delta = guarantees.certificate.delta * compute_look_fraction(look)
         families = guarantees.conditional_guarantees(
             _GROUP_GUARANTEES, groups=group_labels, delta=group_delta
         )
-        print_text(str(families))
+        if as_json:
+            found = {name: describe_family(family) for name, family in families.items()}
+            print_json({"model": type(model).__name__, "families": found})
+        else:
+            print_text(str(families))
         return
     thresholds = guarantees.thresholds(
         costs=costs,
@@ -486,9 +532,22 @@ def certify(
         share=compute_look_fraction(look),
         pos_label=parse_positive(model, positive),
     )
-    _print_thresholds(thresholds, costs)
+    if as_json:
+        found = describe_thresholds(thresholds, costs)
+        print_json({"model": type(model).__name__, "thresholds": found})
+    else:
+        _print_thresholds(thresholds, costs)
     if plot is not None:
         save_figure(plot, lambda: show.plot_thresholds(thresholds, *costs))
+
+
+def _print_certificate(model: Any, certificate: Certificate, as_json: bool) -> None:
+    """Print the certificate of a model as a sentence, or as a JSON document if `as_json` is True."""
+    if as_json:
+        document = {"model": type(model).__name__, "certificate": describe_certificate(certificate)}
+        print_json(document)
+    else:
+        print_text(str(certificate))
 
 
 def _print_thresholds(thresholds: ThresholdGuarantees, costs: tuple[float, float]) -> None:

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from certree.certificates.baseline import compute_class_baseline
 from certree.certificates.calibration_set import CalibrationSet
 from certree.certificates.certificate import (
     CERTIFICATE_FIELDS,
@@ -469,7 +470,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         else:
             risk = float(rows.weight @ wrong) / rows.n
             certificate = hold_out_mean(risk, rows.n, self.delta, grouped=True)
-        return replace(certificate, **get_sampling_facts(rows))
+        baseline = compute_class_baseline(rows.y, self.classes_, rows.weight)
+        return replace(certificate, baseline=baseline, **get_sampling_facts(rows))
 
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         **BoostedTreesClassifier._stored_fields,

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from certree.certificates.baseline import compute_class_baseline
 from certree.certificates.certificate import (
     CERTIFICATE_FIELDS,
     Certificate,
@@ -545,7 +546,11 @@ class CertifiedForestClassifier(ForestClassifier):
         self.trees_ = trees.with_value(value)
         self._importances = best.sampled.compute_importances(best.posterior)
         risk = best.sampled.compute_risk(fractions)
-        self.certificates_ = best.certify(self.delta, fraction, risk)
+        baseline = compute_class_baseline(best.sampled.training.y, self.classes_)
+        self.certificates_ = tuple(
+            replace(certificate, baseline=baseline)
+            for certificate in best.certify(self.delta, fraction, risk)
+        )
         self.certificate_ = min(self.certificates_, key=lambda certificate: certificate.bound)
 
     certify = certify_fitted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from certree.certificates.baseline import compute_class_baseline
 from certree.certificates.certificate import (
     CERTIFICATE_FIELDS,
     FULL_CERTIFICATE_FIELD,
@@ -739,9 +740,24 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             stats = self._trained.expand_stats(stats)
             ballot = Vote(self._trained.expand_columns(ballot.score))
         self._set_fitted(tree, stats, selected.weights, ballot)
-        self.certificate_ = selected.certificate
-        self.certificates_ = (*selected.alternatives, *selected.others)
-        self.full_certificate_ = full
+        self._set_certificates(selected, full)
+
+    def _set_certificates(self, selected: SelectedModel, full: Certificate | None) -> None:
+        """Set the certificates of the fit, with the error of always predicting one class.
+
+        The class is the most frequent one of the calibration set, `calibration_`. selected: the
+        vote or pruning that was selected, with its certificate and those of its alternatives; full:
+        the certificate of the vote of all prunings, or None.
+        """
+        rows, trained = self.calibration_, self._trained
+        assert rows is not None  # The fit has just collected them.
+        codes = rows.y if trained is None else trained.class_positions[rows.y]
+        baseline = compute_class_baseline(codes, self.classes_, rows.weight)
+        found = [*selected.alternatives, *selected.others]
+        place = [certificate is selected.certificate for certificate in found].index(True)
+        self.certificates_ = tuple(replace(one, baseline=baseline) for one in found)
+        self.certificate_ = self.certificates_[place]
+        self.full_certificate_ = None if full is None else replace(full, baseline=baseline)
 
     def _compute_ballots(self, tree: Tree, stats: Any) -> Any:
         trained = self._trained

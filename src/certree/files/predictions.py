@@ -222,7 +222,7 @@ def predict_files(
     tables.expect_table_place(target)
     _expect_outside_source(source, target)
     predict = partial(predict_columns, model, threshold=threshold, pos_label=pos_label)
-    predictions = _predict_batches(model, source, [*keep], predict, batch_size, verbose)
+    predictions = predict_batches(model, source, [*keep], predict, batch_size, verbose)
     n_rows = 0
 
     def count_rows() -> Iterator[pa.Table]:
@@ -260,7 +260,7 @@ def _expect_outside_source(source: Any, target: str | os.PathLike[str]) -> None:
             )
 
 
-def _predict_batches(
+def predict_batches(
     model: Any,
     source: Any,
     keep: list[str],

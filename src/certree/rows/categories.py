@@ -362,8 +362,8 @@ def warn_if_identifier(j: Any, names: Any, n: int, n_categories: int) -> None:
     feature = j if names is None else repr(str(names[j]))
     warnings.warn(
         f"feature {feature} has {n_categories} categories in {n} rows: it nearly is an identifier, "
-        "which says nothing about new rows. Leave it out, or convert it to numbers or dates if its "
-        "order matters.",
+        "which says nothing about new rows. Leave it out (--drop on the command line), or convert "
+        "it to numbers or dates if its order matters.",
         UserWarning,
         stacklevel=3,
     )

@@ -86,3 +86,14 @@ def test_wrong_rows_are_refused():
         model_card(model, X[400:], y[:10])
     with pytest.raises(TypeError, match="model must be a tree"):
         model_card(object(), X[400:], y[400:])
+
+
+def test_a_card_names_features_of_dates():
+    X, y = draw(200)
+    X["opened"] = pd.date_range("2020-01-01", periods=200).date
+    X["seen"] = pd.date_range("2020-01-01", periods=200, tz="UTC")
+    X["held"] = pd.to_timedelta(np.arange(200), unit="D")
+    model = certree.PrunedTreeClassifier().fit(X, y)
+    described = section_of(model_card(model, X, y), "Model")
+    assert "town (category), opened (date), seen (date with time), held (time span)." in described
+    assert "income (number)" in described

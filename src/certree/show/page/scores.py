@@ -11,8 +11,9 @@ import numpy as np
 import scipy.stats
 from numpy.typing import NDArray
 
+from certree.certificates.baseline import Baseline, find_most_frequent
 from certree.interface.arrays import Float64
-from certree.interface.formatting import format_four_digits, shorten_label
+from certree.interface.formatting import format_four_digits
 from certree.show.calibration import compute_clopper_pearson_interval
 from certree.show.page.evaluated_model import EvaluatedModel
 
@@ -23,29 +24,15 @@ _N_BOOTSTRAP = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
-    """The loss of a prediction that is the same for all rows.
-
-    Parameters
-    ----------
-    name : str
-        What is predicted, such as "always No".
-    value : float
-        Its loss on the rows of the score, in the unit of the score.
-    """
-
-    name: str
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
 class Score:
     """A score measured on some rows, with a 95 % interval for its expected value on new rows.
 
     Parameters
     ----------
+    key : str
+        Short name of the score for programs, such as "error".
     name : str
-        Name of the score, such as "Error".
+        Name of the score for readers, such as "Error".
     value : float
         The score on the rows.
     low, high : float
@@ -58,6 +45,7 @@ class Score:
         The score of a constant prediction on the same rows; None: it has no such score.
     """
 
+    key: str
     name: str
     value: float
     low: float
@@ -166,14 +154,12 @@ class RowErrors:
         assert self.class_counts is not None
         n_wrong, n = float(self.is_wrong.sum()), len(self.losses)
         low, high = compute_clopper_pearson_interval(n_wrong, n)
-        # Of equally frequent classes the first in the order of their names, in any order of rows.
-        most_frequent, count = min(
-            self.class_counts.items(), key=lambda entry: (-entry[1], str(entry[0]))
-        )
-        always = Baseline(f"always {shorten_label(str(most_frequent))}", (n - count) / n)
+        always = find_most_frequent(self.class_counts)
         entropy = float(scipy.stats.entropy([*self.class_counts.values()]))
-        error = Score("Error", n_wrong / n, low, high, True, "exact, Clopper and Pearson", always)
-        log_loss = _compute_mean_score("Log loss (nats)", self.losses)
+        error = Score(
+            "error", "Error", n_wrong / n, low, high, True, "exact, Clopper and Pearson", always
+        )
+        log_loss = _compute_mean_score("log_loss", "Log loss (nats)", self.losses)
         return [error, replace(log_loss, baseline=Baseline("class frequencies", entropy))]
 
 
@@ -205,15 +191,15 @@ def format_scores(scores: Sequence[Score]) -> list[str]:
     return [*map(str, scores), *([] if verdict is None else [verdict])]
 
 
-def _compute_mean_score(name: str, losses: Float64) -> Score:
+def _compute_mean_score(key: str, name: str, losses: Float64) -> Score:
     """Return the mean of losses (n,) as a score, with an interval of 1.96 standard errors each way.
 
-    name: name of the score. losses: loss of each row, not negative, at least one row. A lower end
-    of the interval below 0 is replaced by 0.
+    key, name: names of the score for programs and readers. losses: loss of each row, not negative,
+    at least one row. A lower end of the interval below 0 is replaced by 0.
     """
     mean, error = float(losses.mean()), _compute_standard_error(losses)
     low, high = max(mean - _STANDARD_ERRORS * error, 0.0), mean + _STANDARD_ERRORS * error
-    return Score(name, mean, low, high, False, "1.96 standard errors")
+    return Score(key, name, mean, low, high, False, "1.96 standard errors")
 
 
 def _compute_standard_error(values: Float64) -> float:
@@ -228,10 +214,11 @@ def _compute_regression_scores(y: Float64, squared_errors: Float64) -> list[Scor
     errors; that of R2 is from the bootstrap. y: true numbers, (n,). squared_errors: squared
     differences of predicted and true numbers, (n,).
     """
-    mean = _compute_mean_score("", squared_errors)
+    mean = _compute_mean_score("", "", squared_errors)
     value, low, high = np.sqrt([mean.value, mean.low, mean.high]).tolist()
     constant = Baseline("always the mean", float(y.std()))
-    scores = [Score("Root mean squared error", value, low, high, False, mean.method, constant)]
+    names = "root_mean_squared_error", "Root mean squared error"
+    scores = [Score(*names, value, low, high, False, mean.method, constant)]
     if y.std() > 0:
         scores.append(_compute_r2_score(y, squared_errors))
     return scores
@@ -254,4 +241,5 @@ def _compute_r2_score(y: NDArray[np.float64], squared_errors: Float64) -> Score:
     r2 = 1 - error[variation > 0] / variation[variation > 0]
     low, high = np.quantile(r2, [0.025, 0.975])
     value = float(1 - squared_errors.sum() / (centred**2).sum())
-    return Score("R2, fraction of the variance", value, float(low), float(high), False, "bootstrap")
+    names = "r2", "R2, fraction of the variance"
+    return Score(*names, value, float(low), float(high), False, "bootstrap")

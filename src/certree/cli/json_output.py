@@ -1,0 +1,158 @@
+"""JSON documents of commands on standard output: the option --json."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from certree.certificates import Certificate
+from certree.certificates.subsets.families import CertificateFamily
+from certree.certificates.thresholds import Limits, OperatingPoint, ThresholdGuarantees
+from certree.show.page.scores import Score
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document instead of the other output.")
+]
+
+# Fields of `Certificate` that a document has under the same names.
+_CERTIFICATE_FIELDS = (
+    "method",
+    "bound",
+    "delta",
+    "share",
+    "n",
+    "risk",
+    "unit",
+    "grouped",
+    "repeats",
+)
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """Print a document as strict JSON on standard output.
+
+    Numbers that JSON lacks (NaN and infinities) become null, and values of other types, such as
+    dates, become text.
+    """
+    typer.echo(_to_json(document, indent=1))
+
+
+def print_predictions(model: Any, tables: Iterator[pa.Table]) -> None:
+    """Print predictions as one JSON document, batch by batch.
+
+    Nothing is printed before the first batch has been predicted.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        The model, whose class is named.
+    tables : iterator of pyarrow.Table
+        Output tables of the batches, with the same columns. Each row becomes an object.
+    """
+    n_rows, separator = 0, f'{{"model": {json.dumps(type(model).__name__)}, "predictions": [\n'
+    for table in tables:
+        rows = ",\n".join(map(_to_json, table.to_pylist()))
+        typer.echo(separator + rows, nl=False)
+        n_rows, separator = n_rows + len(table), ",\n"
+    typer.echo(f'\n], "rows": {n_rows}}}')
+
+
+def _to_json(value: Any, indent: int | None = None) -> str:
+    """Return a value as strict JSON text, in ASCII; see `print_json` for numbers and other types."""
+    return json.dumps(_replace_numbers(value), indent=indent, default=str, allow_nan=False)
+
+
+def _replace_numbers(value: Any) -> Any:
+    """Return a value with None for each NaN and infinity in its dicts and lists."""
+    if isinstance(value, dict):
+        return {str(key): _replace_numbers(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replace_numbers(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def describe_scores(scores: list[Score]) -> dict[str, Any]:
+    """Return scores as an object of JSON by their keys, such as "error" and "log_loss".
+
+    Each has "value", the ends "low" and "high" of its 95 % interval, and "baseline" (an object with
+    "name" and "value"), which is None if there is none.
+    """
+    return {
+        score.key: {
+            "value": score.value,
+            "low": score.low,
+            "high": score.high,
+            "baseline": _describe_baseline(score.baseline),
+        }
+        for score in scores
+    }
+
+
+def _describe_baseline(baseline: Any) -> dict[str, Any] | None:
+    """Return name and value of a `Baseline` as an object of JSON; None if it is None."""
+    return None if baseline is None else {"name": baseline.name, "value": baseline.value}
+
+
+def describe_certificate(certificate: Certificate) -> dict[str, Any]:
+    """Return a certificate as an object of JSON.
+
+    It has the sentence "statement", fields of `Certificate` under their names, "subset" (the part
+    of the rows that the bound is about; empty: all), "baseline", "is_below_baseline" and
+    "assumptions".
+    """
+    return {
+        "statement": str(certificate),
+        **{name: getattr(certificate, name) for name in _CERTIFICATE_FIELDS},
+        "subset": certificate.part,
+        "baseline": _describe_baseline(certificate.baseline),
+        "is_below_baseline": certificate.is_below_baseline,
+        "assumptions": list(certificate.assumptions),
+    }
+
+
+def describe_family(family: CertificateFamily) -> list[dict[str, Any]]:
+    """Return the certificates of a family as a list of objects of JSON, also those of long tables."""
+    return [describe_certificate(certificate) for certificate in family.values()]
+
+
+def describe_thresholds(
+    guarantees: ThresholdGuarantees, costs: tuple[float, float]
+) -> dict[str, Any]:
+    """Return the threshold of lowest cost as an object of JSON, and that of each group.
+
+    costs: cost of a missed row of the positive class, and of a false alarm. The object has
+    "statement", "lowest_cost", and "groups" by name.
+    """
+    return {
+        "statement": guarantees.title,
+        "lowest_cost": _describe_point(guarantees.lowest_cost(*costs)),
+        "groups": {
+            name: _describe_point(group.lowest_cost(*costs))
+            for name, group in guarantees.groups.items()
+        },
+    }
+
+
+def _describe_point(point: OperatingPoint) -> dict[str, Any]:
+    """Return a threshold with the limits of its rates, and its certified cost, as an object of JSON."""
+    rates = ("recall", "false_positive_rate", "precision", "predicted_positive_rate")
+    certificate = point.certificate
+    return {
+        "statement": str(point),
+        "positive": str(point.positive),
+        "threshold": point.threshold,
+        **{rate: _describe_limits(getattr(point, rate)) for rate in rates},
+        "cost": None if certificate is None else describe_certificate(certificate),
+    }
+
+
+def _describe_limits(limits: Limits) -> dict[str, float]:
+    """Return the observed rate and its limits on new rows as an object of JSON."""
+    return {name: float(value) for name, value in limits._asdict().items()}
