@@ -101,7 +101,7 @@ class ZoneSteps(NamedTuple):
         blocks = [find_transitions(zone, k) for k in range(first >> 28, (last >> 28) + 1)]
         starts, offsets = (np.concatenate(one) for one in zip(*blocks, strict=True))
         is_inside = (starts > first) & (starts < last)
-        begins = offsets[max(np.searchsorted(starts, first, side="right") - 1, 0)]
+        begins = offsets[int(np.searchsorted(starts, first, side="right")) - 1]
         starts, offsets = starts[is_inside], np.append(begins, offsets[is_inside])
         changes = np.flatnonzero(np.diff(offsets))
         return cls(starts[changes] + SHIFT_SECONDS, offsets[np.append(0, changes + 1)])

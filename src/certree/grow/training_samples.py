@@ -479,8 +479,8 @@ def check_monotonic_cst(
 
     monotonic_cst: one integer per feature, a dict from feature names to integers, or None; names:
     the names of the p features, which a dict needs; n_encoded: number of encoded columns, if the
-    result shall have an entry for each: 0 for the calendar parts of dates. Raise ValueError if the length differs, a value
-    is not -1, 0 or 1, or a name is unknown.
+    result shall have an entry for each: 0 for the calendar parts of dates. Raise ValueError if the
+    length differs, a value is not -1, 0 or 1, or a name is unknown.
     """
     if monotonic_cst is None:
         return None

@@ -7,10 +7,11 @@ computed from the column's days since 1970, in the column's time zone.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 from math import floor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ _N_FOLDS = 5
 _N_BINS = (4, 16, 64, 256)
 _MOST_CLASSES = 16
 # A part must lower the loss by this multiple of the standard error of the difference.
-_STANDARD_ERRORS = 3.0
+_STANDARD_ERRORS = 2.0
 # It must also lower the loss by this fraction of the target's variance.
 _LEAST_GAIN = 0.002
 
@@ -78,6 +79,10 @@ class DatePart(NamedTuple):
         return names[number - 1] if 1 <= number <= len(names) else str(number)
 
 
+# How thresholds of an encoded column are written if it is no plain number.
+DateFormat = DateColumn | DatePart
+
+
 def list_parts(dates: DateColumns | None) -> list[DatePart]:
     """Return the calendar parts of a model in the order of their encoded columns.
 
@@ -98,9 +103,7 @@ def name_parts(names: Sequence[str], dates: DateColumns | None) -> list[str]:
     return [*names, *(f"{one.part} of {names[one.feature]}" for one in list_parts(dates))]
 
 
-def describe_dates(
-    dates: DateColumns | None, n_features: int
-) -> Mapping[int, DateColumn | DatePart] | None:
+def describe_dates(dates: DateColumns | None, n_features: int) -> Mapping[int, DateFormat] | None:
     """Return how thresholds of encoded columns are written: dates, and calendar parts, by index.
 
     dates: the date columns, by index, or None. n_features: number of the user's features, p, which
@@ -174,7 +177,8 @@ def _compute_columns(columns: Sequence[NDArray[Any]], parts: Sequence[DatePart])
 # -- local time
 
 
-class LocalTime(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalTime:
     """Dates of n rows in local time.
 
     Parameters
@@ -315,7 +319,8 @@ def _find_offset(zone: str, second: int) -> int:
 # -- choice
 
 
-class Sample(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
     """Rows by which calendar parts of a date column are chosen, in an order of their values.
 
     Parameters
@@ -343,9 +348,46 @@ class Sample(NamedTuple):
         known = np.flatnonzero(~np.isnan(days))
         weight = np.ones(len(known)) if weight is None else weight[known]
         days, y = days[known].astype(np.float64), y[known]
+        return cls(days, y, weight)._keep_first()
+
+    def __add__(self, other: Self) -> Self:
+        """Join the samples of two blocks of rows."""
+        both = [(self.days, other.days), (self.y, other.y), (self.weight, other.weight)]
+        return type(self)(*map(np.concatenate, both))._keep_first()
+
+    def _keep_first(self) -> Self:
+        """Return the rows with the smallest hashes, in this order, at most 10,000."""
+        days, y, weight = self.days, self.y, self.weight
         # Weights are not hashed, so that only their ratios matter.
         order = np.lexsort((weight, hash_samples(days, y.astype(np.float64))))[:_MOST_ROWS]
-        return cls(days[order], y[order], weight[order])
+        return type(self)(days[order], y[order], weight[order])
+
+
+def draw_samples(
+    dates: DateColumns, features: DenseFeatures, y: NDArray[Any], weight: Float64 | None
+) -> dict[int, Sample]:
+    """Draw a sample for each date column; see `Sample.draw`.
+
+    dates: the columns by index. features: encoded training rows with n rows and the user's columns.
+    y: (n,) or (n, n_outputs). weight: (n,), or None: 1 each.
+    """
+    return {j: Sample.draw(features.columns[j], y, weight) for j in dates}
+
+
+def choose_all_parts(
+    dates: DateColumns, samples: Mapping[int, Sample], is_constrained: NDArray[np.bool_]
+) -> dict[int, DateColumn]:
+    """Return date columns with the calendar parts that training rows make worth having.
+
+    Columns with a monotonic constraint get none, as parts would break it.
+
+    dates: the columns by index. samples: training rows for each of them. is_constrained: which
+    features have a constraint, (p,).
+    """
+    return {
+        j: one if is_constrained[j] else replace(one, parts=choose_parts(one, samples[j]))
+        for j, one in dates.items()
+    }
 
 
 def choose_parts(column: DateColumn, sample: Sample) -> tuple[CalendarPart, ...]:
@@ -355,7 +397,7 @@ def choose_parts(column: DateColumn, sample: Sample) -> tuple[CalendarPart, ...]
     plus a constant for each value of the parts, each fitted to the residuals of those before. Its
     target are indicators of the classes, or the ranks of numeric targets; its loss is the squared
     error on the left-out rows of five folds. Parts are added one by one, the best first, as long as
-    one lowers the mean loss by three standard errors of the difference, and by 0.2 % of the
+    one lowers the mean loss by two standard errors of the difference, and by 0.2 % of the
     target's variance.
 
     Parameters

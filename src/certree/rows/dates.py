@@ -161,11 +161,11 @@ class DateColumn:
             )
         kind, zone, last, *given = entry
         parts = given[0] if given else []
-        if [one for one in get_args(CalendarPart) if one in parts] != parts or kind == "span":
-            if given:
-                raise DamagedModelError(
-                    f"dates must hold parts among {get_args(CalendarPart)} in this order, got {parts!r}"
-                )
+        possible = () if kind == "span" else get_args(CalendarPart)
+        if [one for one in possible if one in parts] != parts:
+            raise DamagedModelError(
+                f"dates must hold parts among {possible} in order, got {parts!r}"
+            )
         return cls(kind, zone, None if last is None else float(last), tuple(parts))
 
 

@@ -61,11 +61,11 @@ from certree.interface.parameter_aliases import (
 from certree.interface.stored_fields import StoredField, restore_fields, store_fields
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.calendar_parts import (
-    DatePart,
-    Sample,
+    DateFormat,
     append_parts,
-    choose_parts,
+    choose_all_parts,
     describe_dates,
+    draw_samples,
     fold_parts,
     list_parts,
     name_parts,
@@ -87,7 +87,7 @@ from certree.rows.columns import (
     is_missing,
     take_rows,
 )
-from certree.rows.dates import DateColumn, DateColumns, convert_dates, learn_dates
+from certree.rows.dates import DateColumn, convert_dates, learn_dates
 from certree.rows.draw_order import ColumnSums
 from certree.rows.duplicates import (
     Duplicates,
@@ -859,7 +859,7 @@ class RowInputMixin:
         return int(self.n_features_in_) + len(list_parts(self.dates_))
 
     @property
-    def _date_formats(self) -> Mapping[int, DateColumn | DatePart] | None:
+    def _date_formats(self) -> Mapping[int, DateFormat] | None:
         """How thresholds of encoded columns that are no plain numbers are written, by index."""
         return describe_dates(self.dates_, self.n_features_in_)
 
@@ -1185,8 +1185,9 @@ def _encode_rows(
     """Encode features and targets, and choose the calendar parts of dates.
 
     model: the estimator. X: rows, (n, p), after the preprocessor. target: (n,) or (n, n_outputs).
-    weight: (n,), or None. classes: argument of `fit`, or None. split: training and calibration set, of which the first one
-    determines categories and classes. reuse_encoding: whether to take those of the fitted model.
+    weight: (n,), or None. classes: argument of `fit`, or None. split: training and calibration set,
+    of which the first one determines categories and classes. reuse_encoding: whether to take those
+    of the fitted model.
 
     Returns
     -------
@@ -1216,10 +1217,12 @@ def _encode_rows(
     order = None
     has_growing = not reuse_encoding and len(split.train) > 0 and model._orders_categories_by_rows()
     if has_growing and learned["dates_"] is not None:
-        learned["dates_"] = _choose_parts(
-            *(model, learned["feature_names_in_"], learned["dates_"], features),
-            *(codes[split.train], weight, split.train),
-        )
+        assert isinstance(features, DenseFeatures)  # sparse rows hold no dates
+        rows = features.take(split.train), codes[split.train]
+        train_weight = None if weight is None else weight[split.train]
+        samples = draw_samples(learned["dates_"], *rows, train_weight)
+        is_constrained = mark_constrained(model, learned["feature_names_in_"], features.n_features)
+        learned["dates_"] = choose_all_parts(learned["dates_"], samples, is_constrained)
     features = append_parts(features, learned["dates_"])
     if has_growing and learned["categories_"] is not None:
         known = learned["categories_"]
@@ -1235,53 +1238,7 @@ def _encode_rows(
     return features, codes, lambda: exact, learned | of_rows, order
 
 
-def _choose_parts(
-    model: Any,
-    names: Any,
-    dates: DateColumns,
-    features: DenseOrSparseFeatures,
-    y: NDArray[Any],
-    weight: Float64 | None,
-    train: Indices,
-) -> dict[int, DateColumn]:
-    """Choose the calendar parts of each date column by the training rows; see `choose_parts`.
-
-    Columns with a monotonic constraint get none, as parts would break it.
-
-    Parameters
-    ----------
-    model : RowInputMixin
-        The estimator.
-    names : ndarray of str, shape (p,), or None
-        Names of the features.
-    dates : mapping of int to DateColumn
-        The date columns by index.
-    features : DenseFeatures
-        Encoded features of all rows, (n, p).
-    y : ndarray of shape (n_train,) or (n_train, n_outputs)
-        Targets of the training rows.
-    weight : ndarray of float64, shape (n,), or None
-        Weight of each row.
-    train : ndarray of intp, shape (n_train,)
-        Indices of the training rows.
-
-    Returns
-    -------
-    dict of int to DateColumn
-        The columns with their parts.
-    """
-    assert isinstance(features, DenseFeatures)  # sparse rows hold no dates
-    weight = None if weight is None else weight[train]
-    is_constrained = _mark_constrained(model, names, features.n_features)
-    chosen = dict(dates)
-    for j, column in dates.items():
-        if not is_constrained[j]:
-            sample = Sample.draw(features.columns[j][train], y, weight)
-            chosen[j] = replace(column, parts=choose_parts(column, sample))
-    return chosen
-
-
-def _mark_constrained(model: Any, names: Any, n_features: int) -> NDArray[np.bool_]:
+def mark_constrained(model: Any, names: Any, n_features: int) -> NDArray[np.bool_]:
     """Return which features the parameter monotonic_cst constrains, (p,).
 
     model: the estimator. names: names of the features, or None. n_features: their number, p. A
