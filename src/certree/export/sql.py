@@ -371,11 +371,29 @@ def _add_features(formula: Formula, selects: "_SelectChain") -> dict[int, str]:
     kept = _KeptColumns(selects, names)
     for date, text in zip(dated, names[len(plain) :], strict=True):
         zone = formula.dates[date].zone if formula.dates else None
-        second = _format_seconds(text, zone, kept)
-        for j, part in parts.items():
-            if part.feature == date:
-                values[j] = kept.keep(compute_part(part.part, second, kept.keep)).sql
+        own = {j: one.part for j, one in parts.items() if one.feature == date}
+        # Without a time zone the text has all parts but the weekday.
+        direct = {j: _DIGITS[part] for j, part in own.items() if zone is None and part in _DIGITS}
+        for j, digits in direct.items():
+            values[j] = kept.keep(_format_digits(text, digits)).sql
+        if len(direct) < len(own):
+            second = _format_seconds(text, zone, kept)
+            for j in own.keys() - direct.keys():
+                values[j] = kept.keep(compute_part(own[j], second, kept.keep)).sql
     return values
+
+
+# Place and number of the digits of parts in ISO dates.
+_DIGITS: dict[str, tuple[int, int]] = {"month": (6, 2), "day": (9, 2), "hour": (12, 2)}
+
+
+def _format_digits(text: str, digits: tuple[int, int]) -> "_Integer":
+    """Return the integer of some digits of a SQL text; 0 if the text ends before.
+
+    digits: place of the first one, from 1, and their number.
+    """
+    first, length = digits
+    return _Integer(f"CAST('0' || SUBSTR({text}, {first}, {length}) AS INTEGER)")
 
 
 def _format_feature(formula: Formula, feature: int, column: str) -> str:
@@ -482,8 +500,8 @@ def _format_seconds(text: str, zone: str | None, kept: _KeptColumns) -> _Integer
     its offset. kept: takes the intermediate columns.
     """
     year, month, day, hour, minute, second = (
-        _Integer(f"CAST('0' || SUBSTR({text}, {first}, {length}) AS INTEGER)")
-        for first, length in ((1, 4), (6, 2), (9, 2), (12, 2), (15, 2), (18, 2))
+        _format_digits(text, digits)
+        for digits in ((1, 4), (6, 2), (9, 2), (12, 2), (15, 2), (18, 2))
     )
     days = kept.keep(count_days(kept.keep(year), kept.keep(month), day, kept.keep))
     seconds = kept.keep(days * 86_400 + hour * 3600 + minute * 60 + second)

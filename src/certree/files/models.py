@@ -176,10 +176,11 @@ def _digest_unused_texts(model: Any) -> None:
     """
     forests = [value for value in model.__stored__().values() if isinstance(value, Trees)]
     if model.categories_ is not None and forests:
-        is_unused = np.ones(model._n_encoded, dtype=np.bool_)
+        is_unused = np.ones(model.n_features_in_, dtype=np.bool_)
         for trees in forests:
-            is_unused[trees.feature[~trees.is_leaf]] = False
-        model.categories_ = model.categories_.digest_texts(is_unused[: model.n_features_in_])
+            features = trees.feature[~trees.is_leaf]
+            is_unused[features[features < len(is_unused)]] = False  # later ones are parts of dates
+        model.categories_ = model.categories_.digest_texts(is_unused)
 
 
 def _expect_loadable(text: bytes, arrays: dict[str, NDArray[Any]]) -> None:

@@ -25,7 +25,7 @@ from certree.parts.chunks import (
 )
 from certree.parts.exact_sums import class_totals, exact_sum, rounded
 from certree.parts.executors import Executor
-from certree.rows.calendar_parts import Sample, choose_all_parts, draw_samples
+from certree.rows.calendar_parts import DateSample, choose_all_parts, draw_samples
 from certree.rows.categories import Categories, match_category_type
 from certree.rows.columns import TableColumns, to_float64_column
 from certree.rows.dates import DateColumn
@@ -264,11 +264,11 @@ class _DateSamples:
 
     Parameters
     ----------
-    of_column : dict of int to Sample
+    of_column : dict of int to DateSample
         The sample by the index of the column.
     """
 
-    of_column: dict[int, Sample]
+    of_column: dict[int, DateSample]
 
     def __add__(self, other: Self) -> Self:
         """Join the samples of two blocks."""

@@ -320,7 +320,7 @@ def _find_offset(zone: str, second: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sample:
+class DateSample:
     """Rows by which calendar parts of a date column are chosen, in an order of their values.
 
     Parameters
@@ -338,7 +338,7 @@ class Sample:
     weight: Float64
 
     @classmethod
-    def draw(cls, days: Float64, y: NDArray[Any], weight: Float64 | None) -> Sample:
+    def draw(cls, days: Float64, y: NDArray[Any], weight: Float64 | None) -> DateSample:
         """Draw at most 10,000 rows with a date, by hashes of their values, and sort them by these.
 
         Neither the order of the rows nor their division into blocks changes the result.
@@ -365,17 +365,17 @@ class Sample:
 
 def draw_samples(
     dates: DateColumns, features: DenseFeatures, y: NDArray[Any], weight: Float64 | None
-) -> dict[int, Sample]:
-    """Draw a sample for each date column; see `Sample.draw`.
+) -> dict[int, DateSample]:
+    """Draw a sample for each date column; see `DateSample.draw`.
 
     dates: the columns by index. features: encoded training rows with n rows and the user's columns.
     y: (n,) or (n, n_outputs). weight: (n,), or None: 1 each.
     """
-    return {j: Sample.draw(features.columns[j], y, weight) for j in dates}
+    return {j: DateSample.draw(features.columns[j], y, weight) for j in dates}
 
 
 def choose_all_parts(
-    dates: DateColumns, samples: Mapping[int, Sample], is_constrained: NDArray[np.bool_]
+    dates: DateColumns, samples: Mapping[int, DateSample], is_constrained: NDArray[np.bool_]
 ) -> dict[int, DateColumn]:
     """Return date columns with the calendar parts that training rows make worth having.
 
@@ -390,7 +390,7 @@ def choose_all_parts(
     }
 
 
-def choose_parts(column: DateColumn, sample: Sample) -> tuple[CalendarPart, ...]:
+def choose_parts(column: DateColumn, sample: DateSample) -> tuple[CalendarPart, ...]:
     """Choose the calendar parts of a date column that lower the loss of a simple model.
 
     The simple model is a line in the date, plus constants for 4, 16, 64 and 256 bins of the date,
@@ -404,7 +404,7 @@ def choose_parts(column: DateColumn, sample: Sample) -> tuple[CalendarPart, ...]
     ----------
     column : DateColumn
         Kind and time zone of the column.
-    sample : Sample
+    sample : DateSample
         Training rows. With fewer than 50 no part is chosen.
 
     Returns
