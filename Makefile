@@ -70,8 +70,8 @@ FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/developer.done
 	cd tests && ../$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS)
 
-# The report, and the site if it is built, in a real Chromium without a window; needs the programs
-# chromium and chromedriver.
+# The report, the site if it is built, and the page that runs a model, in a real Chromium without a window;
+# needs the programs chromium and chromedriver. Without npm the tests of JavaScript are skipped.
 browser: $(VENV)/browser.done
 	$(BIN)/python -m pytest -p no:randomly tests/browser
 
@@ -165,6 +165,9 @@ $(WHEEL)/tools.done: | $(WHEEL)/bin/python
 $(VENV)/browser.done: $(VENV)/developer.done
 	$(BIN)/python -m pip install -q "selenium>=4.20"
 	$(BIN)/python -m pip install -q --no-deps "axe-playwright-python>=0.1.8" # for the script that it ships
+	mkdir -p $(VENV)/node
+	npm install --silent --ignore-scripts --no-save --no-package-lock --prefix $(VENV)/node \
+	    "onnxruntime-node@^1.30" "onnxruntime-web@^1.30" || echo "npm has not installed onnxruntime"
 	touch $@
 
 $(VENV)/docs.done: $(VENV)/browser.done

@@ -547,6 +547,9 @@ def test_extremes_are_answered_without_a_warning():
     heavy = stats.TargetStats(MOMENTS.rows * 2.0**600, MOMENTS.mean * 2.0**500, nothing)
     expected = MOMENTS.averages(TREE, 0.5) * 2.0**500
     np.testing.assert_array_equal(heavy.averages(TREE, 2.0**599), expected)
+    ends, unit = np.full(TREE.n_nodes, 1.7e308), 2.0**-600
+    light = stats.TargetStats(MOMENTS.rows * unit, ends, nothing, weight_unit=unit)
+    np.testing.assert_allclose(light.averages(TREE, 0.5), 1.7e308)
     assert stats.noise_variance(TREE, rows, np.full(TREE.n_nodes, 1.7e308)) == 1.7e308
 
 

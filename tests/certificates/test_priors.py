@@ -212,6 +212,24 @@ def test_a_prior_knows_what_it_has_seen():
         certree.certificates.mix_priors(count, certree.certificates.branching_prior(twin, 2))
 
 
+def test_logs_whose_sums_exceed_float64_count_as_probability_0():
+    posterior = certree.certificates.branching_prior(STUMP, 2).distributions[0]
+    labels = np.log(np.full((1, 3, 2), 0.5))
+    expected, found = labels.copy(), labels.copy()
+    expected[0, :, 1], found[0, :, 1] = -np.inf, -1.5e308
+    stats = certree.NodeStats([[2, 5], [2, 1], [0, 4]], [1, 0, 1])
+    answers = []
+    for logs in (expected, found):
+        prior = Prior(STUMP, (posterior,), logs, np.zeros(1))
+        answers.append(certree.certificates.labelled_posterior(STUMP, stats, prior, 0.5))
+    np.testing.assert_array_equal(answers[1].share, answers[0].share)
+    np.testing.assert_array_equal(answers[1].weights.weight, answers[0].weights.weight)
+    found[0] = -1.5e308
+    prior = Prior(STUMP, (posterior,), found, np.zeros(1))
+    with pytest.raises(ValueError, match="prior must give every node a label"):
+        certree.certificates.labelled_posterior(STUMP, stats, prior, 0.5)
+
+
 def test_bad_priors_are_refused():
     posterior = certree.certificates.branching_prior(STUMP, 2).distributions[0]
     labels = np.log(np.full((1, 3, 2), 0.6))

@@ -1609,6 +1609,18 @@ def test_models_are_exported_by_the_suffix_of_the_file(tmp_path, model_file, suf
         assert joblib.load(place).get_n_leaves() == model.to_sklearn().get_n_leaves()
 
 
+def test_exports_keep_columns_and_have_named_inputs(tmp_path, model_file):
+    model, query, graph = certree.load(model_file), tmp_path / "m.sql", tmp_path / "m.onnx"
+    succeeds(*("export", model_file, "-o", query, "--keep", "id", "--keep", "day"))
+    assert query.read_text().strip() == model.to_sql("rows", keep=["id", "day"])
+    succeeds(*("export", model_file, "-o", graph, "--inputs", "named"))
+    assert graph.read_bytes() == model.to_onnx("auto", inputs="named").SerializeToString()
+    message = fails("export", model_file, "-o", graph, "--keep", "id")
+    assert "--keep needs an --output that ends in .sql" in message
+    message = fails("export", model_file, "-o", query, "--inputs", "matrix")
+    assert "--inputs needs an --output that ends in .onnx" in message
+
+
 def test_models_without_export_are_refused(tmp_path, iris, model_file):
     message = fails("export", model_file, "-o", tmp_path / "model.pmml")
     assert "--output must end in one of .onnx, .sql, .json, .c, .java, .js, .joblib" in message

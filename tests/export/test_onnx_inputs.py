@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from certree import BoostedTreesClassifier, PACBayesTreeClassifier, TreeForestRegressor
+from certree.export import check_export
 from certree.export.converters import register_converters
 from certree.export.engines import run_in_onnxruntime
 
@@ -70,6 +71,15 @@ def test_named_inputs_give_the_predictions_of_the_model(kind):
         "missing": NAT,
     }
     assert metadata["dates"]["left"]["unit"] == "microseconds"
+
+
+def test_checks_of_exports_pass_missing_texts_to_named_inputs():
+    X = make_rows()[0].drop(columns="opened")
+    y = (X["town"].isna() ^ (X["debt"] > 1)).to_numpy().astype(int)
+    model = PACBayesTreeClassifier(random_state=0).fit(X, y)
+    report = check_export(model, X, exports=["onnx_float64"])
+    assert report["onnx_float64"].skipped is None
+    assert report.all_agree
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -187,11 +187,23 @@ def test_a_large_model_compiles(language, tmp_path):
     np.testing.assert_allclose(found[:, 0], model.predict(X[:50]), rtol=1e-10)
 
 
+@pytest.mark.parametrize("language", RUNNERS)
+def test_a_comment_states_the_unit_of_dates(language):
+    X = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=40), "size": range(40)})
+    model = certree.PACBayesTreeClassifier(random_state=0).fit(X, np.arange(40) > 20)
+    comment = "0 day (days since 1970-01-01T00:00:00Z), 1 size"
+    assert comment in model.to_code(language, "Model")
+
+
 def test_a_name_that_is_no_identifier_is_refused():
     model = certree.BoostedTreesRegressor(max_iter=1).fit([[0.0], [1.0]], [0.0, 1.0])
-    for name in ("", "2x", "A b", "A;b", "class"):
-        with pytest.raises(ValueError, match="name must be an identifier"):
+    for name in ("", "2x", "A b", "A;b"):
+        with pytest.raises(ValueError, match=r"^name, .* and begin with no digit, got"):
             model.to_code("c", name)
+    for name in ("2x", "class", "model"):
+        with pytest.raises(ValueError, match=r"^name, .* and begin with a capital letter, got"):
+            model.to_code("java", name)
+    assert "void model_predict(" in model.to_code("c", "model")
     with pytest.raises(ValueError, match="language must be one of c, java, javascript, got 'rust'"):
         model.to_code("rust")
 

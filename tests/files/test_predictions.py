@@ -137,6 +137,19 @@ def test_a_model_without_names_takes_columns_by_position(rows, tmp_path):
         predict_files(model, tmp_path / "rows.parquet", tmp_path / "predicted.parquet")
 
 
+def test_kept_columns_of_parquet_files_keep_their_types(model, rows, tmp_path):
+    kept = pa.table({"key": rows["key"], "small": pa.array(np.arange(N), pa.int32())})
+    kept = kept.append_column("large", pa.array([2**63 + k for k in range(N)], pa.uint64()))
+    source = rows.drop_columns(["key"])
+    for name in kept.column_names:
+        source = source.append_column(name, kept[name])
+    pq.write_table(source, tmp_path / "rows.parquet")
+    predict_files(
+        model, tmp_path / "rows.parquet", tmp_path / "predicted.parquet", keep=kept.column_names
+    )
+    assert pq.read_table(tmp_path / "predicted.parquet").select(kept.column_names).equals(kept)
+
+
 def test_rows_are_predicted_in_batches(model, rows, tmp_path, monkeypatch):
     """No more rows than a batch has are predicted at a time."""
     source = folder_of(rows, tmp_path / "rows", "parquet")

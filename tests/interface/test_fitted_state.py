@@ -43,6 +43,7 @@ from certree import (
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
     PrunedTreeRegressor,
+    RepeatedRowsWarning,
     TreeForestClassifier,
     TreeForestRegressor,
     Voting,
@@ -486,3 +487,36 @@ def test_workers_of_a_pool_fit_and_predict_the_same():
             np.testing.assert_array_equal(said, here.predict(X))
             np.testing.assert_array_equal(there.predict(X), said)
             np.testing.assert_array_equal(pool.apply(predicted, (here, X)), said)
+
+
+def test_an_interrupt_at_any_line_leaves_the_warnings_of_later_fits():
+    X, y = np.repeat(np.arange(20.0)[:, None], 4, axis=0), np.repeat([0, 1], 40)
+    model, n_interrupts = PACBayesTreeClassifier(random_state=0), 0
+    before = sys.gettrace()
+
+    def interrupt_at(line):
+        """Return a trace function that raises KeyboardInterrupt at a line of `fit_atomically`."""
+        lines = iter(range(1, line + 1))
+
+        def trace(frame, event, _):
+            is_fit = frame.f_code.co_name == "fit_atomically"
+            if is_fit and event == "line" and next(lines) == line:
+                raise KeyboardInterrupt
+            return trace if is_fit else None
+
+        return trace
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RepeatedRowsWarning)
+        while True:
+            sys.settrace(interrupt_at(n_interrupts + 1))
+            try:
+                model.fit(X, y)
+                break
+            except KeyboardInterrupt:
+                n_interrupts += 1
+            finally:
+                sys.settrace(before)
+            with pytest.warns(RepeatedRowsWarning):
+                PACBayesTreeClassifier(random_state=0).fit(X, y)
+    assert n_interrupts > 4

@@ -466,6 +466,14 @@ def test_pessimistic_limits_of_weighted_rows_are_those_of_their_effective_number
     np.testing.assert_array_equal(found.weight, expected.weight)
 
 
+@pytest.mark.parametrize("unit", [2.0**-1060, 2.0**900])
+def test_pessimistic_limits_do_not_depend_on_a_power_of_2_in_the_weights(unit):
+    counts = np.array([[30.0, 12.0], [7.0, 0.0], [0.0, 0.0]])
+    expected = compute_upper_errors(NodeStats(counts, [0, 0, 0]), 0.25)
+    found = compute_upper_errors(NodeStats(counts * unit, [0, 0, 0], weight_unit=unit), 0.25)
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_pessimistic_pruning_does_as_in_the_book():
     # Leaves of 6, 9 and 1 rows without errors have an upper limit of 3.273 errors, and one leaf of 16
     # rows with one error 2.512: the subtree is pruned.

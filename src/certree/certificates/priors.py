@@ -16,6 +16,7 @@ from scipy.special import expit
 from certree._core import compute_log_masses, compute_reach_probabilities
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.interface.arrays import (
+    MAX_SETTING,
     ArrayRecord,
     Float64,
     Int32,
@@ -76,7 +77,7 @@ class Prior(ArrayRecord):
         Distribution over prunings of each of the J components.
     log_label : array-like of shape (J, m, L)
         Log of the probability of each of L labels at each node that is a leaf of the pruning, by
-        component.
+        component. Values below -1e150 count as -inf, like those of `log_share`.
     log_share : array-like of shape (J,)
         Log of the weight of each component.
     seen : NodeStats or None
@@ -111,6 +112,8 @@ class Prior(ArrayRecord):
                     f"{name} must hold logs of probabilities that sum to at most 1, got a sum of "
                     f"{totals.max():g}"
                 )
+            # A sum over nodes of such logs would exceed float64.
+            values = np.where(values < -MAX_SETTING, -np.inf, values)
             object.__setattr__(self, name, values)
         if not self.n_labels:
             raise ValueError("log_label must have at least one label (last axis), got none")

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -336,58 +337,86 @@ def plot(
     print_text(f"written to {path}")
 
 
-def _to_onnx(model: Any, *_: str) -> bytes:
-    """Return the bytes of an ONNX file of a fitted model; other arguments are not used.
+class GraphInputs(StrEnum):
+    """The inputs of an ONNX graph: one tensor of all features, or one for each feature."""
 
-    A model of dates has an input for each feature.
+    matrix = "matrix"
+    named = "named"
+
+
+@dataclass(frozen=True, slots=True)
+class _ExportOptions:
+    """The options of an export, of which each format uses its own.
+
+    Attributes
+    ----------
+    name : str
+        Stem of the output file, which becomes the name of C functions or of a Java class.
+    table : str
+        Table that an SQL statement reads.
+    keep : list of str
+        Columns of that table that the statement selects besides the predictions.
+    inputs : GraphInputs or None
+        Inputs of an ONNX graph; None: "named" for a model of dates, else "matrix".
     """
-    graph = model.to_onnx("auto", inputs="named") if model.dates_ else model.to_onnx()
+
+    name: str
+    table: str
+    keep: list[str]
+    inputs: GraphInputs | None
+
+
+def _to_onnx(model: Any, options: _ExportOptions) -> bytes:
+    """Return the bytes of an ONNX file of a fitted model, with the inputs of the options."""
+    inputs = options.inputs or (GraphInputs.named if model.dates_ else GraphInputs.matrix)
+    named = inputs is GraphInputs.named
+    graph = model.to_onnx("auto", inputs="named") if named else model.to_onnx()
     return bytes(graph.SerializeToString())
 
 
-def _to_json(model: Any, *_: str) -> bytes:
-    """Return the JSON text of `model.to_dict()`, as bytes; other arguments are not used.
+def _to_json(model: Any, _: _ExportOptions) -> bytes:
+    """Return the JSON text of `model.to_dict()`, as bytes; the options are not used.
 
     model: fitted trees, which `to_dict` describes by features, thresholds and values of leaves.
     """
     return json.dumps(model.to_dict(), allow_nan=False).encode()
 
 
-def _to_sql(model: Any, table: str, _: str) -> bytes:
+def _to_sql(model: Any, options: _ExportOptions) -> bytes:
     """Return an SQL statement, as bytes, that predicts the rows of a table by a model.
 
-    model: fitted trees; table: name of the table, whose columns are the features.
+    model: fitted trees; options: the table, whose columns are the features, and columns to keep.
     """
-    return model.to_sql(table).encode() + b"\n"
+    return model.to_sql(options.table, keep=options.keep).encode() + b"\n"
 
 
-def _to_joblib(model: Any, *_: str) -> bytes:
+def _to_joblib(model: Any, _: _ExportOptions) -> bytes:
     """Return a scikit-learn estimator with the predictions of a model, as bytes written by joblib.
 
-    Other arguments are not used.
+    The options are not used.
     """
     file = io.BytesIO()
     joblib.dump(model.to_sklearn(), file)
     return file.getvalue()
 
 
-def _make_code_writer(language: Any) -> Callable[[Any, str, str], bytes]:
+def _make_code_writer(language: Any) -> Callable[[Any, _ExportOptions], bytes]:
     """Return a function that writes a model as source code of a language.
 
-    It takes the model, a name that is not used, and the stem of the output file, which becomes the
-    name of functions or class. language: "c", "java" or "javascript".
+    It takes the model and the options, whose name becomes that of functions or class. language:
+    "c", "java" or "javascript".
     """
 
-    def write(model: Any, _: str, stem: str) -> bytes:
-        """Return the source code of a model as bytes; stem: name of its functions or class."""
-        names = {} if language == "javascript" else {"name": stem}
+    def write(model: Any, options: _ExportOptions) -> bytes:
+        """Return the source code of a model as bytes; options: name of its functions or class."""
+        names = {} if language == "javascript" else {"name": options.name}
         return bytes(model.to_code(language, **names).encode())
 
     return write
 
 
-# By suffix: a function of model, SQL table and stem of the output that returns the file's content.
-_FORMATS: dict[str, Callable[[Any, str, str], bytes]] = {
+# By suffix: a function of model and options that returns the file's content.
+_FORMATS: dict[str, Callable[[Any, _ExportOptions], bytes]] = {
     ".onnx": _to_onnx,
     ".sql": _to_sql,
     ".json": _to_json,
@@ -412,11 +441,29 @@ def export(
     table: Annotated[
         str, typer.Option(metavar="NAME", help="Table that the SQL statement reads.")
     ] = "rows",
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the table, such as a key, that the SQL statement selects as well; "
+            "repeat for more.",
+        ),
+    ] = None,
+    inputs: Annotated[
+        GraphInputs | None,
+        typer.Option(
+            metavar="WORD",
+            help="Inputs of the ONNX graph: matrix (one tensor, with codes of categories) or named "
+            "(one for each feature, with texts and dates).",
+            show_default="named for a model of dates, else matrix",
+        ),
+    ] = None,
 ) -> None:
     """Export a model to a file of ONNX, SQL, JSON, C, Java, JavaScript or scikit-learn.
 
-    The suffix of the file decides. Models that consist of trees can be exported. The name of a C or
-    Java file begins with a capital letter, as it becomes the name of functions or class.\f
+    The suffix of the file decides. Models that consist of trees can be exported. The name of a C
+    file becomes the prefix of its functions. That of a Java file becomes the name of the class, so
+    it begins with a capital letter.\f
 
     Parameters
     ----------
@@ -426,14 +473,23 @@ def export(
         File to write; its suffix is a key of `_FORMATS`.
     table : str
         Name of the table that an SQL statement reads.
+    keep : list of str or None
+        Columns of the table that the statement selects besides the predictions; None: none.
+    inputs : GraphInputs or None
+        Inputs of an ONNX graph; None: "named" for a model of dates, else "matrix".
     """
     expect_writable(output)
     to_content = _FORMATS.get(output.suffix.lower())
     if to_content is None:
         raise ValueError(f"--output must end in one of {', '.join(_FORMATS)}, got {output}")
+    for option, value, suffix in (("--keep", keep, ".sql"), ("--inputs", inputs, ".onnx")):
+        if value is not None and output.suffix.lower() != suffix:
+            raise ValueError(
+                f"{option} needs an --output that ends in {suffix}, got {output}: leave it out"
+            )
     model = load_estimator(model_file)
     if not hasattr(model, "to_dict"):
         raise ValueError(f"MODEL must consist of trees to be exported, got {type(model).__name__}")
-    content = to_content(model, table, output.stem)
+    content = to_content(model, _ExportOptions(output.stem, table, keep or [], inputs))
     write_atomically(output, lambda stream: stream.write(content))
     print_text(f"written to {output} ({len(content) / 1e6:.2g} MB)")

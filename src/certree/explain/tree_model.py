@@ -440,7 +440,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         TypeError, ValueError
-            As in `to_dict`; also if `name` is no identifier that begins with a capital letter.
+            As in `to_dict`; also if `name` is no identifier of C, or for Java does not begin with a
+            capital letter.
 
         Examples
         --------
@@ -474,11 +475,12 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def to_sql(self, table: str, *, keep: Sequence[str] = ()) -> str:
         """Write the model as a SQL statement that predicts the rows of a table.
 
-        DuckDB and SQLite run it. NULL, NaN and categories that the fit did not have are missing
-        values. Dates are compared in ISO format: columns hold DATE, TIMESTAMP (with a time zone if
-        the fit had one), or such text in UTC; time spans are numbers of days. Return a SELECT with
-        the columns `keep`, "prediction" and, for a classifier, ``probability_`` followed by each
-        class (for several numbers ``prediction_0``, ...).
+        DuckDB, PostgreSQL and SQLite run it. NULL and NaN are missing values. Categories that the
+        fit did not have go where the model sends them. Dates are compared in ISO format: columns
+        hold DATE, TIMESTAMP (with a time zone if the fit had one), or such text in UTC; time spans
+        are numbers of days. Return a SELECT with the columns `keep`, "prediction" and, for a
+        classifier, ``probability_`` followed by each class (for several numbers ``prediction_0``,
+        ...).
 
         Parameters
         ----------

@@ -376,8 +376,7 @@ class _ModelWithRows:
             elif not feature["categories"] or not isinstance(feature["categories"][0], str):
                 column = column.astype(np.float64)
             else:
-                unknown = max(feature["categories"], key=len) + "?"
-                column = np.array([unknown if x is None else x for x in values], dtype=object)
+                column = np.array(["" if x is None else x for x in values], dtype=object)
             inputs[feature["name"]] = column[:, None]
         return inputs
 

@@ -25,7 +25,8 @@ _MAX_JAVA_TEXT = 20_000
 # Control characters as JSON writes them.
 _CONTROL = re.compile(r"(?<!\\)\\u(00[01][0-9a-f])")
 # Identifiers that no language reserves.
-_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*\Z")
+# Names of a class in Java, and prefixes of functions in C.
+_NAMES = {"java": re.compile(r"[A-Z][A-Za-z0-9_]*\Z"), "c": re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")}
 
 
 @dataclass(slots=True)
@@ -99,14 +100,16 @@ def write_source(document: Mapping[str, Any], language: Language, name: str) -> 
     Raises
     ------
     ValueError
-        If `language` is another one, or `name` is no identifier that begins with a capital.
+        If `language` is another one, `name` is no identifier of C, or for Java does not begin with
+        a capital letter.
     """
     if language not in _TEMPLATES:
         raise ValueError(f"language must be one of {', '.join(_TEMPLATES)}, got {language!r}")
-    if not _NAME.match(name):
+    if language in _NAMES and not _NAMES[language].match(name):
+        first = "a capital letter" if language == "java" else "no digit"
         raise ValueError(
-            "name must be an identifier of letters, digits and underscores that begins with a "
-            f"capital letter, got {name!r}"
+            "name, which the command line takes from the name of the file, must consist of letters, "
+            f"digits and underscores and begin with {first}, got {name!r}"
         )
     arrays = _NodeArrays()
     for nodes in document["trees"]:
@@ -115,11 +118,12 @@ def write_source(document: Mapping[str, Any], language: Language, name: str) -> 
     classes, n_outputs = document["classes"], len(document["start"])
     results = [f"probability of {label}" for label in classes or ()]
     names = [feature["name"] for feature in document["features"]]
+    descriptions = [_describe_feature(feature) for feature in document["features"]]
     values = {
         "title": f"A certree model of {format_quantity(len(arrays.root), 'tree')}",
         "version": certree.__version__,
         "name": name,
-        "features": _make_comment(names),
+        "features": _make_comment(descriptions),
         "results": _make_comment(results or ["predicted number"] * n_outputs),
         "n_features": len(names),
         "n_trees": len(arrays.root),
@@ -140,6 +144,15 @@ def write_source(document: Mapping[str, Any], language: Language, name: str) -> 
         values |= _declare_c_categories(categories)
     template = files("certree.export") / "source_templates" / _TEMPLATES[language]
     return Template(template.read_text(encoding="utf-8")).substitute(values)
+
+
+def _describe_feature(feature: Mapping[str, Any]) -> str:
+    """Return the name of a feature, and the unit if it holds dates, for a comment.
+
+    feature: its entry in the dictionary of `make_plain_dict`.
+    """
+    dates = feature.get("dates")
+    return f"{feature['name']} ({dates['unit']})" if dates else str(feature["name"])
 
 
 def _make_comment(texts: Iterable[Any]) -> str:

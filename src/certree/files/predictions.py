@@ -343,7 +343,8 @@ def read_model_batches(
     target : str or None
         Column of the target, which is read as well; None: no target is read.
     extra_columns : sequence of str
-        Further columns to read that are neither feature nor target. CSV columns are read as text.
+        Further columns to read that are neither feature nor target. CSV columns are read as text,
+        columns of other files as they are.
     n_rows : int
         Largest number of rows of a batch.
 
@@ -357,7 +358,8 @@ def read_model_batches(
     columns = None if names is None else [*names, *targets, *extra_columns]
     types = partial(get_column_types, model, target, extra_columns=extra_columns)
     source = use_model_format(source, model)
-    batches = read_batches(source, types, n_rows, columns)
+    text_columns = [name for name in extra_columns if name != target]
+    batches = read_batches(source, types, n_rows, columns, text_columns)
     return warn_of_new_values(model, batches, [*targets, *extra_columns])
 
 

@@ -10,7 +10,7 @@ in `_fitted_with`, and snapshots have these.
 """
 
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from copy import copy
 from functools import wraps
 from types import MethodType
@@ -195,12 +195,11 @@ def atomic_fit(
     @wraps(fit)
     def fit_atomically(self: Model, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Model:
         twin = _make_twin(self, self.__dict__.copy())
-        outermost = _warned.set(set()) if _warned.get() is None else None
-        try:
-            fit(twin, *args, **kwargs)
-        finally:
-            if outermost is not None:
-                _warned.reset(outermost)
+        # An interrupt may come anywhere, so that the fit sets the variable in a context of its own.
+        context = copy_context()
+        if _warned.get() is None:
+            context.run(_warned.set, set())
+        context.run(fit, twin, *args, **kwargs)
         keep_parameters(twin)
         self.__dict__ = twin.__dict__
         return self

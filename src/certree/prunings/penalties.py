@@ -256,9 +256,12 @@ def compute_upper_errors(stats: NodeStats, confidence: float) -> Float64:
     """
     weight, correct_weight = stats.n, stats.n - stats.errors
     has_correct, rows = correct_weight > 0, weight / stats.weight_unit
-    size = np.divide(stats.effective_size, weight, out=np.ones(len(weight)), where=has_correct)
+    # Each node's weights are scaled by a power of 2, as the quotient of a tiny weight overflows.
+    mantissa, exponent = np.frexp(weight)
+    size = np.divide(stats.effective_size, mantissa, out=np.ones(len(weight)), where=has_correct)
     # The limit p solves P(at most the observed errors | p) = confidence, a beta integral in p.
-    wrong, correct = size * stats.errors, np.where(has_correct, size * correct_weight, 1.0)
+    wrong = size * np.ldexp(stats.errors, -exponent)
+    correct = np.where(has_correct, size * np.ldexp(correct_weight, -exponent), 1.0)
     limit = betaincinv(wrong + 1, correct, 1 - float(confidence))
     return np.where(has_correct, rows * limit, rows)
 

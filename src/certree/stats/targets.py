@@ -170,9 +170,10 @@ class TargetStats(ArrayRecord):
         of rows of mean weight that are added to each node with the mean of its parent (to the root
         with the mean of all rows).
         """
-        # Sums of large targets of rows with large weights would overflow; scaling by a power of two
-        # changes no digit.
-        largest = max(self.rows.max(initial=0.0), float(smoothing))
+        # Sums of large targets over rows would overflow, before or after weights are divided by
+        # their unit; scaling by a power of two changes no digit.
+        largest = self.rows.max(initial=0.0)
+        largest = max(largest, largest / self.weight_unit, float(smoothing))
         exponents = np.frexp(largest)[1] + np.frexp(np.abs(self.mean).max(initial=0.0))[1]
         excess = int(max(exponents - np.finfo(np.float64).maxexp + 2, 0))
         mean, unit = np.ldexp(self.mean, -excess), self.weight_unit

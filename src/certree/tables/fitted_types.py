@@ -63,7 +63,7 @@ def get_column_types(
     names : sequence of str
         Names of all columns of the table.
     extra_columns : iterable of str
-        Columns that are neither feature nor target. They are read as strings, unchanged.
+        Columns that are neither feature nor target. They get no type.
 
     Returns
     -------
@@ -80,7 +80,6 @@ def get_column_types(
     types = dict(zip(features, list_feature_types(model), strict=False))
     if target is not None and is_classifier(model) and model.classes_.dtype.kind in "OU":
         types[target] = string
-    types |= {name: string for name in extra_columns if name not in types and name != target}
     return {name: column_type for name, column_type in types.items() if name in names}
 
 

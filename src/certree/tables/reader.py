@@ -331,7 +331,11 @@ class Batch:
 
 
 def read_batches(
-    source: Any, types: Types, n_rows: int, columns: Sequence[str] | None = None
+    source: Any,
+    types: Types,
+    n_rows: int,
+    columns: Sequence[str] | None = None,
+    text_columns: Collection[str] = (),
 ) -> Iterator[Batch]:
     """Read the rows of files batch by batch, with the types of a fitted model.
 
@@ -350,6 +354,8 @@ def read_batches(
         Largest number of rows of a batch.
     columns : sequence of str or None
         Names of the columns to read; those that a file lacks are left out. None: all columns.
+    text_columns : collection of str
+        Columns that are read from CSV files as text, unchanged, if `types` has no type for them.
 
     Yields
     ------
@@ -369,7 +375,7 @@ def read_batches(
     last: Batch | None = None
     for i, file in enumerate(files):
         try:
-            for table, fraction in _read_file(file, types, n_rows, columns):
+            for table, fraction in _read_file(file, types, n_rows, columns, text_columns):
                 if last is not None:
                     yield last
                 n_read = sum(sizes[:i]) + fraction * sizes[i]
@@ -381,7 +387,11 @@ def read_batches(
 
 
 def _read_file(
-    file: TableFile | DataSet, types: Types, n_rows: int, columns: Sequence[str] | None
+    file: TableFile | DataSet,
+    types: Types,
+    n_rows: int,
+    columns: Sequence[str] | None,
+    text_columns: Collection[str],
 ) -> Iterator[tuple[pa.Table, float]]:
     """Yield the rows of a file as tables, each with the fraction of the file that has been read.
 
@@ -390,7 +400,11 @@ def _read_file(
     """
     every = file.names()
     names = [name for name in every if columns is None or name in columns]
-    converter = _Converter(file, names, types(every))
+    wanted = types(every)
+    if file.is_text:
+        string = import_extra("pyarrow", "files").string()
+        wanted = {**{name: string for name in text_columns if name in every}, **wanted}
+    converter = _Converter(file, names, wanted)
     is_empty = True
     for batch, fraction in file.batches_with_progress(names, n_rows):
         is_empty &= not len(batch)
