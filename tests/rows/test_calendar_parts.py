@@ -193,7 +193,7 @@ def test_samples_of_blocks_are_those_of_all_rows():
 @pytest.mark.parametrize("zone", [ZONE, "UTC", None])
 def test_a_fit_learns_weekdays(zone):
     X = make_orders(zone=zone)
-    model = PrunedTreeClassifier().fit(X, is_weekend(X))
+    model = PrunedTreeClassifier(random_state=0).fit(X, is_weekend(X))
     assert model.dates_[1].parts == ("weekday",)
     assert model.score(X, is_weekend(X)) == 1
     assert model.n_features_in_ == 3
@@ -209,14 +209,14 @@ def test_a_fit_learns_weekdays(zone):
 
 def test_weekdays_are_those_of_the_time_zone_of_the_fit():
     X = make_orders(zone="Asia/Tokyo")
-    model = PrunedTreeClassifier().fit(X, is_weekend(X))
+    model = PrunedTreeClassifier(random_state=0).fit(X, is_weekend(X))
     assert model.score(X.assign(opened=X["opened"].dt.tz_convert("UTC")), is_weekend(X)) == 1
 
 
 def test_arrays_without_names_have_parts():
     X = make_orders(zone=None)
     rows = X[["opened"]].to_numpy("M8[us]")
-    model = PrunedTreeClassifier().fit(rows, is_weekend(X))
+    model = PrunedTreeClassifier(random_state=0).fit(rows, is_weekend(X))
     assert "weekday of x[0] <= Fri" in model.export_text()
     assert model.score(rows, is_weekend(X)) == 1
     assert model.to_dict()["features"][1]["name"] == "weekday of x0"
@@ -224,7 +224,7 @@ def test_arrays_without_names_have_parts():
 
 MODELS = {
     "boosted": lambda: BoostedTreesRegressor(max_iter=10, random_state=0),
-    "tree": PrunedTreeRegressor,
+    "tree": lambda: PrunedTreeRegressor(random_state=0),
 }
 
 
