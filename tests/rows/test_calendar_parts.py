@@ -271,6 +271,16 @@ def test_explanations_are_of_the_users_columns():
         shap_trees(model, X[:50])
 
 
+def test_out_of_bag_importances_shuffle_parts_with_their_date():
+    X = make_orders(600)
+    y = is_weekend(X)
+    forest = TreeForestClassifier(10, random_state=0).fit(X, y)
+    rises = forest.out_of_bag_importances(X, y)
+    assert rises.shape == (3,)
+    assert rises[1] > 0.2
+    assert rises.argmax() == 1
+
+
 def test_constraints_hold_for_parts():
     X = make_orders(600)
     y = mix_parts(X)

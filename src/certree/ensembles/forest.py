@@ -1013,6 +1013,7 @@ class TreeForest(Forest):
             classes=self._has_classes,
             seed=self._seed,
             feature_order=rows.feature_order,
+            owners=self._get_owners(),
         )
 
 
