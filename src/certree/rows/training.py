@@ -877,7 +877,7 @@ class RowInputMixin:
     def _get_owners(self) -> NDArray[np.intp]:
         """Return the index of the user's feature to which each encoded column belongs."""
         parts = [one.feature for one in list_parts(self.dates_)]
-        return np.array([*range(self.n_features_in_), *parts], dtype=np.intp)
+        return np.append(np.arange(self.n_features_in_), parts).astype(np.intp)
 
     def _takes_missing_values(self) -> bool:
         return True
