@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import make_friedman1, make_moons
 from sklearn.model_selection import train_test_split
 
 from certree import (
@@ -36,6 +36,7 @@ from certree.show import (
     plot_importance,
     plot_interactions,
     plot_loss,
+    plot_regions,
     plot_selective,
     plot_thresholds,
     plot_tree,
@@ -117,11 +118,13 @@ def of_adult() -> None:
 
 
 def of_others() -> None:
-    """Trees of ten classes and of numbers, and what acts together in Friedman's table."""
+    """Trees of ten classes and of numbers, regions of a plane, interactions in Friedman's table."""
     tree = PACBayesTreeClassifier(random_state=0).fit(*table("pendigits"))
     draw("tree_pendigits", plot_tree(tree, max_leaves=24))
     numbers = PACBayesTreeRegressor(random_state=0).fit(*table("california_housing"))
     draw("tree_california", plot_tree(numbers, max_leaves=8))
+    X, y = make_moons(600, noise=0.3, random_state=0)
+    draw("regions_moons", plot_regions(PACBayesTreeClassifier(random_state=0).fit(X, y), X, y))
     X, y = make_friedman1(1000, random_state=0)
     # As in docs/guide/shapley_values.md.
     model = TreeForestRegressor(max_depth=6, random_state=0).fit(X, y)

@@ -100,7 +100,7 @@ def plot_tree(
     ax.set_xlim(0, width - 0.2)
     ax.set_ylim(height, 0)
     set_title(ax, _describe_tree(model, summary, root, number) + _describe_bounds(summary))
-    get_colour = _create_colour_scale(summary, [node.branch.cell.node for node in nodes])
+    get_colour = create_colour_scale(summary, [node.branch.cell.node for node in nodes])
     node_by_number = {node.branch.cell.node: node for node in nodes}
     for node in nodes:
         _draw_lines(ax, node, node_by_number, summary)
@@ -276,7 +276,7 @@ def _draw_box(ax: Any, node: _DrawnNode, summary: TreeSummary, colour: Any) -> N
         ax.text(x, node.y + _LINE_HEIGHT, bound, va="top", **style).set_gid("bound")
 
 
-def _create_colour_scale(summary: TreeSummary, nodes: list[int]) -> Callable[[int], Any]:
+def create_colour_scale(summary: TreeSummary, nodes: list[int]) -> Callable[[int], Any]:
     """Return the function from the index of a node to the colour of its prediction.
 
     With more than two classes the hue is that of the most probable class; otherwise a colour scale
