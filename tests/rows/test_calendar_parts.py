@@ -37,6 +37,7 @@ from certree.rows.calendar_parts import (
     compute_utc_offsets,
     find_transitions,
 )
+from certree.show import plot_regions
 
 PARTS = ("month", "day", "weekday", "hour")
 ZONES = ["Europe/Zurich", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "+05:30", None]
@@ -279,6 +280,13 @@ def test_out_of_bag_importances_shuffle_parts_with_their_date():
     assert rises.shape == (3,)
     assert rises[1] > 0.2
     assert rises.argmax() == 1
+
+
+def test_plots_of_regions_have_parts_as_features():
+    X = make_orders(600)
+    model = PrunedTreeClassifier(random_state=0).fit(X, is_weekend(X))
+    figure = plot_regions(model, X, features=["opened", "weekday of opened"], at={"city": "x"})
+    assert figure.axes[0].get_ylabel() == "weekday of opened"
 
 
 def test_constraints_hold_for_parts():
