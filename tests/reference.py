@@ -6,11 +6,13 @@ X is (n, p), y (n,), tree a `Tree` of m nodes, masses are probabilities of pruni
 belong to rows.
 """
 
+import datetime
 import math
 import operator
 import statistics
 import struct
 import sys
+import zoneinfo
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -3330,3 +3332,115 @@ def compute_median_baseline(y, limit, weight):
     spread = Fraction(max(y)) - Fraction(min(y))
     constant = min(sorted(y), key=lambda one: compute_mean(one, spread))
     return float(compute_mean(constant, Fraction(limit)))
+
+
+# -- calendar parts of dates -----------------------------------------------------------------------
+
+
+def read_calendar_part(moment, zone, part):
+    """Return the month, day, weekday (1: Monday) or hour of a moment in a time zone.
+
+    moment: datetime in UTC, without a zone; None: the result is NaN. zone: name of a time zone, an
+    offset of the form "+05:30", or None: the part is that of the moment itself.
+    """
+    if moment is None:
+        return math.nan
+    if zone is not None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+        if zone[0] in "+-":
+            offset = datetime.datetime.strptime(zone, "%z").tzinfo
+        else:
+            offset = zoneinfo.ZoneInfo(zone)
+        moment = moment.astimezone(offset)
+    parts = {
+        "month": moment.month,
+        "day": moment.day,
+        "weekday": moment.isoweekday(),
+        "hour": moment.hour,
+    }
+    return float(parts[part])
+
+
+def choose_calendar_parts(days, codes, y, weight, n_bins=(4, 16, 64, 256)):
+    """Return the calendar parts that lower the loss of the simple model, in the order of choice.
+
+    days: dates, in the order in which every fifth row is in the same fold. codes: values of each
+    part that may be chosen, by its name. y: classes 0, 1, ... (integers, each an indicator) or
+    numbers (floats, of which ranks are taken). weight: of each row.
+    """
+    n = len(days)
+    weight = [one * n / sum(weight) for one in weight]
+    if isinstance(y[0], float):
+        targets = [[(sum(a < b for a in y) + sum(a <= b for a in y)) / (2 * n) for b in y]]
+    else:
+        targets = [[float(one == k) for one in y] for k in sorted(set(y))]
+    ordered = sorted(days)
+
+    def find_bin(day, number):
+        edges = {_interpolate(ordered, k / number) for k in range(1, number)}
+        return sum(edge < day for edge in edges)
+
+    def subtract_means(rest, code, fitted):
+        means = {}
+        for value in set(code):
+            rows = [i for i in fitted if code[i] == value]
+            total = sum(weight[i] * rest[i] for i in rows)
+            means[value] = total / (sum(weight[i] for i in rows) + 1)
+        return [one - means[value] for one, value in zip(rest, code, strict=True)]
+
+    bins = [[find_bin(day, number) for day in days] for number in n_bins]
+
+    def measure(parts):
+        losses = [[0.0] * n for _ in bins]
+        for fold in range(5):
+            fitted = [i for i in range(n) if i % 5 != fold]
+            for target in targets:
+                total = sum(weight[i] for i in fitted)
+                mean_day = sum(weight[i] * days[i] for i in fitted) / total
+                mean = sum(weight[i] * target[i] for i in fitted) / total
+                spread = sum(weight[i] * (days[i] - mean_day) ** 2 for i in fitted)
+                slope = (
+                    sum(weight[i] * (days[i] - mean_day) * (target[i] - mean) for i in fitted)
+                    / spread
+                )
+                rest = [
+                    one - mean - slope * (day - mean_day)
+                    for one, day in zip(target, days, strict=True)
+                ]
+                for loss, code in zip(losses, bins, strict=True):
+                    rest = subtract_means(rest, code, fitted)
+                    left = rest
+                    for part in parts:
+                        left = subtract_means(left, codes[part], fitted)
+                    for i in range(fold, n, 5):
+                        loss[i] += weight[i] * left[i] ** 2
+        return min(losses, key=sum)
+
+    variance = 0.0
+    for target in targets:
+        mean = sum(w * one for w, one in zip(weight, target, strict=True)) / n
+        variance += sum(w * (one - mean) ** 2 for w, one in zip(weight, target, strict=True)) / n
+    chosen, loss = [], measure([])
+    while len(chosen) < len(codes):
+        best, best_ratio = None, 2.0
+        for part in codes:
+            if part in chosen:
+                continue
+            other = measure([*chosen, part])
+            gain = [one - new for one, new in zip(loss, other, strict=True)]
+            mean, error = statistics.fmean(gain), statistics.pstdev(gain) / math.sqrt(n)
+            if mean > best_ratio * error and mean >= 0.002 * variance:
+                best, best_ratio, best_loss = part, mean / error, other
+        if best is None:
+            break
+        chosen.append(best)
+        loss = best_loss
+    return chosen
+
+
+def _interpolate(ordered, fraction):
+    """Return a quantile of sorted numbers, linear between two of them."""
+    place = fraction * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])

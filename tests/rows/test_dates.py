@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -265,8 +265,11 @@ def test_shifting_all_instants_changes_no_prediction(days, seed):
     shift = pd.Timedelta(days=days, microseconds=days)
     moved = X.assign(when=X["when"] + shift, plain=X["plain"] + shift)
     model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1, random_state=0)
-    found = clone(model).fit(moved, y).predict_proba(moved)
-    np.testing.assert_array_equal(found, model.fit(X, y).predict_proba(X))
+    other = clone(model).fit(moved, y)
+    model.fit(X, y)
+    # Calendar parts, which a shift changes, may be chosen by chance.
+    assume(not any(one.parts for fit in (model, other) for one in fit.dates_.values()))
+    np.testing.assert_array_equal(other.predict_proba(moved), model.predict_proba(X))
 
 
 def test_the_last_date_is_one_of_the_training_rows():

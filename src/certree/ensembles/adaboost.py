@@ -53,7 +53,7 @@ def _read_learners(stored: StoredState, name: str, model: Any) -> list[WeakTree]
     stored, name: the content of the file, and the name of the importances of features in it, (T,
     p). model: the model that is restored, with its T trees.
     """
-    importances = stored.get_numbers(name, (len(model.trees_), model.n_features_in_), 0)
+    importances = stored.get_numbers(name, (len(model.trees_), model._n_encoded), 0)
     return [
         WeakTree(tree, select_best_classes(tree.value.T), of_features)
         for tree, of_features in zip(model.trees_, importances, strict=True)
@@ -63,7 +63,7 @@ def _read_learners(stored: StoredState, name: str, model: Any) -> list[WeakTree]
 def _get_learner_importances(learners: list[WeakTree], model: Any) -> Float64:
     """Return the importances of T learners, (T, p); model: the model that has p features."""
     importances = [learner.importances for learner in learners]
-    return np.reshape(importances, (-1, model.n_features_in_))
+    return np.reshape(importances, (-1, model._n_encoded))
 
 
 @copy_descriptions_from(TreeForestClassifier)
@@ -357,7 +357,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
             learner.tree.with_value(compute_vote_scores(learner.labels, vote, self.n_classes_).T)
             for learner, vote in zip(self.estimators_[first:], self._votes[first:], strict=True)
         ]
-        return Trees.joined(trees, self.n_features_in_, self._n_outputs)
+        return Trees.joined(trees, self._n_encoded, self._n_outputs)
 
     # -- prediction --------------------------------------------------------------------------------
 
@@ -496,7 +496,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         ]
         if not importances:
             return np.zeros(self.n_features_in_)
-        return np.average(importances, axis=0, weights=votes)
+        return self._fold_parts(np.average(importances, axis=0, weights=votes))
 
     def _has_code_of_unknown(self) -> bool:
         return self.estimator is None  # learners of other libraries get missing values

@@ -91,6 +91,7 @@ from certree.parts.executors import InMemory
 from certree.parts.judging_rows import JudgedParts
 from certree.parts.lazy_predictions import support_dask_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
+from certree.rows.calendar_parts import add_parts_to_groups
 from certree.rows.folds import Fold
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.sparse_rows import DenseOrSparseFeatures, stack_tables, to_dense
@@ -594,7 +595,7 @@ class BoostedTrees(StagedTrees):
         else:
             before, n_in_nodes = self._make_initial_trees(run)
             self._n_first_trees = len(before)
-            gains = add_gain_importances(before, n_in_nodes, np.zeros(self.n_features_in_))
+            gains = add_gain_importances(before, n_in_nodes, np.zeros(self._n_encoded))
             self._importances = np.square(self._get_initial_factors()).sum() * gains
         thirds = self._make_third_fits(training, run)
         tables = [training.features]
@@ -681,7 +682,7 @@ class BoostedTrees(StagedTrees):
         grown: new trees of each of the runs that are averaged, with equally many rounds.
         """
         ensembles = [*before, _average_members(grown)]
-        self.trees_ = Trees.joined(ensembles, self.n_features_in_, len(self.start_))
+        self.trees_ = Trees.joined(ensembles, self._n_encoded, len(self.start_))
 
     def _make_third_fits(self, training: Training, run: Rounds) -> ThirdFits | None:
         """Prepare the three fits to one third of the training rows each that standard errors need.
@@ -719,7 +720,7 @@ class BoostedTrees(StagedTrees):
         fold_run = run.make_fold_run(fold).with_statistics()
         rows = features.take(np.concatenate([fold.train, fold.validation]))
         offset = 0.0 if fold_run.offset is None else fold_run.offset[:, 0]
-        before = Trees.joined([], self.n_features_in_, len(fold_run.scores))
+        before = Trees.joined([], self._n_encoded, len(fold_run.scores))
         if self._n_first_trees > 0:
             before, _ = self._make_initial_trees(run.make_fold_run(fold.without_validation()))
         return self._make_members(fold_run, [rows], fold_run.scores[:, 0] - offset, before)
@@ -805,7 +806,7 @@ class BoostedTrees(StagedTrees):
         features are used. Return the trees, and the number of training rows in each of their nodes,
         (n_nodes,).
         """
-        return Trees.joined([], self.n_features_in_, len(run.scores)), np.zeros(0)
+        return Trees.joined([], self._n_encoded, len(run.scores)), np.zeros(0)
 
     def _make_members(
         self, run: Rounds, tables: Sequence[DenseOrSparseFeatures], start: Float64, before: Trees
@@ -1040,7 +1041,7 @@ class BoostedTrees(StagedTrees):
             return (float(max_features),)
         if max_features == "auto":
             return self._get_automatic_feature_fractions()
-        return (resolve_max_features(max_features, self.n_features_in_) or 1.0,)
+        return (resolve_max_features(max_features, self._n_encoded) or 1.0,)
 
     def _get_monotonic_constraints(self) -> MonotonicSigns:
         """Return the monotonic constraint of each feature, (p,) int8: -1, 0 or 1; or None.
@@ -1049,20 +1050,23 @@ class BoostedTrees(StagedTrees):
         rises; -1: it must not rise; 0: no constraint. None: no feature has one.
         """
         names = getattr(self, "feature_names_in_", None)
-        return check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names)
+        return check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names, self._n_encoded)
 
     def _get_interaction_groups(self) -> Any:
         """Return the groups of features that may interact, as collections of feature indices.
 
         They follow from the parameter `interaction_cst`. None: all features may interact.
-        "pairwise" becomes all pairs of features, "no_interactions" each feature by itself.
+        "pairwise" becomes all pairs of features, "no_interactions" each feature by itself. Calendar
+        parts are in the groups of their date columns.
         """
         groups, p = self.interaction_cst, self.n_features_in_
-        if isinstance(groups, str):
-            return [*combinations(range(p), min(p, 2 if groups == "pairwise" else 1))]
         if groups is None:
             return None
-        return resolve_interaction_groups(groups, self.__dict__.get("feature_names_in_"))
+        if isinstance(groups, str):
+            found = [*combinations(range(p), min(p, 2 if groups == "pairwise" else 1))]
+        else:
+            found = resolve_interaction_groups(groups, self.__dict__.get("feature_names_in_"))
+        return add_parts_to_groups(found, p, self.dates_)
 
     def _list_threshold_schedules(self, n: int) -> list[tuple[int | None, ...]]:
         """List the values of `thresholds_` among which cross-validation may choose.
@@ -1186,7 +1190,7 @@ class BoostedTrees(StagedTrees):
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         "trees": declare_trees("trees_", "_n_outputs"),
         "start": StoredField.numbers("start_", ("_n_outputs",)),
-        "importances": StoredField.numbers("_importances", ("n_features_in_",), 0),
+        "importances": StoredField.numbers("_importances", ("_n_encoded",), 0),
         "n_rounds": StoredField.value("n_iter_", int),
         "n_first_trees": StoredField.value("_n_first_trees", int),
         "seed": StoredField.value("_seed", int),
@@ -1451,9 +1455,10 @@ class BoostedTrees(StagedTrees):
                 f'X, y and offset must be None unless kind="permutation", got kind={kind!r}'
             )
         if kind == "gain":
-            return self._importances.copy()
+            return self._fold_parts(self._importances.copy())
         split_features = self.trees_.feature[~self.trees_.is_leaf]
-        return np.bincount(split_features, minlength=self.n_features_in_).astype(np.float64)
+        counts = np.bincount(split_features, minlength=self._n_encoded)
+        return self._fold_parts(counts.astype(np.float64))
 
     def _compute_permutation_importance(
         self, X: Any, y: Any, offset: Any, n_repeats: int, random_state: np.random.RandomState
@@ -1491,12 +1496,14 @@ class BoostedTrees(StagedTrees):
             return float(loss.compute_row_losses(targets, scores).mean())
 
         before, increase = mean_loss(), np.zeros(self.n_features_in_)
-        for column, j in enumerate(used):
-            values = rows[:, column].copy()
+        owners = self._get_owners()[used]  # a date is shuffled together with its calendar parts
+        for j in np.unique(owners):
+            columns = np.flatnonzero(owners == j)
+            values = rows[:, columns]
             for _ in range(n_repeats):
-                rows[:, column] = random_state.permutation(values)
+                rows[:, columns] = values[random_state.permutation(len(rows))]
                 increase[j] += (mean_loss() - before) / n_repeats
-            rows[:, column] = values
+            rows[:, columns] = values
         return increase
 
     @snapshot_method
@@ -1985,7 +1992,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     _takes_outputs: ClassVar[bool] = True
 
     def _has_linear_start(self, n: int) -> bool:
-        is_small = n <= _MAX_LINEAR_ROWS and n * self.n_features_in_ <= _MAX_LINEAR_VALUES
+        is_small = n <= _MAX_LINEAR_ROWS and n * self._n_encoded <= _MAX_LINEAR_VALUES
         return self.loss == "squared_error" and is_small
 
     def _make_initial_trees(self, run: Rounds) -> tuple[Trees, Float64]:

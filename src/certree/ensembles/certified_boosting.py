@@ -777,7 +777,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         if self.widths == "scaled":
             scale._fit_rounds(replace(training, y=error / limit))
         else:
-            scale.start_, scale.trees_ = np.ones(1), Trees.joined([], self.n_features_in_, 1)
+            scale.start_, scale.trees_ = np.ones(1), Trees.joined([], self._n_encoded, 1)
         self.scale_start_ = limit * scale.start_
         self.scale_trees_ = scale.trees_.with_value(limit * scale.trees_.value)
         self.least_scale_ = limit * (LEAST_SCALE * mean or 1.0)

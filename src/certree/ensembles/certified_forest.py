@@ -559,7 +559,7 @@ class CertifiedForestClassifier(ForestClassifier):
         **CERTIFICATE_FIELDS,
         "trees": declare_trees("trees_", least=-_ROUNDING, most=1 + _ROUNDING),
         # Files of earlier versions lack the importances.
-        "importances": StoredField.numbers("_importances", ("n_features_in_",), 0, default=UNSET),
+        "importances": StoredField.numbers("_importances", ("_n_encoded",), 0, default=UNSET),
     }
 
     @property

@@ -160,7 +160,7 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
 
     is_judged, lie_apart: whether there are rows that judge, in memory or elsewhere.
     """
-    n, p = learned.found.n, model.n_features_in_
+    n, p = learned.found.n, model._n_encoded
     K = max(int(np.sum(getattr(model, "n_classes_", 1))), model._make_loss().n_outputs)
     stops = stops_early(model.early_stopping, n)
     is_dealt = stops and model.validation_fraction is not None and not (is_judged or lie_apart)
@@ -331,7 +331,7 @@ def _boost(
     )
     model._has_offset, model._errors = False, None
     model._loss_factors = getattr(runs[0].settings.loss, "factors", ())
-    model._importances = np.zeros(model.n_features_in_)
+    model._importances = np.zeros(model._n_encoded)
     grown = [one.trees().keep_first(model.n_iter_) for one in runs]
     for one, trees in zip(runs, grown, strict=True):
         rows = np.concatenate([np.zeros(0), *one.rows])[: trees.n_nodes]

@@ -608,7 +608,9 @@ class TreeForest(Forest):
         neither "auto" nor "plain".
         """
         names = getattr(self, "feature_names_in_", None)
-        constraints = check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names)
+        constraints = check_monotonic_cst(
+            self.monotonic_cst, self.n_features_in_, names, self._n_encoded
+        )
         if constraints is not None:
             self._expect_one_target("monotonic_cst")
         if constraints is not None and self.leaves not in ("auto", "plain"):
@@ -859,7 +861,7 @@ class TreeForest(Forest):
     _stored_fields: ClassVar[dict[str, StoredField]] = {
         "trees": StoredField("trees_", _read_leaf_values),
         "trees.rows": StoredField("_rows", _read_leaf_rows),
-        "importances": StoredField.numbers("_importances", ("n_features_in_",), 0),
+        "importances": StoredField.numbers("_importances", ("_n_encoded",), 0),
         "seed": StoredField.value("_seed", int),
         "origin": StoredField.value("_fit_digest", int),
         "leaves": StoredField.value("leaves_", Leaves, 0, _MOST_SHRINKAGE),
@@ -1011,6 +1013,7 @@ class TreeForest(Forest):
             classes=self._has_classes,
             seed=self._seed,
             feature_order=rows.feature_order,
+            owners=self._get_owners(),
         )
 
 

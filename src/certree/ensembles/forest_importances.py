@@ -96,11 +96,12 @@ def add_normalized_gains(trees: Trees, inner: Indices, gain: Float64, previous: 
 
 
 @contextmanager
-def shuffle_feature(X: Any, j: int, order: Indices) -> Iterator[Any]:
+def shuffle_feature(X: Any, j: int, order: Indices, parts: Indices) -> Iterator[Any]:
     """Permute the values of one feature while the body of the with statement runs.
 
     X: rows, (n, p), an ndarray or a CSR matrix; j: index of the feature; order: permutation of the
-    rows, (n,): row i gets the value of row ``order[i]``. It is a context manager, which gives the
+    rows, (n,): row i gets the value of row ``order[i]``. parts: indices of the calendar parts of the
+    feature, which move with it; sparse rows have none. It is a context manager, which gives the
     permuted rows, (n, p). An ndarray is changed in place and restored at the end, if the body
     raises no exception; of a sparse matrix the context gets a changed copy.
     """
@@ -112,10 +113,11 @@ def shuffle_feature(X: Any, j: int, order: Indices) -> Iterator[Any]:
         columns.has_sorted_indices = False
         yield columns.tocsr()
         return
-    values = X[:, j].copy()
-    X[:, j] = values[order]
+    together = [j, *parts.tolist()]
+    values = X[:, together]  # a copy
+    X[:, together] = values[order]
     yield X
-    X[:, j] = values
+    X[:, together] = values
 
 
 def compute_permutation_importances(
@@ -127,6 +129,7 @@ def compute_permutation_importances(
     classes: bool,
     seed: int,
     feature_order: Int32,
+    owners: Indices,
 ) -> Float64:
     """Compute by how much the mean out-of-bag loss rises if the values of a feature are shuffled.
 
@@ -150,10 +153,13 @@ def compute_permutation_importances(
     feature_order : ndarray of int32, shape (p,)
         Order of the features by content. The rank of a feature in it is part of its seed, so that
         the order of the columns does not matter.
+    owners : ndarray of intp, shape (p,)
+        Index of the user's feature to which each column of X belongs: its own index, or, for
+        calendar parts, which come last, that of the date.
 
     Returns
     -------
-    ndarray of shape (p,)
+    ndarray of float64, one entry for each of the user's features
         Rise of the mean loss; 0 for a feature that no tree uses; NaN if no row is out of any bag.
     """
     rank = np.argsort(feature_order)
@@ -161,10 +167,12 @@ def compute_permutation_importances(
         statistics, leaves, classes, statistics.out_of_bag_leaves.first_leaves
     )
     # The difference is 0, or NaN if there is no out-of-bag row.
-    rise = np.full(X.shape[1], base_loss - base_loss)
-    for j in np.unique(statistics.trees.feature[~statistics.trees.is_leaf]):
+    n_features = int(owners.max()) + 1
+    rise = np.full(n_features, base_loss - base_loss)
+    for j in np.unique(owners[statistics.trees.feature[~statistics.trees.is_leaf]]):
+        parts = n_features + np.flatnonzero(owners[n_features:] == j)
         order = np.random.default_rng((seed, rank[j])).permutation(len(statistics.y))
-        with shuffle_feature(X, j, order) as shuffled:
+        with shuffle_feature(X, j, order, parts) as shuffled:
             leaf = statistics.trees.find_out_of_bag_leaves(shuffled, drawing, statistics.n_threads)
         rise[j] = _compute_loss(statistics, leaves, classes, leaf) - base_loss
     return rise

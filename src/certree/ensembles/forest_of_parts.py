@@ -131,7 +131,7 @@ def _sketched(parts: Executor, learned: Learned, weighing: Weighing | None) -> S
 
 def _need(model: Any, learned: Learned) -> Need:
     """What the fit holds in memory, from above; most of it goes with the rows, however read."""
-    n, p, q = learned.found.n, model.n_features_in_, learned.found.n_targets
+    n, p, q = learned.found.n, model._n_encoded, learned.found.n_targets
     n_trees, n_threads = int(model.n_estimators), get_n_threads_or_all(model.n_jobs)
     classes = np.atleast_1d(getattr(model, "n_classes_", np.ones(q)))
     of_weight = 8.0 * (learned.weighing is not None)

@@ -80,7 +80,7 @@ class CertifiedFitOfParts:
         reader = model
         if isinstance(getattr(model, "class_weight", None), str):
             reader = without_class_weights(model)  # rows that certify have no say in them
-        known = learn(reader, parts)
+        known = learn(reader, parts, has_parts=False)
         expect_rows_for_classes(known, _shares(model)[0])
         expect_groups_of_all(known.found, parts)
         if get_memory_limit() is not None and known.found.are_grouped:

@@ -458,7 +458,7 @@ class DecoratedTree(TreeVoteEstimator):
         if (
             self.categories_ is not None
         ):  # models in leaves get unknown categories as missing values
-            is_unknown = self.categories_.mask & (rows == UNKNOWN_CODE)
+            is_unknown = self._category_mask() & (rows == UNKNOWN_CODE)
             rows = np.where(is_unknown, np.nan, rows)
         self._check_missing_values(rows)
         order = np.argsort(leaf, kind="stable")
@@ -640,7 +640,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
 
     def _get_grower(self) -> Grower:
         grower, rule = super()._get_grower(), self._resolve_rule(self.rule)
-        return grower if rule is None else rule.match_grower(grower, self.n_features_in_)[1]
+        return grower if rule is None else rule.match_grower(grower, self._n_encoded)[1]
 
     def _prune(
         self, grown: _GrownTree, random_state: np.random.RandomState
@@ -696,7 +696,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             if errors < cost[v]:
                 cost[v], loss[v], models[v] = errors, left_out, model
         rule = self._resolve_rule(self.rule) or Polynomial()
-        family, _ = rule.match_grower(super()._get_grower(), self.n_features_in_)
+        family, _ = rule.match_grower(super()._get_grower(), self._n_encoded)
         n = float(len(grown.rows.y))
         return family(grown.tree, summary.stats, cost=cost, n_grown=n), loss, models
 

@@ -57,12 +57,12 @@ class PrunedTree(TreeVoteEstimator):
         return {**super()._get_string_converters(), "rule": resolve_rule}
 
     def _get_grower(self) -> Grower:
-        return resolve_rule(self.rule).match_grower(super()._get_grower(), self.n_features_in_)[1]
+        return resolve_rule(self.rule).match_grower(super()._get_grower(), self._n_encoded)[1]
 
     def _get_candidates(self) -> dict[str, Candidate]:
         if resolve_rule(self.rule).reads_classes:
             self._expect_one_target(f"rule={self.rule!r}")
-        family, _ = resolve_rule(self.rule).match_grower(super()._get_grower(), self.n_features_in_)
+        family, _ = resolve_rule(self.rule).match_grower(super()._get_grower(), self._n_encoded)
         return {"pruning": Candidate(family, self._get_voting())}
 
     def _predicts_by_one_pruning(self) -> bool:

@@ -390,7 +390,7 @@ class TreeVoteEstimator(TreeModel):
         targets, do not support constraints.
         """
         names = getattr(self, "feature_names_in_", None)
-        signs = check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names)
+        signs = check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names, self._n_encoded)
         if signs is not None:
             self._expect_one_target("monotonic_cst")
         if signs is not None and not self._get_grower().supports_monotonic_cst:
@@ -570,7 +570,7 @@ class TreeVoteEstimator(TreeModel):
         super()._finish_restore(stored)
         tree, weights = self.tree_, self.weights_
         # Leaves have no feature, but monotonic constraints read the entry of every node.
-        check_codes("tree.feature", tree.feature, tree.n_nodes, self.n_features_in_)
+        check_codes("tree.feature", tree.feature, tree.n_nodes, self._n_encoded)
         self.stats_.check_tree(tree)
         weights.check_tree(tree)
         # Each pruning has one leaf on every path, so weights along a path sum to 1.
@@ -792,10 +792,11 @@ class TreeVoteEstimator(TreeModel):
         weight. Raise NotFittedError if the model is not fitted.
         """
         check_is_fitted(self)
-        names, rows = self._feature_names(), self.stats_.n
-        sets = None if self.categories_ is None else self.categories_.names
-        shows_missing = self._takes_missing_values()
-        given = names, self._predict_node, sets, shows_missing, self.dates_, self._number_rules()
+        names, rows = self._encoded_names(), self.stats_.n
+        categories = self._get_encoded_categories()
+        sets = None if categories is None else categories.names
+        missing, numbers = self._takes_missing_values(), self._number_rules()
+        given = names, self._predict_node, sets, missing, self._date_formats, numbers
         return Explainer(self.tree_, rows, self.weights_, *given)
 
     @abstractmethod

@@ -276,7 +276,7 @@ class UpdatableTree(TreeVoteEstimator):
         leaves have the depth `max_depth`.
         """
         self._get_monotonic_signs()
-        nowhere = np.zeros((1, self.n_features_in_))
+        nowhere = np.zeros((1, self._n_encoded))
         return self._get_grower().grow(TrainingSamples(nowhere, max_depth=self.max_depth))
 
     def _fit_seen_rows(self, seen: SeenRows) -> None:
@@ -389,7 +389,9 @@ def _are_equal(first: Any, second: Any) -> bool:
     """
     if isinstance(first, dict) and isinstance(second, dict):
         are_same = first.keys() == second.keys()
-        return are_same and all(one.takes(second[j]) for j, one in first.items())
+        return are_same and all(
+            one.takes(second[j]) and one.parts == second[j].parts for j, one in first.items()
+        )
     if isinstance(first, Categories) and isinstance(second, Categories):
         return first.equals(second)
     kinds = {np.asarray(value).dtype.kind for value in (first, second)}

@@ -227,7 +227,7 @@ def interaction_fractions(
         if number is not None and number < 2:
             raise ValueError(f"{name} must be at least 2, got {number}")
     model = check_additive(model)
-    names, n_threads = tuple(model._feature_names()), get_n_threads(model.n_jobs)
+    names, n_threads = tuple(model._encoded_names()), get_n_threads(model.n_jobs)
     rows = model._encode_new_rows(X)
     trees = get_additive_trees(model)
     return compute_interactions(trees, rows, names, max_bins, n_threads, n_draws, random_state)

@@ -16,7 +16,7 @@ from certree.interface.arrays import Float64, Int32
 from certree.interface.formatting import format_quantity
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_arguments
-from certree.rows.dates import DateColumn
+from certree.rows.calendar_parts import DateFormat
 from certree.tree import ALL_LEFT, ALL_RIGHT, LEAF, Tree
 from certree.weights.node_weights import NodeWeights, make_pruning, reached
 from certree.weights.rule_numbers import RuleNumbers
@@ -169,7 +169,7 @@ class Explainer:
         instead of the sequence: there are no names, and descriptions show the codes.
     shows_missing : bool
         Whether rules state where missing values go.
-    dates : mapping of int to DateColumn, or None
+    dates : mapping of int to DateFormat, or None
         The features that hold dates, by index; None: there are none.
     numbers : RuleNumbers or None
         The numbers of the rules, if the tree is small and predicts alone; None: they have none.
@@ -182,7 +182,7 @@ class Explainer:
     predict_node: Callable[[int], Any]
     categories: Sequence[Sequence[Any] | None] | None = None
     shows_missing: bool = False
-    dates: Mapping[int, DateColumn] | None = None
+    dates: Mapping[int, DateFormat] | None = None
     numbers: RuleNumbers | None = None
 
     @classmethod
@@ -193,7 +193,7 @@ class Explainer:
         feature_names: Sequence[str],
         predict_node: Callable[[int], Any],
         categories: Sequence[Sequence[Any] | None] | None,
-        dates: Mapping[int, DateColumn] | None = None,
+        dates: Mapping[int, DateFormat] | None = None,
     ) -> Self:
         """Create the explainer of a tree without posterior: the full tree has all the weight.
 
@@ -210,7 +210,7 @@ class Explainer:
         categories : sequence of (sequence or None), or None
             Names of the categories of each feature, by code; None for a feature without names, or
             instead of the sequence if there are none at all.
-        dates : mapping of int to DateColumn, or None
+        dates : mapping of int to DateFormat, or None
             The features that hold dates, by index; None: there are none.
 
         Returns

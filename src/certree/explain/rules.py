@@ -18,7 +18,7 @@ from certree.interface.arrays import Float64
 from certree.interface.extras import import_extra
 from certree.interface.formatting import format_bound, format_count, format_quantity
 from certree.interface.notebook import make_html_table
-from certree.rows.dates import DateColumn
+from certree.rows.calendar_parts import DateFormat
 from certree.tree import ALL_LEFT, ALL_RIGHT, LEAF, Tree
 from certree.votes import DeferredVote, Vote
 
@@ -50,7 +50,7 @@ class Condition:
         categories; without categories, it must be missing.
     missing : bool
         Whether the value may also be missing.
-    dates : DateColumn or None
+    dates : DateFormat or None
         How to write limits as dates; None: the feature holds no dates.
     """
 
@@ -60,7 +60,7 @@ class Condition:
     categories: tuple[Any, ...] | None = None
     excluded: bool = False
     missing: bool = False
-    dates: DateColumn | None = None
+    dates: DateFormat | None = None
 
     def __str__(self) -> str:
         if self.categories == () and (self.excluded or self.missing):

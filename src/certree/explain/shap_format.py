@@ -14,6 +14,7 @@ from certree.explain.additive_trees import (
 )
 from certree.interface.signatures import validate_arguments
 from certree.interface.threads import get_n_threads
+from certree.rows.calendar_parts import list_parts
 from certree.tree import LEAF
 
 
@@ -59,6 +60,11 @@ def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any
     """
     model = check_additive(model)
     additive = get_additive_trees(model)
+    if list_parts(model.dates_):
+        raise ValueError(
+            "model must read no calendar parts of dates, which the rows of shap do not have: use "
+            "shapley_values"
+        )
     if len(additive.trees.categories):
         raise ValueError(
             "model must have no categorical splits, which shap does not support: use shapley_values"

@@ -250,7 +250,7 @@ def _explain_rows(
         base = trees.compute_mean_output(rows_per_node)
         trees = trees.with_rows_per_node(rows_per_node)
         added = compute_coalition_values(trees, rows, None, quadrature, n_threads)
-    fields = trees.build_explanation_fields(base, added)
+    fields = trees.build_explanation_fields(base, model._fold_parts(added))
     additive = quadrature is choose_shapley_points
     names = model._feature_names()
     found = Explanation(

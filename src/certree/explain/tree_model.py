@@ -19,7 +19,7 @@ from certree.explain.explanation import (
 )
 from certree.explain.output_groups import OutputGroups
 from certree.explain.several_targets import build_multioutput_explanation_fields
-from certree.export.formula import Formula, Kind, Link, make_constant_tree
+from certree.export.formula import Formula, Kind, Link, expect_no_parts, make_constant_tree
 from certree.export.nodes_frame import make_nodes_frame
 from certree.export.onnx_graph import make_onnx_model
 from certree.export.plain_dict import make_plain_dict
@@ -35,6 +35,7 @@ from certree.interface.fitted_state import (
 from certree.interface.stored_fields import StoredField, get_shape
 from certree.interface.stored_state import StoredState
 from certree.interface.threads import get_n_threads
+from certree.rows.calendar_parts import list_parts, name_parts
 from certree.rows.training import RowInputMixin
 from certree.tree import Trees
 from certree.weights.rule_numbers import RuleNumbers
@@ -188,8 +189,10 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         Trees
             Of class `kind`.
         """
-        names = None if self.categories_ is None else self.categories_.names
-        return kind.from_stored(stored, n_features=self.n_features_in_, **fields).check_categories(
+        model: Any = self
+        categories = model._get_encoded_categories()
+        names = None if categories is None else categories.names
+        return kind.from_stored(stored, n_features=model._n_encoded, **fields).check_categories(
             names
         )
 
@@ -218,7 +221,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         if pos_label is not None:
             check_one_target("pos_label", self)
         rows, values = self._encode_with_raw_values(X)
-        fields = self._build_explanation_fields(*self._compute_contributions(rows))
+        base, contributions = self._compute_contributions(rows)
+        fields = self._build_explanation_fields(base, self._fold_parts(contributions))
         explanation = Explanation(
             feature_names=self._feature_names(),
             values=values,
@@ -257,7 +261,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         trees it is the sum of squared changes of the scores of rows.
         """
         check_is_fitted(self)
-        importances = self._compute_importances()
+        importances = self._fold_parts(self._compute_importances())
         total = importances.sum()
         return importances / (total if total > 0 else 1.0)
 
@@ -312,12 +316,15 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         self._check_category_names(trees)
         classes = getattr(model, "classes_", None)
         names = getattr(model, "feature_names_in_", None)
+        if names is None and list_parts(model.dates_):
+            names = [f"x{j}" for j in range(model.n_features_in_)]
+        names = None if names is None else name_parts(names, model.dates_)
         if classes is not None and len(classes) == 1:
             only = np.ones((1, 1))
-            trees, kind, link = make_constant_tree(model.n_features_in_, only), "tree", "identity"
+            trees, kind, link = make_constant_tree(model._n_encoded, only), "tree", "identity"
             rows, start, numbers = None, None, None
         elif not len(trees):  # The model predicts the constant.
-            trees = make_constant_tree(model.n_features_in_, np.zeros((1, trees.value.shape[1])))
+            trees = make_constant_tree(model._n_encoded, np.zeros((1, trees.value.shape[1])))
         return Formula(
             (*trees,),
             None if rows is None else np.split(rows, trees.root[1:]),
@@ -326,10 +333,11 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             np.zeros(trees.value.shape[1]) if start is None else start,
             classes,
             None if names is None else [str(name) for name in names],
-            model.categories_,
+            model._get_encoded_categories(),
             power,
             model.dates_,
             numbers,
+            tuple(list_parts(model.dates_)),
         )
 
     def _check_category_names(self, trees: Trees) -> None:
@@ -460,7 +468,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         >>> model.to_code("c").splitlines()[0]
         '/* A certree model of 3 trees'
         """
-        return write_source(make_plain_dict(self._build_formula()), language, name)
+        formula = self._build_formula()
+        expect_no_parts(formula, "to_code()")
+        return write_source(make_plain_dict(formula), language, name)
 
     @snapshot_method
     def trees_to_dataframe(self) -> Any:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, time, timedelta
 from typing import Any
 
+from certree.rows.calendar_parts import DateFormat
 from certree.rows.columns import is_missing
-from certree.rows.dates import DateColumn
 
 _MAX_CATEGORIES_SHOWN = 6
 
@@ -24,7 +24,7 @@ def format_value(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def format_threshold(threshold: float, dates: Mapping[int, DateColumn] | None, feature: int) -> str:
+def format_threshold(threshold: float, dates: Mapping[int, DateFormat] | None, feature: int) -> str:
     """Format a threshold of a split as text: to six digits, or as a date.
 
     dates: the features that hold dates, by index; None: there are none. feature: index of the

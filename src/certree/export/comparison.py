@@ -347,7 +347,9 @@ class _ModelWithRows:
             rows = convert_dates(self.X, self.model.dates_ or {})
             # The categories of these rows may be unknown to the model.
             own_categories = Categories.learn(rows, categories.mask)
-            numbers = own_categories.encode(rows)
+            # Calendar parts of dates are the last columns.
+            n_features = len(categories.names)
+            numbers = np.column_stack([own_categories.encode(rows), self.codes[:, n_features:]])
             named = dict(enumerate(own_categories.names))
         columns = []
         for j, column in enumerate(numbers.T):
@@ -365,6 +367,8 @@ class _ModelWithRows:
         for j, (feature, values) in enumerate(
             zip(self.document["features"], self.columns, strict=True)
         ):
+            if "part" in feature:
+                continue
             column: Any = np.array(values, dtype=object)
             if j in dates:
                 counts = [MISSING_DATE if x is None else count_microseconds(x) for x in values]
@@ -429,7 +433,8 @@ def _run_sql(run: RunSQL, subject: _ModelWithRows) -> Predictions:
     """
     # A table of the used columns alone: databases may refuse the names of others.
     features, trees = subject.document["features"], subject.document["trees"]
-    used = sorted({node["feature"] for tree in trees for node in tree if "feature" in node})
+    split = {node["feature"] for tree in trees for node in tree if "feature" in node}
+    used = sorted({features[j]["part"]["of"] if "part" in features[j] else j for j in split})
     columns = {features[j]["name"]: subject.columns[j] for j in used}
     for j, dates in (subject.model.dates_ or {}).items():
         if j in used and dates.kind != "span":

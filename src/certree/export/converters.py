@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from certree.export.formula import Formula
+from certree.export.formula import Formula, expect_no_parts
 from certree.export.onnx_graph import OPSET, Graph, make_class_labels, write_formula
 from certree.export.onnx_inputs import expect_inputs, write_number_codes
 from certree.interface.extras import import_extra
@@ -104,6 +104,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     dtype = np.float64 if isinstance(rows.type, types.DoubleTensorType) else np.float32
     graph = Graph(scope.get_unique_operator_name("certree"), np.dtype(dtype), ml_opset=_ML_OPSET)
     formula = operator.raw_operator._build_formula()
+    expect_no_parts(formula, "skl2onnx")
     write_formula(
         graph,
         formula,

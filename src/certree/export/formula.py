@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.interface.arrays import Float64, list_classes
+from certree.rows.calendar_parts import DatePart
 from certree.rows.categories import UNKNOWN_CODE, Categories
 from certree.rows.dates import DateColumn
 from certree.tree import LEAF, Tree
@@ -60,6 +61,8 @@ class Formula:
         The features that hold dates, by index, which trees read as days; None: there are none.
     numbers : RuleNumbers or None
         The numbers of the rules, which are the leaves of the only tree; None: they have none.
+    parts : sequence of DatePart
+        Calendar parts of dates; they are the last features of the trees, and no columns of a table.
     """
 
     trees: Sequence[Tree]
@@ -73,6 +76,7 @@ class Formula:
     power: float = 1.0
     dates: Mapping[int, DateColumn] | None = None
     numbers: RuleNumbers | None = None
+    parts: Sequence[DatePart] = ()
 
     @property
     def float64_names(self) -> list[str]:
@@ -86,8 +90,23 @@ class Formula:
 
     @property
     def n_features(self) -> int:
-        """Number of features of a row, p."""
+        """Number of features of a row, p, calendar parts of dates included."""
         return self.trees[0].n_features
+
+    def get_part(self, feature: int) -> DatePart | None:
+        """Return the calendar part that a feature is; None for the features of the table.
+
+        Parameters
+        ----------
+        feature : int
+            Index of the feature.
+
+        Returns
+        -------
+        DatePart or None
+        """
+        k = feature - (self.n_features - len(self.parts))
+        return self.parts[k] if k >= 0 else None
 
     @property
     def n_outputs(self) -> int:
@@ -220,6 +239,20 @@ class Formula:
         if not len(category_set):
             return codes <= tree.threshold[node]
         return np.isin(codes, category_set) != tree.unseen_left[node]
+
+
+def expect_no_parts(formula: Formula, what: str) -> None:
+    """Raise ValueError if a model reads calendar parts of dates, which an export cannot compute.
+
+    formula: the model. what: the export, such as "to_sklearn()".
+    """
+    if formula.parts:
+        columns = sorted({formula.names[one.feature] for one in formula.parts})
+        raise ValueError(
+            f"X must have numbers in place of dates for {what}, which cannot compute calendar parts, "
+            f"got a model that reads parts of {', '.join(map(repr, columns))}: fit to numbers, such as "
+            "days since a date and the month as columns of their own, or use to_onnx() or to_sql()"
+        )
 
 
 def check_int64(number: int) -> None:

@@ -242,6 +242,14 @@ def _expect_float64_for_dates(formula: Formula, dtype: str) -> None:
 def _make_metadata(formula: Formula) -> dict[str, Any]:
     """Return names, categories and dates of the features of a model, for the metadata of its graph."""
     metadata: dict[str, Any] = {"feature_names": formula.names}
+    if formula.parts:
+        metadata["parts"] = {
+            formula.names[formula.n_features - len(formula.parts) + k]: {
+                "of": formula.names[one.feature],
+                "part": one.part,
+            }
+            for k, one in enumerate(formula.parts)
+        }
     if formula.categories is not None:
         features = map(formula.get_categories, range(formula.n_features))
         metadata["categories"] = [None if names is None else list(names) for names in features]

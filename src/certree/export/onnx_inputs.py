@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from certree.export.calendar_steps import SHIFT_SECONDS, ZoneSteps, compute_part
 from certree.export.formula import Formula, check_utf8
 from certree.rows.categories import UNKNOWN_CODE
 from certree.rows.dates import MICROSECONDS_PER_DAY
@@ -39,7 +40,7 @@ def expect_inputs(formula: Formula, inputs: str, outputs: Sequence[str]) -> None
             "since 1970"
         )
     if inputs == "named":
-        names = [str(name) for name in formula.names]
+        names = _list_columns(formula)
         if refused := [name for name in names if not name or name in outputs]:
             raise ValueError(
                 "names of features must not be empty or those of outputs for named inputs of ONNX, "
@@ -63,9 +64,14 @@ def list_named_inputs(formula: Formula, dtype: Any) -> list[tuple[str, Any, list
     Dates and time spans have dtype int64, texts are objects, and other features have `dtype`.
     """
     return [
-        (str(name), _get_input_dtype(formula, j, dtype), [None, 1])
-        for j, name in enumerate(formula.names)
+        (name, _get_input_dtype(formula, j, dtype), [None, 1])
+        for j, name in enumerate(_list_columns(formula))
     ]
+
+
+def _list_columns(formula: Formula) -> list[str]:
+    """Return the names of the table's columns, without calendar parts of dates."""
+    return [str(name) for name in formula.names[: formula.n_features - len(formula.parts)]]
 
 
 def _get_input_dtype(formula: Formula, feature: int, dtype: Any) -> Any:
@@ -90,7 +96,8 @@ def write_named_inputs(graph: Graph, formula: Formula) -> str:
     graph: the graph, whose dtype the tensor (n, p) has. formula: the fitted model.
     """
     columns = []
-    for j, name in enumerate(map(str, formula.names)):
+    names = _list_columns(formula)
+    for j, name in enumerate(names):
         categories = formula.get_categories(j)
         if formula.dates and j in formula.dates:
             columns.append(_write_days(graph, name))
@@ -102,7 +109,74 @@ def write_named_inputs(graph: Graph, formula: Formula) -> str:
             columns.append(write_number_codes(graph, name, categories, has_code))
         else:
             columns.append(name)
+    seconds: dict[int, _Node] = {}
+    for one in formula.parts:
+        if one.feature not in seconds:
+            seconds[one.feature] = _write_seconds(graph, names[one.feature], one.column.zone)
+        number = compute_part(one.part, seconds[one.feature], lambda node: node)
+        missing = graph.add("IsNaN", columns[one.feature])
+        unknown = graph.constant([[np.nan]], graph.dtype)
+        columns.append(graph.add("Where", missing, unknown, graph.cast(number.name, graph.dtype)))
     return graph.add("Concat", *columns, axis=1)
+
+
+class _Node(NamedTuple):
+    """A tensor of integers in a graph, with operators that add nodes.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    name : str
+        Name of the tensor, (n, 1) int64.
+    """
+
+    graph: Graph
+    name: str
+
+    def _apply(self, operator: str, other: Any) -> _Node:
+        operand = other.name if isinstance(other, _Node) else _add_integer(self.graph, other)
+        return _Node(self.graph, self.graph.add(operator, self.name, operand))
+
+    def __add__(self, other: Any) -> _Node:
+        return self._apply("Add", other)
+
+    def __sub__(self, other: Any) -> _Node:
+        return self._apply("Sub", other)
+
+    def __mul__(self, other: Any) -> _Node:
+        return self._apply("Mul", other)
+
+    def __mod__(self, other: Any) -> _Node:
+        return self._apply("Mod", other)
+
+    def __floordiv__(self, other: Any) -> _Node:
+        return self._apply("Div", other)
+
+
+def _add_integer(graph: Graph, number: Any) -> str:
+    """Add a constant of int64, (1, 1), and return its name."""
+    return graph.constant([[int(number)]], np.int64)
+
+
+def _write_seconds(graph: Graph, column: str, zone: str | None) -> _Node:
+    """Add nodes that turn microseconds into local seconds since 1970, plus `SHIFT_SECONDS`.
+
+    graph: the graph. column: name of the input with microseconds, (n, 1) int64. zone: time zone of
+    the result; None: no zone. Missing dates become 1970-01-01.
+    """
+    missing = graph.add("Equal", column, _add_integer(graph, MISSING_DATE))
+    known = graph.add("Where", missing, _add_integer(graph, 0), column)
+    utc = (_Node(graph, known) + SHIFT_SECONDS * 10**6) // 10**6
+    steps = ZoneSteps.find(zone)
+    local = utc + int(steps.offsets[0])
+    if not len(steps.starts):
+        return local
+    starts = graph.constant([steps.starts.tolist()], np.int64)
+    is_after = graph.cast(graph.add("GreaterOrEqual", utc.name, starts), np.float64)
+    changes = graph.constant(np.diff(steps.offsets)[:, None], np.float64)
+    change = graph.cast(graph.add("MatMul", is_after, changes), np.int64)
+    return local + _Node(graph, change)
 
 
 def _write_days(graph: Graph, column: str) -> str:

@@ -19,7 +19,8 @@ def make_plain_dict(formula: Formula) -> dict[str, Any]:
     """Return a fitted model as a dictionary of lists, numbers and strings, which JSON can hold.
 
     The format is that of ``docs/model.schema.json``. The keys are "format" and "version",
-    "features" (names, categories, and "dates" of features that hold dates), "classes", "trees" (a
+    "features" (names, categories, "dates" of features that hold dates, and "part" of their calendar
+    parts, which come last), "classes", "trees" (a
     list of nodes for each), and "sum", "start", "link" and "power" (how leaf values become
     predictions). formula: the fitted model.
     """
@@ -31,6 +32,7 @@ def make_plain_dict(formula: Formula) -> dict[str, Any]:
                 "name": name,
                 "categories": _to_list(formula.get_categories(j)),
                 **_describe_dates(formula, j),
+                **_describe_part(formula, j),
             }
             for j, name in enumerate(formula.names)
         ],
@@ -49,6 +51,12 @@ def _describe_dates(formula: Formula, feature: int) -> dict[str, Any]:
         return {}
     column = formula.dates[feature]
     return {"dates": {"kind": column.kind, "zone": column.zone, "unit": column.unit}}
+
+
+def _describe_part(formula: Formula, feature: int) -> dict[str, Any]:
+    """Return the entry "part" of a feature: index of the date, and the part; {} if it is none."""
+    part = formula.get_part(feature)
+    return {} if part is None else {"part": {"of": part.feature, "name": part.part}}
 
 
 def _to_list(names: Any) -> list[Any] | None:

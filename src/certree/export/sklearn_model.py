@@ -23,7 +23,12 @@ from sklearn.tree._tree import NODE_DTYPE
 from sklearn.tree._tree import Tree as SklearnTree
 
 from certree.export.categorical_chains import expand_categorical_splits
-from certree.export.formula import Formula, extend_largest_threshold, round_down_to_float32
+from certree.export.formula import (
+    Formula,
+    expect_no_parts,
+    extend_largest_threshold,
+    round_down_to_float32,
+)
 from certree.interface.arrays import Float64
 from certree.rows.precision import warn_of_float32
 from certree.tree import LEAF, Tree
@@ -54,6 +59,7 @@ def make_sklearn_model(formula: Formula) -> Any:
         model that predicts several quantiles and sorts them; or if categorical splits need more
         than 2**22 nodes.
     """
+    expect_no_parts(formula, "to_sklearn()")
     if formula.kind != "boosted":
         warn_of_float32(
             formula.float64_names,

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from certree.export.calendar_steps import ZoneSteps, compute_part, count_days
 from certree.export.formula import Formula, check_int64, check_utf8, extend_largest_threshold
 from certree.rows.categories import UNKNOWN_CODE
 from certree.rows.dates import DateColumn
@@ -65,9 +66,8 @@ def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str
     results = [*numbers, *probability_names, *([] if formula.numbers is None else [_RULE])]
     _check_distinct_names(formula, keep, results)
     prefix = _find_free_prefix([table, *keep, *formula.names, *results])
-    selects, used = _SelectChain.from_table(table, keep, prefix), _find_used_features(formula)
-    columns = [_format_feature(formula, j, selects.format_column(formula.names[j])) for j in used]
-    values = dict(zip(used, selects.add("x", columns), strict=True))
+    selects = _SelectChain.from_table(table, keep, prefix)
+    values = _add_features(formula, selects)
     outputs = [_format_output(formula, values, k) for k in range(formula.n_outputs)]
     rule = [] if formula.numbers is None else [_format_rule(formula, formula.numbers, values)]
     if not classes:
@@ -156,7 +156,7 @@ def _check_distinct_names(formula: Formula, keep: Sequence[str], outputs: Sequen
             )
         selected[_fold_case(name)] = name
     used = dict[str, str]()
-    for feature in _find_used_features(formula):
+    for feature in _find_used_columns(formula):
         name = formula.names[feature]
         first = used.setdefault(_fold_case(name), name)
         if first != name:
@@ -342,6 +342,67 @@ def _find_used_features(formula: Formula) -> list[int]:
     return features
 
 
+def _find_used_columns(formula: Formula) -> list[int]:
+    """Return the indices of the table's columns that the trees read, ascending.
+
+    These are the features that trees split on, and the dates of calendar parts. formula: the model.
+    """
+    parts = {j: formula.get_part(j) for j in _find_used_features(formula)}
+    return sorted({j if part is None else part.feature for j, part in parts.items()})
+
+
+def _add_features(formula: Formula, selects: "_SelectChain") -> dict[int, str]:
+    """Add the selects that read the table's columns, and compute calendar parts of dates.
+
+    Parameters
+    ----------
+    formula : Formula
+        The fitted model with its trees.
+    selects : _SelectChain
+        The chain, which has no select yet.
+
+    Returns
+    -------
+    dict of int to str
+        SQL column with the value of each feature that a tree splits on, by the feature's index.
+    """
+    used = _find_used_features(formula)
+    parts = {j: part for j in used if (part := formula.get_part(j)) is not None}
+    plain, dated = [j for j in used if j not in parts], sorted({one[0] for one in parts.values()})
+    given = [*plain, *dated]
+    named = {j: selects.format_column(formula.names[j]) for j in given}
+    columns = [_format_feature(formula, j, named[j]) for j in plain]
+    texts = [f"CAST({named[j]} AS VARCHAR)" for j in dated]
+    names = selects.add("x", [*columns, *texts])
+    values = dict(zip(plain, names, strict=False))
+    kept = _KeptColumns(selects, names)
+    for date, text in zip(dated, names[len(plain) :], strict=True):
+        zone = formula.dates[date].zone if formula.dates else None
+        own = {j: one.part for j, one in parts.items() if one.feature == date}
+        # Without a time zone the text has all parts but the weekday.
+        direct = {j: _DIGITS[part] for j, part in own.items() if zone is None and part in _DIGITS}
+        for j, digits in direct.items():
+            values[j] = kept.keep(_format_digits(text, digits)).sql
+        if len(direct) < len(own):
+            second = _format_seconds(text, zone, kept)
+            for j in own.keys() - direct.keys():
+                values[j] = kept.keep(compute_part(own[j], second, kept.keep)).sql
+    return values
+
+
+# Place and number of the digits of parts in ISO dates.
+_DIGITS: dict[str, tuple[int, int]] = {"month": (6, 2), "day": (9, 2), "hour": (12, 2)}
+
+
+def _format_digits(text: str, digits: tuple[int, int]) -> "_Integer":
+    """Return the integer of some digits of a SQL text; 0 if the text ends before.
+
+    digits: place of the first one, from 1, and their number.
+    """
+    first, length = digits
+    return _Integer(f"CAST('0' || SUBSTR({text}, {first}, {length}) AS INTEGER)")
+
+
 def _format_feature(formula: Formula, feature: int, column: str) -> str:
     """Return a SQL expression for a feature's value as the trees read it; NULL if it is missing.
 
@@ -377,6 +438,108 @@ def _format_feature(formula: Formula, feature: int, column: str) -> str:
         return f"CASE {value} {' '.join(cases)} END"
     codes = f"CASE {value} {' '.join(cases)} ELSE {int(UNKNOWN_CODE)} END"
     return f"CASE WHEN {value} IS NOT NULL THEN {codes} END"
+
+
+class _Integer(NamedTuple):
+    """A SQL expression of an integer that is not negative, with operators that write SQL.
+
+    Attributes
+    ----------
+    sql : str
+        The expression. Databases differ in the type of quotients, but all hold them exactly.
+    """
+
+    sql: str
+
+    def __add__(self, other: Any) -> "_Integer":
+        return _Integer(f"({self.sql} + {_get_sql(other)})")
+
+    def __sub__(self, other: Any) -> "_Integer":
+        return _Integer(f"({self.sql} - {_get_sql(other)})")
+
+    def __mul__(self, other: Any) -> "_Integer":
+        return _Integer(f"({self.sql} * {_get_sql(other)})")
+
+    def __mod__(self, other: Any) -> "_Integer":
+        return _Integer(f"({self.sql} % {_get_sql(other)})")
+
+    def __floordiv__(self, other: Any) -> "_Integer":
+        return _Integer(f"(({self.sql} - {self.sql} % {_get_sql(other)}) / {_get_sql(other)})")
+
+
+def _get_sql(number: Any) -> str:
+    return number.sql if isinstance(number, _Integer) else str(int(number))
+
+
+@dataclass(slots=True)
+class _KeptColumns:
+    """Intermediate columns of a chain, each of which gets a select of its own.
+
+    Attributes
+    ----------
+    selects : _SelectChain
+        The chain, to which selects are added.
+    names : list of str
+        Columns of the chain's last select that later selects may need.
+    n_steps : int
+        Number of selects that were added.
+    """
+
+    selects: _SelectChain
+    names: list[str]
+    n_steps: int = 0
+
+    def keep(self, number: _Integer) -> _Integer:
+        """Add a select with a column for an expression, and return the column."""
+        (name,) = self.selects.add(f"step{self.n_steps}_", [number.sql], self.names)
+        self.n_steps += 1
+        self.names.append(name)
+        return _Integer(name)
+
+
+def _format_seconds(text: str, zone: str | None, kept: _KeptColumns) -> _Integer:
+    """Return local seconds since 1970, plus `SHIFT_SECONDS`, of a date in ISO format.
+
+    Fractions of seconds are dropped. A date without a time is midnight, and one without an offset is
+    in UTC; the offset is that of the text, such as "+00:00" or "+02".
+
+    text: SQL column with the text. zone: time zone of the result; None: that of the text without
+    its offset. kept: takes the intermediate columns.
+    """
+    year, month, day, hour, minute, second = (
+        _format_digits(text, digits)
+        for digits in ((1, 4), (6, 2), (9, 2), (12, 2), (15, 2), (18, 2))
+    )
+    days = kept.keep(count_days(kept.keep(year), kept.keep(month), day, kept.keep))
+    seconds = kept.keep(days * 86_400 + hour * 3600 + minute * 60 + second)
+    if zone is None:
+        return seconds
+    rest = f"SUBSTR({text}, 20)"
+    sign = kept.keep(_Integer(f"(INSTR({rest}, '+') + INSTR({rest}, '-'))"))
+    hours, minutes = (
+        f"CAST('0' || SUBSTR({rest}, {sign.sql} + {first}, 2) AS INTEGER)" for first in (1, 4)
+    )
+    size = f"({hours} * 3600 + {minutes} * 60)"
+    ahead = (
+        f"CASE WHEN {sign.sql} = 0 THEN 0 WHEN INSTR({rest}, '-') > 0 THEN -{size} ELSE {size} END"
+    )
+    utc = kept.keep(seconds - _Integer(ahead))
+    return kept.keep(utc + _Integer(_format_offset(utc.sql, ZoneSteps.find(zone))))
+
+
+def _format_offset(second: str, steps: ZoneSteps) -> str:
+    """Return a SQL expression of a time zone's offset in seconds.
+
+    second: SQL column of seconds since 1970, UTC, plus `SHIFT_SECONDS`. steps: the zone's offsets.
+    """
+    *earlier, last = steps.offsets.tolist()
+    if not earlier:
+        return str(last)
+    cases = "".join(
+        f"WHEN {second} < {start} THEN {offset}\n"
+        for start, offset in zip(steps.starts.tolist(), earlier, strict=True)
+    )
+    return f"CASE {cases}ELSE {last} END"
 
 
 def _get_dates(formula: Formula, feature: int) -> DateColumn | None:

@@ -178,7 +178,8 @@ def _digest_unused_texts(model: Any) -> None:
     if model.categories_ is not None and forests:
         is_unused = np.ones(model.n_features_in_, dtype=np.bool_)
         for trees in forests:
-            is_unused[trees.feature[~trees.is_leaf]] = False
+            features = trees.feature[~trees.is_leaf]
+            is_unused[features[features < len(is_unused)]] = False  # later ones are parts of dates
         model.categories_ = model.categories_.digest_texts(is_unused)
 
 

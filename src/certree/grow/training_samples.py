@@ -473,13 +473,14 @@ def _check_target(y: ArrayLike | None, n: int) -> NDArray[Any] | None:
 
 
 def check_monotonic_cst(
-    monotonic_cst: MonotonicCst, p: int, names: Sequence[str] | None
+    monotonic_cst: MonotonicCst, p: int, names: Sequence[str] | None, n_encoded: int | None = None
 ) -> MonotonicSigns:
     """Return monotonic constraints as an array of -1, 0 and 1, (p,) int8; None if all are 0.
 
     monotonic_cst: one integer per feature, a dict from feature names to integers, or None; names:
-    the names of the p features, which a dict needs. Raise ValueError if the length differs, a value
-    is not -1, 0 or 1, or a name is unknown.
+    the names of the p features, which a dict needs; n_encoded: number of encoded columns, if the
+    result shall have an entry for each: 0 for the calendar parts of dates. Raise ValueError if the
+    length differs, a value is not -1, 0 or 1, or a name is unknown.
     """
     if monotonic_cst is None:
         return None
@@ -496,4 +497,7 @@ def check_monotonic_cst(
         raise ValueError(f"monotonic_cst must have shape ({p},), got {signs.shape}")
     if not np.isin(signs, (-1, 0, 1)).all():
         raise ValueError(f"monotonic_cst must hold -1, 0 or 1, got {signs.tolist()}")
-    return signs.astype(np.int8) if signs.any() else None
+    if not signs.any():
+        return None
+    n_parts = 0 if n_encoded is None else n_encoded - p
+    return np.pad(signs.astype(np.int8), (0, n_parts))

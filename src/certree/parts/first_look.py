@@ -25,6 +25,7 @@ from certree.parts.chunks import (
 )
 from certree.parts.exact_sums import class_totals, exact_sum, rounded
 from certree.parts.executors import Executor
+from certree.rows.calendar_parts import DateSample, choose_all_parts, draw_samples
 from certree.rows.categories import Categories, match_category_type
 from certree.rows.columns import TableColumns, to_float64_column
 from certree.rows.dates import DateColumn
@@ -40,6 +41,7 @@ from certree.rows.training import (
     check_class_weights,
     compute_balanced_factors,
     convert_training_dates,
+    mark_constrained,
     set_learned_attributes,
     split_target_columns,
 )
@@ -207,7 +209,7 @@ class Learned:
         set_learned_attributes(model, self.attributes)
 
 
-def learn(model: Any, parts: Executor, *, are_all: bool = True) -> Learned:
+def learn(model: Any, parts: Executor, *, are_all: bool = True, has_parts: bool = True) -> Learned:
     """Learn classes and features from all rows.
 
     Parameters
@@ -218,6 +220,8 @@ def learn(model: Any, parts: Executor, *, are_all: bool = True) -> Learned:
         Holds the rows.
     are_all : bool
         Whether they are all rows of the fit, of which uneven weights are worth a warning.
+    has_parts : bool
+        Whether calendar parts of dates are chosen; False if some of these rows certify the model.
 
     Returns
     -------
@@ -234,10 +238,51 @@ def learn(model: Any, parts: Executor, *, are_all: bool = True) -> Learned:
     learned = _learned_by(found, model)
     size = found.spread.effective_size if is_weighed else float(found.n)
     learned["effective_sample_size_"] = size
+    if has_parts and learned["dates_"] is not None and model._orders_categories_by_rows():
+        learned["dates_"] = _choose_parts(learned, reader_of(reader, learned), parts)
     order = _number_categories(learned, reader_of(reader, learned), parts)
     made = reader_of(reader, learned)
     made._draw_order = order
     return Learned(found, learned, made, _weighing_of(found, is_weighed), order)
+
+
+def _choose_parts(learned: dict[str, Any], reader: Any, parts: Executor) -> dict[int, DateColumn]:
+    """Choose the calendar parts of dates by a sample of all rows, which no order of them changes.
+
+    learned: fitted attributes so far. reader: the model that reads rows by them. parts: the rows.
+    Return the date columns by index.
+    """
+    dates: dict[int, DateColumn] = learned["dates_"]
+    samples: Any = parts.look(_sample_dates, reader)
+    names, p = learned["feature_names_in_"], learned["n_features_in_"]
+    return choose_all_parts(dates, samples.of_column, mark_constrained(reader, names, p))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _DateSamples:
+    """Samples of blocks of rows for each date column.
+
+    Parameters
+    ----------
+    of_column : dict of int to DateSample
+        The sample by the index of the column.
+    """
+
+    of_column: dict[int, DateSample]
+
+    def __add__(self, other: Self) -> Self:
+        """Join the samples of two blocks."""
+        return replace(
+            self, of_column={j: one + other.of_column[j] for j, one in self.of_column.items()}
+        )
+
+
+def _sample_dates(chunk: Chunk, reader: Any) -> _DateSamples | None:
+    """Draw the rows of a block by which calendar parts are chosen; None: it has no rows."""
+    rows: Any = training_of(reader, chunk, None)
+    if rows is None:
+        return None
+    return _DateSamples(draw_samples(reader.dates_, rows.features, rows.y, rows.weight))
 
 
 def _number_categories(learned: dict[str, Any], reader: Any, parts: Executor) -> Int32:

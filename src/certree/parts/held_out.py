@@ -209,7 +209,7 @@ def deal_to_folds(
         of_group = assign_groups_to_folds(n_groups, n_folds, random_state).astype(np.uint8)
         return DealtRows(division, dealt_by_groups(parts, places, of_group), 0)
     y: Any = np.zeros(1, np.int32 if is_classifier(reader) else np.float64)
-    hash_contents(np.zeros((1, reader.n_features_in_)), y, random_state)
+    hash_contents(np.zeros((1, reader._n_encoded)), y, random_state)
     expect_folds(n_folds, sum(sizes))
     every = [np.zeros(n_rows, dtype=np.uint8) for n_rows in sizes]
     of_all = parts.change(sides_of, own=[one.astype(np.bool_) for one in every])

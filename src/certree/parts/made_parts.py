@@ -237,7 +237,7 @@ def _sketch_of_side(
     if training is not None and not mask.all():
         train: Any = division.sides(training, mask)[0]
         made = _sketch_of_rows(train, reader, largest)
-    return without_rows(number, reader, None, reader.n_features_in_), made
+    return without_rows(number, reader, None, reader._n_encoded), made
 
 
 def _sums_of_side(
@@ -248,7 +248,7 @@ def _sums_of_side(
     if training is not None and not mask.all():
         train = division.sides(training, mask)[0]
         made = ColumnSums.sum_rows(train.features, train.y, train.n_categories)
-    return without_rows(number, reader, None, reader.n_features_in_), made
+    return without_rows(number, reader, None, reader._n_encoded), made
 
 
 def _sketch_of_rows(
@@ -278,7 +278,7 @@ def without_rows(
 
 def _category(reader: Any) -> Any:
     mask = reader._category_mask()
-    return np.zeros(reader.n_features_in_, np.uint8) if mask is None else mask.astype(np.uint8)
+    return np.zeros(reader._n_encoded, np.uint8) if mask is None else mask.astype(np.uint8)
 
 
 def _made_part(

@@ -312,7 +312,7 @@ def _looked_at(
     mask: Mask,
 ) -> tuple[PartOfRows, Any]:
     grow = _growing(chunk, reader, division, mask)
-    return without_rows(number, reader, None, reader.n_features_in_), f(grow, *given)
+    return without_rows(number, reader, None, reader._n_encoded), f(grow, *given)
 
 
 def _made_of(
@@ -429,7 +429,7 @@ def route_calibration_rows(
     if worst is not None:
         worst = _places(chunk, of_all, division, worst)[2][is_calibration]
     some = _some(chunk, target, rows[is_calibration])
-    part, n_given = without_rows(number, reader, None, reader.n_features_in_), len(chunk.y)
+    part, n_given = without_rows(number, reader, None, reader._n_encoded), len(chunk.y)
     given = None if len(rows) == n_given else rows
     groups = None
     if chunk.groups is not None and len(rows):

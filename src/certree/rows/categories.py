@@ -197,6 +197,14 @@ class Categories:
         """Return the number of categories of each feature, None for a numeric one: p entries."""
         return tuple(None if names is None else len(names) for names in self.names)
 
+    def extend(self, n_features: int) -> Categories:
+        """Return the categories with numeric features appended, up to `n_features` features.
+
+        These are the calendar parts of dates, which follow the features in encoded rows.
+        """
+        n_new = n_features - len(self.names)
+        return replace(self, names=(*self.names, *((None,) * n_new))) if n_new > 0 else self
+
     def renumber(self, numbers: Mapping[int, Int32]) -> Categories:
         """Return the categories with other codes for some features.
 

@@ -25,6 +25,7 @@ from certree.rows.columns import (
 )
 
 DateKind = Literal["date", "datetime", "span"]
+CalendarPart = Literal["month", "day", "weekday", "hour"]
 
 MICROSECONDS_PER_DAY = 86_400 * 10**6
 # Later dates, in days since 1970, have no 64-bit number of microseconds.
@@ -52,11 +53,15 @@ class DateColumn:
     last : float or None
         The latest date of the training rows, in days, also of rows that `forget` has removed; None:
         no training row has a date.
+    parts : tuple of str
+        Calendar parts that trees read beside the date, by local time in the zone: "month" (1 to 12),
+        "day" (of the month, 1 to 31), "weekday" (1 for Monday to 7), "hour" (0 to 23).
     """
 
     kind: DateKind
     zone: str | None = None
     last: float | None = None
+    parts: tuple[CalendarPart, ...] = ()
 
     @property
     def unit(self) -> str:
@@ -135,8 +140,8 @@ class DateColumn:
         return text if self.zone is None else f"{text}+00:00"
 
     def to_stored(self) -> list[Any]:
-        """Return the record as a list for model files: kind, zone and last date."""
-        return [self.kind, self.zone, self.last]
+        """Return the record as a list for model files: kind, zone, last date and parts, if any."""
+        return [self.kind, self.zone, self.last, *([[*self.parts]] if self.parts else [])]
 
     @classmethod
     def from_stored(cls, entry: Any) -> Self:
@@ -144,18 +149,24 @@ class DateColumn:
 
         entry: the list. Raise `DamagedModelError` if it is damaged.
         """
-        types = (str, str | None, int | float | None)
-        is_whole = isinstance(entry, list) and len(entry) == len(types)
+        types = (str, str | None, int | float | None, list)
+        is_whole = isinstance(entry, list) and len(entry) in (3, 4)
         if (
             not is_whole
-            or not all(map(isinstance, entry, types))
+            or not all(isinstance(one, kind) for one, kind in zip(entry, types, strict=False))
             or entry[0] not in get_args(DateKind)
         ):
             raise DamagedModelError(
                 f"dates must hold a kind, a time zone and a number for each column, got {entry!r}"
             )
-        kind, zone, last = entry
-        return cls(kind, zone, None if last is None else float(last))
+        kind, zone, last, *given = entry
+        parts = given[0] if given else []
+        possible = () if kind == "span" else get_args(CalendarPart)
+        if [one for one in possible if one in parts] != parts:
+            raise DamagedModelError(
+                f"dates must hold parts among {possible} in order, got {parts!r}"
+            )
+        return cls(kind, zone, None if last is None else float(last), tuple(parts))
 
 
 def _describe_kind(kind: DateKind, zone: str | None) -> str:

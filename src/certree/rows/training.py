@@ -7,7 +7,7 @@ features, encode the classes. `RowInputMixin` is the base class of the estimator
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import ceil, fsum
@@ -60,6 +60,16 @@ from certree.interface.parameter_aliases import (
 )
 from certree.interface.stored_fields import StoredField, restore_fields, store_fields
 from certree.interface.stored_state import DamagedModelError, StoredState
+from certree.rows.calendar_parts import (
+    DateFormat,
+    append_parts,
+    choose_all_parts,
+    describe_dates,
+    draw_samples,
+    fold_parts,
+    list_parts,
+    name_parts,
+)
 from certree.rows.categories import (
     Categories,
     learn_categories,
@@ -546,7 +556,10 @@ def set_learned_attributes(model: Any, learned: dict[str, Any]) -> None:
 
 
 def get_feature_names(model: Any) -> list[str]:
-    """Return the names of the p features of a fitted model; "x[0]", "x[1]", ... if X had no names."""
+    """Return the names of the p features of a fitted model; "x[0]", "x[1]", ... if X had no names.
+
+    Calendar parts of dates are not among them.
+    """
     names = getattr(model, "feature_names_in_", None)
     return [f"x[{j}]" for j in range(model.n_features_in_)] if names is None else [*names]
 
@@ -750,8 +763,10 @@ class RowInputMixin:
         the features differ from the fit.
         """
         table = _convert_dates(self, self._preprocess_new_rows(X))
-        features = _check_features(self, table, self.categories_, reuse_encoding=True)
-        names = [self._feature_names()[j] for j in self._float64_features if features.is_float32(j)]
+        features = append_parts(
+            _check_features(self, table, self.categories_, reuse_encoding=True), self.dates_
+        )
+        names = [self._encoded_names()[j] for j in self._float64_features if features.is_float32(j)]
         warn_of_float32(names, "X holds float32", "Pass X as float64.")
         return features
 
@@ -816,9 +831,8 @@ class RowInputMixin:
         """
         table = to_dense(self._preprocess_new_rows(X))
         numbers = _convert_dates(self, table)
-        return _check_features(
-            self, numbers, self.categories_, reuse_encoding=True
-        ).matrix, copy_raw_values(table)
+        features = _check_features(self, numbers, self.categories_, reuse_encoding=True)
+        return append_parts(features, self.dates_).matrix, copy_raw_values(table)
 
     def _preprocess_new_rows(self, X: Any) -> Any:
         """Apply the fitted preprocessor to rows to predict; return X if there is none.
@@ -834,6 +848,36 @@ class RowInputMixin:
 
     def _feature_names(self) -> list[str]:
         return get_feature_names(self)
+
+    def _encoded_names(self) -> list[str]:
+        """Return the names of the encoded columns: features, then calendar parts of dates."""
+        return name_parts(self._feature_names(), self.dates_)
+
+    @property
+    def _n_encoded(self) -> int:
+        """Number of encoded columns, which trees read: p and the calendar parts of dates."""
+        return int(self.n_features_in_) + len(list_parts(self.dates_))
+
+    @property
+    def _date_formats(self) -> Mapping[int, DateFormat] | None:
+        """How thresholds of encoded columns that are no plain numbers are written, by index."""
+        return describe_dates(self.dates_, self.n_features_in_)
+
+    def _get_encoded_categories(self) -> Categories | None:
+        """Return the categories of the encoded columns; None if all are numeric."""
+        return None if self.categories_ is None else self.categories_.extend(self._n_encoded)
+
+    def _fold_parts(self, values: Float64) -> Float64:
+        """Add the values of calendar parts to those of their date columns.
+
+        values: (..., number of encoded columns), such as contributions. Return (..., p).
+        """
+        return fold_parts(values, self.n_features_in_, self.dates_)
+
+    def _get_owners(self) -> NDArray[np.intp]:
+        """Return the index of the user's feature to which each encoded column belongs."""
+        parts = [one.feature for one in list_parts(self.dates_)]
+        return np.append(np.arange(self.n_features_in_), parts).astype(np.intp)
 
     def _takes_missing_values(self) -> bool:
         return True
@@ -861,7 +905,7 @@ class RowInputMixin:
     def is_categorical_(self) -> NDArray[np.bool_] | None:
         """Return which features are categorical, a mask (p,); None if none is."""
         check_is_fitted(self)
-        mask = self._category_mask()
+        mask = None if self.categories_ is None else self.categories_.mask
         return mask if mask is not None and mask.any() else None
 
     def _orders_categories_by_rows(self) -> bool:
@@ -881,8 +925,9 @@ class RowInputMixin:
         return self._splits_categories
 
     def _category_mask(self) -> NDArray[np.bool_] | None:
-        """Return which features are categorical, a mask (p,); None if all are numeric."""
-        return None if self.categories_ is None else self.categories_.mask
+        """Return which encoded columns are categorical, a mask; None if all are numeric."""
+        categories = self._get_encoded_categories()
+        return None if categories is None else categories.mask
 
     def _find_class_codes(self, name: str, y: Any) -> NDArray[np.intp]:
         """Return the index of each label in `classes_`, (n,).
@@ -993,7 +1038,7 @@ def training_rows(
         learned["preprocessor_"] = step = _fit_preprocessor(model.preprocessor, X, target, split)
         X = X if step is None else _check_row_type(model, step.transform(X))
     features, codes, hashes, of_rows, order = _encode_rows(
-        model, X, target, classes, split, reuse_encoding
+        model, X, target, weight, classes, split, reuse_encoding
     )
     learned |= of_rows
     if model._draws_rows and not reuse_encoding and groups is None and duplicates is None:
@@ -1001,7 +1046,8 @@ def training_rows(
         warn_of_many_copies(codes, hashes, 0 if counts is None else counts.n_distinct)
     about = groups, indices, n_given, repeats, duplicates == "copies", is_worst
     split = TrainCalibrationSplit(split.train, split.calibration, *about)
-    sizes = None if learned["categories_"] is None else learned["categories_"].sizes
+    known = learned["categories_"]
+    sizes = None if known is None else known.extend(features.n_features).sizes
     inferred: dict[str, Any] = {"n_categories": sizes, "fixed_draw_order": order}
     training = Training(features, codes, weight, split, find_near_copies=find, **inferred)
     if duplicates is not None and not (row_splitter is not None and row_splitter.is_pilot):
@@ -1131,15 +1177,17 @@ def _encode_rows(
     model: Any,
     X: Any,
     target: NDArray[Any],
+    weight: Float64 | None,
     classes: ArrayLike | None,
     split: TrainCalibrationSplit,
     reuse_encoding: bool,
 ) -> tuple[DenseOrSparseFeatures, NDArray[Any], Callable[[], Any], dict[str, Any], Int32 | None]:
-    """Encode features and targets.
+    """Encode features and targets, and choose the calendar parts of dates.
 
     model: the estimator. X: rows, (n, p), after the preprocessor. target: (n,) or (n, n_outputs).
-    classes: argument of `fit`, or None. split: training and calibration set, of which the first one
-    determines categories and classes. reuse_encoding: whether to take those of the fitted model.
+    weight: (n,), or None. classes: argument of `fit`, or None. split: training and calibration set,
+    of which the first one determines categories and classes. reuse_encoding: whether to take those
+    of the fitted model.
 
     Returns
     -------
@@ -1168,6 +1216,14 @@ def _encode_rows(
         )
     order = None
     has_growing = not reuse_encoding and len(split.train) > 0 and model._orders_categories_by_rows()
+    if has_growing and learned["dates_"] is not None:
+        assert isinstance(features, DenseFeatures)  # sparse rows hold no dates
+        rows = features.take(split.train), codes[split.train]
+        train_weight = None if weight is None else weight[split.train]
+        samples = draw_samples(learned["dates_"], *rows, train_weight)
+        is_constrained = mark_constrained(model, learned["feature_names_in_"], features.n_features)
+        learned["dates_"] = choose_all_parts(learned["dates_"], samples, is_constrained)
+    features = append_parts(features, learned["dates_"])
     if has_growing and learned["categories_"] is not None:
         known = learned["categories_"]
         features, learned["categories_"], order = _renumber_categories(
@@ -1180,6 +1236,19 @@ def _encode_rows(
         return features, codes, partial(hash_samples, *features.tables), learned, order
     exact, of_rows = _hash_fit_rows(model, features, codes, reuse_encoding)
     return features, codes, lambda: exact, learned | of_rows, order
+
+
+def mark_constrained(model: Any, names: Any, n_features: int) -> NDArray[np.bool_]:
+    """Return which features the parameter monotonic_cst constrains, (p,).
+
+    model: the estimator. names: names of the features, or None. n_features: their number, p. A
+    malformed parameter constrains none; the fit refuses it later.
+    """
+    signs = getattr(model, "monotonic_cst", None)
+    if isinstance(signs, Mapping):
+        signs = [signs.get(name, 0) for name in (() if names is None else names)]
+    given = np.zeros(n_features) if signs is None else np.asarray(signs)
+    return given != 0 if given.shape == (n_features,) else np.zeros(n_features, dtype=np.bool_)
 
 
 def _renumber_categories(
@@ -1217,7 +1286,7 @@ def _renumber_categories(
     training, y = features, codes
     if len(split.train) and len(split.calibration):
         training, y = features.take(split.train), codes[split.train]
-    sums = ColumnSums.sum_rows(training, y, categories.sizes)
+    sums = ColumnSums.sum_rows(training, y, categories.extend(features.n_features).sizes)
     numbers = {j: sums.number_categories(j) for j in np.flatnonzero(categories.mask).tolist()}
     return renumber_codes(features, numbers), categories.renumber(numbers), sums.order_columns()
 

@@ -89,7 +89,8 @@ def plot_regions(
         of a model that has no others.
     at : mapping of str or int to value, or None
         Values of other features, by name or index. A feature that is not in it has its median in X,
-        or its most frequent category. Points are drawn whatever the other features of their rows.
+        or its most frequent category. Calendar parts of dates, such as "month of opened", are
+        features of their own here. Points are drawn whatever the other features of their rows.
     log : sequence of str or int, default=()
         Features of `features` whose axes are logarithmic.
     show_splits : bool, default=True
@@ -130,7 +131,7 @@ def plot_regions(
             f"predictions, such as PACBayesTreeClassifier, got {shortened(model)}: fit such a tree"
         )
     summary, model = summarize_tree(model), get_snapshot(model)
-    names = model._feature_names()
+    names = model._encoded_names()
     axes = _choose_features(names, features)
     rows = np.asarray(model._encode_new_rows(X), dtype=np.float64)
     labels = None if y is None else np.asarray(y)
@@ -207,7 +208,8 @@ def _find_feature(parameter: str, names: Sequence[str], feature: Any) -> int:
 
 def _get_categories(model: Any, feature: int) -> Sequence[Any] | None:
     """Return the categories of a feature by code, or None if the fitted model reads numbers."""
-    return None if model.categories_ is None else model.categories_.names[feature]
+    categories = model._get_encoded_categories()
+    return None if categories is None else categories.names[feature]
 
 
 def _find_window(model: Any, rows: Float64, feature: int, is_log: bool) -> Values:
@@ -234,7 +236,7 @@ def _find_window(model: Any, rows: Float64, feature: int, is_log: bool) -> Value
     ValueError
         If all values are missing, or the axis cannot be logarithmic.
     """
-    name, categories = model._feature_names()[feature], _get_categories(model, feature)
+    name, categories = model._encoded_names()[feature], _get_categories(model, feature)
     is_number = categories is None and feature not in (model.dates_ or {})
     known = rows[~np.isnan(rows[:, feature]), feature]
     if is_log and not (is_number and (known > 0).all()):
@@ -280,7 +282,7 @@ def _fix_other_features(
     ValueError
         If `at` has another feature or an invalid value, or rows have no value for a default.
     """
-    names, row = model._feature_names(), np.full(rows.shape[1], np.nan)
+    names, row = model._encoded_names(), np.full(rows.shape[1], np.nan)
     chosen = {_find_feature("at", names, feature): value for feature, value in (at or {}).items()}
     for feature, value in chosen.items():
         if feature in axes:
@@ -304,7 +306,7 @@ def _encode_value(model: Any, feature: int, value: Any) -> float:
     model: the fitted estimator. feature: index of the feature. Raise ValueError if the value is
     missing, not a number or a date, or a category that the model does not know.
     """
-    name, categories = model._feature_names()[feature], _get_categories(model, feature)
+    name, categories = model._encoded_names()[feature], _get_categories(model, feature)
     expected = "a number"
     if categories is not None:
         cells = np.full((1, model.n_features_in_), None, dtype=object)
@@ -450,7 +452,7 @@ def _label_axis(axis: Any, model: Any, feature: int, values: Values, is_log: boo
     if is_log:
         (axis.axes.set_xscale if is_x else axis.axes.set_yscale)("log")
     (axis.axes.set_xlim if is_x else axis.axes.set_ylim)(intervals[0][0], intervals[-1][1])
-    axis.set_label_text(shorten_label(model._feature_names()[feature]), parse_math=False)
+    axis.set_label_text(shorten_label(model._encoded_names()[feature]), parse_math=False)
     date_column = (model.dates_ or {}).get(feature)
     if isinstance(values, list):
         shown = values[:: -(-len(values) // _MAX_LABELS)]
@@ -468,7 +470,7 @@ def _label_axis(axis: Any, model: Any, feature: int, values: Values, is_log: boo
         axis.set_major_locator(locator)
         axis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=zone))
     elif date_column is not None:
-        axis.set_label_text(f"{shorten_label(model._feature_names()[feature])} (days)")
+        axis.set_label_text(f"{shorten_label(model._encoded_names()[feature])} (days)")
     elif is_log:
         axis.set_major_formatter(_NUMBER)
         ticker = import_extra("matplotlib.ticker", "plot")

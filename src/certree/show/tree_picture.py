@@ -345,7 +345,7 @@ def _describe_tree(model: Any, summary: TreeSummary, root: ShownNode, number: in
         tree = f"Tree {number % len(model.trees_) + 1} of {len(model.trees_):,}"
         if not root.children:
             return f"{tree} has no splits"
-        feature = shorten_label(model._feature_names()[summary.tree.feature[0]])
+        feature = shorten_label(model._encoded_names()[summary.tree.feature[0]])
         return f"{tree} splits on {feature} first · {leaves}"
     importances = model.feature_importances_
     first = int(importances.argmax())

@@ -248,10 +248,12 @@ def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> Tr
         # With two classes there may be one score, which is that of the second class.
         outputs = tuple(model.classes_.tolist()[-tree.value.shape[1] :])
     rows = _count_rows(model, tree, X)
-    categories = None if model.categories_ is None else model.categories_.names
+    encoded = model._get_encoded_categories()
+    categories = None if encoded is None else encoded.names
     predictions = _average_leaves(tree, rows, tree.value)
     explainer = Explainer.for_full_tree(
-        tree, rows, model._feature_names(), predictions.__getitem__, categories, model.dates_
+        *(tree, rows, model._encoded_names(), predictions.__getitem__, categories),
+        model._date_formats,
     )
     return TreeSummary(explainer, predictions, outputs, scale)
 

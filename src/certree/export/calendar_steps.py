@@ -1,0 +1,107 @@
+"""Calendar parts of dates in the arithmetic of integers, from which exports are written.
+
+The numbers may be Python's integers, or objects that write nodes or SQL for each operation. They are
+never negative, so that engines which round quotients toward 0 get the same results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.rows.calendar_parts import find_transitions
+from certree.rows.dates import CalendarPart
+
+# Years for which exports know the changes of a time zone's offset.
+FIRST_YEAR, LAST_YEAR = 1900, 2100
+# Added to days and seconds since 1970, so that they are not negative from year 1 on: 2000 years,
+# which are 5 * 400 years, and as many weeks.
+SHIFT_DAYS = 5 * 146_097
+SECONDS_PER_DAY = 86_400
+SHIFT_SECONDS = SHIFT_DAYS * SECONDS_PER_DAY
+
+# Keeps an intermediate number, such as by a name in SQL, and returns an object that stands for it.
+Keep = Callable[[Any], Any]
+
+
+def compute_part(part: CalendarPart, second: Any, keep: Keep) -> Any:
+    """Compute a calendar part by the arithmetic of integers.
+
+    Parameters
+    ----------
+    part : {"month", "day", "weekday", "hour"}
+        The part.
+    second : int or object with its operators
+        Seconds since 1970 in local time, plus `SHIFT_SECONDS`.
+    keep : callable
+        Keeps an intermediate number that is used several times.
+
+    Returns
+    -------
+    int or object
+        Month 1 to 12, day of the month 1 to 31, weekday 1 (Monday) to 7, or hour 0 to 23.
+
+    References
+    ----------
+    Hinnant, "chrono-compatible low-level date algorithms", civil_from_days.
+    """
+    if part == "hour":
+        return second % SECONDS_PER_DAY // 3600
+    day = second // SECONDS_PER_DAY
+    if part == "weekday":
+        return (day + 3) % 7 + 1  # 1970 began on a Thursday
+    # Days since 1 March of a year that 400 divides, and years since then.
+    day_of_era = keep((day + 719_468) % 146_097)
+    year = keep(
+        (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    )
+    day_of_year = keep(day_of_era - (year * 365 + year // 4 - year // 100))
+    month = keep((day_of_year * 5 + 2) // 153)  # 0 is March
+    if part == "month":
+        return (month + 2) % 12 + 1
+    return day_of_year - (month * 153 + 2) // 5 + 1
+
+
+def count_days(year: Any, month: Any, day: Any, keep: Keep) -> Any:
+    """Compute the days since 1970 of a date, plus `SHIFT_DAYS`.
+
+    year, month, day: integers, or objects with their operators; years are at least 1. keep: keeps an
+    intermediate number that is used several times.
+    """
+    months = keep((month + 9) % 12)  # since March
+    years = keep(year - months // 10 + 400)
+    in_years = years * 365 + years // 4 - years // 100 + years // 400
+    return in_years + (months * 153 + 2) // 5 + day + (SHIFT_DAYS - 146_097 - 719_469)
+
+
+class ZoneSteps(NamedTuple):
+    """Offsets of a time zone from UTC in the years 1900 to 2100.
+
+    Parameters
+    ----------
+    starts : ndarray of int64, shape (k - 1,)
+        Seconds since 1970, plus `SHIFT_SECONDS`, from which each offset but the first holds.
+    offsets : ndarray of int64, shape (k,)
+        Seconds by which local time is ahead of UTC; earlier moments have the first offset.
+    """
+
+    starts: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def find(cls, zone: str | None) -> ZoneSteps:
+        """Find the offsets of a time zone by name; None: dates have no zone, and the offset is 0."""
+        if zone is None:
+            return cls(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
+        ends = [np.datetime64(f"{year}-01-01", "s") for year in (FIRST_YEAR, LAST_YEAR + 1)]
+        first, last = (int(one.astype(np.int64)) for one in ends)
+        blocks = [find_transitions(zone, k) for k in range(first >> 28, (last >> 28) + 1)]
+        starts, offsets = (np.concatenate(one) for one in zip(*blocks, strict=True))
+        is_inside = (starts > first) & (starts < last)
+        begins = offsets[int(np.searchsorted(starts, first, side="right")) - 1]
+        starts, offsets = starts[is_inside], np.append(begins, offsets[is_inside])
+        changes = np.flatnonzero(np.diff(offsets))
+        return cls(starts[changes] + SHIFT_SECONDS, offsets[np.append(0, changes + 1)])
