@@ -114,6 +114,7 @@ class Prior(ArrayRecord):
                 )
             # A sum over nodes of such logs would exceed float64.
             values = np.where(values < -MAX_SETTING, -np.inf, values)
+            values.setflags(write=False)
             object.__setattr__(self, name, values)
         if not self.n_labels:
             raise ValueError("log_label must have at least one label (last axis), got none")
