@@ -129,20 +129,17 @@ def fold_parts(values: Float64, n_features: int, dates: DateColumns | None) -> F
     return folded
 
 
-def add_parts_to_groups(groups: Any, n_features: int, dates: DateColumns | None) -> Any:
+def add_parts_to_groups(
+    groups: Sequence[Collection[int]], n_features: int, dates: DateColumns | None
+) -> list[list[int]]:
     """Add the calendar parts of dates to the groups of features that may interact.
 
-    groups: collections of feature indices; other objects, which a later check refuses, are kept.
-    n_features: number of the user's features, p. dates: the date columns, by index, or None. Return
-    the groups with the encoded columns of the parts.
+    groups: collections of feature indices. n_features: number of the user's features, p. dates: the
+    date columns, by index, or None. Return the groups with the encoded columns of the parts.
     """
     parts = list_parts(dates)
-    if not parts:
-        return groups
     return [
         [*group, *(k for k, one in enumerate(parts, n_features) if one.feature in group)]
-        if isinstance(group, Collection) and not isinstance(group, str)
-        else group
         for group in groups
     ]
 
