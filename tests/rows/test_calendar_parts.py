@@ -40,6 +40,7 @@ from certree.rows.calendar_parts import (
     find_transitions,
 )
 from certree.show import model_card, plot_regions, report
+from certree.show.waterfall import create_waterfall
 
 PARTS = ("month", "day", "weekday", "hour")
 ZONES = ["Europe/Zurich", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "+05:30", None]
@@ -272,6 +273,26 @@ def test_explanations_are_of_the_users_columns():
     assert "weekday of opened" in names
     with pytest.raises(ValueError, match="shapley_values"):
         shap_trees(model, X[:50])
+
+
+def test_printed_explanations_show_the_parts_that_the_model_reads():
+    X = make_orders(600)
+    model = BoostedTreesClassifier(max_iter=10, random_state=0).fit(X, is_weekend(X))
+    assert model.dates_[1].parts == ("weekday",)
+    shown = X.assign(opened=X["opened"].mask(X.index > 1)).iloc[:3]
+    shown.loc[0, "opened"] = pd.Timestamp("2022-09-15 23:58", tz="UTC")  # Friday in Zurich
+    shown.loc[1, "opened"] = pd.Timestamp("2022-09-17 00:00", tz=ZONE)
+    explained = model.explain(shown)
+    assert explained.calendar_parts == {1: ["Fri", "Sat", ""]}
+    assert [explained.format_values(i)[1][-5:] for i in (0, 1)] == ["(Fri)", "(Sat)"]
+    assert explained.format_values(2)[1] == "missing"
+    assert "opened = 2022-09-17 (Sat)" in str(explained[1:2])
+    found = shapley_values(model, shown, background=X[:50])
+    assert "opened = 2022-09-17 (Sat)" in str(found[1])
+    assert "(Sat)" in " ".join(bar.name for bar in create_waterfall(found, 1).bars)
+    everything = BoostedTreesRegressor(max_iter=5, random_state=0).fit(X, mix_parts(X))
+    assert everything.dates_[1].parts == PARTS
+    assert "(Sep, day 17, Sat, hour 0)" in everything.explain(shown).format_values(1)[1]
 
 
 def test_out_of_bag_importances_shuffle_parts_with_their_date():
