@@ -467,16 +467,8 @@ def _list_candidates(column: DateColumn) -> tuple[CalendarPart, ...]:
     """Return the parts that a column of its kind has."""
     if column.kind == "span":
         return ()
-    return (
-        ("month", "day", "weekday")
-        if column.kind == "date"
-        else (
-            "month",
-            "day",
-            "weekday",
-            "hour",
-        )
-    )
+    days: tuple[CalendarPart, ...] = ("month", "day", "weekday")
+    return (*days, "hour") if column.has_hours else days
 
 
 def _recurs(local: LocalTime, part: CalendarPart) -> bool:
