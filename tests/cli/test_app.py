@@ -1561,7 +1561,11 @@ def test_fit_and_info_name_the_calendar_parts_that_a_model_reads(tmp_path):
     rng = np.random.default_rng(0)
     opened = pd.Timestamp("2025-01-01") + pd.to_timedelta(rng.integers(0, 10**7, 900), unit="s")
     is_late = (opened.day_of_week >= 5) ^ (rng.random(900) < 0.05)
-    weekly = {"opened": opened, "town": rng.choice(["a", "b"], 900), "late": np.where(is_late, "y", "n")}
+    weekly = {
+        "opened": opened,
+        "town": rng.choice(["a", "b"], 900),
+        "late": np.where(is_late, "y", "n"),
+    }
     table, model_file = tmp_path / "rows.csv", tmp_path / "model"
     fit = ("fit", table, "--target", "late", "--model", "boosted", "-o", model_file)
     pd.DataFrame(weekly).to_csv(table, index=False, date_format="%d.%m.%Y %H:%M:%S")
@@ -1570,7 +1574,11 @@ def test_fit_and_info_name_the_calendar_parts_that_a_model_reads(tmp_path):
     text = succeeds("info", model_file)
     assert f"2 features:\n  {line}\n  town: category\n" in text
     # Without parts the fit has no such line; other files have no format, but time zones.
-    plain = {**weekly, "opened": opened.tz_localize("Europe/Zurich", ambiguous=True), "late": opened > opened[0]}
+    plain = {
+        **weekly,
+        "opened": opened.tz_localize("Europe/Zurich", ambiguous=True),
+        "late": opened > opened[0],
+    }
     table = write_as(pd.DataFrame(plain), tmp_path / "rows.parquet")
     assert "the model reads" not in succeeds(fit[0], table, *fit[2:], "--set", "max_iter=3")
     text = succeeds("info", model_file)
