@@ -83,24 +83,7 @@ class Partitions:
         if groups is not None and getattr(given[2], "ndim", 1) != 1:
             raise ValueError(f"groups must have shape (n,), got {given[2].ndim} dimensions")
         self.has_weights = weight is not None
-        beside = {
-            name: _alike(name, one, X)
-            for name, one in zip(_BESIDE, given, strict=True)
-            if one is not None
-        }
-        # Dask joins small files when it optimises, and how many may depend on the columns.
-        for is_optimised in (True, False):
-            self._rows = _delayed(X, is_optimised)
-            parts = {name: _delayed(one, is_optimised) for name, one in beside.items()}
-            if all(len(one) == len(self._rows) for one in parts.values()):
-                break
-        for name, one in parts.items():
-            if len(one) != len(self._rows):
-                raise ValueError(
-                    f"X and {name} must be cut alike, got {len(self._rows)} and {len(one)} "
-                    "partitions: make both from one collection, or pass the name of a column of X"
-                )
-        self._beside = [parts.get(name) for name in _BESIDE]
+        self._rows, self._beside = _cut_alike(X, given)
 
     @property
     def n_parts(self) -> int:
@@ -119,6 +102,32 @@ class Partitions:
         dask = import_extra("dask", "dask")
         for number in range(self.n_parts):
             yield dask.compute(self.partition(number))[0]
+
+
+def _cut_alike(X: Any, given: list[Any]) -> tuple[list[Any], list[list[Any] | None]]:
+    """Return the partitions of X, and those of y, weight and groups, as tasks.
+
+    given: collections for y, weight and groups, or None, for which None is returned. Raise a
+    ValueError if one of them has another number of partitions than X.
+    """
+    collections = {
+        name: _alike(name, one, X)
+        for name, one in zip(_BESIDE, given, strict=True)
+        if one is not None
+    }
+    # Dask joins small files when it optimises, and how many may depend on the columns.
+    for is_optimised in (True, False):
+        rows = _delayed(X, is_optimised)
+        beside = {name: _delayed(one, is_optimised) for name, one in collections.items()}
+        if all(len(one) == len(rows) for one in beside.values()):
+            break
+    for name, one in beside.items():
+        if len(one) != len(rows):
+            raise ValueError(
+                f"X and {name} must be cut alike, got {len(rows)} and {len(one)} partitions: make "
+                "both from one collection, or pass the name of a column of X"
+            )
+    return rows, [beside.get(name) for name in _BESIDE]
 
 
 def _delayed(collection: Any, is_optimised: bool) -> list[Any]:
