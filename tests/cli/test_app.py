@@ -129,6 +129,13 @@ def read(path):
 # -- help ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("command", ["fit", "certify", "report"])
+def test_help_says_what_groups_are(command):
+    text = " ".join(re.sub("[│|]", " ", succeeds(command, "--help")).split())
+    meanings = "groups to compare", "depend on each other"
+    assert all(meaning in text for meaning in meanings)
+
+
 def test_help_lists_the_commands():
     text = succeeds("--help")
     for command in (

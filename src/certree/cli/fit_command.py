@@ -259,8 +259,9 @@ def fit(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column of each row's group, such as a patient. A certified fit never splits a group "
-            "between training and calibration set.",
+            help="Column of groups of rows that depend on each other, such as those of a patient. A "
+            "certified fit never splits a group between training and calibration set. In certify and "
+            "report, --groups instead names groups to compare.",
         ),
     ] = None,
     increasing: Annotated[

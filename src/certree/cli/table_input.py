@@ -47,7 +47,13 @@ Target = Annotated[
 
 
 Groups = Annotated[
-    str | None, typer.Option("--groups", metavar="COLUMN", help="Column of each row's group.")
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="COLUMN",
+        help="Column of groups to compare, such as the region. In fit, --groups instead names rows "
+        "that depend on each other.",
+    ),
 ]
 ThresholdCost = Annotated[
     str | None,
