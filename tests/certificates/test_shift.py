@@ -104,6 +104,11 @@ def test_an_alarm_stays():
     assert monitor.e_value < 1
 
 
+def test_a_cost_is_no_loss():
+    with pytest.raises(ValueError, match=r"got 10\.0: divide costs by the largest possible one"):
+        Monitor(0.1).update([0, 10])
+
+
 @pytest.mark.parametrize(
     "losses",
     [[0, 2], [-0.1], [0, math.nan], math.inf, ["a"], [[0, 1]], None, [None, 1], [1j]],

@@ -129,6 +129,13 @@ def read(path):
 # -- help ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("command", ["fit", "certify", "report"])
+def test_help_says_what_groups_are(command):
+    text = " ".join(re.sub("[│|]", " ", succeeds(command, "--help")).split())
+    meanings = "groups to compare", "depend on each other"
+    assert all(meaning in text for meaning in meanings)
+
+
 def test_help_lists_the_commands():
     text = succeeds("--help")
     for command in (
@@ -1869,6 +1876,21 @@ def test_a_threshold_is_refused_for_three_classes(tmp_path, iris, model_file):
     rows = write(iris, tmp_path / "rows.csv")
     error = fails("predict", model_file, rows, "--threshold", ".5")
     assert "threshold must be None unless the model is" in error
+
+
+@pytest.mark.parametrize("command", ["fit", "certify", "certify folder", "report"])
+def test_a_dropped_column_has_no_groups(tmp_path, loans, command):
+    file, model, output = tmp_path / "new.csv", tmp_path / "m.certree", tmp_path / "out"
+    if command != "fit":
+        fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=2")
+    if command.endswith("folder"):
+        (tmp_path / "parts").mkdir()
+        file = file.rename(tmp_path / "parts" / "new.csv")
+    places = {"fit": [file, "-o", output], "report": [model, file, "-o", output]}
+    name = command.split()[0]
+    options = ["--target", "default", "--groups", "branch", "--drop", "branch"]
+    message = fails(name, *places.get(command, [model, file]), *options)
+    assert "--groups must name a column that is read, but --drop leaves out 'branch'" in message
 
 
 def test_groups_are_certified_and_reported(tmp_path, loans):

@@ -147,7 +147,7 @@ def test_groups_are_assigned_whole_and_count_once():
     for asked in (model.predict_set, model.predict_selective):
         with pytest.raises(ValueError, match="rows of this fit came in groups"):
             asked(X, 0.8)
-    with pytest.raises(ValueError, match="rows come in groups"):
+    with pytest.raises(ValueError, match="rows of this fit came in groups"):
         model.conditional_guarantees()
 
 

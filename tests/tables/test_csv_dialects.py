@@ -344,10 +344,61 @@ def test_99_percent_of_the_values_must_be_numbers(n, is_number, tmp_path):
     else:
         assert table.X[-1, 0] == "unclear"
         expected = (
-            "x: category, although 99 % of the values are numbers, as others are not "
-            "(so-so, unclear)"
+            'x: category, although 99 % of the values are numbers, as 2 are not ("so-so": 1, '
+            '"unclear": 1); if this text means missing, pass missing=["so-so"] (--missing "so-so")'
         )
     assert describe(table, "x") == expected
+
+
+def salaries(exceptions):
+    salaries = [f"{1 + i % 7}.{100 + i},{10 + i % 80} €" for i in range(300 - len(exceptions))]
+    # The exceptions come late, after texts that are no numbers with a decimal point.
+    return {"x": [*salaries, *exceptions], "y": [("no", "yes")[i % 2] for i in range(300)]}
+
+
+@pytest.mark.parametrize("block_size", [1 << 8, 1 << 20])
+@pytest.mark.parametrize(
+    ("exceptions", "markers", "note"),
+    [
+        (
+            [*["n/k"] * 12, "soon", *["n/k"] * 3],
+            ["n/k"],
+            'as 16 are not ("n/k": 15, "soon": 1); if this text means missing, pass '
+            'missing=["n/k"] (--missing "n/k")',
+        ),
+        (
+            [*["later", "n/k", "n/k"] * 4],
+            ["n/k", "later"],
+            'as 12 are not ("n/k": 8, "later": 4); if these texts mean missing, pass '
+            'missing=["n/k", "later"] (--missing "n/k" --missing "later")',
+        ),
+        (
+            [f"{i} kr" for i in range(1, 21)] + [f"no {i}" for i in range(10)],
+            None,
+            'as 30 are not ("no 0": 1, "no 1": 1, "no 2": 1)',
+        ),
+    ],
+)
+def test_a_column_of_text_names_the_values_that_are_no_numbers(
+    exceptions, markers, note, block_size, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(formats, "_BLOCK", block_size)
+    path = tmp_path / "rows.csv"
+    path.write_text(text_of(salaries(exceptions), ";"))
+    line = describe(read_table(path, "y"), "x")
+    assert line.startswith("x: category, although 9")
+    assert line.endswith(note)
+    if markers:
+        table = read_table(path, "y", missing=markers)
+        assert "x: number, decimal comma" in describe(table, "x")
+
+
+def test_k_a_is_missing_among_numbers(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(text_of(salaries(["k.A."] * 15), ";"))
+    line = describe(read_table(path, "y"), "x")
+    assert line.startswith("x: number, decimal comma")
+    assert line.endswith("15 missing (k.A.)")
 
 
 def test_a_fit_to_files_warns_of_exceptions(tmp_path):
@@ -386,7 +437,7 @@ def test_a_hundred_thousand_rows(tmp_path):
     rng = np.random.default_rng(0)
     amounts = rng.lognormal(7, 2, n).round(2)
     texts = [f"{one:,.2f}".translate(str.maketrans(",.", ".,")) + " €" for one in amounts]
-    texts[::1000] = ["k. A."] * 100
+    texts[::1000] = ["unklar"] * 100
     path = tmp_path / "rows.csv.gz"
     content = text_of({"id": map(str, range(n)), "x": texts, "y": ["a", "b"] * (n // 2)}, ";")
     path.write_bytes(gzip.compress(content.encode("cp1252"), 1))
@@ -394,7 +445,7 @@ def test_a_hundred_thousand_rows(tmp_path):
     expected = amounts.copy()
     expected[::1000] = np.nan
     np.testing.assert_array_equal(table.X[:, 1], expected)
-    assert describe(table, "x").endswith("100 missing (and 100 that are no numbers: k. A.)")
+    assert describe(table, "x").endswith("100 missing (and 100 that are no numbers: unklar)")
     assert describe(table, "id") == "id: number, numbers the rows: leave it out by drop= (--drop)"
 
 
@@ -554,7 +605,7 @@ def test_damaged_formats_are_refused(damage):
 def test_exceptions_and_new_values_are_named_in_predictions(fitted, tmp_path):
     model, _, new, _ = fitted
     content = new.read_bytes().decode("latin-1")
-    changed = content.replace("1.234", "k.A.", 1).replace(";Köln;", ";Rom;", 2)
+    changed = content.replace("1.234", "offen", 1).replace(";Köln;", ";Rom;", 2)
     new.write_bytes(changed.encode("latin-1"))
     with (
         pytest.warns(UserWarning, match="the fit has not seen") as unseen,
@@ -565,9 +616,9 @@ def test_exceptions_and_new_values_are_named_in_predictions(fitted, tmp_path):
     assert not any("not seen" in text and "count as missing" in text for text in texts)
     for part in ("1 of 100 values are no numbers", "1 category that the fit has not seen, in 2"):
         assert any(part in text for text in texts)
-    new.write_bytes(content.replace("1.234", "k.A.", 2).encode("latin-1"))
+    new.write_bytes(content.replace("1.234", "offen", 2).encode("latin-1"))
     message = (
-        r"'betrag' must hold numbers as in the fit \(read as: number, .*\), got 'k\.A\.' in .*: "
+        r"'betrag' must hold numbers as in the fit \(read as: number, .*\), got 'offen' in .*: "
         "2 of 100 values are no such numbers; write them as in the file of the fit, or state"
     )
     with pytest.raises(ValueError, match=message):

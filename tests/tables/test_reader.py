@@ -212,13 +212,15 @@ READ = [
     (
         "late text.csv",
         csv_of([*["1"] * MANY, "one"]),
-        "category, although 97.6 % of the values are numbers, as others are not (one)",
+        "category, although 97.6 % of the values are numbers, as 1 is not ("
+        '"one": 1); if this text means missing, pass missing=["one"] (--missing "one")',
         [*["1"] * MANY, "one"],
     ),
     (
         "true after 2.csv",
         csv_of([*["2"] * MANY, "true"]),
-        "category, although 97.6 % of the values are numbers, as others are not (true)",
+        "category, although 97.6 % of the values are numbers, as 1 is not ("
+        '"true": 1); if this text means missing, pass missing=["true"] (--missing "true")',
         [*["2"] * MANY, "true"],
     ),
     ("empty.csv", csv_of(["", "3"]), "number, 1 missing (empty)", [NAN, 3]),

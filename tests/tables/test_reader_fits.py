@@ -62,7 +62,8 @@ FITTED = [
     (
         "late text.csv",
         csv_of([*["1"] * (N - 1), "one"]),
-        "category, although 98.3 % of the values are numbers, as others are not (one)",
+        "category, although 98.3 % of the values are numbers, as 1 is not ("
+        '"one": 1); if this text means missing, pass missing=["one"] (--missing "one")',
         {"1", "one"},
     ),
     ("large.csv", csv_of([2**60, 2**53 - 1]), "number", None),

@@ -108,7 +108,8 @@ class Certificate:
     n : int
         Number of independent observations: calibration rows, or groups of rows.
     risk : float
-        Error observed on the calibration rows, in the units of `bound`.
+        Error observed on the calibration rows, in the units of `bound`; of a pair of groups the
+        difference of their errors, which may be negative.
     observed : tuple of float
         Observed numbers that enter the inequality of `method`, in the order of its parameters;
         errors of a numeric target are divided by `unit`.

@@ -91,11 +91,11 @@ from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights
 from certree.weights.rule_numbers import RuleNumbers
 
-# The message for prediction sets and thresholds of a fit whose rows came in groups.
+# The message for guarantees other than the certificate after a fit whose rows came in groups.
 GROUPS_NOT_SUPPORTED = (
-    "prediction sets and thresholds need independent rows, but the rows of this fit came in groups, "
-    "which depend on each other: keep one row of each group and fit without groups, or pass one row of "
-    "each of some new groups to Guarantees.by_rows"
+    "conditional guarantees, thresholds and prediction sets need independent rows, but the rows of "
+    "this fit came in groups, which depend on each other: keep one row of each group and fit without "
+    "groups, or pass one row of each of some new groups to Guarantees.by_rows"
 )
 # Margins below which a classifier may abstain, fixed before any row is seen.
 _MARGINS = [i / 20 for i in range(20)]
@@ -424,6 +424,8 @@ class Guarantees:
             unknown, or needs groups or a tree that are not there; there is only one group; a weight
             exceeds `max_weight`; or the rows of the fit came in groups.
         """
+        if self.certificate.grouped:
+            raise ValueError(GROUPS_NOT_SUPPORTED)
         given, n_given = self._input_positions
         of_groups = None if groups is None else encode_groups(groups, n_given).take(given)
         if weights is not None:
@@ -452,9 +454,7 @@ class Guarantees:
         for name in named:
             method, parts = self._get_method(name), self._make_subsets(name, kept, of_groups)
             found[name] = CertificateFamily(method, parts, terms)
-            next(
-                iter(found[name].values())
-            )  # raises for rows in groups and for a delta out of range
+            next(iter(found[name].values()))  # raises for a delta out of range
         return ConditionalGuarantees(found)
 
     # Key of METHODS for the error on all rows.

@@ -356,8 +356,10 @@ def _check_losses(losses: Any) -> Float64:
     if given.size and given.dtype.kind not in "buif":
         raise ValueError(f"losses must hold numbers from 0 to 1, got dtype {given.dtype}")
     numbers: Float64 = given.astype(np.float64)
-    if not ((numbers >= 0) & (numbers <= 1)).all():
+    outside = numbers[~((numbers >= 0) & (numbers <= 1))]
+    if len(outside):
         raise ValueError(
-            f"losses must lie in 0 .. 1, got {numbers[~((numbers >= 0) & (numbers <= 1))][0]!r}"
+            f"losses must lie in 0 .. 1, got {float(outside[0])!r}: divide costs by the largest "
+            "possible one, as for the bound"
         )
     return numbers

@@ -24,7 +24,13 @@ from certree.cli.fit_settings import (
     split_rows,
 )
 from certree.cli.read_options import announce, takes_read_options
-from certree.cli.table_input import DuplicateRows, TableOrFolder, Target, read_extra_column
+from certree.cli.table_input import (
+    DuplicateRows,
+    TableOrFolder,
+    Target,
+    expect_not_dropped,
+    read_extra_column,
+)
 from certree.ensembles import (
     BoostedTreesClassifier,
     BoostedTreesRegressor,
@@ -259,8 +265,9 @@ def fit(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column of each row's group, such as a patient. A certified fit never splits a group "
-            "between training and calibration set.",
+            help="Column of groups of rows that depend on each other, such as those of a patient. A "
+            "certified fit never splits a group between training and calibration set. In certify and "
+            "report, --groups instead names groups to compare.",
         ),
     ] = None,
     increasing: Annotated[
@@ -364,6 +371,7 @@ def fit(
         model.set_params(grower__max_bins=_MAX_BINS)
     used_options = [name for name in choices if choices[name] is not None]
     apply_settings(model, parse_settings(settings or []), used_options)
+    expect_not_dropped(options, {"--weights": weights, "--groups": groups})
     request = _FitRequest(
         with_options(file, options),
         *(target, weights, groups, regression, classification, test_size, seed, quiet),

@@ -38,6 +38,7 @@ from certree.cli.table_input import (
     TableOrFolder,
     Target,
     ThresholdCost,
+    expect_not_dropped,
     load_estimator,
     parse_costs,
     parse_positive,
@@ -407,6 +408,7 @@ def _compute_guarantees(
         model, X, y, labels = read_labelled_rows(model_file, file, target, options, groups)
         _expect_classifier(model, model_file)
         return model, Guarantees.by_rows(model, X, y, delta, duplicates=duplicates), labels
+    expect_not_dropped(options, {"--groups": groups})
     model, group_labels = load_estimator(model_file), list[NDArray[Any]]()
     _expect_classifier(model, model_file)
     source = with_options(file, options)

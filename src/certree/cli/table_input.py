@@ -47,7 +47,13 @@ Target = Annotated[
 
 
 Groups = Annotated[
-    str | None, typer.Option("--groups", metavar="COLUMN", help="Column of each row's group.")
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="COLUMN",
+        help="Column of groups to compare, such as the region. In fit, --groups instead names rows "
+        "that depend on each other.",
+    ),
 ]
 ThresholdCost = Annotated[
     str | None,
@@ -186,6 +192,7 @@ def read_labelled_rows(
         If a column is missing or has another type than in the fit, or a target is no class of the
         model.
     """
+    expect_not_dropped(options, {"--groups": groups})
     model = load_estimator(model_file)
     others = [target, *([] if groups is None else [groups])]
     table = _read_for_model(model, file, target, options, others)
@@ -213,6 +220,19 @@ def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
         )
     values = extract_values("the column", table, name, "the table")
     return values.astype(str) if values.dtype == object else values
+
+
+def expect_not_dropped(options: ReadOptions, columns: dict[str, str | None]) -> None:
+    """Raise ValueError if --drop leaves out a column that another option names.
+
+    options: options of reading; columns: names of columns, or None, by the option that names them.
+    """
+    for option, name in columns.items():
+        if name is not None and name in options.drop:
+            raise ValueError(
+                f"{option} must name a column that is read, but --drop leaves out {name!r}: remove "
+                f"--drop {name}"
+            )
 
 
 def parse_costs(text: str | None) -> tuple[float, float] | None:

@@ -7,6 +7,7 @@ that names the option.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -30,6 +31,8 @@ from certree.tables.text_formats import ENOUGH, PLAIN, TextFormat
 _COMMA = ","
 # Rows of a table that is too short for a note on a column that numbers them.
 _SHORT = 5
+# Exceptions that a note lists.
+_LISTED = 3
 
 
 class CsvFile(Protocol):
@@ -114,7 +117,9 @@ def choose_columns(
         elif form is None and name in choices and column.evidence.counts is not None:
             form = PLAIN if reading.decimal != "," else TextFormat(decimal=",")
         kept = name in as_text or name in wanted
-        found.columns[name] = _with_format(column, form) if form else _with_notes(column, kept)
+        found.columns[name] = (
+            _with_format(column, form) if form else _with_notes(column, kept, reading.decimal)
+        )
     _leave_out_unnamed(found, files, wanted)
     return found
 
@@ -225,7 +230,7 @@ def _resolve(
     if form is None or not choice.is_undecided:
         return form
     if form.kind == "date":
-        example = counts.others["any"][0]
+        example = counts.examples[0]
         raise ValueError(
             f"column {name!r} of {file.name} must show whether day or month comes first, but dates "
             f"such as {example} allow both: state dates='dd/mm' or dates='mm/dd' (--dates dd/mm), "
@@ -242,7 +247,7 @@ def _resolve(
         return use_decimal(counts, ".", form)
     if counts is None:
         counts = file.count_texts([name])[name]
-    example = next((one for one in counts.others["any"] if "." in one or "," in one), "1.234")
+    example = next((one for one in counts.examples if "." in one or "," in one), "1.234")
     raise ValueError(
         f"column {name!r} of {file.name} must show its decimal mark, but numbers such as {example} "
         "allow both: state decimal='.' or decimal=',' (--decimal . or --decimal ,)"
@@ -279,10 +284,11 @@ def describe_exceptions(column: InferredColumn) -> tuple[int, str]:
     return max(n, 0), ", ".join(counts.list_exceptions(form)) if n > 0 else ""
 
 
-def _with_notes(column: InferredColumn, is_kept: bool) -> InferredColumn:
+def _with_notes(column: InferredColumn, is_kept: bool, decimal: str | None) -> InferredColumn:
     """Return a column without format, with notes on numbers that stay text, and on numbers of rows.
 
-    is_kept: whether the user or a model has stated the type of the column.
+    is_kept: whether the user or a model has stated the type of the column; decimal: the decimal mark,
+    if it is known.
     """
     pa = import_extra("pyarrow", "files")
     evidence: ColumnEvidence = column.evidence
@@ -301,15 +307,40 @@ def _with_notes(column: InferredColumn, is_kept: bool) -> InferredColumn:
         return replace(column, notes=("leading zeros kept",))
     if min(counts.dates["day"], counts.dates["month"]) > (1 - ENOUGH) * counts.n:
         return replace(column, notes=("dates, with the day first in some and the month in others",))
+    n_numbers = {mark: counts.count_numbers(mark) for mark in counts.thousands}
+    mark = decimal or max(n_numbers, key=lambda one: n_numbers[one])
     n_dates = max(counts.dates["any"], counts.dates["year"])
-    n_numbers = max(counts.count_numbers(mark) for mark in counts.thousands)
-    for n, kind, key in ((n_numbers, "numbers", "."), (n_dates, "dates", "date")):
+    for n, form in ((n_numbers[mark], TextFormat(decimal=mark)), (n_dates, TextFormat("date"))):
         if n >= MANY * counts.n:
-            others = ", ".join(counts.others.get(key, [])[:3])
-            what = f"although {_format_percent(n / counts.n)} of the values are {kind}"
-            why = f", as others are not ({others})" if others else ""
-            return replace(column, notes=(f"{what}{why}",))
+            return replace(column, notes=(_describe_others(n, form, counts),))
     return column
+
+
+def _describe_others(n: int, form: TextFormat, counts: TextCounts) -> str:
+    """Return a note on a column of text of which many values are numbers or dates.
+
+    n: how many are; form: the format that they have; counts: counts of the texts. The note lists the
+    most frequent other texts. It names an option if the column would have the format without them.
+    """
+    what = f"although {_format_percent(n / counts.n)} of the values are {form.kind}s"
+    n_others = counts.n - n
+    listed = counts.count_exceptions(form)[:_LISTED]
+    if not n_others or not listed:
+        return what
+    examples = ", ".join(f"{_quote(text)}: {times:,}" for text, times in listed)
+    note = f"{what}, as {n_others:,} {'is' if n_others == 1 else 'are'} not ({examples})"
+    for i in range(1, len(listed) + 1):
+        if n >= ENOUGH * (counts.n - sum(times for _, times in listed[:i])):
+            quoted = [_quote(text) for text, _ in listed[:i]]
+            options = " ".join(f"--missing {text}" for text in quoted)
+            subject = "this text means" if i == 1 else "these texts mean"
+            return f"{note}; if {subject} missing, pass missing=[{', '.join(quoted)}] ({options})"
+    return note
+
+
+def _quote(text: str) -> str:
+    """Return a text in double quotes, as in Python and on the command line."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _format_percent(fraction: float) -> str:

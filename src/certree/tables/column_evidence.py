@@ -30,8 +30,8 @@ from certree.tables.text_formats import (
 
 # Fraction of numbers in a column of text that a description mentions.
 MANY = 0.5
-# Exceptions that are listed.
-_LISTED = 5
+# Examples that are kept; and most distinct exceptions that are counted, those of the largest counts.
+_LISTED, _COUNTED = 5, 100
 # Stands for the symbol of zeros, which are the same with any symbol.
 _ANY_SYMBOL = "any"
 # A number that is 1234 or 1.234, by its decimal mark; and numbers that show no decimal mark.
@@ -57,9 +57,11 @@ class TextCounts:
         Separators of thousands, by decimal mark.
     dates : Counter
         Masks of `describe_dates` by name, and the number of their texts.
-    others : dict of list of str
-        Some texts that are no numbers, by decimal mark; no dates, by "date"; and examples by "any",
-        and of each symbol.
+    examples : list of str
+        Some of the texts.
+    others : dict of Counter of str
+        How often texts occur that are no numbers, by decimal mark; that are no dates, by "date"; and
+        that are numbers, by decimal mark and symbol. Each has the most frequent texts only.
     markers : set of str
         Markers of missing values among numbers that occur.
     """
@@ -70,7 +72,8 @@ class TextCounts:
     n_zeros: int = 0
     thousands: dict[str, set[str]] = field(default_factory=lambda: {".": set(), ",": set()})
     dates: Counter[str] = field(default_factory=Counter)
-    others: dict[str, list[str]] = field(default_factory=dict)
+    examples: list[str] = field(default_factory=list)
+    others: dict[str | tuple[str, str], Counter[str]] = field(default_factory=dict)
     markers: set[str] = field(default_factory=set)
 
     def add_texts(self, texts: Any) -> None:
@@ -87,12 +90,13 @@ class TextCounts:
         values, bare = values.filter(is_value), bare.filter(is_value)
         counts = counts[is_value.to_numpy(zero_copy_only=False)]
         self.n += int(counts.sum())
-        self._list("any", values)
+        self.examples += values.slice(0, _LISTED - len(self.examples)).to_pylist()
         self._add_numbers(values, bare, counts)
         masks = describe_dates(bare)
         for name, mask in masks.items():
             self.dates[name] += _count(mask, counts)
-        self._list("date", values.filter(pc.invert(pc.or_(masks["any"], masks["year"]))))
+        is_other = pc.invert(pc.or_(masks["any"], masks["year"]))
+        self._count_others("date", values, counts, is_other)
 
     def _add_numbers(self, values: Any, bare: Any, counts: Any) -> None:
         """Count numbers among distinct texts.
@@ -110,21 +114,32 @@ class TextCounts:
             for symbol in distinct:
                 chosen = pc.and_(is_number, pc.equal(symbols, symbol))
                 self.numbers[decimal, symbol] += _count(chosen, counts)
-                self._list(symbol, values.filter(chosen))
+                self._count_others((decimal, symbol), values, counts, chosen)
             found = numbers.filter(is_number)
             self.thousands[decimal] |= {
                 sign
                 for sign in list_thousands(decimal)
                 if pc.any(pc.match_substring(found, sign)).as_py()
             }
-            self._list(decimal, values.filter(pc.invert(is_number)))
+            self._count_others(decimal, values, counts, pc.invert(is_number))
         self.n_ambiguous += _count(pc.match_substring_regex(numbers, _AMBIGUOUS), counts)
         self.n_zeros += _count(pc.match_substring_regex(numbers, r"^0\d+$"), counts)
 
-    def _list(self, key: str, values: Any) -> None:
-        """Add the first of some texts to the examples of a key."""
-        listed = self.others.setdefault(key, [])
-        listed += values.slice(0, _LISTED - len(listed)).to_pylist()
+    def _count_others(
+        self, key: str | tuple[str, str], values: Any, counts: Any, mask: Any
+    ) -> None:
+        """Count the texts of a key of `others`.
+
+        values: distinct texts; counts: how often each occurs, an array; mask: which of them belong
+        to the key, an Arrow array of bool.
+        """
+        pa = import_extra("pyarrow", "files")
+        chosen = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        if len(chosen) > _COUNTED:
+            chosen = chosen[np.argsort(-counts[chosen], kind="stable")[:_COUNTED]]
+        texts = values.take(pa.array(chosen)).to_pylist()
+        found = Counter(dict(zip(texts, counts[chosen].tolist(), strict=True)))
+        self.others[key] = _keep_most_common(self.others.get(key, Counter()) + found)
 
     def __add__(self, other: TextCounts) -> TextCounts:
         """Return the counts of both."""
@@ -138,8 +153,11 @@ class TextCounts:
                 for decimal, signs in self.thousands.items()
             },
             self.dates + other.dates,
+            [*self.examples, *other.examples][:_LISTED],
             {
-                key: [*self.others.get(key, []), *other.others.get(key, [])][:_LISTED]
+                key: _keep_most_common(
+                    self.others.get(key, Counter()) + other.others.get(key, Counter())
+                )
                 for key in {**self.others, **other.others}
             },
             self.markers | other.markers,
@@ -158,18 +176,34 @@ class TextCounts:
 
     def count_numbers(self, decimal: str) -> int:
         """Return how many texts are numbers with a decimal mark, and with the symbol of most."""
+        return sum(self.numbers[decimal, one] for one in self._list_symbols())
+
+    def _list_symbols(self) -> set[str]:
+        """Return the symbols of numbers that belong to the column."""
         symbol = self.choose_symbol()
-        symbols = {symbol, _ANY_SYMBOL} if symbol == "%" else {symbol, _ANY_SYMBOL, ""}
-        return sum(self.numbers[decimal, one] for one in symbols)
+        return {symbol, _ANY_SYMBOL} if symbol == "%" else {symbol, _ANY_SYMBOL, ""}
+
+    def count_exceptions(self, form: TextFormat) -> list[tuple[str, int]]:
+        """Return texts that do not have a format with their counts, the most frequent first.
+
+        The format is one of numbers with the symbol of most, or of dates.
+        """
+        if form.kind == "date":
+            return self.others.get("date", Counter()).most_common()
+        symbols = {one for _, one in self.numbers} - self._list_symbols()
+        found = Counter(self.others.get(form.decimal, {}))
+        for symbol in sorted(symbols):
+            found += self.others.get((form.decimal, symbol), Counter())
+        return found.most_common()
 
     def list_exceptions(self, form: TextFormat) -> list[str]:
-        """Return some of the texts that do not have a format."""
-        if form.kind == "date":
-            return self.others.get("date", [])
-        symbol = self.choose_symbol()
-        kept = {symbol, _ANY_SYMBOL, "any", "date", ".", ","} | ({""} if symbol != "%" else set())
-        strange = [text for key, texts in self.others.items() if key not in kept for text in texts]
-        return [*dict.fromkeys([*self.others.get(form.decimal, []), *strange])][:_LISTED]
+        """Return the most frequent of the texts that do not have a format."""
+        return [text for text, _ in self.count_exceptions(form)[:_LISTED]]
+
+
+def _keep_most_common(counts: Counter[str]) -> Counter[str]:
+    """Return the largest counts, if there are many."""
+    return counts if len(counts) <= _COUNTED else Counter(dict(counts.most_common(_COUNTED)))
 
 
 def _count(mask: Any, counts: Any) -> int:

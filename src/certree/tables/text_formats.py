@@ -25,7 +25,7 @@ ENOUGH = 0.99
 MISSING_AMONG_NUMBERS = (
     *("", "?", "-", "--", "---", "\u2013", "\u2014", ".", "..", "*", "na", "n.a.", "N.A.", "None"),
     *("none", "NONE", "Null", "NAN", "<NA>", "NaT", "\\N", "#DIV/0!", "#VALUE!", "#REF!", "#NUM!"),
-    *("#NAME?", "#NULL!"),
+    *("#NAME?", "#NULL!", "k.A.", "k. A.", "k.a.", "K.A."),
 )
 # Texts that are converted before all texts of a block.
 _TRIED = 64

@@ -95,9 +95,20 @@ def test_gaps_are_an_upper_limit_less_a_lower_one():
         highest = reference.find_largest_risk(sum(first), len(first), level)
         lowest = 1 - reference.find_largest_risk(len(second) - sum(second), len(second), level)
         assert certificate.bound == pytest.approx(max(highest - lowest, 0), abs=1e-9)
-        assert certificate.risk == pytest.approx(max(np.mean(first) - np.mean(second), 0))
+        assert certificate.risk == pytest.approx(np.mean(first) - np.mean(second))
+        assert gaps[other, one].risk == pytest.approx(-certificate.risk)
         assert certificate.n == len(first) + len(second)
         assert certificate.part == f"{one} and {other}"
+    head, lines = gaps.table()
+    assert head == [
+        "gap of groups",
+        "calibration rows",
+        "observed difference",
+        "difference at most",
+    ]
+    assert [line[2] for line in lines] == [f"{one.risk:.3f}" for one in gaps.values()]
+    lowest = min(gaps.values(), key=lambda one: one.risk)
+    assert f"(observed on them: -{100 * abs(lowest.risk):.1f} %" in str(lowest)
 
 
 @pytest.mark.parametrize("selection", ["best", "vote"])
@@ -471,7 +482,7 @@ def test_few_rows_and_rows_in_groups_are_refused():
     patients = np.arange(len(y)) // 4
     grouped = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=patients)
     for name in FAMILIES:
-        with pytest.raises(ValueError, match="which counts errors of independent rows"):
+        with pytest.raises(ValueError, match="keep one row of each group and fit without groups"):
             grouped.conditional_guarantees(name, groups=groups)
 
 

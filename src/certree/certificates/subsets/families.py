@@ -112,7 +112,11 @@ class CertificateFamily(Mapping[Any, Certificate]):
         key: a key of `subsets`, such as a class or a node number. Raises KeyError if it is unknown.
         """
         part, terms = self.subsets[key], self.terms
-        observed = get_inequality(self.method).limit(*part.observed)
+        inequality = get_inequality(self.method)
+        if inequality.difference:  # which is negative if the error of the second group is higher
+            observed = part.observed[0] - part.observed[1]
+        else:
+            observed = inequality.limit(*part.observed)
         return compute_certificate(
             self.method,
             part.observed,
@@ -144,18 +148,20 @@ class CertificateFamily(Mapping[Any, Certificate]):
         """Return the head and the rows of a table of subsets, as lists of str.
 
         The columns are the subset, its number of calibration rows, its observed error and its
-        bound, and for classes also the lower bound on recall or precision. Of more than 24 subsets
-        those with the most rows are listed.
+        bound, and for classes also the lower bound on recall or precision. For pairs of groups they
+        are the observed difference of their errors and its bound. Of more than 24 subsets those
+        with the most rows are listed.
         """
         shown = set(nlargest(_MOST_LINES, self.subsets, key=lambda key: self.subsets[key].n))
         first, also = _WORDS.get(self.method, ("", ""))
-        head = [first, "calibration rows", "observed error", "error at most"]
+        what = "difference" if get_inequality(self.method).difference else "error"
+        head = [first, "calibration rows", f"observed {what}", f"{what} at most"]
         lines = []
         for key in self.subsets:
             if key in shown:
                 one = self[key]
                 bound = math.ceil(1000 * one.bound - 1e-9) / 1000
-                observed = f"{one.risk:.3f}" if one.n else ""
+                observed = f"{round(one.risk, 3) + 0:.3f}" if one.n else ""  # without "-0.000"
                 lines.append([one.part or "all rows", f"{one.n:,}", observed, f"{bound:.3f}"])
                 if also:
                     lines[-1].append(f"{1 - bound:.3f}")
