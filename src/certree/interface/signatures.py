@@ -203,7 +203,11 @@ def _make_expected(annotation: Any) -> _Expected | None:
             (lambda value: implements_protocol(cast(Hashable, type(value))),),
             _add_article(annotation),
         )
-    return (annotation,), (), _add_article(annotation)
+    description = _add_article(annotation)
+    example = getattr(annotation, "_example", None)
+    if isinstance(example, str):
+        description = f"{description}, such as {example}"
+    return (annotation,), (), description
 
 
 def _make_expected_sequence(annotations: tuple[Any, ...]) -> _Expected | None:
