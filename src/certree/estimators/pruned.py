@@ -98,8 +98,8 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
     rule : str or rule, default="cost-complexity"
         Penalty that is added to the errors of a pruning. "cost-complexity": alpha for each leaf;
         "depth": alpha times the penalty C2 of Nguyen and Kpotufe, which is higher for deep leaves;
-        see `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves merge, the cheapest
-        first, as long as a merge adds at most alpha errors; see `sibling_merge_path`.
+        see `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves merge, the
+        cheapest first, as long as a merge adds at most alpha errors; see `sibling_merge_path`.
         "square-root": proportional to the square root of the number of leaves;
         "spatially-adaptive": lower for trees that are fine in few regions only; "polynomial": the
         same for polynomials in the leaves (Scott and Nowak 2003; see `square_root_penalised`,

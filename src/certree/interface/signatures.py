@@ -169,7 +169,8 @@ def _make_expected(annotation: Any) -> _Expected | None:
     """Return what an annotation without union accepts; None if it is not checked.
 
     The result is a tuple of three: accepted classes; functions that take a value of another class
-    and return whether they accept it; and a description for messages.
+    and return whether they accept it; and a description for messages. If a class has the attribute
+    `_example`, a call that makes such an object, the description contains it.
     """
     if get_origin(annotation) is Literal:
         options = get_args(annotation)
