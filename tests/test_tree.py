@@ -361,6 +361,18 @@ def test_columns_that_are_no_tree_are_refused(changes, message):
         Tree(**tree_columns(**changes))
 
 
+def test_each_node_stands_for_one_region_unless_chain_says_otherwise():
+    columns = tree_columns()
+    for chain in (columns.pop("chain"), [1] * 5):
+        in_order = (columns["feature"], columns["threshold"], columns["left"], chain, 2)
+        assert Tree(*in_order).chain.tolist() == chain
+    assert Tree(**columns).chain.tolist() == [1] * 5
+    assert Tree(**columns, chain=None).n_cells == 5
+    del columns["n_features"]
+    with pytest.raises(TypeError, match="n_features must be an integer, got None"):
+        Tree(**columns)
+
+
 @pytest.mark.parametrize(
     ("name", "values"),
     [

@@ -129,9 +129,10 @@ class Trees(ArrayRecord):
     feature: Int32
     threshold: Float64
     left: Int32
-    chain: Int32
-    n_features: int = field(metadata=STORED_ELSEWHERE)
-    missing_left: NDArray[np.bool_] = None  # type: ignore[assignment] # set in __post_init__
+    chain: Int32 = None  # type: ignore[assignment] # set in __post_init__
+    # Required, but a field after one with a default needs a default; None is refused.
+    n_features: int = field(default=None, metadata=STORED_ELSEWHERE)  # type: ignore[assignment]
+    missing_left: NDArray[np.bool_] = None  # type: ignore[assignment] # the same
     category_start: Int64 = None  # type: ignore[assignment] # the same
     categories: Int32 = None  # type: ignore[assignment] # the same
     optimal_splits: bool | None = None
@@ -835,7 +836,8 @@ class Tree(Trees):
         which the section lacks. Raise TypeError or ValueError if the columns do not describe a
         tree.
         """
-        return super(Trees, cls).from_stored(stored, **known)
+        # Files have had `chain` from the first on: without it a file is damaged.
+        return super(Trees, cls).from_stored(stored, chain=stored["chain"], **known)
 
     @classmethod
     def from_grower_columns(cls, columns: Columns, n_features: int) -> Tree:

@@ -102,3 +102,15 @@ def test_what_does_not_fit_is_refused():
         )
     with pytest.raises(ValueError, match="share must hold probabilities"):
         LabelledWeights(prior.distributions[0], np.full((3, 2), 0.6))
+
+
+def test_a_posterior_is_no_prior_and_the_message_names_one():
+    tree = certree.Tree([0, 0, 0], [0.5, 0, 0], [1, -1, -1], n_features=1)
+    X, y = np.arange(40.0)[:, None] % 2, np.arange(40) % 2
+    rows = {"grow": np.arange(20), "weigh": np.arange(20, 40)}
+    held = certree.certificates.held_out(tree, X, y, 2, **rows)
+    posterior = certree.pac_bayes(tree, held.stats, 1.0, 0.1)
+    with pytest.raises(
+        TypeError, match=r"must be a Prior, such as branching_prior\(tree, n_classes\)"
+    ):
+        certree.certificates.certify_posterior(held, posterior, posterior)

@@ -23,6 +23,7 @@ from certree.prunings import (
     DescriptionLength,
     Pessimistic,
     Polynomial,
+    PruningRule,
     SiblingMerge,
     SpatiallyAdaptive,
     SquareRoot,
@@ -609,3 +610,14 @@ def test_rules_refuse_settings_out_of_range():
     ):
         with pytest.raises(ValueError, match=message):
             rule.family(tree, stats)
+
+
+def test_a_rule_without_its_prunings_says_what_to_define():
+    class Unfinished(PruningRule):
+        """A rule that does not say which prunings are best."""
+
+    tree = Tree([0, 0, 0], [0.5, 0, 0], [1, -1, -1], n_features=1)
+    with pytest.raises(
+        NotImplementedError, match=r"Unfinished must define the method family\(self"
+    ):
+        Unfinished().family(tree, NodeStats([[1, 1]] * 3, [0, 0, 0]))

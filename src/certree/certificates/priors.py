@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -92,6 +93,9 @@ class Prior(ArrayRecord):
         If probabilities of labels, or the weights of components and candidates, sum to more than 1,
         or sizes differ.
     """
+
+    # Messages name it if a parameter must be a prior.
+    _example: ClassVar[str] = "branching_prior(tree, n_classes)"
 
     tree: Tree
     distributions: tuple[NodeWeights, ...]

@@ -280,7 +280,7 @@ def rates(
 ) -> None:
     """Simulate how fast the error of a pruned tree falls to the Bayes error as rows are added.
 
-    The labels are drawn with noise, so that the Bayes error is known.\f
+    Labels are wrong with the probability --noise, so that the Bayes error is known.\f
 
     Parameters
     ----------

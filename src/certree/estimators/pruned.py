@@ -97,9 +97,9 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
         `certify_fit`.
     rule : str or rule, default="cost-complexity"
         Penalty that is added to the errors of a pruning. "cost-complexity": alpha for each leaf;
-        "depth": alpha times Scott and Nowak's penalty of 2006, which is higher for deep leaves; see
-        `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves merge, the cheapest
-        first, as long as a merge adds at most alpha errors; see `sibling_merge_path`.
+        "depth": alpha times the penalty C2 of Nguyen and Kpotufe, which is higher for deep leaves;
+        see `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves merge, the
+        cheapest first, as long as a merge adds at most alpha errors; see `sibling_merge_path`.
         "square-root": proportional to the square root of the number of leaves;
         "spatially-adaptive": lower for trees that are fine in few regions only; "polynomial": the
         same for polynomials in the leaves (Scott and Nowak 2003; see `square_root_penalised`,
@@ -109,8 +109,8 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
         Or a rule of `certree.prunings`, such as ``Polynomial(smoothness=3)``.
     alpha : float or None, default=None
         Errors charged for each leaf or merge ("cost-complexity", "sibling-merge"); for the other
-        rules a factor of the penalty, which is 1 in the publications. None: chosen by
-        cross-validation.
+        rules a factor of the penalty. Their publications use 1, except that of "depth", which
+        chooses it by cross-validation. None: chosen by cross-validation.
     cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation. An integer is the number of random folds, stratified by
         class; otherwise as in scikit-learn; None: 5 folds.
@@ -144,9 +144,9 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
 
     References
     ----------
-    Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984. Scott and
-    Nowak, "Minimax-optimal classification with dyadic decision trees", IEEE Trans. Information
-    Theory 2006.
+    Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984. Nguyen and
+    Kpotufe, "PAC-Bayes Tree: weighted subtrees with guarantees", NeurIPS 2018. Scott and Nowak,
+    "Near-minimax optimal classification with dyadic classification trees", NIPS 2003.
 
     Examples
     --------

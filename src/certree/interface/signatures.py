@@ -169,7 +169,8 @@ def _make_expected(annotation: Any) -> _Expected | None:
     """Return what an annotation without union accepts; None if it is not checked.
 
     The result is a tuple of three: accepted classes; functions that take a value of another class
-    and return whether they accept it; and a description for messages.
+    and return whether they accept it; and a description for messages. If a class has the attribute
+    `_example`, a call that makes such an object, the description contains it.
     """
     if get_origin(annotation) is Literal:
         options = get_args(annotation)
@@ -203,7 +204,11 @@ def _make_expected(annotation: Any) -> _Expected | None:
             (lambda value: implements_protocol(cast(Hashable, type(value))),),
             _add_article(annotation),
         )
-    return (annotation,), (), _add_article(annotation)
+    description = _add_article(annotation)
+    example = getattr(annotation, "_example", None)
+    if isinstance(example, str):
+        description = f"{description}, such as {example}"
+    return (annotation,), (), description
 
 
 def _make_expected_sequence(annotations: tuple[Any, ...]) -> _Expected | None:

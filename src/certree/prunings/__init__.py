@@ -22,6 +22,7 @@ from certree.prunings.penalties import (
     prune,
     reduced_error,
 )
+from certree.prunings.rule import PruningRule
 from certree.prunings.scott_nowak import (
     Polynomial,
     SpatiallyAdaptive,
@@ -34,7 +35,7 @@ from certree.prunings.scott_nowak import (
 # fmt: off
 __all__ = [
     "CostComplexity", "DepthPenalised", "DescriptionLength", "MergePath", "Pessimistic",
-    "Polynomial", "PruningPath", "SiblingMerge", "SpatiallyAdaptive", "SquareRoot",
+    "Polynomial", "PruningPath", "PruningRule", "SiblingMerge", "SpatiallyAdaptive", "SquareRoot",
     "cost_complexity", "cost_complexity_path", "depth_penalised", "minimum_description_length",
     "pessimistic", "polynomial_penalised", "prune", "reduced_error", "sibling_merge_path",
     "spatially_adaptive", "square_root_penalised",

@@ -153,9 +153,9 @@ class DepthPenalised(PruningRule):
     """Pruning rule whose penalty grows with the depth of the leaves.
 
     It minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d / n) d / n)``, where p is the
-    fraction of the n rows in a leaf, d its depth, and err the errors among the n rows (Scott and
-    Nowak, "Minimax-optimal classification with dyadic decision trees", 2006). The estimator chooses
-    alpha. The constructor has no arguments.
+    fraction of the n rows in a leaf, d its depth, and err the errors among the n rows. It is the
+    penalty C2 ("SN-pruning") of Nguyen and Kpotufe (2018), after Scott and Nowak (2006). The
+    estimator chooses alpha. The constructor has no arguments.
     """
 
     def family(self, tree: Tree, stats: Stats) -> Family:
@@ -175,7 +175,7 @@ class DepthPenalised(PruningRule):
 
 @validate_arguments
 def depth_penalised(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
-    """Find the pruning with the smallest error plus Scott and Nowak's spatially adaptive penalty.
+    """Find the pruning with the smallest error plus a penalty that grows with the depth of leaves.
 
     The pruning minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d / n) d / n)``, where
     err is the number of errors (or the loss) among n rows, p the fraction of the rows in a leaf,
@@ -202,8 +202,9 @@ def depth_penalised(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
 
     References
     ----------
+    Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Section 5, penalty C2 ("SN-pruning"), after
     Scott and Nowak, "Minimax-optimal classification with dyadic decision trees", IEEE Trans.
-    Information Theory 2006, as "SN-pruning" in Nguyen and Kpotufe, NeurIPS 2018, Section 5.
+    Information Theory 2006.
     """
     return DepthPenalised().family(tree, stats).solve(check_nonnegative("alpha", alpha))
 

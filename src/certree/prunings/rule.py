@@ -31,7 +31,10 @@ class PruningRule(BaseEstimator):
         object's `solve` returns the pruning of an alpha, and its `compute_losses` scores prunings
         on a validation set. Subclasses implement the method.
         """
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} must define the method family(self, tree, stats), which returns "
+            "the prunings for all alphas: see the page on adding a pruning rule"
+        )
 
     def match_grower(
         self,

@@ -155,10 +155,10 @@ def theorem_posterior(
 ) -> NodeWeights:
     """Compute the posterior over prunings of Theorem 1 of Nguyen and Kpotufe.
 
-    Every region A, also one without rows, has log weight ``-lambda_error (err(A) + sqrt(2 n(A)
-    log(|T0| / delta))) - 3 D0`` as a leaf, with err(A) errors among n(A) rows. ``|T0|`` is the
-    number of regions of the tree and D0 its depth; a node that stands for several nested regions
-    counts all of them.
+    Each region A of a node has log weight ``-lambda_error (err(A) + sqrt(2 n(A) log(|T0| / delta)))
+    - 3 D0`` as a leaf, with err(A) errors among n(A) rows. ``|T0|`` is the number of regions of the
+    tree, the sum of `chain`, and D0 its depth. Regions without rows count only if they are nodes:
+    ``Dyadic(expand=True)`` and `Grid` store them, whereas ``Dyadic()`` leaves them out.
 
     Parameters
     ----------
