@@ -1,4 +1,5 @@
 import collections
+import hashlib
 import inspect
 import io
 import json
@@ -26,6 +27,7 @@ from typer.testing import CliRunner
 
 import certree
 from certree import (
+    BoostedTreesClassifier,
     HelmboldSchapireTreeClassifier,
     NaiveBayesClassifier,
     PACBayesTreeClassifier,
@@ -1583,6 +1585,23 @@ def test_fit_and_info_name_the_calendar_parts_that_a_model_reads(tmp_path):
     assert "the model reads" not in succeeds(fit[0], table, *fit[2:], "--set", "max_iter=3")
     text = succeeds("info", model_file)
     assert "  opened: date with time, time zone Europe/Zurich\n" in text
+
+
+def test_info_prints_size_rows_and_hash(tmp_path, iris):
+    X, y = iris.drop(columns="kind"), iris["kind"]
+    place = tmp_path / "model"
+    model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(X, y)
+    n_leaves = int((model.trees_.left < 0).sum())
+    certree.save(model, place)
+    lines = succeeds("info", place).splitlines()
+    assert f"size: {len(model.trees_)} trees of {n_leaves} leaves, fitted to 150 rows" in lines
+    assert lines[-1] == f"SHA-256 of the file: {hashlib.sha256(place.read_bytes()).hexdigest()}"
+    card = certree.show.model_card(model, X, y)
+    assert lines[-1].removeprefix("SHA-256 of the file: ") in card
+    # Without hashes of the rows their number is not known.
+    certree.save(model, place, sample_hashes=False)
+    lines = succeeds("info", place).splitlines()
+    assert f"size: {len(model.trees_)} trees of {n_leaves} leaves" in lines
 
 
 def test_info_lists_twelve_features(tmp_path):
