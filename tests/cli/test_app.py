@@ -1587,6 +1587,18 @@ def test_fit_and_info_name_the_calendar_parts_that_a_model_reads(tmp_path):
     assert "  opened: date with time, time zone Europe/Zurich\n" in text
 
 
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
+def test_evaluate_lists_the_columns_of_the_file_if_the_target_is_missing(
+    tmp_path, iris, model_file, name
+):
+    rows = write_as(iris.assign(other=1).rename(columns={"kind": "species"}), tmp_path / name)
+    message = fails("evaluate", model_file, rows, "--target", "nokind")
+    assert "nokind" in message
+    assert name in message
+    assert "species" in message
+    assert "other" in message
+
+
 def test_info_prints_size_rows_and_hash(tmp_path, iris):
     X, y = iris.drop(columns="kind"), iris["kind"]
     place = tmp_path / "model"
