@@ -1599,6 +1599,11 @@ def test_evaluate_lists_the_columns_of_the_file_if_the_target_is_missing(
     assert "other" in message
 
 
+def test_predict_names_a_file_without_rows(tmp_path, iris, model_file):
+    rows = write(iris[:0], tmp_path / "empty.csv")
+    assert f"{rows} holds no rows" in fails("predict", model_file, rows)
+
+
 def test_info_prints_size_rows_and_hash(tmp_path, iris):
     X, y = iris.drop(columns="kind"), iris["kind"]
     place = tmp_path / "model"

@@ -292,7 +292,11 @@ def predict_batches(
     reader = read_model_batches(model, source, extra_columns=keep, n_rows=batch_size)
     with closing(iterate_with_progress("predicting", reader, verbose > 0)) as batches:
         for batch in batches:
-            if len(batch.table) or (batch.is_last and schema is None):
+            if not len(batch.table) and batch.is_last and schema is None:
+                raise ValueError(
+                    f"source must hold rows to predict, but {unwrap(source)[0]} holds no rows"
+                )
+            if len(batch.table):
                 table = _predict_batch(model, batch, keep, predict)
                 schema = table.schema if schema is None else schema
                 yield _cast_to_schema(table, schema, batch.where)
