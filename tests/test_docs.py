@@ -64,8 +64,10 @@ PACKAGES = [
 
 # A block of commands, and what they print.
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# Times and sizes of files, which differ between machines.
-MEASURED = re.compile(r"(?<=in )[\d.]+ (ms|s|min)\b|(?<=\()[\d.]+ [kMG]?B(?=\))")
+# Times, sizes and hashes of files, which differ between machines.
+MEASURED = re.compile(
+    r"(?<=in )[\d.]+ (ms|s|min)\b|(?<=\()[\d.]+ [kMG]?B(?=\))|(?<=file: )[0-9a-f]{64}\b"
+)
 
 
 def name_of(page):

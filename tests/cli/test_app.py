@@ -1,4 +1,5 @@
 import collections
+import hashlib
 import inspect
 import io
 import json
@@ -26,6 +27,7 @@ from typer.testing import CliRunner
 
 import certree
 from certree import (
+    BoostedTreesClassifier,
     HelmboldSchapireTreeClassifier,
     NaiveBayesClassifier,
     PACBayesTreeClassifier,
@@ -1592,13 +1594,47 @@ def test_fit_and_info_name_the_calendar_parts_that_a_model_reads(tmp_path):
     assert "  opened: date with time, time zone Europe/Zurich\n" in text
 
 
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
+def test_evaluate_lists_the_columns_of_the_file_if_the_target_is_missing(
+    tmp_path, iris, model_file, name
+):
+    rows = write_as(iris.assign(other=1).rename(columns={"kind": "species"}), tmp_path / name)
+    message = fails("evaluate", model_file, rows, "--target", "nokind")
+    assert "nokind" in message
+    assert name in message
+    assert "species" in message
+    assert "other" in message
+
+
+def test_predict_names_a_file_without_rows(tmp_path, iris, model_file):
+    rows = write(iris[:0], tmp_path / "empty.csv")
+    assert f"{rows} holds no rows" in fails("predict", model_file, rows)
+
+
+def test_info_prints_size_rows_and_hash(tmp_path, iris):
+    X, y = iris.drop(columns="kind"), iris["kind"]
+    place = tmp_path / "model"
+    model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(X, y)
+    n_leaves = int((model.trees_.left < 0).sum())
+    certree.save(model, place)
+    lines = succeeds("info", place).splitlines()
+    assert f"size: {len(model.trees_)} trees of {n_leaves} leaves, fitted to 150 rows" in lines
+    assert lines[-1] == f"SHA-256 of the file: {hashlib.sha256(place.read_bytes()).hexdigest()}"
+    card = certree.show.model_card(model, X, y)
+    assert lines[-1].removeprefix("SHA-256 of the file: ") in card
+    # Without hashes of the rows their number is not known.
+    certree.save(model, place, sample_hashes=False)
+    lines = succeeds("info", place).splitlines()
+    assert f"size: {len(model.trees_)} trees of {n_leaves} leaves" in lines
+
+
 def test_info_lists_twelve_features(tmp_path):
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 14)))
     model = PrunedTreeClassifier(random_state=0).fit(X.add_prefix("x").to_numpy(), X[0] > 0)
     certree.save(model, tmp_path / "model")
     lines = succeeds("info", tmp_path / "model").splitlines()
     start = lines.index("14 features:")
-    assert lines[start + 12 : start + 14] == ["  x11: number", "  and 2 more"]
+    assert lines[start + 12 : start + 14] == ["  x[11]: number", "  and 2 more"]
 
 
 def test_a_row_is_explained_and_all_contributions_are_written(tmp_path, iris, model_file):

@@ -128,9 +128,12 @@ def test_steps_with_functions_and_other_models_are_refused_by_name(tmp_path):
     X, y = draw()
     numbers = X[["income"]]
     own = make_pipeline(
-        FunctionTransformer(lambda rows: rows), certree.BoostedTreesClassifier(max_iter=2)
+        StandardScaler(),
+        FunctionTransformer(lambda rows: rows),
+        certree.BoostedTreesClassifier(max_iter=2),
     )
-    with pytest.raises(TypeError, match=r"steps of a pipeline before the last must be .*lambda"):
+    message = r"steps of a pipeline before the last .*lambda.* in the steps 'functiontransformer'$"
+    with pytest.raises(TypeError, match=message):
         certree.save(own.fit(numbers, y), tmp_path / "file")
     assert not (tmp_path / "file").exists()
     with pytest.raises(TypeError, match="must be a fitted estimator of certree, got Logistic"):

@@ -271,7 +271,7 @@ def test_wrong_arguments(model, rows, tmp_path, nothing_is_left):
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         predict_files(model, tmp_path / "nowhere", target)
     pq.write_table(rows.slice(0, 0), tmp_path / "none.parquet")
-    with pytest.raises(ValueError, match="0 sample"):
+    with pytest.raises(ValueError, match="holds no rows"):
         predict_files(model, tmp_path / "none.parquet", target)
     twice = rows.rename_columns(["prediction" if n == "key" else n for n in rows.column_names])
     pq.write_table(twice, tmp_path / "twice.parquet")

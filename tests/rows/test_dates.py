@@ -1,8 +1,10 @@
 """Columns of dates, dates with times and time spans as features."""
 
 import datetime as dt
+import re
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -576,6 +578,32 @@ def test_databases_compare_their_own_dates(database):
             found = connection.execute(statement).fetchall()
     probability = [row[-1] for row in sorted(found)]
     np.testing.assert_allclose(probability, model.predict_proba(X)[:, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("ending", ["", ".%f", "+00:00", ".%f+00:00"])
+def test_a_statement_reads_dates_in_text_of_the_documented_form(ending):
+    minutes = pd.to_timedelta(np.random.default_rng(0).integers(0, 3000, 400), unit="min")
+    when = pd.Timestamp("2024-03-30", tz="Europe/Zurich") + minutes
+    X = pd.DataFrame({"when": when, "plain": when.tz_localize(None)})
+    model = BoostedTreesClassifier(max_iter=5, random_state=0).fit(X, minutes.seconds > 40_000)
+    texts = X.assign(
+        row=range(len(X)),
+        when=when.tz_convert("UTC").strftime(f"%Y-%m-%d %H:%M:%S{ending}"),
+        plain=X["plain"].dt.strftime("%Y-%m-%d %H:%M:%S"),
+    )
+    with closing(sqlite3.connect(":memory:")) as connection:
+        texts.to_sql("rows", connection, index=False)
+        found = connection.execute(model.to_sql("rows", keep=["row"])).fetchall()
+    probability = [row[-1] for row in sorted(found)]
+    np.testing.assert_allclose(probability, model.predict_proba(X)[:, 1], atol=1e-12)
+
+
+def test_pages_and_docstring_state_the_form_of_dates_in_text():
+    form, docs = "YYYY-MM-DD HH:MM:SS", Path(__file__).parents[2] / "docs"
+    for page in ("guide/exports.md", "howto/deploy.md"):
+        text = (docs / page).read_text(encoding="utf-8")
+        assert re.search(rf"\*\*[^*]*`{form}`[^*]*UTC[^*]*\*\*", text), page
+    assert form in BoostedTreesClassifier.to_sql.__doc__
 
 
 def test_frames_of_dask_give_the_fit_of_memory():

@@ -63,6 +63,7 @@ from certree.interface.formatting import (
 from certree.parts import resources
 from certree.parts.resources import get_memory_limit
 from certree.parts.sources import FileRows
+from certree.show.model_description import describe_features, describe_size
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import compute_scores, format_scores
 from certree.tables import reader
@@ -471,7 +472,7 @@ def _fit_table(
     # An Arrow table has the names of the features and the format of the file, which models store.
     model.fit(table.to_arrow(), table.y, **fit_arguments)
     seconds = time.perf_counter() - start
-    return [_summarize_fit(model, table), *scores], seconds
+    return [_summarize_fit(model, table), *_describe_calendar_parts(model), *scores], seconds
 
 
 def _fit_folder(
@@ -508,7 +509,10 @@ def _fit_folder(
     seconds = time.perf_counter() - start
     size = f"{format_quantity(rows.n_rows, 'row')} in {format_quantity(rows.n_files, 'file')}"
     features = format_quantity(len(rows.features), "feature")
-    return [f"{size}, {features}; {_describe_size(model)}"], seconds
+    return [
+        f"{size}, {features}; {describe_size(model)}",
+        *_describe_calendar_parts(model),
+    ], seconds
 
 
 def _look_at_folder(request: _FitRequest) -> FileRows:
@@ -616,7 +620,17 @@ def _summarize_fit(model: Any, table: Table) -> str:
     """
     features = format_quantity(table.X.shape[1], "feature")
     classes = _describe_classes(model, np.asarray(table.y))
-    return f"{len(table.X):,} rows, {features}{classes}; {_describe_size(model)}"
+    return f"{len(table.X):,} rows, {features}{classes}; {describe_size(model)}"
+
+
+def _describe_calendar_parts(model: Any) -> list[str]:
+    """Return a line for each date of which a fitted model reads calendar parts.
+
+    An example is "ordered: date with time; the model reads its weekday". model: the fitted model.
+    """
+    names, types = model._feature_names(), describe_features(model)
+    dates = getattr(model, "dates_", None) or {}
+    return [f"{names[j]}: {types[j]}" for j in sorted(dates) if dates[j].parts]
 
 
 def _default_model_path(file: Path) -> Path:
@@ -771,19 +785,6 @@ def _describe_classes(model: Any, y: NDArray[Any]) -> str:
         return f", and a single class, {frequencies[0]}: nothing else can be predicted"
     more = ["..."] if len(classes) > len(frequencies) else []
     return f", {len(classes)} classes ({', '.join(frequencies + more)})"
-
-
-def _describe_size(model: Any) -> str:
-    """Return text on the size of a fitted model, such as "100 trees of 3,000 leaves".
-
-    The leaves are those of all trees together. Naive Bayes has a number of densities instead.
-    """
-    if isinstance(model, NaiveBayesClassifier):
-        return format_quantity(len(model.densities_), "density", "densities")
-    if isinstance(model, TreeVoteEstimator):
-        return f"tree of {format_quantity(model.get_n_leaves(), 'leaf', 'leaves')}"
-    trees = model.trees_
-    return f"{format_quantity(len(trees), 'tree')} of {int(np.sum(trees.left < 0)):,} leaves"
 
 
 def _describe_chosen_settings(model: Any) -> str:

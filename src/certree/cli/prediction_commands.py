@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,7 +59,7 @@ from certree.files.predictions import (
     read_model_batches,
 )
 from certree.interface.formatting import format_quantity
-from certree.show.model_description import describe_features
+from certree.show.model_description import count_fitted_rows, describe_features, describe_size
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import RowErrors, describe_verdict, format_scores
 from certree.tables.csv_text import STANDARD_STREAM
@@ -564,10 +565,12 @@ def _print_thresholds(thresholds: ThresholdGuarantees, costs: tuple[float, float
 
 @command
 def info(model_file: ModelFile) -> None:
-    """Print what a model file holds: parameters, features and their types, classes, tree.
+    """Print what a model file holds: parameters, features and their types, classes, size.
 
-    The type of a date has its time zone and the calendar parts that the model reads. At most 12
-    features are named, and at most 8 leaves of a single tree are printed.\f
+    The type of a date has its time zone and the calendar parts that the model reads. The number of
+    rows of the fit is printed if the file stores hashes of rows. The last line is the SHA-256 hash
+    of the file, which identifies the model. At most 12 features are named, and at most 8 leaves
+    of a single tree are printed.\f
 
     Parameters
     ----------
@@ -584,7 +587,12 @@ def info(model_file: ModelFile) -> None:
         print_text(f"  and {len(names) - _N_FEATURES_SHOWN:,} more")
     if is_classifier(model):
         print_text(f"classes: {', '.join(map(str, model.classes_))}")
+    n_rows = count_fitted_rows(model)
+    fitted = "" if n_rows is None else f", fitted to {format_quantity(n_rows, 'row')}"
+    print_text(f"size: {describe_size(model)}{fitted}")
     if hasattr(model, "certificate_"):
         print_text(str(model.certificate_))
     if isinstance(model, TreeVoteEstimator):
         print_text(model.export_text(max_leaves=_N_LEAVES_SHOWN))
+    with model_file.open("rb") as file:
+        print_text(f"SHA-256 of the file: {file_digest(file, 'sha256').hexdigest()}")

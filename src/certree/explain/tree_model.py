@@ -495,12 +495,14 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         """Write the model as a SQL statement that predicts the rows of a table.
 
         DuckDB, PostgreSQL and SQLite run it. NULL and NaN are missing values. Categories that the
-        fit did not have go where the model sends them. Dates are compared in ISO format: columns
-        hold DATE, TIMESTAMP (with a time zone if the fit had one), or such text in UTC; time spans
-        are numbers of days. Return a SELECT with the columns `keep`, "prediction" and, for a
-        classifier, ``probability_`` followed by each class (for several numbers ``prediction_0``,
-        ...). If rules have numbers (see `rules` of single trees), the last column is "rule", which
-        is NULL for rows that satisfy no rule.
+        fit did not have go where the model sends them. Columns of dates hold DATE, TIMESTAMP (with
+        a time zone if the fit had one), or text, which is compared as it is. Text must be written
+        as "YYYY-MM-DD HH:MM:SS" with a space, in UTC if the fit had a time zone, or as "YYYY-MM-DD"
+        if the fit had no times. With "T", "Z" or another offset, predictions can be wrong without
+        an error. Time spans are numbers of days. Return a SELECT with the columns `keep`,
+        "prediction" and, for a classifier, ``probability_`` followed by each class (for several
+        numbers ``prediction_0``, ...). If rules have numbers (see `rules` of single trees), the
+        last column is "rule", which is NULL for rows that satisfy no rule.
 
         Parameters
         ----------

@@ -55,9 +55,15 @@ def write_pipeline(file: BinaryIO, pipeline: Pipeline, model: bytes) -> None:
     content = skops.dumps(steps)
     unknown = {*skops.get_untrusted_types(data=content)} - {*_TRUSTED}
     if unknown:
+        names = [
+            repr(name)
+            for name, step in steps.steps[:-1]
+            if unknown & {*skops.get_untrusted_types(data=skops.dumps(step))}
+        ]
         raise TypeError(
             "model cannot be saved: steps of a pipeline before the last must be transformers of "
-            f"scikit-learn without functions of your own, got {', '.join(sorted(unknown))}"
+            "scikit-learn without functions of your own, got "
+            f"{', '.join(sorted(unknown))} in the steps {', '.join(names)}"
         )
     with zipfile.ZipFile(file, "w") as archive:
         for name, data in ((_STEPS, content), (MODEL, model)):

@@ -26,7 +26,7 @@ from certree.interface.fitted_state import check_one_target
 from certree.interface.positive_class import find_positive_class
 from certree.interface.progress import RowRate, show_progress
 from certree.interface.signatures import validate_arguments
-from certree.tables.column_names import join_names
+from certree.tables.column_names import expect_target, join_names
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.fitted_types import get_column_types, use_model_format
 from certree.tables.new_values import warn_of_new_values
@@ -302,7 +302,11 @@ def predict_batches(
     reader = read_model_batches(model, source, extra_columns=keep, n_rows=batch_size)
     with closing(iterate_with_progress("predicting", reader, verbose > 0)) as batches:
         for batch in batches:
-            if len(batch.table) or (batch.is_last and schema is None):
+            if not len(batch.table) and batch.is_last and schema is None:
+                raise ValueError(
+                    f"source must hold rows to predict, but {unwrap(source)[0]} holds no rows"
+                )
+            if len(batch.table):
                 table = _predict_batch(model, batch, keep, predict)
                 schema = table.schema if schema is None else schema
                 yield _cast_to_schema(table, schema, batch.where)
@@ -366,10 +370,17 @@ def read_model_batches(
     names = getattr(model, "feature_names_in_", None)
     targets = [] if target is None else [target]
     columns = None if names is None else [*names, *targets, *extra_columns]
-    types = partial(get_column_types, model, target, extra_columns=extra_columns)
+    table_name = str(unwrap(source)[0])
+
+    def choose_types(names: Sequence[str]) -> dict[str, pa.DataType]:
+        """Return the types of the columns `names`, which are all columns of a file."""
+        if target is not None:
+            expect_target(names, target, table_name)
+        return get_column_types(model, target, names, extra_columns)
+
     source = use_model_format(source, model)
     text_columns = [name for name in extra_columns if name != target]
-    batches = read_batches(source, types, n_rows, columns, text_columns)
+    batches = read_batches(source, choose_types, n_rows, columns, text_columns)
     return warn_of_new_values(model, batches, [*targets, *extra_columns])
 
 

@@ -25,6 +25,7 @@ from certree.files.models import save
 from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_percent, format_quantity, shorten_label
 from certree.interface.signatures import validate_arguments
+from certree.show.model_description import describe_features
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.markup import Html, concatenate, table, tag
 from certree.show.page.report_page import render_page
@@ -36,13 +37,6 @@ from certree.show.page.sections import describe_known_rows, describe_size
 _MAX_FEATURES, _MAX_CLASSES, _MAX_GROUPS = 50, 20, 30
 # Packages whose versions a card names.
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "narwhals", "pyarrow")
-# What a card calls features of dates, by the kind of their `DateColumn`.
-_DATE_KINDS = {
-    "date": "date",
-    "midnight": "date",
-    "datetime": "date with time",
-    "span": "time span",
-}
 # Characters that Markdown would interpret.
 _MARKDOWN = re.compile(r"([\\`*{}\[\]<>#|]|(?<!\w)_|_(?!\w))")
 
@@ -172,9 +166,9 @@ def _describe_model(evaluated: EvaluatedModel) -> CardSection:
     evaluated: the fitted model and the test rows.
     """
     model = evaluated.model
-    kinds = _name_feature_kinds(model)
     names = [shorten_label(str(name)) for name in model._feature_names()]
-    described = [f"{name} ({kind})" for name, kind in zip(names, kinds, strict=True)]
+    types = describe_features(model)
+    described = [f"{name} ({text})" for name, text in zip(names, types, strict=True)]
     features = ", ".join(described[:_MAX_FEATURES])
     n_more = len(described) - _MAX_FEATURES
     more = f" and {n_more:,} more" if n_more > 0 else ""
@@ -186,16 +180,6 @@ def _describe_model(evaluated: EvaluatedModel) -> CardSection:
     if evaluated.classes:
         blocks.append(f"Classes: {_list_classes(evaluated.classes)}.")
     return CardSection("Model", blocks)
-
-
-def _name_feature_kinds(model: Any) -> list[str]:
-    """Return the kind of each feature of a fitted model, such as "number", "category" or "date"."""
-    kinds = ["number"] * model.n_features_in_
-    if model.categories_ is not None:
-        kinds = ["number" if known is None else "category" for known in model.categories_.names]
-    for j, dates in (getattr(model, "dates_", None) or {}).items():
-        kinds[j] = _DATE_KINDS[dates.kind]
-    return kinds
 
 
 def _describe_rules(model: Any) -> CardSection | None:
