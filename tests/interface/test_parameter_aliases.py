@@ -70,7 +70,7 @@ def test_the_error_says_what_a_parameter_is_called_here(kind, name, ours):
 def test_what_is_suggested_exists_and_own_names_are_never_foreign(kind):
     parameters = kind._get_param_names()
     assert all(suggest_parameter(name, parameters) is None for name in parameters)
-    check_for_aliases(kind(), parameters, parameters)
+    check_for_aliases(BOOSTED(), parameters, parameters)
     foreign = {name for names in _ALIASES.values() for name in names.split()}
     for name in foreign | _CART_PARAMETERS:
         ours = suggest_parameter(name, parameters)

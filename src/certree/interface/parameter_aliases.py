@@ -141,8 +141,8 @@ _EVAL_SETS = ("eval_set", "eval_X", "eval_y", "validation_data")
 _ATTRIBUTE_ALIASES = (
     ("early_stopping", "n_iter_", "best_iteration_ best_iteration n_estimators_ tree_count_"),
     ("early_stopping", "validation_score_", "best_score_ best_score evals_result_"),
-    ("early_stopping", "trees_", "booster_ estimators_"),
-    ("n_estimators", "trees_", "booster_ estimators_"),
+    ("early_stopping", "trees_", "booster_"),
+    ("n_estimators", "trees_", "booster_"),
     ("grower", "tree_", "booster_"),
     ("categorical_features", "feature_names_in_", "feature_name_ feature_names_"),
 )
