@@ -1551,9 +1551,47 @@ def test_evaluate_scores_a_model_and_reports_rows_of_its_fit(tmp_path, iris):
 def test_info_prints_the_contents_of_a_model_file(tmp_path, iris, model_file):
     text = succeeds("info", model_file)
     assert "PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1)" in text
-    assert "features: sepal length, sepal width, petal length, petal width" in text
+    names = ["sepal length", "sepal width", "petal length", "petal width"]
+    assert "\n".join(["4 features:", *(f"  {name}: number" for name in names)]) in text
     assert "classes: setosa, versicolor, virginica" in text
     assert certree.load(model_file).export_text(max_leaves=8) in text
+
+
+def test_fit_and_info_name_the_calendar_parts_that_a_model_reads(tmp_path):
+    rng = np.random.default_rng(0)
+    opened = pd.Timestamp("2025-01-01") + pd.to_timedelta(rng.integers(0, 10**7, 900), unit="s")
+    is_late = (opened.day_of_week >= 5) ^ (rng.random(900) < 0.05)
+    weekly = {
+        "opened": opened,
+        "town": rng.choice(["a", "b"], 900),
+        "late": np.where(is_late, "y", "n"),
+    }
+    table, model_file = tmp_path / "rows.csv", tmp_path / "model"
+    fit = ("fit", table, "--target", "late", "--model", "boosted", "-o", model_file)
+    pd.DataFrame(weekly).to_csv(table, index=False, date_format="%d.%m.%Y %H:%M:%S")
+    line = "opened: date, dd/mm/yyyy with time; the model reads its weekday"
+    assert line in succeeds(*fit).splitlines()
+    text = succeeds("info", model_file)
+    assert f"2 features:\n  {line}\n  town: category\n" in text
+    # Without parts the fit has no such line; other files have no format, but time zones.
+    plain = {
+        **weekly,
+        "opened": opened.tz_localize("Europe/Zurich", ambiguous=True),
+        "late": opened > opened[0],
+    }
+    table = write_as(pd.DataFrame(plain), tmp_path / "rows.parquet")
+    assert "the model reads" not in succeeds(fit[0], table, *fit[2:], "--set", "max_iter=3")
+    text = succeeds("info", model_file)
+    assert "  opened: date with time, time zone Europe/Zurich\n" in text
+
+
+def test_info_lists_twelve_features(tmp_path):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 14)))
+    model = PrunedTreeClassifier(random_state=0).fit(X.add_prefix("x").to_numpy(), X[0] > 0)
+    certree.save(model, tmp_path / "model")
+    lines = succeeds("info", tmp_path / "model").splitlines()
+    start = lines.index("14 features:")
+    assert lines[start + 12 : start + 14] == ["  x11: number", "  and 2 more"]
 
 
 def test_a_row_is_explained_and_all_contributions_are_written(tmp_path, iris, model_file):

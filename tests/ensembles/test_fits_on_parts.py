@@ -631,7 +631,9 @@ def test_other_losses_are_refused(tmp_path):
 )
 def test_other_estimators_are_refused(model, tmp_path):
     how = {"qid": np.zeros(2)} if isinstance(model, BoostedTreesRanker) else {}
-    with pytest.raises(TypeError, match="boosted trees and forests take files"):
+    with pytest.raises(
+        TypeError, match="boosted trees and forests without a certificate take files"
+    ):
         model.fit(written(tmp_path), [0, 1], **how)
 
 

@@ -8,6 +8,8 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from pyarrow.dataset import dataset
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
@@ -21,6 +23,7 @@ from sklearn.preprocessing import (
 )
 
 import certree
+from certree.show import model_card, report
 
 
 def draw(n=400):
@@ -73,6 +76,34 @@ def test_a_loaded_pipeline_predicts_as_the_saved_one(model, tmp_path):
     np.testing.assert_array_equal(again.predict(X), pipeline.predict(X))
     one = loaded.predict_proba(X.iloc[[7]])
     np.testing.assert_array_equal(one, pipeline.predict_proba(X)[[7]])
+
+
+def test_files_are_not_predicted_by_models_without_column_types(tmp_path):
+    X, y = draw()
+    X.to_parquet(tmp_path / "rows.parquet")
+    pipeline = make_pipeline(make_columns(), MODELS[0]).fit(X, y)
+    certree.save(pipeline, tmp_path / "pipeline")
+    calibrated = CalibratedClassifierCV(MODELS[0], cv=2).fit(X, y)
+    for model in (pipeline, certree.load(tmp_path / "pipeline"), calibrated):
+        with pytest.raises(TypeError, match=r"model must be .*batch\.to_pandas\(\).*to_batches"):
+            certree.predict_files(model, tmp_path / "rows.parquet", tmp_path / "predicted.csv")
+    assert not (tmp_path / "predicted.csv").exists()
+    batches = dataset(tmp_path / "rows.parquet").to_batches(batch_size=150)
+    found = [pipeline.predict_proba(batch.to_pandas()) for batch in batches]
+    np.testing.assert_array_equal(np.concatenate(found), pipeline.predict_proba(X))
+
+
+def test_reports_of_a_pipeline_are_those_of_its_last_step(tmp_path):
+    X, y = draw()
+    p = make_pipeline(make_columns(), MODELS[0]).fit(X[:300], y[:300])
+    remedy = r"model must be .* report\(p\[-1\], p\[:-1\]\.transform\(X\), y, path\)"
+    with pytest.raises(TypeError, match=remedy):
+        report(p, X[300:], y[300:], tmp_path / "report.html")
+    with pytest.raises(TypeError, match=remedy):
+        model_card(p, X[300:], y[300:])
+    report(p[-1], p[:-1].transform(X[300:]), y[300:], tmp_path / "report.html")
+    assert "100 rows" in (tmp_path / "report.html").read_text()
+    assert "100 rows" in model_card(p[-1], p[:-1].transform(X[300:]), y[300:])
 
 
 def test_a_pipeline_of_one_step_or_with_passthrough_is_saved(tmp_path):

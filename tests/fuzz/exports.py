@@ -77,7 +77,8 @@ def _by_database(random: Random, subject: Subject, run: RunSQL) -> None:
         assert [*row[: len(keep)]] == expected, f"{row} keeps {expected}"
     truth = predict_with_model(subject.model, subject.X)
     n_values = truth.values.shape[1]
-    found = np.array([row[-n_values:] for row in rows], dtype=float)
+    first = len(keep) + (truth.classes is not None)  # behind the values there may be a rule
+    found = np.array([row[first : first + n_values] for row in rows], dtype=float)
     classes = None if truth.classes is None else [row[len(keep)] for row in rows]
     known = [*getattr(subject.model, "classes_", ())]
     check = compare_predictions(truth, Predictions(found, classes), known, 1e-12)

@@ -172,6 +172,8 @@ def questions(model):
     for name in sorted(set(dir(type(model))) - OF_PARAMETERS):
         if name.startswith(("_", "set_")) or not hasattr(model, name):
             continue
+        if name == "find_rules" and model._number_rules() is None:
+            continue  # prunings vote: explain/test_rules.py
         if name == "certify_fit":
             continue  # of a Grid alone, by the rows of the fit: certificates/test_fixed_box.py
         if name in ONE_FORMULA or (name == "to_dict" and isinstance(model, DECORATED)):

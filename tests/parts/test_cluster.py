@@ -738,3 +738,24 @@ def test_parts_of_forests_whose_workers_are_killed_are_made_anew(
     there = forest_of("two").fit(*given)
     assert len(calls) > call
     expect_same(here, there, tmp_path)
+
+
+def test_columns_of_small_files_are_cut_alike(tmp_path):
+    # Of fewer columns Dask joins more of these files.
+    rng, frames = np.random.default_rng(0), []
+    for k in range(4):
+        frame = pd.DataFrame(rng.normal(size=(100, 12)), columns=[f"x{j}" for j in range(12)])
+        frame["late"] = (frame["x0"] * frame["x1"] > 0).astype(int)
+        frame["weight"] = rng.integers(1, 3, 100).astype(float)
+        frame.to_parquet(tmp_path / f"{k}.parquet")
+        frames.append(frame)
+    rows, expected = dd.read_parquet(tmp_path), pd.concat(frames, ignore_index=True)
+    beside = ["late", "weight"]
+    model = model_of("two").fit(expected.drop(columns=beside), expected["late"], expected["weight"])
+    for given in (
+        (rows, "late", "weight"),
+        (rows.drop(columns=beside), rows["late"], rows["weight"]),
+    ):
+        found = model_of("two").fit(*given)
+        np.testing.assert_array_equal(found.trees_.value, model.trees_.value)
+        assert found.feature_names_in_.tolist() == model.feature_names_in_.tolist()

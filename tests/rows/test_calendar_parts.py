@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import certree
 import reference
@@ -24,6 +25,7 @@ from certree import (
     PrunedTreeClassifier,
     PrunedTreeRegressor,
     TreeForestClassifier,
+    TreeForestRegressor,
 )
 from certree.explain import interaction_fractions, shap_trees, shapley_values
 from certree.export import check_export
@@ -37,7 +39,8 @@ from certree.rows.calendar_parts import (
     compute_utc_offsets,
     find_transitions,
 )
-from certree.show import plot_regions
+from certree.show import model_card, plot_regions, report
+from certree.show.waterfall import create_waterfall
 
 PARTS = ("month", "day", "weekday", "hour")
 ZONES = ["Europe/Zurich", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "+05:30", None]
@@ -272,6 +275,26 @@ def test_explanations_are_of_the_users_columns():
         shap_trees(model, X[:50])
 
 
+def test_printed_explanations_show_the_parts_that_the_model_reads():
+    X = make_orders(600)
+    model = BoostedTreesClassifier(max_iter=10, random_state=0).fit(X, is_weekend(X))
+    assert model.dates_[1].parts == ("weekday",)
+    shown = X.assign(opened=X["opened"].mask(X.index > 1)).iloc[:3]
+    shown.loc[0, "opened"] = pd.Timestamp("2022-09-15 23:58", tz="UTC")  # Friday in Zurich
+    shown.loc[1, "opened"] = pd.Timestamp("2022-09-17 00:00", tz=ZONE)
+    explained = model.explain(shown)
+    assert explained.calendar_parts == {1: ["Fri", "Sat", ""]}
+    assert [explained.format_values(i)[1][-5:] for i in (0, 1)] == ["(Fri)", "(Sat)"]
+    assert explained.format_values(2)[1] == "missing"
+    assert "opened = 2022-09-17 (Sat)" in str(explained[1:2])
+    found = shapley_values(model, shown, background=X[:50])
+    assert "opened = 2022-09-17 (Sat)" in str(found[1])
+    assert "(Sat)" in " ".join(bar.name for bar in create_waterfall(found, 1).bars)
+    everything = BoostedTreesRegressor(max_iter=5, random_state=0).fit(X, mix_parts(X))
+    assert everything.dates_[1].parts == PARTS
+    assert "(Sep, day 17, Sat, hour 0)" in everything.explain(shown).format_values(1)[1]
+
+
 def test_out_of_bag_importances_shuffle_parts_with_their_date():
     X = make_orders(600)
     y = is_weekend(X)
@@ -302,6 +325,44 @@ def test_constraints_hold_for_parts():
     assert apart.dates_[1].parts
     for tree in apart.trees_:
         assert len(set(apart._get_owners()[tree.feature[~tree.is_leaf]])) <= 1
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BoostedTreesRegressor(max_iter=5),
+        TreeForestRegressor(5),
+        PrunedTreeRegressor(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_messages_on_monotonic_constraints_name_the_category(model):
+    X = make_orders(600)
+    y = mix_parts(X)
+    for constraints in ({"city": -1}, [0, 0, -1]):
+        with pytest.raises(ValueError, match=r"monotonic_cst must be 0 .* got -1 for feature 'cit"):
+            clone(model).set_params(monotonic_cst=constraints).fit(X, y)
+    with pytest.raises(ValueError, match="got -1 for feature 2"):
+        clone(model).set_params(monotonic_cst=[0, 0, -1]).fit(X.to_numpy(dtype=object), y)
+
+
+@pytest.mark.parametrize("group", [[3], [4], [-1], [0.5]])
+def test_groups_of_features_hold_the_users_columns_only(group):
+    X = make_orders(600)
+    model = BoostedTreesRegressor(max_iter=5, interaction_cst=[group, [0, 1]])
+    with pytest.raises(ValueError, match=r"interaction_cst must .* = \[0, 2\], got invalid"):
+        model.fit(X, mix_parts(X))
+    assert model.set_params(interaction_cst=[[2], [0, 1]]).fit(X, mix_parts(X)).dates_[1].parts
+
+
+def test_reports_and_cards_count_the_users_columns(tmp_path):
+    X = make_orders(600)
+    y = is_weekend(X)
+    model = BoostedTreesClassifier(max_iter=5, random_state=0).fit(X, y)
+    assert model.dates_[1].parts
+    assert "from 3 features." in model_card(model, X, y)
+    report(model, X, y, tmp_path / "report.html")
+    assert "from 3 features." in (tmp_path / "report.html").read_text()
 
 
 def test_rows_that_certify_choose_no_parts():

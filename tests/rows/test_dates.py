@@ -125,7 +125,7 @@ def test_arrays_of_dates_are_days(unit):
     days = np.array([["2021-01-01", "NaT"], ["1969-01-01", "2020-01-01"]], f"M8[{unit}]")
     expected = [[18628.0, np.nan], [-365.0, 18262.0]]
     dates = learn_dates(days)
-    kind = "date" if unit in "YD" else "datetime"
+    kind = "date" if unit in "YD" else "midnight"
     assert dates == {0: DateColumn(kind), 1: DateColumn(kind)}
     np.testing.assert_array_equal(convert_dates(days, dates), expected)
     objects = np.array([["2021-01-01", "x"], ["1969-01-01", "y"]], dtype=object)
@@ -505,7 +505,8 @@ def test_thresholds_are_shown_as_dates():
     settings = {"lambda_error": 1.0, "lambda_penalty": 0.1, "random_state": 0}
     for opened, shown in (
         (days.date, "2020-06-30"),
-        (days, "2020-06-30 12:00:00"),
+        (days, "2020-06-30"),
+        (days + pd.Timedelta(hours=6), "2020-06-30 18:00:00"),
         (days.tz_localize("UTC").tz_convert(ZONE), "2020-06-30 14:00:00+02:00"),
         (days - days[0], "181.5 days"),
     ):
@@ -590,3 +591,33 @@ def test_frames_of_dask_give_the_fit_of_memory():
     np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
     lazy = model.predict_proba(collection.drop(columns="y"))
     np.testing.assert_array_equal(np.asarray(lazy.compute()), expected.predict_proba(X))
+
+
+def test_dates_at_midnight_are_dates_until_a_block_has_a_time(tmp_path):
+    days = pd.date_range("2020-01-01", periods=400)
+    y, times = (days < "2020-07-01").astype(int), days + pd.to_timedelta([0] * 399 + [30], unit="m")
+    whole, other, none = (
+        learn_dates(pd.DataFrame({"a": column}))[0]
+        for column in (days, times, pd.Series([pd.NaT] * 3))
+    )
+    assert (whole.kind, other.kind, none.kind) == ("midnight", "datetime", "midnight")
+    assert (whole + other).kind == (other + whole).kind == (none + other).kind == "datetime"
+    assert (DateColumn("date") + whole).kind == (whole + none).kind == "midnight"
+    assert whole.takes(other)
+    for column, kind in ((days, "midnight"), (times, "datetime")):
+        frame = pd.DataFrame({"a": column, "y": y})
+        for k in range(2):
+            frame[200 * k : 200 * k + 200].to_parquet(tmp_path / f"{k}.parquet")
+        model = BoostedTreesClassifier(max_iter=3, random_state=0)
+        there = clone(model).fit(tmp_path, "y")
+        here = model.fit(frame[["a"]], y)
+        assert here.dates_[0].kind == there.dates_[0].kind == kind
+        np.testing.assert_array_equal(
+            here.predict_proba(frame[["a"]]), there.predict_proba(frame[["a"]])
+        )
+        assert ("hour" in str(here.dates_)) <= (kind == "datetime")
+    tree = PrunedTreeClassifier().fit(pd.DataFrame({"a": days}), y)
+    assert "a <= 2020-06-30:" in tree.export_text()
+    assert check_export(tree, pd.DataFrame({"a": days})).all_agree
+    certree.save(tree, tmp_path / "tree.certree")
+    assert certree.load(tmp_path / "tree.certree").dates_ == tree.dates_

@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
 from sklearn.feature_selection import RFE, RFECV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -634,6 +639,9 @@ def test_what_is_assumed_goes_into_files_and_to_all_guarantees(tmp_path):
 
 INNER = BoostedTreesClassifier(max_iter=3, random_state=0)
 WRAPPED = {
+    "bagged pipelines": BaggingClassifier(
+        make_pipeline(StandardScaler(), INNER), 3, random_state=0
+    ),
     "bagging": BaggingClassifier(INNER, 3, max_features=2, random_state=0),
     "calibrated": CalibratedClassifierCV(INNER, cv=3),
     "fixed threshold": FixedThresholdClassifier(INNER),
@@ -643,8 +651,12 @@ WRAPPED = {
     "recursive feature elimination": RFE(INNER, n_features_to_select=2),
     "the same by folds": RFECV(INNER, cv=KFold(3)),
     "stacking": StackingClassifier([("a", INNER), ("b", LogisticRegression())], cv=3),
+    "stacked pipelines": StackingClassifier([("a", make_pipeline(StandardScaler(), INNER))], cv=3),
     "tuned threshold": TunedThresholdClassifierCV(INNER, cv=3),
     "voting": VotingClassifier([("a", INNER), ("b", LogisticRegression())]),
+    "voting of a pipeline and a forest": VotingClassifier(
+        [("a", make_pipeline(StandardScaler(), INNER)), ("b", RandomForestClassifier(3))]
+    ),
 }
 
 
@@ -661,7 +673,7 @@ def test_rows_of_members_are_known(name, as_frame):
         model.set_params(estimator=clone(INNER).fit(rng.normal(size=(40, 2)), y[:40]))
     model.fit(X, y)
     # Rows that no member of the bag has drawn are as good as new.
-    known = r"8\d" if name == "bagging" else "90"
+    known = r"8\d" if name.startswith("bag") else "90"
     with pytest.raises(ValueError, match=f"{known} of 90 rows also occur among those of the fit"):
         certree.certify(model, X, y)
     assert certree.certify(model, X_new, y).repeats == 0

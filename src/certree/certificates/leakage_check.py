@@ -426,12 +426,24 @@ def _find_members(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
         selects = type(classifier).__name__ in _SELECTORS
         yield classifier.estimator_, classifier.transform(X) if selects else X
     features = getattr(classifier, "estimators_features_", None)
-    for place, one in enumerate(np.ravel(getattr(classifier, "estimators_", ()))):
+    for place, one in enumerate(_flatten(getattr(classifier, "estimators_", ()))):
         if features is None:
             named = hasattr(one, "feature_names_in_") or hasattr(one, "named_steps")
             yield one, X if named or as_data_frame(X) is None else copy_raw_values(X)
         else:
             yield one, _safe_indexing(copy_raw_values(X), features[place], axis=1)
+
+
+def _flatten(members: Any) -> Iterator[Any]:
+    """Yield the estimators of nested lists and arrays, one by one.
+
+    NumPy would take a Pipeline or an ensemble, which have a length, for a list of its steps.
+    """
+    if isinstance(members, list | tuple | np.ndarray):
+        for one in members:
+            yield from _flatten(one)
+    else:
+        yield members
 
 
 def _members_cover_rows(classifier: Any, members: list[Any]) -> bool:

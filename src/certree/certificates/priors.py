@@ -113,7 +113,7 @@ class Prior(ArrayRecord):
                     f"{totals.max():g}"
                 )
             # A sum over nodes of such logs would exceed float64.
-            values = np.where(values < -MAX_SETTING, -np.inf, values)
+            values = freeze(np.where(values < -MAX_SETTING, -np.inf, values))
             object.__setattr__(self, name, values)
         if not self.n_labels:
             raise ValueError("log_label must have at least one label (last axis), got none")

@@ -57,10 +57,10 @@ from certree.files.predictions import (
     read_model_batches,
 )
 from certree.interface.formatting import format_quantity
+from certree.show.model_description import describe_features
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import RowErrors, describe_verdict, format_scores
 from certree.tables.csv_text import STANDARD_STREAM
-from certree.tables.fitted_types import get_model_format
 from certree.tables.table import extract_target
 from certree.tables.table_source import ReadOptions, TableSource, with_options
 
@@ -562,9 +562,10 @@ def _print_thresholds(thresholds: ThresholdGuarantees, costs: tuple[float, float
 
 @command
 def info(model_file: ModelFile) -> None:
-    """Print what a model file holds: parameters, features and their formats, classes, tree.
+    """Print what a model file holds: parameters, features and their types, classes, tree.
 
-    At most 12 features are named, and at most 8 leaves of a single tree are printed.\f
+    The type of a date has its time zone and the calendar parts that the model reads. At most 12
+    features are named, and at most 8 leaves of a single tree are printed.\f
 
     Parameters
     ----------
@@ -572,16 +573,15 @@ def info(model_file: ModelFile) -> None:
         File of the fitted model.
     """
     model = load_estimator(model_file)
-    names = list(model._feature_names())
-    n_more = len(names) - _N_FEATURES_SHOWN
-    more = f" and {n_more} more" if n_more > 0 else ""
     print_text(repr(model))
-    print_text(f"features: {', '.join(names[:_N_FEATURES_SHOWN])}{more}")
+    names = model._feature_names()
+    print_text(f"{format_quantity(len(names), 'feature')}:")
+    for name, text in [*zip(names, describe_features(model), strict=True)][:_N_FEATURES_SHOWN]:
+        print_text(f"  {name}: {text}")
+    if len(names) > _N_FEATURES_SHOWN:
+        print_text(f"  and {len(names) - _N_FEATURES_SHOWN:,} more")
     if is_classifier(model):
         print_text(f"classes: {', '.join(map(str, model.classes_))}")
-    found = get_model_format(model)
-    for name, form in {} if found is None else found.columns.items():
-        print_text(f"{name} is read as: {form}")
     if hasattr(model, "certificate_"):
         print_text(str(model.certificate_))
     if isinstance(model, TreeVoteEstimator):

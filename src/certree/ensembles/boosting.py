@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -1050,7 +1050,8 @@ class BoostedTrees(StagedTrees):
         rises; -1: it must not rise; 0: no constraint. None: no feature has one.
         """
         names = getattr(self, "feature_names_in_", None)
-        return check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names, self._n_encoded)
+        counts = self.n_features_in_, names, self._n_encoded
+        return check_monotonic_cst(self.monotonic_cst, *counts, self._category_mask())
 
     def _get_interaction_groups(self) -> Any:
         """Return the groups of features that may interact, as collections of feature indices.
@@ -1062,10 +1063,11 @@ class BoostedTrees(StagedTrees):
         groups, p = self.interaction_cst, self.n_features_in_
         if groups is None:
             return None
+        found: Sequence[Collection[int]]
         if isinstance(groups, str):
             found = [*combinations(range(p), min(p, 2 if groups == "pairwise" else 1))]
         else:
-            found = resolve_interaction_groups(groups, self.__dict__.get("feature_names_in_"))
+            found = resolve_interaction_groups(groups, p, self.__dict__.get("feature_names_in_"))
         return add_parts_to_groups(found, p, self.dates_)
 
     def _list_threshold_schedules(self, n: int) -> list[tuple[int | None, ...]]:

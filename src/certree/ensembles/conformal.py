@@ -316,6 +316,7 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             [f"quantile {estimator.quantile:g}" for estimator in self.estimators_],
             parts[0].values,
             parts[0].scale,
+            calendar_parts=parts[0].calendar_parts,
         )
 
     def __sklearn_tags__(self) -> Tags:

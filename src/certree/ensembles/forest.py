@@ -609,7 +609,8 @@ class TreeForest(Forest):
         """
         names = getattr(self, "feature_names_in_", None)
         constraints = check_monotonic_cst(
-            self.monotonic_cst, self.n_features_in_, names, self._n_encoded
+            *(self.monotonic_cst, self.n_features_in_, names, self._n_encoded),
+            self._category_mask(),
         )
         if constraints is not None:
             self._expect_one_target("monotonic_cst")

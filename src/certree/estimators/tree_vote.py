@@ -390,7 +390,8 @@ class TreeVoteEstimator(TreeModel):
         targets, do not support constraints.
         """
         names = getattr(self, "feature_names_in_", None)
-        signs = check_monotonic_cst(self.monotonic_cst, self.n_features_in_, names, self._n_encoded)
+        counts = self.n_features_in_, names, self._n_encoded
+        signs = check_monotonic_cst(self.monotonic_cst, *counts, self._category_mask())
         if signs is not None:
             self._expect_one_target("monotonic_cst")
         if signs is not None and not self._get_grower().supports_monotonic_cst:

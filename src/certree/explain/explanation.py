@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, Literal, get_args
@@ -180,6 +180,9 @@ class Explanation:
         The rule that each row satisfies, with its number, such as "R3: age > 40"; None for a row
         that satisfies no rule. None instead of the sequence: the rules of the model have no
         numbers (see `rules` of single trees).
+    calendar_parts : mapping from int to sequence of str, length n, or None
+        Calendar parts that the model reads beside dates, such as "Thu", by index of the feature; ""
+        for a missing date. Printed explanations show them behind the date. None: there are none.
 
     Raises
     ------
@@ -195,6 +198,7 @@ class Explanation:
     scale: Scale
     additive: bool = True
     rules: Sequence[str | None] | None = None
+    calendar_parts: Mapping[int, Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
         if self.scale not in get_args(Scale):
@@ -215,6 +219,12 @@ class Explanation:
             object.__setattr__(self, name, array)
         if self.rules is not None and len(self.rules) != len(self):
             raise ValueError(f"rules must have length {len(self)}, got {len(self.rules)}")
+        for j, texts in (self.calendar_parts or {}).items():
+            if not 0 <= j < p or len(texts) != len(self):
+                raise ValueError(
+                    f"calendar_parts must hold {len(self)} texts for features in 0 .. {p - 1}, got "
+                    f"{len(texts)} for feature {j}"
+                )
 
     def __len__(self) -> int:
         return len(self.contributions)
@@ -227,6 +237,12 @@ class Explanation:
         if isinstance(rows, int | np.integer):
             row = range(len(self))[rows]
             rows = slice(row, row + 1)
+
+        def select(texts: Sequence[str | None]) -> Any:
+            """Return the texts, one for each row, of the selected rows as a list."""
+            return np.array([*texts], dtype=object)[rows].tolist()
+
+        parts = self.calendar_parts
         return Explanation(
             self.base,
             self.contributions[rows],
@@ -235,8 +251,17 @@ class Explanation:
             self.values[rows],
             self.scale,
             self.additive,
-            None if self.rules is None else np.array([*self.rules], dtype=object)[rows].tolist(),
+            None if self.rules is None else select(self.rules),
+            None if parts is None else {j: select(texts) for j, texts in parts.items()},
         )
+
+    def format_values(self, i: int) -> list[str]:
+        """Write the features of row i as text, p entries: dates with the calendar parts, if any."""
+        parts = self.calendar_parts or {}
+        return [
+            format_value(value, parts[j][i] if j in parts else "")
+            for j, value in enumerate(self.values[i].tolist())
+        ]
 
     @property
     def prediction(self) -> Float64:
@@ -348,10 +373,9 @@ class Explanation:
         order = np.argsort(-strength, kind="stable")
         n_named = min(int((strength >= self._smallest_shown).sum()), _MAX_FEATURES_SHOWN)
         named, others = order[:n_named], order[n_named : (strength > 0).sum()]
-        values = [format_value(value) for value in self.values[i, named].tolist()]
+        values = self.format_values(i)
         terms = [
-            (f"{self.feature_names[j]} = {value}", added[outputs, j])
-            for j, value in zip(named, values, strict=True)
+            (f"{self.feature_names[j]} = {values[j]}", added[outputs, j]) for j in named.tolist()
         ]
         if len(others):
             label = "1 other feature" if len(others) == 1 else f"{len(others)} other features"

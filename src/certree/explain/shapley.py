@@ -29,6 +29,7 @@ from certree.interface.arrays import Float64
 from certree.interface.fitted_state import check_one_target
 from certree.interface.signatures import validate_arguments
 from certree.interface.threads import get_n_threads
+from certree.rows.calendar_parts import describe_parts
 
 # Takes the number of features of a path. Returns points in 0 .. 1, the probabilities with which a
 # feature is in the coalition, and their weights.
@@ -233,6 +234,7 @@ def _explain_rows(
         check_one_target("pos_label", model)
     rows, row_values = model._encode_with_raw_values(X)
     rules = model._describe_rules(rows)
+    parts = describe_parts(rows, model.n_features_in_, model.dates_)
     others = None if background is None else model._encode_new_rows(background)
     if others is not None and others.dtype != rows.dtype:
         rows, others = rows.astype(np.float64), others.astype(np.float64)
@@ -254,7 +256,12 @@ def _explain_rows(
     additive = quadrature is choose_shapley_points
     names = model._feature_names()
     found = Explanation(
-        feature_names=names, values=row_values, additive=additive, rules=rules, **fields
+        feature_names=names,
+        values=row_values,
+        additive=additive,
+        rules=rules,
+        calendar_parts=parts,
+        **fields,
     )
     return select_positive_class(found, getattr(model, "classes_", None), pos_label)
 

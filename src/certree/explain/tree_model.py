@@ -35,7 +35,7 @@ from certree.interface.fitted_state import (
 from certree.interface.stored_fields import StoredField, get_shape
 from certree.interface.stored_state import StoredState
 from certree.interface.threads import get_n_threads
-from certree.rows.calendar_parts import list_parts, name_parts
+from certree.rows.calendar_parts import describe_parts, list_parts, name_parts
 from certree.rows.training import RowInputMixin
 from certree.tree import Trees
 from certree.weights.rule_numbers import RuleNumbers
@@ -227,6 +227,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             feature_names=self._feature_names(),
             values=values,
             rules=self._describe_rules(rows),
+            calendar_parts=describe_parts(rows, self.n_features_in_, self.dates_),
             **fields,
         )
         return select_positive_class(explanation, getattr(self, "classes_", None), pos_label)

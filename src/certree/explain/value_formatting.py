@@ -10,11 +10,14 @@ from certree.rows.columns import is_missing
 _MAX_CATEGORIES_SHOWN = 6
 
 
-def format_value(value: Any) -> str:
+def format_value(value: Any, parts: str = "") -> str:
     """Format one feature value as text: floats to six digits; NaN and None become "missing".
 
-    Dates are in ISO format, with a time unless it is midnight; time spans are in days.
+    Dates are in ISO format, with a time unless it is midnight; time spans are in days. parts: the
+    calendar parts of a date, such as "Thu", which follow it in parentheses; "": there are none.
     """
+    if parts:
+        return f"{format_value(value)} ({parts})"
     if is_missing(value):
         return "missing"
     if isinstance(value, timedelta):

@@ -8,6 +8,7 @@ from contextlib import closing
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -187,6 +188,8 @@ def predict_files(
     ------
     OSError
         If a file does not exist, or the target cannot be written.
+    TypeError
+        If the model is not an estimator of certree, such as a ``Pipeline``.
     ValueError
         If a file lacks a column, has a column of another type than in the fit, cannot be read, or
         changes while it is read; if there are no rows; if the target lies in a folder of the
@@ -210,6 +213,13 @@ def predict_files(
     '"key","prediction","probability_False","probability_True"'
     """
     check_is_fitted(model)
+    if not hasattr(model, "categories_"):
+        raise TypeError(
+            "model must be an estimator of certree, whose fit stores the types of the columns, got "
+            f"{shortened(model)}: for a Pipeline and other models, call model.predict_proba or "
+            "model.predict on batch.to_pandas(), for each batch of "
+            "pyarrow.dataset.dataset(source).to_batches()"
+        )
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     if isinstance(keep, str):

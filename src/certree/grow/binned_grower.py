@@ -31,6 +31,7 @@ from certree.grow.training_samples import (
     MAX_DEPTH,
     MonotonicSigns,
     check_monotonic_cst,
+    expect_numeric_features,
     expect_poisson_targets,
 )
 from certree.interface.arrays import (
@@ -719,10 +720,8 @@ class BinnedGrower:
         """
         p = self.bins.n_features
         monotonic_signs = check_monotonic_cst(self.monotonic_cst, p, None)
-        if monotonic_signs is not None and monotonic_signs[self.bins.is_categorical != 0].any():
-            raise ValueError(
-                f"monotonic_cst must be 0 for categorical features, got {monotonic_signs.tolist()}"
-            )
+        if monotonic_signs is not None:
+            expect_numeric_features(monotonic_signs, self.bins.is_categorical != 0, None)
         return (
             monotonic_signs,
             _build_interaction_masks(self.interaction_cst, p),
@@ -1027,12 +1026,14 @@ def _resolve_class_criterion(criterion: str) -> str:
     return criterion
 
 
-def resolve_interaction_groups(interaction_cst: Any, names: ArrayLike | None) -> Any:
+def resolve_interaction_groups(
+    interaction_cst: Any, p: int, names: ArrayLike | None
+) -> list[list[int]]:
     """Return groups of features with feature names replaced by feature numbers.
 
-    interaction_cst: sequence of groups, each a collection of names or numbers; names: the names of
-    the features, or None. Raise ValueError if a name is unknown. Nothing else is checked: a member
-    that is no string, or a group that is no collection, is returned as it is.
+    interaction_cst: sequence of groups, each a collection of names or numbers; p: number of
+    features; names: the names of the features, or None. Raise ValueError if a name is unknown, a
+    group is no collection, or a number is not an index in 0 .. p - 1.
     """
     features = [] if names is None else [*np.asarray(names, dtype=object)]
 
@@ -1045,12 +1046,35 @@ def resolve_interaction_groups(interaction_cst: Any, names: ArrayLike | None) ->
             )
         return features.index(member)
 
-    return [
+    groups = [
         [number(member) for member in group]
         if isinstance(group, Collection) and not isinstance(group, str)
         else group
         for group in interaction_cst
     ]
+    _check_interaction_groups(groups, p)
+    return groups
+
+
+def _check_interaction_groups(groups: Sequence[Any], p: int) -> None:
+    """Raise ValueError unless each group is a collection of numbers in 0 .. p - 1.
+
+    groups: groups of feature numbers; p: number of features.
+    """
+    if not all(isinstance(group, Collection) and not isinstance(group, str) for group in groups):
+        raise ValueError(
+            f"interaction_cst must be None or a sequence of tuples or lists, got: {groups!r}"
+        )
+    for members in groups:
+        # A boolean mask would be read as the features 0 and 1.
+        numbers = all(
+            isinstance(member, Integral) and not isinstance(member, bool) for member in members
+        )
+        if not numbers or not all(0 <= member < p for member in members):
+            raise ValueError(
+                "interaction_cst must consist of integer indices in [0, n_features - 1] = "
+                f"[0, {p - 1}], got invalid indices: {members!r}"
+            )
 
 
 def _build_interaction_masks(interaction_cst: Any, p: int) -> UInt8 | None:
@@ -1062,23 +1086,10 @@ def _build_interaction_masks(interaction_cst: Any, p: int) -> UInt8 | None:
     """
     if interaction_cst is None:
         return None
-    groups = interaction_cst if isinstance(interaction_cst, Sequence) else [None]
-    if not all(isinstance(member, Collection) and not isinstance(member, str) for member in groups):
-        raise ValueError(
-            "interaction_cst must be None or a sequence of tuples or lists, got: "
-            f"{interaction_cst!r}"
-        )
+    groups = interaction_cst if isinstance(interaction_cst, Sequence) else [interaction_cst]
+    _check_interaction_groups(groups, p)
     holds = np.zeros((len(groups) + 1, p), dtype=np.uint8)
     for group, members in zip(holds, groups, strict=False):
-        # A boolean mask would be read as the features 0 and 1.
-        numbers = all(
-            isinstance(member, Integral) and not isinstance(member, bool) for member in members
-        )
-        if not numbers or not all(0 <= member < p for member in members):
-            raise ValueError(
-                "interaction_cst must consist of integer indices in [0, n_features - 1] = "
-                f"[0, {p - 1}], got invalid indices: {members!r}"
-            )
         group[list(members)] = 1
     holds[-1] = ~holds[:-1].any(axis=0)
     return holds

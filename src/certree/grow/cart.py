@@ -22,6 +22,7 @@ from certree.grow.training_samples import (
     MaxDepth,
     MonotonicCst,
     TrainingSamples,
+    expect_numeric_features,
     expect_poisson_targets,
     resolve_max_depth,
     resolve_max_features,
@@ -657,9 +658,7 @@ def expect_monotonic_support(settings: GrowthSettings, n_classes: int) -> None:
         raise ValueError(
             f"monotonic_cst must be None for more than two classes, got {n_classes} classes"
         )
-    signs = np.asarray(settings.monotonic_signs)
-    if settings.categorical is not None and signs[settings.categorical].any():
-        raise ValueError(f"monotonic_cst must be 0 for categorical features, got {signs.tolist()}")
+    expect_numeric_features(np.asarray(settings.monotonic_signs), settings.categorical, None)
 
 
 # Nodes are numbered in int32.

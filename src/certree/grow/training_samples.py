@@ -473,14 +473,20 @@ def _check_target(y: ArrayLike | None, n: int) -> NDArray[Any] | None:
 
 
 def check_monotonic_cst(
-    monotonic_cst: MonotonicCst, p: int, names: Sequence[str] | None, n_encoded: int | None = None
+    monotonic_cst: MonotonicCst,
+    p: int,
+    names: Sequence[str] | None,
+    n_encoded: int | None = None,
+    categorical: NDArray[np.bool_] | None = None,
 ) -> MonotonicSigns:
     """Return monotonic constraints as an array of -1, 0 and 1, (p,) int8; None if all are 0.
 
     monotonic_cst: one integer per feature, a dict from feature names to integers, or None; names:
     the names of the p features, which a dict needs; n_encoded: number of encoded columns, if the
-    result shall have an entry for each: 0 for the calendar parts of dates. Raise ValueError if the
-    length differs, a value is not -1, 0 or 1, or a name is unknown.
+    result shall have an entry for each: 0 for the calendar parts of dates; categorical: which
+    encoded columns are categorical, a mask; None: none is, or the caller checks it. Raise
+    ValueError if the length differs, a value is not -1, 0 or 1, a name is unknown, or a categorical
+    feature has a constraint.
     """
     if monotonic_cst is None:
         return None
@@ -500,4 +506,25 @@ def check_monotonic_cst(
     if not signs.any():
         return None
     n_parts = 0 if n_encoded is None else n_encoded - p
-    return np.pad(signs.astype(np.int8), (0, n_parts))
+    encoded = np.pad(signs.astype(np.int8), (0, n_parts))
+    expect_numeric_features(encoded, categorical, names)
+    return encoded
+
+
+def expect_numeric_features(
+    signs: NDArray[Any], categorical: NDArray[np.bool_] | None, names: Sequence[str] | None
+) -> None:
+    """Raise ValueError if a categorical feature has a monotonic constraint.
+
+    signs: constraint of each encoded column, 0 for none; categorical: which of them are
+    categorical, a mask; None: none is; names: names of the features; None: the message has the
+    index of the feature.
+    """
+    if categorical is None or not signs[categorical].any():
+        return
+    j = int(np.flatnonzero(categorical & (signs != 0))[0])
+    feature = f"feature {j}" if names is None else f"feature {str(names[j])!r}"
+    raise ValueError(
+        f"monotonic_cst must be 0 for categorical features, got {int(signs[j])} for {feature}: use "
+        "0, or turn its categories into numbers"
+    )

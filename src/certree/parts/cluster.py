@@ -11,6 +11,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -68,9 +69,13 @@ class Partitions:
         if unknown:
             raise ValueError(f"{unknown[0]!r} is no column of X; there are {[*X.columns]}")
         y = [*y] if isinstance(y, tuple) else y
-        given = [X[one] if isinstance(one, str | list) else one for one in (y, weight, groups)]
-        if columns:
-            X = X.drop(columns=[*dict.fromkeys(columns)])
+        # Columns are taken out of each partition: of fewer columns Dask may make other partitions.
+        names = [one if isinstance(one, str | list) else None for one in (y, weight, groups)]
+        self._names = names if columns else None
+        given = [
+            one if name is None else None
+            for one, name in zip((y, weight, groups), names, strict=True)
+        ]
         if hasattr(X, "numblocks") and len(X.numblocks) != 2:
             raise ValueError(f"Expected 2D array, got array of shape {X.shape} instead")
         if hasattr(X, "numblocks") and X.numblocks[1] > 1:
@@ -78,11 +83,24 @@ class Partitions:
         if groups is not None and getattr(given[2], "ndim", 1) != 1:
             raise ValueError(f"groups must have shape (n,), got {given[2].ndim} dimensions")
         self.has_weights = weight is not None
-        self._rows = _delayed(X)
-        self._beside = [
-            None if one is None else _alike(name, one, X)
+        beside = {
+            name: _alike(name, one, X)
             for name, one in zip(_BESIDE, given, strict=True)
-        ]
+            if one is not None
+        }
+        # Dask joins small files when it optimises, and how many may depend on the columns.
+        for is_optimised in (True, False):
+            self._rows = _delayed(X, is_optimised)
+            parts = {name: _delayed(one, is_optimised) for name, one in beside.items()}
+            if all(len(one) == len(self._rows) for one in parts.values()):
+                break
+        for name, one in parts.items():
+            if len(one) != len(self._rows):
+                raise ValueError(
+                    f"X and {name} must be cut alike, got {len(self._rows)} and {len(one)} "
+                    "partitions: make both from one collection, or pass the name of a column of X"
+                )
+        self._beside = [parts.get(name) for name in _BESIDE]
 
     @property
     def n_parts(self) -> int:
@@ -93,7 +111,7 @@ class Partitions:
         """One of them, as what is computed where it lies."""
         beside = (None if one is None else one[number] for one in self._beside)
         made = import_extra("dask", "dask").delayed(as_chunk, pure=False)
-        return made(number, self._rows[number], *beside)
+        return made(number, self._rows[number], *beside, self._names)
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """All rows, one partition after the other."""
@@ -103,12 +121,17 @@ class Partitions:
             yield dask.compute(self.partition(number))[0]
 
 
-def _delayed(collection: Any) -> list[Any]:
-    return [*np.ravel(np.array(collection.to_delayed(), dtype=object))]
+def _delayed(collection: Any, is_optimised: bool) -> list[Any]:
+    """Return the partitions of a collection of Dask as tasks, in order.
+
+    is_optimised: whether Dask may optimise the graph first, which can join partitions.
+    """
+    tasks = collection.to_delayed(optimize_graph=is_optimised)
+    return [*np.ravel(np.array(tasks, dtype=object))]
 
 
-def _alike(name: str, given: Any, X: Any) -> list[Any]:
-    """The parts of what stands beside X, which have as many rows as far as is known."""
+def _alike(name: str, given: Any, X: Any) -> Any:
+    """Return what stands beside X, cut into partitions as X, as far as their rows are known."""
     if not hasattr(given, "to_delayed"):
         raise TypeError(
             f"{name} must be a collection of Dask as X is, or a column's name, got "
@@ -125,16 +148,29 @@ def _alike(name: str, given: Any, X: Any) -> list[Any]:
             given = given.rechunk({0: X.chunks[0]})
     if len(getattr(given, "numblocks", ())) == 2 and given.numblocks[1] > 1:
         given = given.rechunk({1: -1})
-    parts, rows = _delayed(given), _delayed(X)
-    if len(parts) != len(rows):
-        raise ValueError(
-            f"X and {name} must be cut alike, got {len(rows)} and {len(parts)} partitions"
+    return given
+
+
+def as_chunk(
+    number: int,
+    X: Any,
+    y: Any,
+    weight: Any,
+    groups: Any,
+    names: Sequence[str | list[str] | None] | None = None,
+) -> Chunk:
+    """Return a partition as a chunk of rows for a fit.
+
+    names: for each of y, weight and groups the names of its columns in X, or None if it is given;
+    None: X has features alone.
+    """
+    if names is not None:
+        given = (y, weight, groups)
+        y, weight, groups = (
+            one if name is None else X[name] for one, name in zip(given, names, strict=True)
         )
-    return parts
-
-
-def as_chunk(number: int, X: Any, y: Any, weight: Any, groups: Any) -> Chunk:
-    """A partition as some of the rows of a fit."""
+        several = [[name] if isinstance(name, str) else name or [] for name in names]
+        X = X.drop(columns=[*dict.fromkeys(chain.from_iterable(several))])
     for name, given in zip(_BESIDE, (y, weight, groups), strict=True):
         if given is not None and len(given) != len(X):
             raise ValueError(

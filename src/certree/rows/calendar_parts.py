@@ -103,6 +103,28 @@ def name_parts(names: Sequence[str], dates: DateColumns | None) -> list[str]:
     return [*names, *(f"{one.part} of {names[one.feature]}" for one in list_parts(dates))]
 
 
+def describe_parts(
+    rows: NDArray[Any], n_features: int, dates: DateColumns | None
+) -> dict[int, list[str]] | None:
+    """Write the calendar parts of the dates of encoded rows, such as "Sep, day 15, Thu, hour 0".
+
+    rows: (n, number of encoded columns). n_features: number of the user's features, p. dates: the
+    date columns, by index, or None. Return n texts for each date column with parts, by its index; a
+    missing date has the text "". Return None if no column has parts.
+    """
+    texts: dict[int, list[str]] = {}
+    for k, one in enumerate(list_parts(dates), n_features):
+        unit = f"{one.part} " if one.part in ("day", "hour") else ""
+        values = ["" if np.isnan(v) else unit + one.format(v) for v in rows[:, k].tolist()]
+        before = texts.get(one.feature)
+        texts[one.feature] = (
+            values
+            if before is None
+            else [f"{a}, {b}" if a else "" for a, b in zip(before, values, strict=True)]
+        )
+    return texts or None
+
+
 def describe_dates(dates: DateColumns | None, n_features: int) -> Mapping[int, DateFormat] | None:
     """Return how thresholds of encoded columns are written: dates, and calendar parts, by index.
 
@@ -129,20 +151,17 @@ def fold_parts(values: Float64, n_features: int, dates: DateColumns | None) -> F
     return folded
 
 
-def add_parts_to_groups(groups: Any, n_features: int, dates: DateColumns | None) -> Any:
+def add_parts_to_groups(
+    groups: Sequence[Collection[int]], n_features: int, dates: DateColumns | None
+) -> list[list[int]]:
     """Add the calendar parts of dates to the groups of features that may interact.
 
-    groups: collections of feature indices; other objects, which a later check refuses, are kept.
-    n_features: number of the user's features, p. dates: the date columns, by index, or None. Return
-    the groups with the encoded columns of the parts.
+    groups: collections of feature indices. n_features: number of the user's features, p. dates: the
+    date columns, by index, or None. Return the groups with the encoded columns of the parts.
     """
     parts = list_parts(dates)
-    if not parts:
-        return groups
     return [
         [*group, *(k for k, one in enumerate(parts, n_features) if one.feature in group)]
-        if isinstance(group, Collection) and not isinstance(group, str)
-        else group
         for group in groups
     ]
 
@@ -448,16 +467,8 @@ def _list_candidates(column: DateColumn) -> tuple[CalendarPart, ...]:
     """Return the parts that a column of its kind has."""
     if column.kind == "span":
         return ()
-    return (
-        ("month", "day", "weekday")
-        if column.kind == "date"
-        else (
-            "month",
-            "day",
-            "weekday",
-            "hour",
-        )
-    )
+    days: tuple[CalendarPart, ...] = ("month", "day", "weekday")
+    return (*days, "hour") if column.has_hours else days
 
 
 def _recurs(local: LocalTime, part: CalendarPart) -> bool:

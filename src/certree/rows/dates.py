@@ -24,7 +24,7 @@ from certree.rows.columns import (
     to_objects,
 )
 
-DateKind = Literal["date", "datetime", "span"]
+DateKind = Literal["date", "midnight", "datetime", "span"]
 CalendarPart = Literal["month", "day", "weekday", "hour"]
 
 MICROSECONDS_PER_DAY = 86_400 * 10**6
@@ -45,8 +45,9 @@ class DateColumn:
 
     Parameters
     ----------
-    kind : {"date", "datetime", "span"}
-        Dates, dates with times of day, or time spans.
+    kind : {"date", "midnight", "datetime", "span"}
+        Dates; dates with times of day; time spans. "midnight": dates with times, without a time
+        zone, that are all at 00:00 in the training rows. They are shown without the time.
     zone : str or None
         Time zone in which dates are shown, such as "Europe/Zurich" or "+01:00"; None: they have no
         time zone.
@@ -69,6 +70,11 @@ class DateColumn:
         return "days" if self.kind == "span" else "days since 1970-01-01T00:00:00Z"
 
     @property
+    def has_hours(self) -> bool:
+        """Whether values of the column may have a time of day other than 00:00."""
+        return self.kind == "datetime"
+
+    @property
     def description(self) -> str:
         """What the column holds, for messages, such as "dates without a time zone"."""
         return _describe_kind(self.kind, self.zone)
@@ -83,7 +89,9 @@ class DateColumn:
                 f"a column must hold one kind of dates, got {self.description} and "
                 f"{other.description} in different blocks of rows"
             )
-        kind: DateKind = self.kind if self.kind == other.kind else "datetime"
+        kinds: set[DateKind] = {self.kind, other.kind}
+        later: DateKind = "datetime" if "datetime" in kinds else "midnight"
+        kind: DateKind = self.kind if self.kind == other.kind else later
         zone = None if self.zone is None or other.zone is None else min(self.zone, other.zone)
         known = [one for one in (self.last, other.last) if one is not None]
         return replace(self, kind=kind, zone=zone, last=max(known, default=None))
@@ -109,16 +117,16 @@ class DateColumn:
     def format(self, days: float) -> str:
         """Write a number of days as a date or as a time span, rounded down to microseconds.
 
-        Dates are in ISO format and in the zone of the column, with a time unless it is midnight. A
-        column of dates without times shows the date only. Spans, and years that Python's dates do
-        not have, become a number of days.
+        Dates are in ISO format and in the zone of the column, with a time unless it is midnight.
+        Columns of the kinds "date" and "midnight" show the date only. Spans, and years that
+        Python's dates do not have, become a number of days.
 
         days: value or threshold of the column.
         """
         local = None if self.kind == "span" else to_local_time(days, self.zone)
         if local is None:
             return f"{days:.6g} days"
-        if self.kind == "date":
+        if not self.has_hours:
             return local.date().isoformat()
         plain = local.replace(tzinfo=None)
         if plain == datetime(plain.year, plain.month, plain.day):
@@ -387,7 +395,7 @@ def _read_dates(column: SeriesOrArray, label: str) -> tuple[DateColumn, Float64]
             return DateColumn("date"), _to_days(column.cast(nw.Datetime("us")).dt.timestamp("us"))
         if isinstance(dtype, nw.Datetime):
             zone = None if dtype.time_zone is None else str(dtype.time_zone)
-            return DateColumn("datetime", zone), _to_days(column.dt.timestamp("us"))
+            return _describe_moments(_to_days(column.dt.timestamp("us")), zone)
     values = column.to_numpy() if isinstance(column, nw.Series) else column
     if values.dtype.kind == "O":
         return _read_objects(values.tolist(), label)
@@ -395,7 +403,17 @@ def _read_dates(column: SeriesOrArray, label: str) -> tuple[DateColumn, Float64]
     if values.dtype.kind == "m":
         return DateColumn("span"), days
     has_days_only = np.datetime_data(values.dtype)[0] in _DAYS_OR_LONGER
-    return DateColumn("date" if has_days_only else "datetime"), days
+    return (DateColumn("date"), days) if has_days_only else _describe_moments(days)
+
+
+def _describe_moments(days: Float64, zone: str | None = None) -> tuple[DateColumn, Float64]:
+    """Return what a column of dates with times holds, and its values.
+
+    days: the values in days, (n,), NaN for missing ones; zone: time zone of the column. A column
+    without values counts as one of the kind "midnight", so that it changes no other block of rows.
+    """
+    is_whole = zone is None and bool((np.isnan(days) | (days == np.floor(days))).all())
+    return DateColumn("midnight" if is_whole else "datetime", zone), days
 
 
 def _to_days(microseconds: nw.Series[Any]) -> Float64:
@@ -426,7 +444,8 @@ def _read_objects(values: list[Any], label: str) -> tuple[DateColumn, Float64]:
     kind = "timedelta64" if found.kind == "span" else "datetime64"
     moments = np.full(len(values), "NaT", dtype=f"{kind}[us]")
     moments[is_present] = np.array(present, dtype=moments.dtype)
-    return found, _count_days(moments, label)
+    days = _count_days(moments, label)
+    return _describe_moments(days, found.zone) if found.kind == "datetime" else (found, days)
 
 
 def _mark_missing(values: list[Any]) -> NDArray[np.bool_]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from certree.explain import Explanation
-from certree.explain.value_formatting import format_value
 from certree.interface.arrays import Float64
 from certree.interface.formatting import (
     format_four_digits,
@@ -168,11 +167,10 @@ def create_waterfall(
     contributions = explained.contributions[0, k]
     order = np.argsort(-np.abs(contributions), kind="stable")
     order = order[contributions[order] != 0]
-    labels, amounts = [], []
+    labels, amounts, values = [], [], explained.format_values(0)
     for j in order[:max_features]:
-        value = format_value(explained.values[0].tolist()[j])
         name = shorten_label(str(explained.feature_names[j]), _MAX_NAME_LETTERS)
-        labels.append(f"{name} = {shorten_label(value, _MAX_VALUE_LETTERS)}")
+        labels.append(f"{name} = {shorten_label(values[j], _MAX_VALUE_LETTERS)}")
         amounts.append(contributions[j])
     rest = order[max_features:]
     if len(rest):

@@ -95,5 +95,8 @@ def test_a_card_names_features_of_dates():
     X["held"] = pd.to_timedelta(np.arange(200), unit="D")
     model = certree.PrunedTreeClassifier().fit(X, y)
     described = section_of(model_card(model, X, y), "Model")
-    assert "town (category), opened (date), seen (date with time), held (time span)." in described
+    assert (
+        "town (category), opened (date), seen (date with time, time zone UTC), held (time span)."
+        in described
+    )
     assert "income (number)" in described

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
@@ -53,9 +54,9 @@ class EvaluatedModel:
         The model.
     X : array-like of shape (n, p)
         Rows, as the caller passed them.
-    encoded : ndarray of shape (n, p)
+    encoded : ndarray of shape (n, number of encoded columns)
         The same rows as the trees of the model read them: numbers, and the model's codes of
-        categories.
+        categories; then the calendar parts of dates.
     y : ndarray of shape (n,)
         True classes or numbers.
     predicted : ndarray of shape (n,)
@@ -126,6 +127,12 @@ class EvaluatedModel:
         NotFittedError
             If the model is not fitted.
         """
+        if isinstance(model, Pipeline) and isinstance(model.steps[-1][1], _MODEL_TYPES):
+            raise TypeError(
+                "model must be an estimator of certree, got a Pipeline p that ends in one: pass p[-1] "
+                "as model and p[:-1].transform(X) as X, such as "
+                "report(p[-1], p[:-1].transform(X), y, path)"
+            )
         if not isinstance(model, _MODEL_TYPES):
             raise TypeError(
                 "model must be a tree, a forest, boosted trees, AdaBoost or naive Bayes of certree, "

@@ -37,7 +37,12 @@ _MAX_FEATURES, _MAX_CLASSES, _MAX_GROUPS = 50, 20, 30
 # Packages whose versions a card names.
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "narwhals", "pyarrow")
 # What a card calls features of dates, by the kind of their `DateColumn`.
-_DATE_KINDS = {"date": "date", "datetime": "date with time", "span": "time span"}
+_DATE_KINDS = {
+    "date": "date",
+    "midnight": "date",
+    "datetime": "date with time",
+    "span": "time span",
+}
 # Characters that Markdown would interpret.
 _MARKDOWN = re.compile(r"([\\`*{}\[\]<>#|]|(?<!\w)_|_(?!\w))")
 

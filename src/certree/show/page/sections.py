@@ -82,7 +82,7 @@ def describe_size(evaluated: EvaluatedModel) -> list[str]:
     an effective sample size or an out-of-bag score.
     """
     model, sentences = evaluated.model, []
-    features = format_quantity(evaluated.encoded.shape[1], "feature")
+    features = format_quantity(model.n_features_in_, "feature")
     n_classes = format_quantity(len(evaluated.classes), "class", "classes")
     target = f"one of {n_classes}" if evaluated.classes else "a number"
     sentences.append(f"It predicts {target} from {features}.")
