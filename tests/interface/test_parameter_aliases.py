@@ -4,18 +4,26 @@ import inspect
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils._param_validation import InvalidParameterError
 
 import certree
 from certree.boolean import FourierRegressor
 from certree.interface.parameter_aliases import (
     _ALIASES,
+    _ARGUMENT_ALIASES,
+    _ATTRIBUTE_ALIASES,
+    _CALL_ALIASES,
     _CART_PARAMETERS,
     _CLASS_ALIASES,
-    _FIT_ALIASES,
+    _SCORING_ALIASES,
+    _UNNEEDED,
+    check_for_aliases,
+    check_for_unknown_score,
     suggest_parameter,
 )
 
@@ -62,6 +70,7 @@ def test_the_error_says_what_a_parameter_is_called_here(kind, name, ours):
 def test_what_is_suggested_exists_and_own_names_are_never_foreign(kind):
     parameters = kind._get_param_names()
     assert all(suggest_parameter(name, parameters) is None for name in parameters)
+    check_for_aliases(BOOSTED(), parameters, parameters)
     foreign = {name for names in _ALIASES.values() for name in names.split()}
     for name in foreign | _CART_PARAMETERS:
         ours = suggest_parameter(name, parameters)
@@ -104,6 +113,11 @@ def test_the_page_has_the_names_that_errors_know():
     rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", page.read_text(), re.MULTILINE)
     shown = {ours: re.findall(r"\w+", theirs) for ours, theirs in rows}
     assert shown == {ours: theirs.split() for ours, theirs in _ALIASES.items()}
+    table = page.read_text().partition("Leave the following")[2]
+    unneeded = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (.+) \|$", table, re.MULTILINE)
+    assert [(re.findall(r"\w+", names), reason.replace("`", "")) for names, reason in unneeded] == [
+        (names.split(), reason) for _, reason, names in _UNNEEDED if "X_val" not in names
+    ]
 
 
 @pytest.mark.parametrize("name", ["max_depth", "monotonic_cst", "random_state"])
@@ -124,9 +138,13 @@ def test_a_grower_is_not_given_what_the_tree_has(name):
 @pytest.mark.parametrize(
     ("kind", "name", "remedy"),
     [
-        (BOOSTED, "eval_set", "use X_val and y_val"),
+        (BOOSTED, "eval_set", "use X_val and y_val, and early_stopping=True to stop early"),
         (BOOSTED, "init_score", "use offset"),
-        (BOOSTED, "early_stopping_rounds", "pass n_iter_no_change to the constructor"),
+        (
+            BOOSTED,
+            "early_stopping_rounds",
+            "pass n_iter_no_change and early_stopping=True to the constructor",
+        ),
         (BOOSTED, "max_iter", "pass max_iter to the constructor"),
         (certree.BoostedTreesRanker, "eval_group", "use group_val"),
         (FOREST, "cat_features", "pass categorical_features to the constructor"),
@@ -145,11 +163,124 @@ def test_fit_without_validation_rows_or_an_unknown_argument_has_the_usual_error(
             FOREST().fit([[0], [1]], [0, 1], **{name: 3})
 
 
-def test_aliases_of_fit_are_no_arguments_of_certree():
-    aliases = {name for names in _FIT_ALIASES.values() for name in names.split()}
-    arguments = {name for kind in FITTED for name in inspect.signature(kind.fit).parameters}
+def test_aliases_of_arguments_are_no_arguments_of_certree():
+    groups = (*_ARGUMENT_ALIASES.values(), *_CALL_ALIASES.values())
+    aliases = {name for names in groups for name in names.split()}
+    arguments = {
+        name
+        for kind in FITTED
+        for method in ("fit", "predict", "predict_proba")
+        if hasattr(kind, method)
+        for name in inspect.signature(getattr(kind, method)).parameters
+    }
     assert not aliases & arguments
-    assert {name for key in _FIT_ALIASES for name in key.split(" and ")} <= arguments
+    assert {name for key in _ARGUMENT_ALIASES for name in key.split(" and ")} <= arguments
+
+
+@pytest.mark.parametrize("name", [name for _, _, names in _UNNEEDED for name in names.split()])
+def test_names_that_are_not_needed_have_a_reason(name):
+    # Some names are parameters, arguments or aliases of some estimators, but not of all.
+    kind = certree.CertifiedBoostedTreesClassifier
+    message = f"{kind.__name__} has no parameter '{name}': leave it out, as .+"
+    with pytest.raises(TypeError, match=message):
+        kind(**{name: 1})
+    with pytest.raises(TypeError, match=message):
+        kind().set_params(**{name: 1})
+    with pytest.raises(TypeError, match=f"^{kind.__name__}.fit has no argument '{name}': leave"):
+        kind().fit([[0], [1]], [0, 1], **{name: 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "remedy"),
+    [
+        (BOOSTED, "extra_trees", "use max_thresholds=1"),
+        (FOREST, "extra_trees", 'use splitter="random"'),
+        (FOREST, "min_split_gain", "use min_impurity_decrease"),
+        (FOREST, "objective", "use criterion"),
+        (certree.BoostedTreesRanker, "objective", "leave it out"),
+        (BOOSTED, "early_stopping_rounds", "use n_iter_no_change and early_stopping=True"),
+        (BOOSTED, "feature_fraction_bynode", "use max_features"),
+    ],
+)
+def test_the_error_says_which_value_a_parameter_has(kind, name, remedy):
+    with pytest.raises(TypeError, match=f"{kind.__name__} has no parameter '{name}': {remedy}"):
+        kind(**{name: 3})
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "remedy"),
+    [
+        *(("predict", name, "use n_iter") for name in _ARGUMENT_ALIASES["n_iter"].split()),
+        *(("predict", "base_margin", "use offset"), ("predict_proba", "init_score", "use offset")),
+        *(
+            (method, name, rf"call {call}\(X\)")
+            for method in ("predict", "predict_proba")
+            for call, names in _CALL_ALIASES.items()
+            for name in names.split()
+        ),
+    ],
+)
+def test_predictions_say_what_replaces_an_argument_of_another_library(method, name, remedy):
+    model = BOOSTED()
+    match = f"^BoostedTreesClassifier.{method} has no argument '{name}': {remedy}$"
+    with pytest.raises(TypeError, match=match):
+        getattr(model, method)([[0]], **{name: 1})
+
+
+@pytest.mark.parametrize("kind", FITTED)
+def test_errors_of_unknown_arguments_name_the_class_of_the_user(kind):
+    for method in ("fit", "predict", "predict_proba", "decision_function"):
+        if hasattr(kind, method):
+            match = rf"^{kind.__name__}\.{method}\(\) got an unexpected keyword argument 'colour'$"
+            with pytest.raises(TypeError, match=match):
+                getattr(kind(), method)([[0], [1]], colour=1)
+
+
+@pytest.mark.parametrize("kind", [BOOSTED, FOREST, certree.PACBayesTreeClassifier])
+def test_attributes_of_other_libraries_have_a_hint(kind):
+    own = {"max_iter": 2, "early_stopping": True} if kind is BOOSTED else {}
+    model = kind(**own)
+    fitted = kind(**own).fit(pd.DataFrame({"x": range(40)}), [0, 1] * 20)
+    hinted = [entry for entry in _ATTRIBUTE_ALIASES if entry[0] in model.get_params()]
+    assert len(hinted) > 1
+    for _, suggestion, names in hinted:
+        for name in names.split():
+            match = f"^'{kind.__name__}' object has no attribute '{name}': use {suggestion}"
+            with pytest.raises(AttributeError, match=match):
+                getattr(model, name)
+            assert not hasattr(model, name)
+        assert hasattr(fitted, suggestion)
+
+
+def test_attributes_have_no_hint_if_the_estimator_lacks_what_replaces_them():
+    with pytest.raises(AttributeError, match=r"no attribute 'best_iteration_'$"):
+        _ = FOREST().best_iteration_
+
+
+@pytest.mark.parametrize("score", _SCORING_ALIASES)
+def test_scores_of_other_libraries_have_a_hint(score):
+    check_for_unknown_score(score)
+    for name in _SCORING_ALIASES[score].split():
+        with pytest.raises(
+            ValueError, match=f"^scoring must be .*, got '{name}': use \"{score}\"$"
+        ):
+            check_for_unknown_score(name)
+
+
+def test_a_fit_refuses_an_unknown_score():
+    with pytest.raises(ValueError, match=r"got 'good': choose one of sklearn\.metrics"):
+        BOOSTED(max_iter=2, scoring="good", early_stopping=True).fit([[0], [1]] * 9, [0, 1] * 9)
+
+
+@pytest.mark.parametrize("kind", FITTED)
+@pytest.mark.parametrize(("name", "value"), [("max_depth", "None"), ("verbose", "0")])
+def test_a_fit_says_what_replaces_minus_one(kind, name, value):
+    if name not in kind._get_param_names():
+        pytest.skip("the estimator has no such parameter")
+    with pytest.raises(InvalidParameterError, match=rf"Got -1 instead\. Pass {value} for no "):
+        kind(**{name: -1}).fit([[0], [1]], [0, 1])
+    with pytest.raises(InvalidParameterError, match=r"Got -2 instead\.$"):
+        kind(**{name: -2}).fit([[0], [1]], [0, 1])
 
 
 @pytest.mark.parametrize("kind", FITTED)

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from certree._core import compute_mean_ranking_loss, count_rounds_without_gain
 from certree.ensembles.rounds import UNWATCHED, Rounds, Watch, advance
 from certree.interface.arrays import Float64
+from certree.interface.parameter_aliases import check_for_unknown_score
 from certree.interface.signatures import COUNT, NONNEGATIVE
 from certree.rows.folds import split_by_content
 from certree.rows.training import Training
@@ -316,10 +317,11 @@ def get_scorer(model: Any) -> Callable[..., Any] | None:
     """Return ``scorer(model, X, y)`` for a model's parameter `scoring`; None for "loss".
 
     `scoring` is a scorer itself, the name of a scorer of scikit-learn, or None for the method
-    `model.score`.
+    `model.score`. Raise ValueError if it is another name.
     """
     if isinstance(model.scoring, str) and model.scoring == "loss":
         return None
+    check_for_unknown_score(model.scoring)
     from sklearn.metrics import check_scoring  # takes a while, and most fits need no scorer
 
     scorer: Callable[..., Any] = check_scoring(model, model.scoring)

@@ -186,6 +186,6 @@ def get_rows_per_node(
     if background is None:
         raise ValueError(
             "background must be an array of rows, got None: this model does not keep the number of "
-            "training rows in its nodes, so pass rows of the fit to count"
+            "training rows in its nodes, so pass training rows, such as background=X_train[:100]"
         )
     return model.count_rows_per_node(background, n_threads)

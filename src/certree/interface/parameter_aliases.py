@@ -1,7 +1,8 @@
 """Names of LightGBM, XGBoost, CatBoost and scikit-learn, and their names in certree.
 
-They are names of parameters, of arguments of `fit`, of attributes and of classes. Error messages
-suggest the name in certree. Some values of scikit-learn are accepted as synonyms.
+They are names of parameters, of arguments of methods, of attributes, of scores and of classes. Error
+messages suggest the name in certree, or say why there is none. Some values of scikit-learn are
+accepted as synonyms.
 """
 
 import inspect
@@ -9,7 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
+
+Estimator = TypeVar("Estimator")
 
 # Aliases by name in certree. An alias may belong to several names, of which an estimator has one.
 _ALIASES = {
@@ -22,11 +25,14 @@ _ALIASES = {
     "min_samples_leaf": "min_child_samples min_data_in_leaf min_data",
     "min_impurity_decrease": "min_split_gain min_gain_to_split",
     "splitter": "extra_trees",
+    "max_thresholds": "extra_trees",
     "l2_regularization": "reg_lambda lambda_l2 l2_leaf_reg lambda",
-    "max_features": "colsample_bytree feature_fraction colsample_bynode rsm sub_feature",
+    "max_features": "colsample_bytree feature_fraction colsample_bynode colsample_bylevel "
+    "feature_fraction_bynode rsm sub_feature",
     "subsample": "bagging_fraction sub_row",
     "max_samples": "subsample bagging_fraction",
     "loss": "objective loss_function application",
+    "criterion": "objective",
     "quantile": "alpha quantile_alpha",
     "power": "tweedie_variance_power variance_power",
     "categorical_features": "categorical_feature cat_features cat_feature enable_categorical",
@@ -37,6 +43,8 @@ _ALIASES = {
     "n_jobs": "n_threads num_threads num_thread nthread nthreads thread_count",
     "verbose": "verbosity silent verbose_eval",
     "n_iter_no_change": "early_stopping_rounds early_stopping_round od_wait",
+    "tol": "early_stopping_min_delta",
+    "warm_start": "init_model xgb_model",
     "scoring": "eval_metric metric",
     "estimator": "base_estimator",
     "alpha": "ccp_alpha",
@@ -44,15 +52,113 @@ _ALIASES = {
     "coverage": "confidence_level",
     "standard_errors": "posterior_sampling",
 }
-# Aliases of arguments of `fit`, by the arguments of certree that have their meaning.
-_FIT_ALIASES = {
+# What messages suggest for a parameter or attribute, if its name alone is not enough.
+_SUGGESTIONS = {
+    "n_iter_no_change": "n_iter_no_change and early_stopping=True",
+    "splitter": 'splitter="random"',
+    "max_thresholds": "max_thresholds=1",
+    "warm_start": "warm_start=True",
+    "validation_score_": "validation_score_, which a fit with validation rows sets",
+    "feature_names_in_": "feature_names_in_, which a fit to a data frame sets",
+}
+# Why users leave parameters and arguments of other libraries out: for estimators that have a certain
+# parameter, a reason and the names to which it applies. Names in _ALIASES have precedence.
+_UNNEEDED = (
+    (
+        "prunings",
+        "prunings of each tree vote against splits that fit noise",
+        "reg_alpha lambda_l1 path_smooth min_child_weight min_sum_hessian_in_leaf gamma "
+        "max_delta_step min_split_gain min_gain_to_split ccp_alpha",
+    ),
+    (
+        "min_samples_leaf",
+        "numeric features have up to 255 bins",
+        "max_bin max_bins border_count subsample_for_bin min_data_in_bin",
+    ),
+    (
+        "subsample",
+        "every round draws its rows anew",
+        "bagging_freq subsample_freq sampling_method data_sample_strategy bootstrap_type",
+    ),
+    ("prunings", "certree has gradient boosting of trees only", "boosting_type boosting booster"),
+    ("prunings", "trees grow best leaf first", "grow_policy"),
+    (
+        "prunings",
+        "leaves of boosted trees are constants; DecoratedTreeRegressor fits a model in each leaf",
+        "linear_tree",
+    ),
+    (
+        "prunings",
+        "the estimator and y determine the loss",
+        "objective loss_function application loss num_class",
+    ),
+    (
+        "categorical_features",
+        "certree encodes categories without settings",
+        "cat_smooth cat_l2 max_cat_threshold max_cat_to_onehot one_hot_max_size",
+    ),
+    ("prunings", "the method importance has the argument kind", "importance_type"),
+    ("scoring", "scoring is a single metric", "first_metric_only"),
+    (
+        "random_state",
+        "fits with an integer random_state are reproducible",
+        "deterministic force_col_wise force_row_wise",
+    ),
+    ("n_jobs", "certree runs on the CPU", "device device_type task_type tree_method gpu_id"),
+    (
+        "categorical_features",
+        "the columns of a data frame name the features",
+        "feature_name feature_names",
+    ),
+    ("early_stopping", "there is one validation set", "eval_names"),
+    ("early_stopping", "early stopping keeps the best rounds", "use_best_model"),
+    (
+        "early_stopping",
+        "early_stopping=True draws validation rows from the training rows",
+        "X_val y_val sample_weight_val eval_set eval_X eval_y validation_data",
+    ),
+)
+# Aliases of arguments of methods, by the arguments of certree that have their meaning.
+_ARGUMENT_ALIASES = {
     "X_val and y_val": "eval_set eval_X eval_y validation_data",
     "sample_weight_val": "eval_sample_weight sample_weight_eval_set",
     "offset": "init_score base_margin baseline",
     "qid": "query_id group_id",
     "qid_val": "eval_qid",
     "group_val": "eval_group",
+    "n_iter": "num_iteration iteration_range ntree_limit ntree_end",
 }
+# Aliases of arguments of `predict` and `predict_proba`, by the methods that do the same.
+_CALL_ALIASES = {
+    "decision_function": "raw_score output_margin",
+    "apply": "pred_leaf",
+    "explain": "pred_contrib pred_contribs",
+}
+# Arguments by which other libraries stop early; certree scores X_val and y_val without stopping.
+_EVAL_SETS = ("eval_set", "eval_X", "eval_y", "validation_data")
+# Aliases of attributes of fitted models: for estimators that have a certain parameter, the attribute
+# in certree and its aliases.
+_ATTRIBUTE_ALIASES = (
+    ("early_stopping", "n_iter_", "best_iteration_ best_iteration n_estimators_ tree_count_"),
+    ("early_stopping", "validation_score_", "best_score_ best_score evals_result_"),
+    ("early_stopping", "trees_", "booster_"),
+    ("n_estimators", "trees_", "booster_"),
+    ("grower", "tree_", "booster_"),
+    ("categorical_features", "feature_names_in_", "feature_name_ feature_names_"),
+)
+# Names of metrics, by the values of `scoring`.
+_SCORING_ALIASES = {
+    "loss": "binary_logloss multi_logloss logloss mlogloss Logloss MultiClass cross_entropy log_loss",
+    "roc_auc": "auc AUC",
+    "average_precision": "aucpr PRAUC",
+    "accuracy": "error binary_error multi_error merror Accuracy",
+    "neg_root_mean_squared_error": "rmse RMSE root_mean_squared_error",
+    "neg_mean_squared_error": "mse MSE l2 mean_squared_error",
+    "neg_mean_absolute_error": "mae MAE l1 mean_absolute_error",
+    "neg_mean_absolute_percentage_error": "mape MAPE",
+}
+# What replaces -1 of LightGBM.
+_MINUS_ONE = {"max_depth": "None for no limit", "verbose": "0 for no output"}
 # Class names that users of other libraries look for.
 _CLASS_ALIASES = {
     "BoostedTreesClassifier": "LGBMClassifier XGBClassifier CatBoostClassifier "
@@ -115,7 +221,9 @@ def suggest_parameter(name: str, parameters: Iterable[str]) -> str | None:
 
 
 def check_for_aliases(model: Any, names: Iterable[str], parameters: Iterable[str]) -> None:
-    """Raise TypeError if some names are parameters of other libraries; the message has certree's name.
+    """Raise TypeError if some names are parameters of other libraries.
+
+    The message has the name in certree, or says why the parameter is not needed.
 
     Parameters
     ----------
@@ -126,10 +234,63 @@ def check_for_aliases(model: Any, names: Iterable[str], parameters: Iterable[str
     parameters : iterable of str
         Names of the parameters of the estimator.
     """
+    own = set(parameters)
     for name in names:
-        suggestion = suggest_parameter(name, parameters)
-        if suggestion is not None:
-            raise TypeError(f"{type(model).__name__} has no parameter {name!r}: use {suggestion}")
+        suggestion = suggest_parameter(name, own)
+        if suggestion is None:
+            remedy = _say_why_unneeded(name, own)
+        else:
+            remedy = f"use {_SUGGESTIONS.get(suggestion, suggestion)}"
+        if remedy is not None:
+            raise TypeError(f"{type(model).__name__} has no parameter {name!r}: {remedy}")
+
+
+def _say_why_unneeded(name: str, parameters: Collection[str]) -> str | None:
+    """Return the advice to leave a parameter or an argument of another library out, or None.
+
+    name: the name that the user has passed. parameters: names of the parameters of the estimator.
+    The result is the end of a message, with the reason; None if `name` is not in `_UNNEEDED`, or is
+    a parameter.
+    """
+    if name in parameters:
+        return None
+    for parameter, reason, names in _UNNEEDED:
+        if parameter in parameters and name in names.split():
+            return f"leave it out, as {reason}"
+    return None
+
+
+def check_for_unknown_score(scoring: Any) -> None:
+    """Raise ValueError if a value of `scoring` is text, but neither "loss" nor a score of scikit-learn.
+
+    The message names the score that the value stands for in another library, if it is known.
+    """
+    from sklearn.metrics import get_scorer_names  # takes a while, and most fits need no scorer
+
+    if not isinstance(scoring, str) or scoring in ("loss", *get_scorer_names()):
+        return
+    for suggestion, names in _SCORING_ALIASES.items():
+        if scoring in names.split():
+            remedy = f'use "{suggestion}"'
+            break
+    else:
+        remedy = "choose one of sklearn.metrics.get_scorer_names()"
+    raise ValueError(
+        'scoring must be "loss", a scorer or the name of one in scikit-learn, got '
+        f"{scoring!r}: {remedy}"
+    )
+
+
+def explain_minus_one(message: str) -> str:
+    """Return the message of an invalid parameter, with what replaces -1 of LightGBM.
+
+    message: as scikit-learn writes it, with the parameter's name in quotes. It is returned unchanged
+    if the value is not -1, or certree does not know what replaces it.
+    """
+    for name, replacement in _MINUS_ONE.items():
+        if f"'{name}'" in message and message.endswith("Got -1 instead."):
+            return f"{message} Pass {replacement}."
+    return message
 
 
 def check_nested_parameters(
@@ -185,34 +346,46 @@ def rejects_aliases(init: Callable[..., None]) -> Callable[..., None]:
     return init_without_aliases
 
 
-def rejects_fit_aliases(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate `fit`: an argument of other libraries raises a TypeError that has certree's name.
+# Methods that reject arguments of other libraries.
+METHODS = ("fit", "predict", "predict_proba", "decision_function")
+
+
+def rejects_argument_aliases(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a method: an argument of other libraries raises a TypeError that has certree's name.
 
     Arguments such as `early_stopping_rounds`, which certree takes in the constructor, are among
-    them. Other keywords are passed on. fit: the method, which the decorated one calls.
+    them. Other unknown keywords raise a TypeError that names the class of the model. A method with
+    ``**kwargs`` is returned unchanged. method: one of `METHODS`, which the decorated one calls.
     """
-    arguments = inspect.signature(fit).parameters
+    arguments = inspect.signature(method).parameters
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in arguments.values()):
+        return method
 
-    @wraps(fit)
-    def fit_without_aliases(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        for name in kwargs.keys() - arguments.keys():
-            suggestion = _suggest_fit_argument(self, name, arguments)
-            if suggestion is not None:
-                raise TypeError(f"{type(self).__name__}.fit has no argument {name!r}: {suggestion}")
-        return fit(self, *args, **kwargs)
+    @wraps(method)
+    def call_without_aliases(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        for name in kwargs:
+            if name not in arguments:
+                label = f"{type(self).__name__}.{method.__name__}"
+                remedy = _suggest_argument(self, method.__name__, name, arguments)
+                if remedy is None:
+                    raise TypeError(f"{label}() got an unexpected keyword argument {name!r}")
+                raise TypeError(f"{label} has no argument {name!r}: {remedy}")
+        return method(self, *args, **kwargs)
 
-    return fit_without_aliases
+    return call_without_aliases
 
 
-def _suggest_fit_argument(model: Any, name: str, arguments: Collection[str]) -> str | None:
-    """Return what to pass instead of an argument of another library's `fit`, as text.
+def _suggest_argument(model: Any, method: str, name: str, arguments: Collection[str]) -> str | None:
+    """Return what to do instead of passing an argument of another library's method, as text.
 
     Parameters
     ----------
     model : estimator
-        The estimator whose `fit` was called.
+        The estimator whose method was called.
+    method : str
+        Name of the method.
     name : str
-        The argument that `fit` does not have.
+        The argument that the method does not have.
     arguments : collection of str
         Names of the arguments that it has.
 
@@ -221,12 +394,48 @@ def _suggest_fit_argument(model: Any, name: str, arguments: Collection[str]) -> 
     str or None
         End of a message; None if the argument is not known.
     """
-    for suggested, aliases in _FIT_ALIASES.items():
+    for suggested, aliases in _ARGUMENT_ALIASES.items():
         if name in aliases.split() and suggested.split()[0] in arguments:
-            return f"use {suggested}"
+            stops = name in _EVAL_SETS
+            return f"use {suggested}{', and early_stopping=True to stop early' if stops else ''}"
+    for call, aliases in _CALL_ALIASES.items():
+        if method != "fit" and name in aliases.split() and hasattr(type(model), call):
+            return f"call {call}(X)"
     parameters = model.get_params(deep=False)
     parameter = name if name in parameters else suggest_parameter(name, parameters)
-    return None if parameter is None else f"pass {parameter} to the constructor"
+    if parameter is None:
+        return _say_why_unneeded(name, parameters)
+    return f"pass {_SUGGESTIONS.get(parameter, parameter)} to the constructor"
+
+
+class AttributeHint:
+    """An attribute of another library's fitted models, such as `best_iteration_`.
+
+    Access raises an AttributeError. Its message names the attribute of certree if the estimator has
+    one with this meaning. An estimator that sets the attribute itself is not affected.
+
+    name: the attribute.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        kind: Any = owner or type(model)
+        message = f"{kind.__name__!r} object has no attribute {self.name!r}"
+        parameters = inspect.signature(kind.__init__).parameters
+        for parameter, suggestion, aliases in _ATTRIBUTE_ALIASES:
+            if parameter in parameters and self.name in aliases.split():
+                message += f": use {_SUGGESTIONS.get(suggestion, suggestion)}"
+                break
+        raise AttributeError(message)
+
+
+def add_attribute_hints(kind: type[Estimator]) -> type[Estimator]:
+    """Decorate a class: attributes of other libraries raise an AttributeError with certree's name."""
+    for name in {name for _, _, aliases in _ATTRIBUTE_ALIASES for name in aliases.split()}:
+        setattr(kind, name, AttributeHint(name))
+    return kind
 
 
 class CertificateHint:

@@ -666,7 +666,7 @@ def _to_numbers_or_names(values: _IndexedNames, label: str) -> Float64 | _Indexe
         raise ValueError(
             f"the categories of {label} must be strings or numbers, not both: got "
             f"{', '.join(sorted({type(value).__name__ for value in known if value is not None}))}. "
-            "Convert them to one type"
+            "Convert them to one type, and write missing values as NaN or None"
         )
     if kinds == {Real}:
         objects = np.array(known, dtype=object)

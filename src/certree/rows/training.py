@@ -7,6 +7,7 @@ features, encode the classes. `RowInputMixin` is the base class of the estimator
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -25,6 +26,7 @@ from sklearn.utils import (
     check_consistent_length,
     compute_sample_weight,
 )
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -52,11 +54,14 @@ from certree.interface.arrays import (
 from certree.interface.fitted_state import available_if, snapshot_method
 from certree.interface.metadata_requests import shorten_request_docs
 from certree.interface.parameter_aliases import (
+    METHODS,
     CertificateHint,
+    add_attribute_hints,
     check_for_aliases,
     check_nested_parameters,
+    explain_minus_one,
     rejects_aliases,
-    rejects_fit_aliases,
+    rejects_argument_aliases,
 )
 from certree.interface.stored_fields import StoredField, restore_fields, store_fields
 from certree.interface.stored_state import DamagedModelError, StoredState
@@ -564,6 +569,7 @@ def get_feature_names(model: Any) -> list[str]:
     return [f"x[{j}]" for j in range(model.n_features_in_)] if names is None else [*names]
 
 
+@add_attribute_hints
 class RowInputMixin:
     """Base class of estimators that checks and encodes the rows of `fit` and of `predict`.
 
@@ -617,7 +623,7 @@ class RowInputMixin:
     certificate_: Any = CertificateHint()
 
     def __init_subclass__(cls, **how: Any) -> None:
-        """Let constructor and `fit` of a subclass reject parameter names of other libraries.
+        """Let constructor, `fit` and predictions of a subclass reject names of other libraries.
 
         how: keyword arguments of the class statement, which are passed on to the base classes. The
         docstrings of scikit-learn's methods ``set_{method}_request`` are shortened, too.
@@ -627,8 +633,21 @@ class RowInputMixin:
         model: Any = cls
         if "__init__" in vars(cls):
             model.__init__ = rejects_aliases(model.__init__)
-        if "fit" in vars(cls):
-            model.fit = rejects_fit_aliases(model.fit)
+        for name in METHODS:
+            if inspect.isfunction(vars(cls).get(name)):
+                setattr(cls, name, rejects_argument_aliases(vars(cls)[name]))
+
+    def _validate_params(self) -> None:
+        """Check the values of the parameters, as scikit-learn does.
+
+        Raise InvalidParameterError; its message also says what replaces -1 of LightGBM.
+        """
+        model: Any = super()
+        try:
+            model._validate_params()
+        except InvalidParameterError as error:
+            error.args = (explain_minus_one(str(error)),)
+            raise
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, by name or, of an estimator in this one, ``name__parameter``.
