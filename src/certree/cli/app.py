@@ -50,7 +50,7 @@ _COMMANDS = {
     "info": (
         "prediction_commands",
         _MODELS,
-        "Print what a model file holds: parameters, features and their formats, classes, tree.",
+        "Print what a model file holds: parameters, features and their types, classes, size.",
     ),
     "demo": (
         "demo_command",
