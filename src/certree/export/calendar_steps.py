@@ -12,7 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.rows.calendar_parts import find_transitions
+from certree.rows.calendar_parts import (
+    LOG_BLOCK,
+    SECONDS_PER_DAY,
+    SECONDS_PER_HOUR,
+    find_transitions,
+)
 from certree.rows.dates import CalendarPart
 
 # Years for which exports know the changes of a time zone's offset.
@@ -20,7 +25,6 @@ FIRST_YEAR, LAST_YEAR = 1900, 2100
 # Added to days and seconds since 1970, so that they are not negative from year 1 on: 2000 years,
 # which are 5 * 400 years, and as many weeks.
 SHIFT_DAYS = 5 * 146_097
-SECONDS_PER_DAY = 86_400
 SHIFT_SECONDS = SHIFT_DAYS * SECONDS_PER_DAY
 
 # Keeps an intermediate number, such as by a name in SQL, and returns an object that stands for it.
@@ -49,7 +53,7 @@ def compute_part(part: CalendarPart, second: Any, keep: Keep) -> Any:
     Hinnant, "chrono-compatible low-level date algorithms", civil_from_days.
     """
     if part == "hour":
-        return second % SECONDS_PER_DAY // 3600
+        return second % SECONDS_PER_DAY // SECONDS_PER_HOUR
     day = second // SECONDS_PER_DAY
     if part == "weekday":
         return (day + 3) % 7 + 1  # 1970 began on a Thursday
@@ -98,7 +102,9 @@ class ZoneSteps(NamedTuple):
             return cls(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
         ends = [np.datetime64(f"{year}-01-01", "s") for year in (FIRST_YEAR, LAST_YEAR + 1)]
         first, last = (int(one.astype(np.int64)) for one in ends)
-        blocks = [find_transitions(zone, k) for k in range(first >> 28, (last >> 28) + 1)]
+        blocks = [
+            find_transitions(zone, k) for k in range(first >> LOG_BLOCK, (last >> LOG_BLOCK) + 1)
+        ]
         starts, offsets = (np.concatenate(one) for one in zip(*blocks, strict=True))
         is_inside = (starts > first) & (starts < last)
         begins = offsets[int(np.searchsorted(starts, first, side="right")) - 1]

@@ -16,6 +16,7 @@ import numpy as np
 
 from certree.export.calendar_steps import ZoneSteps, compute_part, count_days
 from certree.export.formula import Formula, check_int64, check_utf8, extend_largest_threshold
+from certree.rows.calendar_parts import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from certree.rows.categories import UNKNOWN_CODE
 from certree.rows.dates import DateColumn
 from certree.tree import LEAF
@@ -511,7 +512,7 @@ def _format_seconds(text: str, zone: str | None, kept: _KeptColumns) -> _Integer
         for digits in ((1, 4), (6, 2), (9, 2), (12, 2), (15, 2), (18, 2))
     )
     days = kept.keep(count_days(kept.keep(year), kept.keep(month), day, kept.keep))
-    seconds = kept.keep(days * 86_400 + hour * 3600 + minute * 60 + second)
+    seconds = kept.keep(days * SECONDS_PER_DAY + hour * SECONDS_PER_HOUR + minute * 60 + second)
     if zone is None:
         return seconds
     rest = f"SUBSTR({text}, 20)"

@@ -157,7 +157,7 @@ _SCORING_ALIASES = {
     "neg_mean_absolute_error": "mae MAE l1 mean_absolute_error",
     "neg_mean_absolute_percentage_error": "mape MAPE",
 }
-# What replaces -1 of LightGBM.
+# What to pass in place of the -1 that LightGBM accepts, by parameter.
 _MINUS_ONE = {"max_depth": "None for no limit", "verbose": "0 for no output"}
 # Class names that users of other libraries look for.
 _CLASS_ALIASES = {

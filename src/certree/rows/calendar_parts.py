@@ -32,11 +32,11 @@ Int64 = NDArray[np.int64]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_SECONDS_PER_HOUR, _SECONDS_PER_DAY = 3600, 86_400
+SECONDS_PER_HOUR, SECONDS_PER_DAY = 3600, 86_400
 # Python's dates end here: 2 January of year 1 and 30 December 9999, in seconds since 1970.
 _FIRST_SECOND, _LAST_SECOND = -62_135_510_400, 253_402_128_000
 # Transitions of a time zone are searched in blocks of 2^28 seconds, about 8.5 years.
-_LOG_BLOCK = 28
+LOG_BLOCK = 28
 # -- choice of parts
 _FEW_ROWS, _MOST_ROWS = 50, 10_000
 _N_FOLDS = 5
@@ -225,7 +225,7 @@ class LocalTime:
         seconds = _count_seconds(np.where(is_missing, 0.0, days))
         if zone is not None:
             seconds = seconds + compute_utc_offsets(seconds, zone)
-        day, second = np.divmod(seconds, _SECONDS_PER_DAY)
+        day, second = np.divmod(seconds, SECONDS_PER_DAY)
         return cls(day, second, is_missing)
 
     def compute(self, part: CalendarPart) -> Float64:
@@ -235,7 +235,7 @@ class LocalTime:
     def count(self, part: CalendarPart) -> Int64:
         """Return a calendar part of each row, (n,) int64; that of 1970-01-01 for missing dates."""
         if part == "hour":
-            return self.second // _SECONDS_PER_HOUR
+            return self.second // SECONDS_PER_HOUR
         if part == "weekday":
             return (self.day + 3) % 7 + 1  # 1970 began on a Thursday
         dates = self.day.astype("datetime64[D]")
@@ -258,7 +258,7 @@ class LocalTime:
 
 
 def _count_seconds(days: Float64) -> Int64:
-    """Return the seconds since 1970 of days since 1970, (n,), rounded down.
+    """Convert days since 1970 to integer seconds since 1970, (n,), rounded down.
 
     Days that stand for a microsecond between 1791 and 2149 are read exactly as that microsecond.
     """
@@ -287,7 +287,7 @@ def compute_utc_offsets(seconds: Int64, zone: str) -> Int64:
     if isinstance(find_zone(zone), timezone):
         return np.full(len(seconds), _find_offset(zone, 0))
     moments = np.clip(seconds, _FIRST_SECOND, _LAST_SECOND)
-    blocks = moments >> _LOG_BLOCK
+    blocks = moments >> LOG_BLOCK
     offsets = np.zeros(len(seconds), dtype=np.int64)
     for block in np.unique(blocks).tolist():
         rows = np.flatnonzero(blocks == block)
@@ -305,11 +305,11 @@ def find_transitions(zone: str, block: int) -> tuple[Int64, Int64]:
     zone: name of the time zone. Return the seconds since 1970 from which an offset holds, ascending,
     the first of them the block's start; and the offsets in seconds, both (k,) int64.
     """
-    start, end = block << _LOG_BLOCK, (block + 1) << _LOG_BLOCK
+    start, end = block << LOG_BLOCK, (block + 1) << LOG_BLOCK
     starts, offsets = [start], [_find_offset(zone, start)]
     low = start
     while low < end:
-        high = min(low + _SECONDS_PER_DAY, end)
+        high = min(low + SECONDS_PER_DAY, end)
         last = _find_offset(zone, high)
         while offsets[-1] != last:
             first_other = high
@@ -375,7 +375,7 @@ class DateSample:
         return type(self)(*map(np.concatenate, both))._keep_first()
 
     def _keep_first(self) -> Self:
-        """Return the rows with the smallest hashes, in this order, at most 10,000."""
+        """Return the 10,000 rows with the smallest hashes, or all of fewer rows, sorted by hash."""
         days, y, weight = self.days, self.y, self.weight
         # Weights are not hashed, so that only their ratios matter.
         order = np.lexsort((weight, hash_samples(days, y.astype(np.float64))))[:_MOST_ROWS]
