@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,14 @@ from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.staged import make_constant_scores
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import MISSING, Bins
-from certree.interface.arrays import Float64, Int32, UInt64, divide_by_largest, get_csr_arrays
+from certree.interface.arrays import (
+    Float64,
+    Int32,
+    Int64,
+    UInt64,
+    divide_by_largest,
+    get_csr_arrays,
+)
 from certree.rows.folds import Fold, number_groups
 from certree.rows.hashes import compute_content_keys, hash_samples
 from certree.rows.queries import compute_group_keys
@@ -44,6 +51,31 @@ OTHERS = 0.1
 # it stops (0: never), the smallest improvement that counts, and the scores so far.
 Watch = tuple[bool, int, float, Float64]
 UNWATCHED: Watch = (False, 0, 0.0, np.zeros(0))
+
+
+class Links(Protocol):
+    """The links of a rank to the others: processes that make the rounds of a run together.
+
+    Each rank has a run on some of the rows, with the same settings and bins. All ranks make the same
+    calls in the same order. Methods raise an exception if a link is lost; it ends the rounds.
+    """
+
+    @property
+    def decides(self) -> bool:
+        """Whether this is rank 0, which chooses splits and computes the values of nodes."""
+        ...
+
+    def reduce(self, words: Int64, n_sums: int) -> None:
+        """Reduce words to rank 0: the first n_sums by their sum, the others by their maximum.
+
+        The array is changed in place at rank 0, and has no use afterwards at other ranks. It must not
+        be kept.
+        """
+        ...
+
+    def share(self, words: Int64) -> None:
+        """Copy the words of rank 0 to all ranks, in place. The array must not be kept."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +373,13 @@ def add_gain_importances(
     return total
 
 
-def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATCHED) -> Float64:
+def advance(
+    runs: Sequence[Rounds],
+    first: int,
+    last: int,
+    watch: Watch = UNWATCHED,
+    links: Links | None = None,
+) -> Float64:
     """Make rounds first, ..., last - 1 of several runs, and update the fields of the runs.
 
     No run changes if the core is interrupted.
@@ -357,6 +395,10 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
         How the core scores rounds and stops early: (whether it does so, number of rounds without an
         improvement after which it stops or 0, smallest improvement that counts, scores so far that
         decide). `UNWATCHED`: it does neither.
+    links : Links or None
+        Links to the other ranks, which hold the other rows; None: there is one process. Trees, and
+        what is computed from all rows, are the same on all ranks, and as in one process. Tables must
+        be dense, and neither a `CustomLoss` nor rankings are possible.
 
     Returns
     -------
@@ -366,7 +408,7 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
         stopped early, and no rows if it does not score rounds, or for a `CustomLoss`.
     """
     if not runs[0].settings.loss.is_custom:
-        return _run_core(runs, first, last, watch)
+        return _run_core(runs, first, last, watch, links)
     for number in range(first, last):
         _run_core(runs, number, number + 1, UNWATCHED)
     for run in runs:
@@ -374,7 +416,9 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
     return np.zeros((0, 2))
 
 
-def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float64:
+def _run_core(
+    runs: Sequence[Rounds], first: int, last: int, watch: Watch, links: Links | None = None
+) -> Float64:
     """Make rounds first, ..., last - 1 of several runs by the C++ core, and update the runs.
 
     Parameters and result are those of `advance`. The gradients of a `CustomLoss` are computed once,
@@ -402,6 +446,7 @@ def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Fl
         first,
         last,
         n_threads,
+        links,
     )
     for run, (scores, columns, value, deviations, rows, losses, _) in zip(runs, made, strict=True):
         run.scores = run.scores if scores is None else scores

@@ -236,7 +236,7 @@ void expect_numbers(const Derivatives& response, const Growing& growing, std::si
   if (std::max(most[0], most[1]) < std::bit_cast<std::uint64_t>(kInfinity)) return;
   std::array<std::int32_t, kBlock + 1> ones, others;
   const std::size_t n_growing = deal(growing, 0, n, ones.data(), others.data());
-  Gradients::largest(response, std::span(ones).first(n_growing));
+  Gradients::refuse(response, std::span(ones).first(n_growing));
 }
 
 }  // namespace
@@ -280,7 +280,7 @@ PartLargest part_largest(const PartRows& rows, const PartDraws& draws) {
 PartItems part_items(const PartRows& rows, const PartDraws& draws, const LargestOfAll& largest,
                      std::span<std::int32_t> order, Table<std::int64_t> items) {
   PartItems made{0, {}, std::vector<std::int64_t>(2 * rows.goals.size())};
-  const Gradients target({}, {largest.gradient, largest.hessian}, largest.n_growing,
+  const Gradients target({}, {largest.gradient, largest.hessian, largest.n_growing},
                          BinnedGrowth{});
   std::vector<FixedPoint> of_terms;
   for (const double one : largest.of_dispersion) of_terms.emplace_back(one, largest.n);

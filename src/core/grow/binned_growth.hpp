@@ -5,6 +5,7 @@
 
 #include "grow/binned.hpp"
 #include "grow/feature_order.hpp"
+#include "ranks.hpp"
 
 namespace certree {
 
@@ -27,6 +28,7 @@ struct BinnedGrowth {
   Table<const std::uint8_t> groups;        // (k, p) features that may act together; or no rows
   int n_threads;
   FeatureOrder feature_order{};  // in which order features are compared, and drawn of
+  Ranks* ranks = nullptr;        // that grow a tree on gradients together; null: one process
 };
 
 // -- one tree on gradients and Hessians
@@ -53,6 +55,15 @@ struct Derivatives {
   RowFactors factors{};                       // of both, of each row
 };
 
+// The largest absolute values of the gradients and Hessians of growing rows, and how many rows
+// these are; infinite where one of them is not finite, or a Hessian is negative.
+struct LargestDerivatives {
+  double gradient, hessian;
+  std::int64_t n_rows;
+};
+LargestDerivatives largest_derivatives(const Derivatives& response,
+                                       std::span<const std::int32_t> growing);
+
 struct BinnedTree {
   TreeColumns columns;
   std::vector<double> sums;  // (m, 3) of growing rows: gradients, Hessians, number
@@ -73,12 +84,13 @@ class GrowthMemory {
   std::unique_ptr<Arrays> arrays_;
 };
 
-// features: those that the tree may compare, ascending; leaf: (n,) of the rows that are given;
-// others stay as they are.
+// largest: of the growing rows of all ranks. features: those that the tree may compare, ascending;
+// leaf: (n,) of the rows that are given; others stay as they are. Throws std::invalid_argument if
+// `largest` is not finite.
 BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
-                          std::span<const std::int32_t> features, const BinnedGrowth& growth,
-                          const Derivatives& response, GrowthMemory& memory,
-                          std::span<std::int32_t> leaf);
+                          const LargestDerivatives& largest, std::span<const std::int32_t> features,
+                          const BinnedGrowth& growth, const Derivatives& response,
+                          GrowthMemory& memory, std::span<std::int32_t> leaf);
 
 // -- the same where rows lie elsewhere, in parts of whose sums one after the other is known
 

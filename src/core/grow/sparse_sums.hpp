@@ -140,12 +140,12 @@ template <class Target>
 class SparseSums : public SiblingPair<Target, SparseSums<Target>> {
   using Pair = SiblingPair<Target, SparseSums<Target>>;
   friend Pair;
+  static constexpr bool kHasRanks = false;
 
  public:
   SparseSums(const BinnedTable& table, std::span<const std::int32_t> rows, const NodeTotals& sums,
              std::span<const std::int32_t> features, const BinnedGrowth& growth,
-             const Target& target, const typename Target::Item* items,
-             SparseMemory<Target>& memory)
+             const Target& target, const typename Target::Item* items, SparseMemory<Target>& memory)
       : Pair(table, rows, sums, features, growth, target, items), memory_(memory) {
     lay_out(features);
     memory_.pool.restart(n_slots_);
