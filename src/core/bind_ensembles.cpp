@@ -4,6 +4,7 @@
 #include "bind_bins.hpp"
 #include "bind_losses.hpp"
 #include "bind_packed.hpp"
+#include "ensembles/losses_of_ranks.hpp"
 #include "ensembles/round.hpp"
 #include "ensembles/rounds.hpp"
 #include "parallel.hpp"
@@ -104,11 +105,45 @@ auto losses(const std::string& name, double parameter, const Doubles& y, const D
              Column<double>(y.size()));
 }
 
+// Links to other processes, which are methods of a Python object: `reduce(words, n_sums)` and
+// `share(words)` change an array of int64 in place, as those of Ranks do. The array must not be
+// used after they return. `decides` is an attribute.
+class PythonRanks : public Ranks {
+ public:
+  explicit PythonRanks(nb::object links)
+      : links_(std::move(links)), decides_(nb::cast<bool>(links_.attr("decides"))) {}
+
+  bool decides() const override { return decides_; }
+  void reduce(std::span<std::int64_t> words, std::size_t n_sums) override {
+    const nb::gil_scoped_acquire hold;
+    links_.attr("reduce")(array_of(words), n_sums);
+  }
+  void share(std::span<std::int64_t> words) override {
+    const nb::gil_scoped_acquire hold;
+    links_.attr("share")(array_of(words));
+  }
+
+ private:
+  static nb::object array_of(std::span<std::int64_t> words) {
+    const std::size_t n = words.size();
+    return nb::cast(nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(words.data(), 1, &n),
+                    nb::rv_policy::reference);
+  }
+
+  nb::object links_;
+  bool decides_;
+};
+
 double mean_loss(const std::string& name, double parameter, const Doubles& y,
-                 const Doubles2& scores, const std::optional<Doubles>& weight) {
+                 const Doubles2& scores, const std::optional<Doubles>& weight,
+                 const std::optional<nb::object>& links) {
   const Loss loss = loss_of(name, parameter);
   const auto before = scores_of(loss, scores, y.size());
   const auto weights = sized("weight", weight, y.size());
+  if (links) {
+    PythonRanks ranks(*links);
+    return run([&] { return mean_loss_over(ranks, {loss, view(y), before, weights}); });
+  }
   if (y.size() == 0) throw std::invalid_argument("no rows have no mean loss");
   const auto room = make_buffer<double>(y.size());
   return run(
@@ -151,35 +186,6 @@ using Goals = std::vector<std::tuple<double, double, std::int64_t, std::int64_t,
 // votes, l2, curvature, fraction of the rows that grow, stops, numbers of features.
 using RoundArguments =
     std::tuple<std::string, Goals, double, double, double, double, double, Doubles, Ints>;
-
-// Links to other processes, which are methods of a Python object: `reduce(words, n_sums)` and
-// `share(words)` change an array of int64 in place, as those of Ranks do. The array must not be
-// used after they return. `decides` is an attribute.
-class PythonRanks : public Ranks {
- public:
-  explicit PythonRanks(nb::object links)
-      : links_(std::move(links)), decides_(nb::cast<bool>(links_.attr("decides"))) {}
-
-  bool decides() const override { return decides_; }
-  void reduce(std::span<std::int64_t> words, std::size_t n_sums) override {
-    const nb::gil_scoped_acquire hold;
-    links_.attr("reduce")(array_of(words), n_sums);
-  }
-  void share(std::span<std::int64_t> words) override {
-    const nb::gil_scoped_acquire hold;
-    links_.attr("share")(array_of(words));
-  }
-
- private:
-  static nb::object array_of(std::span<std::int64_t> words) {
-    const std::size_t n = words.size();
-    return nb::cast(nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(words.data(), 1, &n),
-                    nb::rv_policy::reference);
-  }
-
-  nb::object links_;
-  bool decides_;
-};
 
 // Whether scores are taken, rounds without a gain that are the last ones, tol, and scores so far.
 using Watched = std::tuple<bool, std::int64_t, double, Doubles>;
@@ -410,7 +416,8 @@ void bind_ensembles(nb::module_& core) {
   core.def("compute_losses", &losses, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "Loss of each row.");
   core.def("compute_mean_loss", &mean_loss, "name"_a, "parameter"_a, "y"_array, "scores"_array,
-           "weight"_array_or_none, "Mean loss of rows by their weights.");
+           "weight"_array_or_none, "links"_a = nb::none(),
+           "Mean loss of rows by their weights; with links, of the rows of all ranks.");
   core.def("compute_ranking_gradients", &compute_ranking_gradients, "queries"_a, "y"_array,
            "score"_array, "weight"_array_or_none, "n_threads"_a,
            "(gradient, hessian) of documents by the pairs that they are in.");

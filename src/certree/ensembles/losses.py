@@ -14,6 +14,7 @@ from certree import _core
 from certree._core import fixed_unit
 from certree.interface.arrays import Float64, Int32
 from certree.parts.exact_sums import whole_numbers
+from certree.parts.ranks import Links
 
 # The outputs that one loss reads together: (parameter of the loss, factor of the loss in the loss of a
 # row, index of the first output, number of outputs, index of the target).
@@ -181,12 +182,15 @@ class Loss:
         checked; see `CustomLossAdapter`.
         """
 
-    def compute_mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
+    def compute_mean(
+        self, y: Float64, scores: Float64, weight: Float64 | None, links: Links | None = None
+    ) -> float:
         """Compute the weighted mean of the losses of rows, by an order-independent sum.
 
-        y: targets, (n,); scores: (n_outputs, n); weight: (n,), or None for equal weights.
+        y: targets, (n,); scores: (n_outputs, n); weight: (n,), or None for equal weights; links:
+        links to other ranks, whose rows count too, or None.
         """
-        return _core.compute_mean_loss(self.name, self.parameter, y, scores, weight)
+        return _core.compute_mean_loss(self.name, self.parameter, y, scores, weight, links)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,11 @@ from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import (
     Float64,
     Int32,
-    Int64,
     UInt64,
     divide_by_largest,
     get_csr_arrays,
 )
+from certree.parts.ranks import Links
 from certree.rows.folds import Fold, number_groups
 from certree.rows.hashes import compute_content_keys, hash_samples
 from certree.rows.queries import compute_group_keys
@@ -51,31 +51,6 @@ OTHERS = 0.1
 # it stops (0: never), the smallest improvement that counts, and the scores so far.
 Watch = tuple[bool, int, float, Float64]
 UNWATCHED: Watch = (False, 0, 0.0, np.zeros(0))
-
-
-class Links(Protocol):
-    """The links of a rank to the others: processes that make the rounds of a run together.
-
-    Each rank has a run on some of the rows, with the same settings and bins. All ranks make the same
-    calls in the same order. Methods raise an exception if a link is lost; it ends the rounds.
-    """
-
-    @property
-    def decides(self) -> bool:
-        """Whether this is rank 0, which chooses splits and computes the values of nodes."""
-        ...
-
-    def reduce(self, words: Int64, n_sums: int) -> None:
-        """Reduce words to rank 0: the first n_sums by their sum, the others by their maximum.
-
-        The array is changed in place at rank 0, and has no use afterwards at other ranks. It must not
-        be kept.
-        """
-        ...
-
-    def share(self, words: Int64) -> None:
-        """Copy the words of rank 0 to all ranks, in place. The array must not be kept."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 // sums. Quantiles take one message for each digit of their bits.
 #include "ensembles/losses_of_ranks.hpp"
 
+#include <stdexcept>
+
 namespace certree {
 namespace {
 
@@ -138,6 +140,13 @@ std::vector<double> sum_losses_over(Ranks& ranks, std::span<const LossRows> rows
       for (const std::size_t k : indices(terms.size())) terms[k] *= one.weight[k];
     f(std::span<const double>(terms));
   });
+}
+
+double mean_loss_over(Ranks& ranks, const LossRows& rows) {
+  const std::int64_t n = std::ssize(rows.y);
+  const RowCount count = count_rows_over(&ranks, {&n, 1}, {&rows.weight, 1})[0];
+  if (count.n == 0) throw std::invalid_argument("no rows have no mean loss");
+  return sum_losses_over(ranks, {&rows, 1}, {&count.n, 1})[0] / count.weight;
 }
 
 std::vector<RowCount> count_rows_over(Ranks* ranks, std::span<const std::int64_t> n_rows,

@@ -26,6 +26,9 @@ std::vector<ScaledLoss> scaled_over(Ranks& ranks, std::span<const LossRows> rows
 std::vector<double> sum_losses_over(Ranks& ranks, std::span<const LossRows> rows,
                                     std::span<const std::int64_t> n);
 
+// Returns the mean loss of the rows of all ranks by their weights.
+double mean_loss_over(Ranks& ranks, const LossRows& rows);
+
 // Number of rows on all ranks, and the sum of their weights.
 struct RowCount {
   std::int64_t n = 0;
