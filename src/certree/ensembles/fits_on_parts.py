@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
+from certree._core import fixed_unit
 from certree.ensembles.category_statistics import (
     MAX_SET_CATEGORIES,
     MAX_TARGET_CLASSES,
@@ -20,16 +21,22 @@ from certree.ensembles.category_statistics import (
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.evaluation import Callback, stops_early
 from certree.ensembles.levels_of_parts import see_levels
-from certree.ensembles.losses import HuberLoss, LogLoss, Loss, QuantileLoss
+from certree.ensembles.losses import (
+    HuberLoss,
+    LogLoss,
+    Loss,
+    QuantileLoss,
+    compute_quantile_rank,
+)
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.rounds import Rounds, Settings
 from certree.ensembles.rounds_on_ranks import EvaluationOnRanks, start_rounds
-from certree.ensembles.scales_of_parts import start_at_quantile
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, divide_by_largest
 from certree.parts.binned_parts import Sketch
 from certree.parts.chunks import Weighing
+from certree.parts.exact_quantiles import Counts, counted, order_statistics
 from certree.parts.exact_sums import exact_sum, rounded
 from certree.parts.executors import Executor, InMemory
 from certree.parts.first_look import Learned, largest_of, learn
@@ -46,6 +53,7 @@ from certree.parts.made_parts import (
     warn_of_identifiers,
 )
 from certree.parts.memory_limit import Need, most_leaves, numbers_of_categories, sums_of_cell
+from certree.parts.part import PartOfRows, digests
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.training import Training
 from certree.tree import Trees
@@ -213,7 +221,7 @@ def _start_of(
 ) -> Float64:
     """The same of the loss of one of the targets."""
     if isinstance(loss, QuantileLoss | HuberLoss):
-        return start_at_quantile(loss, parts, n, weighing, of)
+        return _start_at_quantile(loss, parts, n, weighing, of)
     is_weighed = weighing is not None and weighing.factor is not None
 
     def number(total: int) -> float:
@@ -224,6 +232,27 @@ def _start_of(
         return loss.compute_start_from_counts(np.array(counts))
     mean = np.atleast_1d(np.float64(rounded(totals[of]) / number(totals["weight"])))
     return np.log(mean) if loss.is_log else mean
+
+
+def _start_at_quantile(
+    loss: QuantileLoss | HuberLoss, parts: Executor, n: int, weighing: Weighing | None, of: int
+) -> Float64:
+    """The smallest number that so large a share of n rows does not exceed, as `loss.start` has it.
+
+    weighing: how these are weighed. of: which of their targets it is.
+    """
+    unit = None
+    if weighing is not None and weighing.factor is not None:
+        unit = fixed_unit(weighing.factor, n)
+    quantile = 0.5 if isinstance(loss, HuberLoss) else loss.quantile
+    told: Counts = parts.collect(counted, take_target, (of,), unit)
+    rank = compute_quantile_rank(quantile, int(told.n.sum()))
+    return order_statistics(parts, [rank], take_target, of, told=told, unit=unit)
+
+
+def take_target(part: PartOfRows, number: int) -> Float64:
+    """One of the targets of a part."""
+    return np.asarray(np.atleast_2d(part.y)[number])
 
 
 def _read_judges(model: Any, parts: JudgedParts, learned: Learned, are_known: bool) -> int:
@@ -345,7 +374,8 @@ def _boost(
         Scores the rounds, and ends the fit by early stopping or a callback.
     """
     n_members = model._count_members()
-    settings: Settings = parts.run_on_ranks(start_rounds, run, start, n_members)
+    known = dict(parts.collect(digests))
+    settings: Settings = parts.run_on_ranks(start_rounds, known, run, start, n_members)
     members = [
         run.copy_without_trees(settings=settings, seed=run.seed + k) for k in range(n_members)
     ]

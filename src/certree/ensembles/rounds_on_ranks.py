@@ -6,7 +6,7 @@ Each machine, a rank, holds some of the rows as one table. The functions of this
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from certree.ensembles.rounds import (
 from certree.interface.arrays import Float64
 from certree.parts.executors import Executor
 from certree.parts.joined_rows import JoinedRows
+from certree.parts.part import refuse_other_rows
 from certree.parts.ranks import Rank
 from certree.tree import Trees
 
@@ -44,13 +45,17 @@ class NewRounds:
     batches: list[tuple[list[Trees], list[Float64], list[Float64], list[Float64]]]
 
 
-def start_rounds(rank: Rank, run: Rounds, start: Float64, n_members: int) -> Settings:
+def start_rounds(
+    rank: Rank, digests: Mapping[int, int], run: Rounds, start: Float64, n_members: int
+) -> Settings:
     """Put the runs of a fit on the rows of a rank, as its state.
 
     Parameters
     ----------
     rank : Rank
         The rank.
+    digests : mapping of int to int
+        Digests of all parts by number.
     run : Rounds
         The first run, without rows.
     start : ndarray of shape (n_outputs,)
@@ -63,8 +68,16 @@ def start_rounds(rank: Rank, run: Rounds, start: Float64, n_members: int) -> Set
     Settings
         Settings of the runs. A loss of several targets has its factors, which depend on the start
         scores of all rows.
+
+    Raises
+    ------
+    ValueError
+        If a part that was lost has been made anew of other rows.
     """
     rows, settings = rank.rows, run.settings
+    for number, digest in rows.digests.items():
+        if digest != digests[number]:
+            refuse_other_rows(number)
     with rows.storage.hold_core_arrays():
         loss, n, y = settings.loss, rows.n, rows.y
         if isinstance(loss, MultiOutputLoss) and len(y) < len(loss.components):  # quantiles
@@ -167,10 +180,11 @@ class EvaluationOnRanks(Evaluation):
     def _make_rounds(self, runs: Sequence[Rounds], first: int, last: int) -> Float64:
         """See `Evaluation`: ranks make the rounds, and trees are appended to runs without rows."""
         made: NewRounds = self.parts.run_on_ranks(make_rounds, first, last, self._get_watch())
-        for run, batches in zip(runs, made.batches, strict=True):
-            fields = run.tree_batches, run.deviations, run.rows, run.losses
-            for field, new in zip(fields, batches, strict=True):
-                field.extend(new)  # type: ignore[arg-type]
+        for run, (trees, deviations, rows, losses) in zip(runs, made.batches, strict=True):
+            run.tree_batches.extend(trees)
+            run.deviations.extend(deviations)
+            run.rows.extend(rows)
+            run.losses.extend(losses)
         return made.scores
 
     def _predict(self, runs: Sequence[Rounds]) -> Float64:

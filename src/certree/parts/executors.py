@@ -69,7 +69,7 @@ class Executor(Protocol):
     """Calls a function with each of the parts, and adds up what comes back.
 
     Functions belong to modules, as they may be called elsewhere, and twice: of what they are given they
-    change nothing but what `PartOfRows.room` and `changed` give them.
+    change nothing but what `PartOfRows.changed` gives them.
     """
 
     has_weights: bool
@@ -130,14 +130,6 @@ class Executor(Protocol):
         """
         ...
 
-    def led(self, f: Callable[..., Any], *given: Any) -> Any:
-        """F(executor, *given), where questions to all parts cost least.
-
-        The executor collects and changes. Where somebody is lost f is called again, and parts of others
-        have changed then: by its first changes they must become what they are made to become by it.
-        """
-        ...
-
     @property
     def n_workers(self) -> int:
         """How many jobs go on at a time where they are spread; 1: they are not."""
@@ -171,7 +163,7 @@ class SomeRows:
     def __init__(self, parts: Executor) -> None:
         self._parts = parts
         self.has_weights, self.empty, self.portions = parts.has_weights, parts.empty, parts.portions
-        self.collect, self.change, self.led = parts.collect, parts.change, parts.led
+        self.collect, self.change = parts.collect, parts.change
         self.run_on_ranks = parts.run_on_ranks
         self.spread, self.expect_within_limit = parts.spread, parts.expect_within_limit
 
@@ -224,10 +216,6 @@ class Parts:
         each = [()] * self.n_parts if own is None else [(one,) for one in own]
         parts = zip(self._parts, each, strict=True)
         return added(self._put(self._mapped(partial(_changed, f, given, self._scratch), parts)))
-
-    def led(self, f: Callable[..., Any], *given: Any) -> Any:
-        """See `Executor`."""
-        return f(self, *given)
 
     def _put(self, made: Iterator[tuple[PartOfRows, Any]]) -> Iterator[Any]:
         self._parts = []

@@ -195,17 +195,19 @@ class OnWorker(Parts):
         Unlinked
             If a worker is lost.
         """
-        if self._epoch != epoch.token:
+        links = self._links
+        if links is None or self._epoch != epoch.token:
             await self.end_rank()
-            self._epoch, self._links = epoch.token, WorkerLinks(self._worker, epoch)
-            await self._links.open()
+            links = WorkerLinks(self._worker, epoch)
+            self._epoch, self._links = epoch.token, links
+            await links.open()
             if self._rank is not None:
                 self._rank.state = None
         if self._thread is None:
             # A thread of its own: the ranks of workers in one process wait for each other.
             self._thread = ThreadPoolExecutor(1)
         work = asyncio.get_running_loop().run_in_executor(
-            self._thread, self._run_calls, self._links, calls
+            self._thread, self._run_calls, links, calls
         )
         self._call = work
         return await work

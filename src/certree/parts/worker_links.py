@@ -260,7 +260,7 @@ class WorkerLinks:
 
     async def _write(self, comm: Any, step: int, words: Int64) -> None:
         serialized = import_extra("distributed.protocol", "dask").Serialized
-        await comm.write([step, serialized({}, [memoryview(words).cast("B")])])
+        await comm.write([step, serialized({}, [words.data.cast("B")])])
 
     async def _read(self, comm: Any, step: int, n: int) -> Int64:
         other, message = await comm.read()

@@ -115,23 +115,6 @@ BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
                                       arrays.dense, leaf);
 }
 
-GivenTree grow_gradients_by_sums(const KeptBins& bins, std::span<const std::int32_t> features,
-                                 const BinnedGrowth& growth, const GivenGradients& given,
-                                 const KnownNodes& known) {
-  const Gradients target({{}, {}, given.l2, given.min_hessian},
-                         {given.largest_gradient, given.largest_hessian, given.n_rows}, growth);
-  NodeTotals totals;
-  for (const std::int32_t lane : {0, 1, 2})
-    totals.add(lane, given.total[static_cast<std::size_t>(lane)]);
-  totals.end_node();
-  GivenTree made;
-  GivenSums<Gradients> sums(bins, totals, features, growth, target, known, made);
-  TreeGrowth tree(bins, MovedRows<std::int32_t>{}, growth, totals, sums);
-  made.tree.columns = tree.grow(0);
-  for (const std::size_t v : indices(totals.size())) target.write(totals.of(v), made.tree.sums);
-  return made;
-}
-
 namespace {
 
 // -- many trees on rows that are drawn

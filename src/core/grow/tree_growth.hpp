@@ -1,14 +1,17 @@
-// Growth of one tree from histograms, for any target, with rows in memory or out of core.
+// Growth of one tree from histograms, for any target.
 //
 // Included by the growers of trees from histograms alone.
 #pragma once
 
 #include "grow/drawn_sums.hpp"
-#include "grow/given_sums.hpp"
 #include "grow/growth.hpp"
 
 namespace certree {
 namespace {
+
+// Sums of nodes whose rows are not at hand, as they are on other machines.
+template <class Sums>
+concept RowsLieElsewhere = requires { Sums::kElsewhere; };
 
 // In-bag rows, from which the tree grows, other rows that are routed to leaves, and scratch memory
 // for as many of each.
@@ -37,7 +40,6 @@ class TreeGrowth {
   TreeColumns grow(std::uint64_t key) {
     Node root{};
     root.end = std::ssize(rows_.growing);
-    if constexpr (RowsLieElsewhere<Sums>) root.end = totals_.of(0).sum.back();
     if constexpr (Sums::kKeeps) root.n_elsewhere = totals_.of(0).sum.back() - root.end;
     root.key = key;
     groups_.assign(static_cast<std::size_t>(growth_.groups.n_rows), 1);
@@ -160,9 +162,8 @@ class TreeGrowth {
     totals_.add_parts(node.index, split_info.sums, Sums::kSparse);
     if constexpr (RowsLieElsewhere<Sums>) sums_.note(node, split_info, goes_left);
     if constexpr (Sums::kKeeps) {
-      if constexpr (!RowsLieElsewhere<Sums>)
-        send_others(ranges_[static_cast<std::size_t>(node.index)], middle,
-                    sums_.codes(node, split_info.feature), goes_left);
+      send_others(ranges_[static_cast<std::size_t>(node.index)], middle,
+                  sums_.codes(node, split_info.feature), goes_left);
       sums_.open(split_info, {left, right}, {bounds_of(index), bounds_of(index + 1)},
                  {may_be_split(left), may_be_split(right)}, allowed(left, split_info.varying));
     }
