@@ -122,12 +122,7 @@ def fit_on_parts(
     how = model.thresholds_, model._seed, n_targets, held_out, statistics
     run = RoundsOfParts(settings, grower, n, weight, *how)
     start = _start(loss, parts, n, n_targets, totals, weighing)
-    joined = parts.join()
-    if joined is not None:
-        evaluation = _boost_joined_rows(model, joined, run, start, n_rounds, stops, callbacks)
-    else:
-        evaluation = _evaluation(model, run, stops, callbacks)
-        _boost(model, parts, run, start, n_rounds, evaluation)
+    evaluation = _boost(model, parts, run, start, n_rounds, stops, callbacks)
     if evaluation.may_drop_rounds:
         model.__dict__.update(of_rows)
 
@@ -311,9 +306,14 @@ def _boost(
     run: RoundsOfParts,
     start: Float64,
     n_rounds: int,
-    evaluation: Evaluation,
-) -> None:
-    """Make the rounds of all members, and set what they have made."""
+    stops: bool,
+    callbacks: Sequence[Callback],
+) -> Evaluation:
+    """Make the rounds of all members, and set what they have made; see `_boost_joined_rows`."""
+    joined = parts.join()
+    if joined is not None:
+        return _boost_joined_rows(model, joined, run, start, n_rounds, stops, callbacks)
+    evaluation = _evaluation(model, run, stops, callbacks)
     n_members, runs, pace = model._count_members(), [], RowRate()
     with show_progress(model.verbose > 0, n_members * n_rounds, type(model).__name__) as show:
         for member in range(n_members):
@@ -345,6 +345,7 @@ def _boost(
         model._importances = add_gain_importances(trees, rows, model._importances, outputs)
     model._set_trees(grown)
     model._record(evaluation.get_recorded_scores())
+    return evaluation
 
 
 def _boost_joined_rows(

@@ -5,6 +5,8 @@
 #include "ensembles/round.hpp"
 #include "grow/coarser.hpp"
 
+#include <optional>
+
 namespace certree {
 namespace {
 
@@ -28,6 +30,7 @@ class Run {
         sent_memory_(make_buffer<std::int32_t>(n_binned_)),
         leaf_(leaf_memory_.get(), n_all_) {
     fill(leaf_, kLeaf);
+    if (thread_work.call && !thread_work.call->scratch_folder().empty()) memory_in_files_.emplace();
   }
 
   void make(std::int64_t number, RunTrees& trees) {
@@ -184,7 +187,8 @@ class Run {
     if (draws.n_edges > 0) {
       const std::size_t n_features = rows_.table.n_bins.size();
       const auto p = static_cast<std::int64_t>(n_features);
-      if (!table.is_sparse() && !coarse_) coarse_ = make_buffer<std::uint8_t>(n_features, n_binned_);
+      if (!table.is_sparse() && !coarse_)
+        coarse_ = make_buffer<std::uint8_t>(n_features, n_binned_);
       const Table<std::uint8_t> coarse{coarse_.get(), p, table.codes.of_features.width};
       coarsen(rows_.table, draws.features, draws.n_edges, draws.key_of_edges,
               settings_.growth.feature_order, coarser_, coarse);
@@ -204,7 +208,14 @@ class Run {
     return grow_gradients(
         table, {growing_, sent_}, draws.features, settings_.growth,
         response_of_round(g, h, rows_.keys, draws.other_odd, settings_.subsample >= 1.0),
-        growth_memory_, leaf_.first(n_binned_));
+        growth_memory(), leaf_.first(n_binned_));
+  }
+
+  // Memory stays for later calls, as the first access to new memory takes longer than small trees;
+  // files do not stay.
+  GrowthMemory& growth_memory() {
+    thread_local GrowthMemory kept;
+    return memory_in_files_ ? *memory_in_files_ : kept;
   }
 
   // A threshold may lie anywhere between values of bins, so bins would not tell all rows apart.
@@ -275,11 +286,11 @@ class Run {
   Buffer<double> losses_;
   Queries training_, judging_;  // where rows are ranked
   Buffer<std::int32_t> leaf_memory_, growing_memory_, sent_memory_;
-  std::span<std::int32_t> leaf_;           // (n_all,)
+  std::span<std::int32_t> leaf_;            // (n_all,)
   std::span<std::int32_t> growing_, sent_;  // of the rows that are sent, others come first
   std::size_t n_others_ = 0;
   Buffer<std::uint8_t> coarse_;
-  GrowthMemory growth_memory_;
+  std::optional<GrowthMemory> memory_in_files_;
   CoarserBins coarser_;
   std::vector<double> weights_;
 };

@@ -144,8 +144,7 @@ class SparseSums : public SiblingPair<Target, SparseSums<Target>> {
  public:
   SparseSums(const BinnedTable& table, std::span<const std::int32_t> rows, const NodeTotals& sums,
              std::span<const std::int32_t> features, const BinnedGrowth& growth,
-             const Target& target, const typename Target::Item* items,
-             SparseMemory<Target>& memory)
+             const Target& target, const typename Target::Item* items, SparseMemory<Target>& memory)
       : Pair(table, rows, sums, features, growth, target, items), memory_(memory) {
     lay_out(features);
     memory_.pool.restart(n_slots_);
