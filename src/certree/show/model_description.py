@@ -1,13 +1,17 @@
 """Short descriptions of a fitted model: its features, its size and the rows of its fit."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.interface.extras import import_extra
 from certree.interface.formatting import format_quantity
+from certree.tables.column_types import is_date_type
 from certree.tables.fitted_types import get_model_format
+from certree.tables.pipeline_columns import InputColumn
 
 # What a feature of dates is called, by the kind of its `DateColumn`.
 _DATE_KINDS = {
@@ -43,6 +47,21 @@ def describe_features(model: Any) -> list[str]:
         if column.parts:
             texts[j] += f"; the model reads its {_join_words(column.parts)}"
     return texts
+
+
+def describe_columns(columns: Sequence[InputColumn]) -> list[str]:
+    """Describe the type of each column that a pipeline reads, such as "number" or "text"."""
+    return [_describe_type(column.type) for column in columns]
+
+
+def _describe_type(kind: Any) -> str:
+    """Return a word for the type of a column of a fit: a type of pyarrow, or None if not stored."""
+    pa = import_extra("pyarrow", "files")
+    if kind is None or pa.types.is_null(kind):
+        return "as in the file (no step stores its type)"
+    if is_date_type(kind):
+        return "date or time span"
+    return "text" if pa.types.is_string(kind) else "number"
 
 
 def _join_words(words: tuple[str, ...]) -> str:
