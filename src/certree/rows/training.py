@@ -138,6 +138,9 @@ from certree.tables.table import read_attached_format
 
 # Indices of features are int32.
 _MOST_FEATURES = 2**31 - 1
+# What to do if there are too few rows to hold some out. Every estimator can do it, also those whose
+# fit takes no X_val, and models in a Pipeline.
+_SCORE_TRAINING_ROWS = "or use validation_fraction=None, which scores the training rows"
 # Tables with at most so many numbers may skip scikit-learn's slow checks in predict.
 _MAX_UNCHECKED_NUMBERS = 1024
 _NUMBERS: dict[str, Any] = {
@@ -426,7 +429,7 @@ def raise_for_lost_classes(size: float, n_lost: int) -> NoReturn:
     """
     raise ValueError(
         f"validation_fraction={size} holds out all rows of {n_lost} of the classes: make it smaller, "
-        "or pass X_val and y_val"
+        f"{_SCORE_TRAINING_ROWS}"
     )
 
 
@@ -456,8 +459,8 @@ def count_held_out(size: float, n: int, units: str) -> int:
     if not 0 < n_held < n:
         raise ValueError(
             f"With n_samples={n} {units} and validation_fraction={size}, the resulting "
-            f"{'train' if n_held else 'validation'} set will be empty. Adjust validation_fraction, or "
-            "pass X_val and y_val."
+            f"{'train' if n_held else 'validation'} set will be empty. Adjust validation_fraction, "
+            f"{_SCORE_TRAINING_ROWS}."
         )
     return n_held
 
@@ -485,13 +488,13 @@ def expect_enough_rows_of_classes(
     if n_of_class.min() < 2:
         raise ValueError(
             "The least populated class in y has only 1 member, which is too few to hold out rows of "
-            "each class: pass X_val and y_val, or validation_fraction=None"
+            f"each class: get more rows of it, {_SCORE_TRAINING_ROWS}"
         )
     if min(n_held, n - n_held) < len(n_of_class):
         raise ValueError(
             f"validation_fraction={size} of {n} rows gives {n_held} validation and {n - n_held} "
             f"training rows, but each set needs at least {len(n_of_class)}, one for each class: "
-            "change validation_fraction, or pass X_val and y_val"
+            f"change validation_fraction, {_SCORE_TRAINING_ROWS}"
         )
 
 
