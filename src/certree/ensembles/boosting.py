@@ -1699,7 +1699,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     n_jobs : int or None, default=None
         Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
-        A positive number shows a progress bar.
+        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines.
 
     Attributes
     ----------

@@ -178,7 +178,7 @@ def predict_files(
     batch_size : int
         Number of rows that are processed at a time.
     verbose : int
-        If above 0, show a progress bar.
+        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines.
 
     Returns
     -------
@@ -299,7 +299,7 @@ def predict_batches(
     batch_size : int
         Largest number of rows of a batch.
     verbose : int
-        If above 0, show a progress bar.
+        If above 0, show progress.
     threshold : float or None
         Predict the positive one of two classes if its probability is at least this; None: predict
         the most probable class.
