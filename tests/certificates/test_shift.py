@@ -166,7 +166,8 @@ def test_a_monitor_says_what_it_has_seen():
     monitor.update([0] * 9 + [1])
     assert str(monitor) == (
         "An error of at most 4.1 % was certified. On 10 new rows it is 10.0 %. This is above the "
-        "bound, but may be chance: no alarm (e-value 1, alarm from 100). Add further rows as they arrive."
+        "bound, but may be chance: no alarm (e-value 1, alarm from 100). Add further rows as they "
+        "arrive."
     )
     monitor.update(np.ones(10, dtype=bool))
     assert f"Alarm after row {monitor.first_alarm}: the new rows contradict the" in str(monitor)

@@ -321,8 +321,8 @@ class Monitor:
             return (
                 f"{found} Alarm after row {self._first_alarm:,}: the new rows contradict the "
                 f"certificate, under which the probability of any alarm is at most "
-                f"{100 * self.alpha:.4g} %. Stop relying on it: look for what has changed in the rows or "
-                "labels, then fit and certify again on new rows."
+                f"{100 * self.alpha:.4g} %. Stop relying on it: look for what has changed in the rows "
+                "or labels, then fit and certify again on new rows."
             )
         evidence = f"e-value {self.e_value:.2g}, alarm from {1 / self.alpha:.4g}"
         judged = "No alarm: the new rows do not contradict the certificate"

@@ -69,12 +69,7 @@ from certree.explain.tree_model import declare_trees
 from certree.export.formula import Formula, Link
 from certree.grow.binned_grower import BinnedGrower, resolve_interaction_groups
 from certree.grow.bins import Bins
-from certree.grow.training_samples import (
-    MonotonicCst,
-    MonotonicSigns,
-    check_monotonic_cst,
-    resolve_max_features,
-)
+from certree.grow.training_samples import resolve_max_features
 from certree.interface.arrays import Float64, Int32, Int64, to_array, to_row_order
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import (
@@ -95,6 +90,7 @@ from certree.parts.lazy_predictions import support_dask_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.rows.calendar_parts import add_parts_to_groups
 from certree.rows.folds import Fold
+from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.sparse_rows import DenseOrSparseFeatures, stack_tables, to_dense
 from certree.rows.training import Training, training_rows

@@ -17,9 +17,10 @@ from certree.estimators.tree_vote import (
 )
 from certree.estimators.tune import Candidate, Search
 from certree.estimators.updatable import UpdatableTree
-from certree.grow.training_samples import MaxDepth, MonotonicSigns
+from certree.grow.training_samples import MaxDepth
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import NONNEGATIVE
+from certree.rows.monotonic import MonotonicSigns
 from certree.votes import Kind, Voting
 from certree.weights.family import Family, LossName, Scoring
 from certree.weights.pac_bayes_posteriors import PriorName, likeliest_prunings, pac_bayes_family

@@ -72,6 +72,7 @@ from certree.rows.calendar_parts import (
     describe_dates,
     draw_samples,
     fold_parts,
+    list_owners,
     list_parts,
     name_parts,
 )
@@ -121,6 +122,7 @@ from certree.rows.folds import (
     split_by_groups,
 )
 from certree.rows.hashes import RowHashes, compute_fit_hashes, hash_samples, merge_hashes
+from certree.rows.monotonic import check_monotonic_cst
 from certree.rows.near_copies import (
     ComparedRows,
     NearCopies,
@@ -898,8 +900,7 @@ class RowInputMixin:
 
     def _get_owners(self) -> NDArray[np.intp]:
         """Return the index of the user's feature to which each encoded column belongs."""
-        parts = [one.feature for one in list_parts(self.dates_)]
-        return np.append(np.arange(self.n_features_in_), parts).astype(np.intp)
+        return list_owners(self.n_features_in_, self.dates_)
 
     def _takes_missing_values(self) -> bool:
         return True
@@ -1263,14 +1264,11 @@ def _encode_rows(
 def mark_constrained(model: Any, names: Any, n_features: int) -> NDArray[np.bool_]:
     """Return which features the parameter monotonic_cst constrains, (p,).
 
-    model: the estimator. names: names of the features, or None. n_features: their number, p. A
-    malformed parameter constrains none; the fit refuses it later.
+    model: the estimator. names: names of the features, or None. n_features: their number, p. Raise
+    ValueError if the parameter is malformed.
     """
-    signs = getattr(model, "monotonic_cst", None)
-    if isinstance(signs, Mapping):
-        signs = [signs.get(name, 0) for name in (() if names is None else names)]
-    given = np.zeros(n_features) if signs is None else np.asarray(signs)
-    return given != 0 if given.shape == (n_features,) else np.zeros(n_features, dtype=np.bool_)
+    signs = check_monotonic_cst(getattr(model, "monotonic_cst", None), n_features, names)
+    return np.zeros(n_features, dtype=np.bool_) if signs is None else signs != 0
 
 
 def _renumber_categories(

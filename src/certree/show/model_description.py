@@ -71,16 +71,20 @@ def _join_words(words: tuple[str, ...]) -> str:
 
 
 def describe_size(model: Any) -> str:
-    """Return text on the size of a fitted model, such as "100 trees of 3,000 leaves".
+    """Return text on the size of a fitted model, such as "100 trees with 3,000 leaves in total".
 
-    The leaves are those of all trees together. Naive Bayes has a number of densities instead.
+    A single tree is a "tree of 7 leaves". Naive Bayes has a number of densities instead, and AdaBoost
+    of other learners than trees a number of learners.
     """
     if isinstance(model, NaiveBayesClassifier):
         return format_quantity(len(model.densities_), "density", "densities")
     if isinstance(model, TreeVoteEstimator):
         return f"tree of {format_quantity(model.get_n_leaves(), 'leaf', 'leaves')}"
     trees = model.trees_
-    return f"{format_quantity(len(trees), 'tree')} of {int(np.sum(trees.left < 0)):,} leaves"
+    if trees is None:
+        return format_quantity(len(model.estimators_), "learner")
+    leaves = format_quantity(int(np.sum(trees.left < 0)), "leaf", "leaves")
+    return f"{format_quantity(len(trees), 'tree')} with {leaves} in total"
 
 
 def count_fitted_rows(model: Any) -> int | None:
