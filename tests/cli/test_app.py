@@ -1618,7 +1618,8 @@ def test_info_prints_size_rows_and_hash(tmp_path, iris):
     n_leaves = int((model.trees_.left < 0).sum())
     certree.save(model, place)
     lines = succeeds("info", place).splitlines()
-    assert f"size: {len(model.trees_)} trees with {n_leaves} leaves in total, fitted to 150 rows" in lines
+    size = f"size: {len(model.trees_)} trees with {n_leaves} leaves in total"
+    assert f"{size}, fitted to 150 rows" in lines
     assert lines[-1] == f"SHA-256 of the file: {hashlib.sha256(place.read_bytes()).hexdigest()}"
     card = certree.show.model_card(model, X, y)
     assert lines[-1].removeprefix("SHA-256 of the file: ") in card
