@@ -148,7 +148,9 @@ def test_progress_without_rich_is_told_by_lines(model):
     assert 0 < len(lines) <= 11
     assert all(line.startswith(model.partition("(")[0] + ": ") for line in lines)
     if model.startswith("Boosted"):
-        assert re.fullmatch(r"BoostedTreesClassifier: 3 of 3 loss 0\.\d+", lines[-1])
+        assert re.fullmatch(
+            r"BoostedTreesClassifier: 3 of 3, loss 0\.\d+, finished in .*s", lines[-1]
+        )
 
 
 def test_the_command_without_its_extra_says_so_in_one_line():

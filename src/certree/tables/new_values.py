@@ -9,6 +9,8 @@ from warnings import warn
 
 from certree.interface.extras import import_extra
 from certree.interface.formatting import format_quantity
+from certree.tables.fitted_types import list_input_columns
+from certree.tables.pipeline_columns import InputColumn
 from certree.tables.reader import Batch
 
 if TYPE_CHECKING:
@@ -25,24 +27,20 @@ class NewValues:
 
     Parameters
     ----------
-    model : fitted estimator
-        The model.
     names : sequence of str
-        Names of its features in the table.
+        Names of the features in the table.
+    columns : sequence of InputColumn
+        What the model knows of each feature.
     """
 
-    def __init__(self, model: Any, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], columns: Sequence[InputColumn]) -> None:
         self._names, self._n_rows = [*names], 0
         self._n_present: Counter[str] = Counter()
         self._unseen: dict[str, Counter[str]] = {}
         self._known: dict[str, Any] = {}
-        known = model.categories_
-        if known is None:
-            return
-        digested = {*getattr(known, "digested", ())}
-        for j, (name, categories) in enumerate(zip(self._names, known.names, strict=False)):
-            if categories and isinstance(categories[0], str) and j not in digested:
-                values = import_extra("pyarrow", "files").array(categories)
+        for name, column in zip(self._names, columns, strict=False):
+            if column.categories:
+                values = import_extra("pyarrow", "files").array(column.categories)
                 self._known[name], self._unseen[name] = values, Counter()
 
     def add(self, table: pa.Table) -> None:
@@ -103,7 +101,7 @@ def create_new_values(model: Any, table: pa.Table, others: Sequence[str]) -> New
     others: columns of the table that are no features, of which models without names of features take
     all others.
     """
-    names = getattr(model, "feature_names_in_", None)
+    names, columns = list_input_columns(model)
     if names is None:
         names = [name for name in table.column_names if name not in others]
-    return NewValues(model, names)
+    return NewValues(names, columns)
