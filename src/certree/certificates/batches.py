@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,8 +28,9 @@ def certify_batches(
     *,
     look: int | None = None,
     duplicates: Duplicates = "auto",
+    groups: Sequence[NDArray[Any]] | None = None,
 ) -> Certificate:
-    """Compute the Clopper-Pearson bound on a classifier's error from calibration rows in batches.
+    """Bound a classifier's error by calibration rows in batches.
 
     Does what `certify` does for rows in memory. Of each row it keeps a hash, its class, and
     whether it is an error.
@@ -49,6 +50,9 @@ def certify_batches(
         "auto": a small number of rows may equal each other or rows of the fit (`certify` states
         it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no row
         may equal another or one of the fit.
+    groups : sequence of ndarray of shape (n_batch,), or None
+        Group of each row of each batch, if only groups are independent. It is read after the last
+        batch, so that `batches` may fill it. None: rows are independent.
 
     Returns
     -------
@@ -72,11 +76,14 @@ def certify_batches(
     classes = np.unique(np.concatenate([labels for labels, _ in encoded]))
     expect_known_labels("y", classes, np.asarray(classifier.classes_))
     codes = np.concatenate([np.searchsorted(classes, labels)[codes] for labels, codes in encoded])
-    return check.select_rows().certify_errors(np.concatenate(wrong), codes, classes, delta, share)
+    selected = check.select_rows(None if groups is None else np.concatenate(groups))
+    return selected.certify_errors(np.concatenate(wrong), codes, classes, delta, share)
 
 
-def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray[Any]]]:
-    """Read feature rows and their classes from files, batch by batch.
+def read_batches(
+    classifier: Any, X: Any, y: Any, groups: Any, group_labels: list[NDArray[Any]]
+) -> Iterator[tuple[Any, NDArray[Any]]]:
+    """Read feature rows and their classes, and perhaps groups, from files, batch by batch.
 
     A generator; it raises its errors when the first batch is read.
 
@@ -89,6 +96,10 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
         Files, or folders of files.
     y : str
         Name of the column of true classes.
+    groups : str or None
+        Name of the column of groups; None: rows have no groups.
+    group_labels : list
+        The groups of the rows of each batch, (n_batch,), are appended to it.
 
     Yields
     ------
@@ -100,7 +111,7 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
     Raises
     ------
     TypeError
-        If `y` is not a str, or the classifier has no ``classes_``.
+        If `y` or `groups` is not a str, or the classifier has no ``classes_``.
     ValueError
         If the files have no rows, lack a feature of the classifier, or cannot be read.
     """
@@ -115,7 +126,14 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
     # Classifiers of other libraries do not state the types of their fit.
     has_types = isinstance(classifier, RowInputMixin)
     types = partial(get_column_types, classifier, y) if has_types else no_types
-    rows = FileRows(use_model_format(X, classifier), y, features=names, types=types)
+    if isinstance(groups, str) and names is not None and groups in list(names):
+        raise ValueError(
+            f"groups must name a column that is no feature of the classifier, got {groups!r}: copy "
+            "the column under another name, or read the rows into memory"
+        )
+    rows = FileRows(
+        use_model_format(X, classifier), y, groups=groups, features=names, types=types
+    )
     if not rows.n_rows:
         raise ValueError("X must name files that hold at least one row, got files without rows")
     columns = rows.features if names is None else list(names)
@@ -124,5 +142,7 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
             f"X must name files with a column {missing[0]!r}, as the classifier was fitted with it"
         )
     for chunk in rows.chunks():
+        if chunk.groups is not None:
+            group_labels.append(np.asarray(chunk.groups))
         X = chunk.X.select(columns)
         yield copy_raw_values(X) if names is None else X, np.asarray(chunk.y)

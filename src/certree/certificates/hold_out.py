@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.certificates.certificate import Certificate, compute_certificate
-from certree.interface.arrays import to_array
+from certree.interface.arrays import Float64, to_array
 from certree.interface.fitted_state import check_one_target
 from certree.interface.signatures import validate_arguments
 
@@ -131,6 +131,35 @@ def hold_out_mean(
     if n < 1 or not 0 <= risk <= 1:
         raise ValueError(f"risk must lie in 0 .. 1, and n be at least 1, got {risk!r} and {n!r}")
     return compute_certificate("hold_out_mean", (risk,), n, 0.0, delta, share, grouped=grouped)
+
+
+def hold_out_rows(
+    wrong: NDArray[np.bool_], weight: Float64 | None, delta: float, share: float = 1.0
+) -> Certificate:
+    """Certify a fixed classifier by its errors on single rows, or on rows in groups.
+
+    Parameters
+    ----------
+    wrong : ndarray of bool, shape (n,)
+        Whether each calibration row counts as an error.
+    weight : ndarray of float64, shape (n,), or None
+        For rows in groups 1 / (number of calibration rows of the row's group); None: rows are
+        independent.
+    delta, share : float
+        Probability with which certificates may fail, and the fraction of it that this one uses.
+
+    Returns
+    -------
+    Certificate
+        `hold_out` of the number of errors; with groups `hold_out_mean` of each group's fraction of
+        errors.
+    """
+    if weight is None:
+        return hold_out(int(wrong.sum()), len(wrong), delta, share)
+    n_groups = round(weight.sum())
+    # Rounding may raise the sum above the number of groups.
+    risk = min(float(weight @ wrong) / n_groups, 1.0)
+    return hold_out_mean(risk, n_groups, delta, share, grouped=True)
 
 
 def compute_look_fraction(look: Any) -> float:

@@ -345,6 +345,7 @@ def _certify_error(
     delta: float,
     look: int | None,
     duplicates: Any,
+    groups: str | None,
 ) -> tuple[Any, Certificate]:
     """Load a classifier, and bound its error by the rows of a table or folder.
 
@@ -362,21 +363,28 @@ def _certify_error(
         Number of this inspection, from 1; None: the only one.
     duplicates : {"auto", "genuine", "copies", "refuse"}
         Treatment of equal rows; see `certree.certify`.
+    groups : str or None
+        Column of groups of rows that depend on each other; None: rows are independent.
 
     Returns
     -------
     model : fitted classifier
     certificate : Certificate
     """
+    expect_not_dropped(options, {"--dependent": groups})
+    how = {"look": look, "duplicates": duplicates}
     if not file.is_dir():
-        model, X, y, _ = read_labelled_rows(model_file, file, target, options)
+        model, X, y, labels = read_labelled_rows(model_file, file, target, options, groups)
         _expect_classifier(model, model_file)
-        return model, certify_rows(model, X, y, delta, look=look, duplicates=duplicates)
-    model = load_estimator(model_file)
+        return model, certify_rows(model, X, y, delta, groups=labels, **how)
+    model, group_labels = load_estimator(model_file), list[NDArray[Any]]()
     _expect_classifier(model, model_file)
     source = with_options(file, options)
-    batches = _read_labelled_batches(model, source, target, "certifying", quiet=True)
-    return model, certify_batches(model, batches, delta, look=look, duplicates=duplicates)
+    batches = _read_labelled_batches(
+        model, source, target, "certifying", True, groups, group_labels
+    )
+    of_rows = None if groups is None else group_labels
+    return model, certify_batches(model, batches, delta, groups=of_rows, **how)
 
 
 def _compute_guarantees(
@@ -457,6 +465,14 @@ def certify(
     ] = DuplicateRows.auto,
     threshold_cost: ThresholdCost = None,
     groups: Groups = None,
+    dependent: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of groups of rows that depend on each other, such as customers (--groups of "
+            "fit). The certificate then counts groups.",
+        ),
+    ] = None,
     positive: Positive = None,
     plot: Annotated[
         Path | None,
@@ -497,6 +513,9 @@ def certify(
         "A:B", the cost of a missed row of the positive class and of a false alarm; None: no costs.
     groups : str or None
         Column of each row's group; None if there are no groups.
+    dependent : str or None
+        Column of groups of rows that depend on each other, of which the certificate counts each
+        once; None: rows are independent. It cannot be used with `groups` or `threshold_cost`.
     positive : str or None
         The positive one of two classes, which needs `threshold_cost`; None: the second.
     plot : Path or None
@@ -511,10 +530,15 @@ def certify(
     _expect_given("--threshold-cost", costs, positive)
     if plot is not None and costs is None:
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
+    if dependent is not None and not (costs is None and groups is None):
+        raise ValueError(
+            "--groups and --threshold-cost need independent rows, which --dependent says they are "
+            "not: pass a table with one row of each group, and leave out --dependent"
+        )
     rule: Any = duplicates.value
     read = (model_file, file, target, options)
     if costs is None and groups is None:
-        model, certificate = _certify_error(*read, delta, look, rule)
+        model, certificate = _certify_error(*read, delta, look, rule, dependent)
         _print_certificate(model, certificate, as_json)
         return
     model, guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule)

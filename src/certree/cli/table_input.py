@@ -215,8 +215,8 @@ def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
     if name not in table.column_names or name == target:
         others = [column for column in table.column_names if column != target]
         raise ValueError(
-            f"--weights and --groups must name columns, but there is no column {name!r} beside the "
-            f"target: name one of {join_names(others)}"
+            "--weights, --groups and --dependent must name columns, but there is no column "
+            f"{name!r} beside the target: name one of {join_names(others)}"
         )
     values = extract_values("the column", table, name, "the table")
     return values.astype(str) if values.dtype == object else values
