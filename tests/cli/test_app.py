@@ -1929,6 +1929,25 @@ def test_a_dropped_column_has_no_groups(tmp_path, loans, command):
     assert "--groups must name a column that is read, but --drop leaves out 'branch'" in message
 
 
+def test_groups_of_dependent_rows_count_once(tmp_path, loans):
+    fit_loans(tmp_path, "--model", "boosted")
+    place, new = tmp_path / "m.certree", tmp_path / "new.csv"
+    frame = loans[800:].assign(customer=np.arange(400) // 3)
+    frame.to_csv(new, index=False)
+    (tmp_path / "folder").mkdir()
+    frame.to_csv(tmp_path / "folder" / "new.csv", index=False)
+    for rows in (new, tmp_path / "folder"):
+        command = ["certify", place, rows, "--target", "default", "--dependent"]
+        printed = succeeds(*command, "customer")
+        assert "134 groups of calibration rows" in printed
+        assert "'nix' beside the target" in fails(*command, "nix")
+        assert "--dependent must name a column that is read" in fails(
+            *command, "customer", "--drop", "customer"
+        )
+        for other in (["--groups", "branch"], ["--threshold-cost", "5:1"]):
+            assert "need independent rows" in fails(*command, "customer", *other)
+
+
 def test_groups_are_certified_and_reported(tmp_path, loans):
     model, _ = fit_loans(tmp_path, "--set", "cv=3")
     place, new = tmp_path / "m.certree", tmp_path / "new.csv"

@@ -131,9 +131,7 @@ def read_batches(
             f"groups must name a column that is no feature of the classifier, got {groups!r}: copy "
             "the column under another name, or read the rows into memory"
         )
-    rows = FileRows(
-        use_model_format(X, classifier), y, groups=groups, features=names, types=types
-    )
+    rows = FileRows(use_model_format(X, classifier), y, groups=groups, features=names, types=types)
     if not rows.n_rows:
         raise ValueError("X must name files that hold at least one row, got files without rows")
     columns = rows.features if names is None else list(names)

@@ -1623,9 +1623,9 @@ def certify_fitted(
     Returns
     -------
     Certificate
-        With rows the Clopper-Pearson bound, with groups Hoeffding's. Without rows ``certificate_``, recomputed for `delta`;
-        the model that predicts was selected with the delta of the fit, and all candidates are
-        covered at any delta.
+        With rows the Clopper-Pearson bound, with groups Hoeffding's. Without rows
+        ``certificate_``, recomputed for `delta`; the model that predicts was selected with the
+        delta of the fit, and all candidates are covered at any delta.
 
     Raises
     ------
