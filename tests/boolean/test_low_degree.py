@@ -437,7 +437,7 @@ def test_functions_get_rows_of_integers(coding):
 
     for found in (
         kushilevitz_mansour(parity, 4, 0.8, coding=coding, random_state=0),
-        sparse_transform(product, 4, coding=coding, random_state=0),
+        sparse_transform(parity, 4, coding=coding, random_state=0),
     ):
         assert [*found.spectrum.sets()] == [(0, 2)]
         np.testing.assert_allclose(found.spectrum.coefficients, [[1.0]], atol=0.2)

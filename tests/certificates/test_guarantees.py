@@ -269,6 +269,30 @@ def test_numbers_are_certified_by_groups():
         model.certify(groups=new)
 
 
+def test_no_rows_certify_nothing():
+    X, y, _ = grouped_rows(0)
+    model = CertifiedTreeClassifier(random_state=0).fit(X, y)
+    number = certree.CertifiedTreeRegressor(random_state=0).fit(X, X[:, 0])
+    message = "X and y must hold at least one row to certify a model, got 0 rows: pass rows"
+    for asked in (
+        lambda: certree.certify(model, X[:0], y[:0]),
+        lambda: certree.certify(model, X[:0], [], groups=[]),
+        lambda: model.certify(X[:0], y[:0]),
+        lambda: number.certify(X[:0], y[:0]),
+        lambda: Guarantees.by_rows(model, X[:0], y[:0]),
+        lambda: Guarantees.by_batches(model, []),
+        lambda: Guarantees.by_batches(model, [(X[:0], y[:0])]),
+        lambda: certree.certificates.conditional_guarantees(model, X[:0], y[:0]),
+    ):
+        with pytest.raises(ValueError, match=message):
+            asked()
+    new = X + 0.1
+    batches = [(new[:0], y[:0]), (new, y), (new[:0], y[:0])]
+    assert Guarantees.by_batches(model, batches).certificate == certree.certify(model, new, y)
+    with pytest.raises(ValueError, match="at least one row to evaluate a model, got 0 rows"):
+        certree.show.report(model, X[:0], y[:0], "none.html")
+
+
 def test_guarantees_are_of_the_classifier_as_it_was():
     model, guarantees, X, y = judged(CLASSIFIERS[0])
     expected = guarantees.predict_set(X, 0.8)

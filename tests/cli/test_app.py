@@ -1359,7 +1359,14 @@ def test_a_table_without_rows_is_named(tmp_path, iris, model_file):
     rows.write_text(",".join(iris.columns) + "\n")
     assert f"{rows} has no rows" in fails("explain", model_file, rows)
     for command in ("evaluate", "certify", "report"):
-        assert "Found array with 0 sample" in fails(command, model_file, rows, "--target", "kind")
+        message = fails(command, model_file, rows, "--target", "kind")
+        assert f"FILE must have at least one row, but {rows} has no rows: pass a table" in message
+    (tmp_path / "folder").mkdir()
+    for name in "ab":
+        (tmp_path / "folder" / f"{name}.csv").write_text(rows.read_text())
+    for command in ("evaluate", "certify"):
+        message = fails(command, model_file, tmp_path / "folder", "--target", "kind")
+        assert "FILE must have at least one row, but" in message
 
 
 @pytest.mark.parametrize("separator", [";", "\t", "|"])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from certree.certificates.certificate import Certificate
 from certree.certificates.hold_out import compute_look_fraction, expect_known_labels
 from certree.certificates.leakage_check import LeakageCheck
-from certree.interface.fitted_state import check_one_target
+from certree.interface.fitted_state import check_one_target, expect_rows
 from certree.parts.sources import FileRows
 from certree.rows.columns import copy_raw_values
 from certree.rows.duplicates import Duplicates
@@ -40,7 +40,7 @@ def certify_batches(
     classifier : fitted classifier
         With ``predict`` and ``classes_``.
     batches : iterable of (array-like of shape (n_batch, p), ndarray of shape (n_batch,))
-        Rows that no step of the fit has used, and their true classes; at least one batch.
+        Rows that no step of the fit has used, and their true classes. Empty batches are left out.
     delta : float
         Probability with which the bound may be below the true error.
     look : int or None
@@ -62,17 +62,20 @@ def certify_batches(
     Raises
     ------
     ValueError
-        If `look` is not a positive integer, no class is known to the classifier, or too many rows
-        equal each other or rows of the fit.
+        If there are no rows, `look` is not a positive integer, no class is known to the classifier,
+        or too many rows equal each other or rows of the fit.
     """
     check_one_target("a certificate", classifier)
     share = compute_look_fraction(look)
     check, wrong, encoded = LeakageCheck(classifier, duplicates), [], []
     for X, truth in batches:
+        if not len(truth):
+            continue
         check.add(X, truth)
         wrong.append(np.asarray(classifier.predict(X)) != truth)
         labels, codes = np.unique(truth, return_inverse=True)
         encoded.append((labels, codes.astype(np.int32)))
+    expect_rows(len(encoded), "certify a model")
     classes = np.unique(np.concatenate([labels for labels, _ in encoded]))
     expect_known_labels("y", classes, np.asarray(classifier.classes_))
     codes = np.concatenate([np.searchsorted(classes, labels)[codes] for labels, codes in encoded])

@@ -15,7 +15,7 @@ from certree.certificates.certificate import Certificate, compute_certificate, g
 from certree.certificates.leakage_check import select_calibration_rows
 from certree.certificates.subsets.coverage import Scores
 from certree.interface.arrays import Float64, check_column
-from certree.interface.fitted_state import snapshot_method
+from certree.interface.fitted_state import expect_rows, snapshot_method
 from certree.rows.duplicates import Duplicates
 
 # Relative rounding error of computing a score from a target and an interval from a score. Intervals are
@@ -176,8 +176,8 @@ class CertifiedRegressorMixin:
         ------
         ValueError
             If only one of X and y is passed, `duplicates` or `groups` is passed without rows, y has
-            another length or is not finite, `groups` does not name a group for each row, or
-            `duplicates` does not accept the repeated rows.
+            another length or is not finite, there are no rows, `groups` does not name a group for
+            each row, or `duplicates` does not accept the repeated rows.
         """
         check_is_fitted(self)
         level = self.delta if delta is None else delta
@@ -189,6 +189,7 @@ class CertifiedRegressorMixin:
             raise ValueError(
                 "X and y must be passed together, or neither for the certificate of the fit"
             )
+        expect_rows(np.size(y), "certify a model")
         model: Any = self
         predicted = model.predict(X)
         truth: Float64 = check_column("y", y, "float64", predicted.shape)

@@ -79,6 +79,7 @@ from certree.interface.fitted_state import (
     Arguments,
     Result,
     check_one_target,
+    expect_rows,
     get_snapshot,
     snapshot_method,
 )
@@ -248,7 +249,8 @@ class Guarantees:
         classifier : fitted classifier
             With ``predict``, ``predict_proba`` and ``classes_``.
         batches : iterable of (array-like of shape (n_batch, p), ndarray of shape (n_batch,))
-            Rows that no step of the fit has used, and their true classes; at least one batch.
+            Rows that no step of the fit has used, and their true classes. Empty batches are left
+            out.
         delta : float
             Probability with which each guarantee may fail, over the draw of the rows.
         duplicates : {"auto", "genuine", "copies", "refuse"}
@@ -264,14 +266,17 @@ class Guarantees:
         Raises
         ------
         ValueError
-            As `certree.certify`: for classes that the classifier does not know, and for too many
-            repeated rows.
+            As `certree.certify`: if there are no rows, for classes that the classifier does not
+            know, and for too many repeated rows.
         """
         check_one_target("a certificate", classifier)
         check, outputs = LeakageCheck(classifier, duplicates), []
         for X, truth in batches:
+            if not len(truth):
+                continue
             check.add(X, truth)
             outputs.append((truth, np.asarray(classifier.predict(X)), classifier.predict_proba(X)))
+        expect_rows(len(outputs), "certify a model")
         y, predicted, shares = (np.concatenate(one) for one in zip(*outputs, strict=True))
         expect_known_labels("y", np.unique(y), np.asarray(classifier.classes_))
         selected = check.select_rows()

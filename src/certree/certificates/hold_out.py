@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree.certificates.certificate import Certificate, compute_certificate
 from certree.interface.arrays import Float64, to_array
-from certree.interface.fitted_state import check_one_target
+from certree.interface.fitted_state import check_one_target, expect_rows
 from certree.interface.signatures import validate_arguments
 
 
@@ -180,16 +180,18 @@ def predict_rows(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], N
     """Predict rows with a fitted classifier, and check their true classes.
 
     classifier: with ``predict``; X: rows, (n, p); y: true classes, (n,). Return predicted and true
-    classes, both (n,). Raises TypeError if the classifier has no ``predict``, ValueError if y has
-    another shape, or its classes are of another type than those of the classifier or all unknown to
-    it.
+    classes, both (n,). Raises TypeError if the classifier has no ``predict``, ValueError if there
+    are no rows, y has another shape, or its classes are of another type than those of the
+    classifier or all unknown to it.
     """
     if not hasattr(classifier, "predict"):
         raise TypeError(
             f"classifier must be a fitted classifier with predict, got {shortened(classifier)}"
         )
     check_one_target("a certificate", classifier)
-    predicted, truth = np.asarray(classifier.predict(X)), to_array("y", y)
+    truth = to_array("y", y)
+    expect_rows(truth.size, "certify a model")
+    predicted = np.asarray(classifier.predict(X))
     if truth.ndim != 1 or truth.shape != predicted.shape:
         raise ValueError(
             f"y must have shape {predicted.shape}, a class for each row of X, got {truth.shape}"

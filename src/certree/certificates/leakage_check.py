@@ -15,6 +15,7 @@ from certree.certificates.certificate import Certificate, Matches
 from certree.certificates.hold_out import hold_out_rows
 from certree.certificates.inequalities.good_turing import bound_matches, estimate_matches
 from certree.interface.arrays import Float64, UInt64, find_positions, to_array
+from certree.interface.fitted_state import expect_rows
 from certree.rows.columns import as_data_frame, copy_raw_values
 from certree.rows.duplicates import (
     QUESTION,
@@ -288,13 +289,14 @@ class LeakageCheck:
     def select_rows(self, groups: ArrayLike | None = None) -> CalibrationRows:
         """Return which of the rows added so far may be used as calibration rows.
 
-        At least one batch must have been added. groups: group of each row, (n,); equal rows of one
+        At least one row must have been added. groups: group of each row, (n,); equal rows of one
         group count as one repeated row, as in fits. None: rows are independent. Return a
         `CalibrationRows` with all rows, or with "copies" the first of each set of equal rows.
         Raises ValueError if more rows equal rows of the fit, or each other, than `duplicates`
         accepts, if "copies" are in different groups, or if `groups` has another length or missing
         entries.
         """
+        expect_rows(sum(map(len, self._exact)), "certify a model")
         exact, rounded = np.concatenate(self._exact), np.concatenate(self._rounded)
         seen, has_hashes, word = exact | rounded, self._has_hashes, self._duplicates
         first = find_first_equal_keys(RowHashes.concatenate(self._hashes).keys)

@@ -39,6 +39,7 @@ from certree.cli.table_input import (
     TableOrFolder,
     Target,
     ThresholdCost,
+    expect_labelled_rows,
     expect_not_dropped,
     load_estimator,
     parse_costs,
@@ -64,7 +65,7 @@ from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import RowErrors, describe_verdict, format_scores
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.table import extract_target
-from certree.tables.table_source import ReadOptions, TableSource, with_options
+from certree.tables.table_source import ReadOptions, TableSource, unwrap, with_options
 
 # Kinds of guarantees that --groups asks for; see `Guarantees.conditional_guarantees`.
 _GROUP_GUARANTEES = ("groups", "gaps")
@@ -279,7 +280,7 @@ def _compute_row_errors(
             predicted = apply_threshold(model, columns, threshold, pos_label)
             evaluated = replace(evaluated, predicted=predicted)
         errors.append(RowErrors.from_evaluation(evaluated))
-    assert labels is not None  # EvaluatedModel refuses a table without rows.
+    assert labels is not None  # A table without rows is refused.
     expect_valid_target(model, labels, target_name)
     return RowErrors.concatenate(errors)
 
@@ -293,7 +294,7 @@ def _read_labelled_batches(
     groups: str | None = None,
     group_labels: list[NDArray[Any]] | None = None,
 ) -> Iterator[tuple[Any, NDArray[Any]]]:
-    """Yield features and targets of a table or folder batch by batch, at least one batch.
+    """Yield features and targets of a table or folder batch by batch; none of them is empty.
 
     Parameters
     ----------
@@ -319,17 +320,25 @@ def _read_labelled_batches(
         Features of the b rows of a batch, in the order of the fit.
     y : ndarray of shape (b,)
         Their targets.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows at all.
     """
-    has_batch, extra_columns = False, [] if groups is None else [groups]
+    n_rows, extra_columns = 0, [] if groups is None else [groups]
     reader = read_model_batches(
         model, source, target, extra_columns=extra_columns, n_rows=ROWS_PER_BATCH
     )
     with closing(iterate_with_progress(description, reader, not quiet)) as batches:
         for batch in batches:
             y = extract_target(batch.table, target, batch.where)
-            if not len(y) and (has_batch or not batch.is_last):
+            n_rows += len(y)
+            if batch.is_last:
+                expect_labelled_rows(n_rows, unwrap(source)[0])
+            if not len(y):
                 continue
-            has_batch, table = True, batch.table
+            table = batch.table
             if getattr(model, "feature_names_in_", None) is None:
                 table = table.drop_columns([target, *extra_columns])
             if groups is not None and group_labels is not None:

@@ -189,19 +189,29 @@ def read_labelled_rows(
     Raises
     ------
     ValueError
-        If a column is missing or has another type than in the fit, or a target is no class of the
-        model.
+        If a column is missing or has another type than in the fit, a target is no class of the
+        model, or there are no rows.
     """
     expect_not_dropped(options, {"--groups": groups})
     model = load_estimator(model_file)
     others = [target, *([] if groups is None else [groups])]
     table = _read_for_model(model, file, target, options, others)
     y = extract_target(table, target, get_display_name(file))
+    expect_labelled_rows(len(y), file)
     expect_valid_target(model, y, f"the target {target!r}")
     group_labels = None if groups is None else read_extra_column(table, groups, target)
     if getattr(model, "feature_names_in_", None) is None:
         table = table.drop_columns(others)
     return model, select_features(model, table, get_display_name(file)), y, group_labels
+
+
+def expect_labelled_rows(n: int, file: Path) -> None:
+    """Raise ValueError if a table or folder with targets has no rows. n: number of its rows."""
+    if not n:
+        raise ValueError(
+            f"FILE must have at least one row, but {get_display_name(file)} has no rows: pass a table "
+            "with known targets, and leave out empty batches"
+        )
 
 
 def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
