@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from certree.interface.progress import RowRate, show_progress
 from certree.parts.chunks import Chunk, as_list, joined
+from certree.parts.joined_rows import MEMORY, JoinedRows, count_bytes
 from certree.parts.memory_limit import (
     Need,
     Portions,
@@ -22,6 +23,10 @@ from certree.parts.memory_limit import (
 )
 from certree.parts.part import PartOfRows
 from certree.parts.scratch import Scratch
+
+# Joined rows of at most so many bytes stay in memory, which is faster than files: blocks of rows that
+# have been read took more before.
+_JOINED_BYTES = 2**28
 
 
 class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
@@ -115,6 +120,10 @@ class Executor(Protocol):
         """
         ...
 
+    def join(self) -> JoinedRows | None:
+        """Join all parts, which are gone then, to one table; None if they are on several machines."""
+        ...
+
     def led(self, f: Callable[..., Any], *given: Any) -> Any:
         """F(executor, *given), where questions to all parts cost least.
 
@@ -157,6 +166,7 @@ class SomeRows:
         self._parts = parts
         self.has_weights, self.empty, self.portions = parts.has_weights, parts.empty, parts.portions
         self.collect, self.change, self.led = parts.collect, parts.change, parts.led
+        self.join = parts.join
         self.spread, self.expect_within_limit = parts.spread, parts.expect_within_limit
 
     @property
@@ -307,6 +317,17 @@ class Here(Parts):
         told = added(self._mapped(self._giving_back(partial(_looked, f, given)), chunks))
         give_back()  # else libraries keep what one pass has taken beside what the next one takes
         return told
+
+    def join(self) -> JoinedRows | None:
+        """See `Executor`."""
+        if self._scratch is None:
+            return None
+        in_memory = self._limit is None and count_bytes(self._parts) <= _JOINED_BYTES
+        storage = MEMORY if in_memory else self._scratch
+        joined = JoinedRows.join(self._parts, storage)
+        self._parts = []
+        self._scratch.clear()
+        return joined
 
     def _giving_back(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """F, which gives back what it has freed if there is a limit."""
