@@ -1723,6 +1723,23 @@ def test_exports_keep_columns_and_have_named_inputs(tmp_path, model_file):
     assert "--inputs needs an --output that ends in .onnx" in message
 
 
+def test_statements_have_the_threshold_of_a_class(tmp_path, loans):
+    model, _ = fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=5")
+    place, query, graph = (tmp_path / name for name in ("m.certree", "m.sql", "m.onnx"))
+    positive = ["--positive", "no"]
+    succeeds("export", place, "-o", query, "--threshold", "0.7", *positive)
+    assert query.read_text().strip() == model.to_sql("rows", threshold=0.7, pos_label="no")
+    succeeds("export", place, "-o", graph, *positive)
+    assert graph.read_bytes() == model.to_onnx(pos_label="no").SerializeToString()
+    for message, output, *options in (
+        ("--threshold needs an --output that ends in .sql, got", graph, "--threshold", "0.7"),
+        ("--positive needs an --output that ends in .sql or .onnx", tmp_path / "m.c", *positive),
+        ("--positive no changes --threshold only: give", query, *positive),
+        ("threshold must lie in [0, 1], got 7.0", query, "--threshold", "7"),
+    ):
+        assert message in " ".join(fails("export", place, "-o", output, *options).split())
+
+
 def test_models_without_export_are_refused(tmp_path, iris, model_file):
     message = fails("export", model_file, "-o", tmp_path / "model.pmml")
     assert "--output must end in one of .onnx, .sql, .json, .c, .java, .js, .joblib" in message

@@ -25,7 +25,9 @@ from certree.cli.table_input import (
     Positive,
     TableFile,
     Target,
+    Threshold,
     ThresholdCost,
+    expect_given,
     load_estimator,
     parse_costs,
     parse_positive,
@@ -358,19 +360,28 @@ class _ExportOptions:
         Columns of that table that the statement selects besides the predictions.
     inputs : GraphInputs or None
         Inputs of an ONNX graph; None: "named" for a model of dates, else "matrix".
+    threshold : float or None
+        Probability from which an SQL statement predicts the positive class; None: it predicts the
+        more probable class.
+    pos_label : object or None
+        The positive one of two classes, for an SQL statement with a threshold and the metadata of
+        an ONNX graph; None: the second.
     """
 
     name: str
     table: str
     keep: list[str]
     inputs: GraphInputs | None
+    threshold: float | None
+    pos_label: Any
 
 
 def _to_onnx(model: Any, options: _ExportOptions) -> bytes:
     """Return the bytes of an ONNX file of a fitted model, with the inputs of the options."""
     inputs = options.inputs or (GraphInputs.named if model.dates_ else GraphInputs.matrix)
     named = inputs is GraphInputs.named
-    graph = model.to_onnx("auto", inputs="named") if named else model.to_onnx()
+    dtype: Any = "auto" if named else "float32"
+    graph = model.to_onnx(dtype, inputs=inputs.value, pos_label=options.pos_label)
     return bytes(graph.SerializeToString())
 
 
@@ -385,9 +396,11 @@ def _to_json(model: Any, _: _ExportOptions) -> bytes:
 def _to_sql(model: Any, options: _ExportOptions) -> bytes:
     """Return an SQL statement, as bytes, that predicts the rows of a table by a model.
 
-    model: fitted trees; options: the table, whose columns are the features, and columns to keep.
+    model: fitted trees; options: the table, whose columns are the features, columns to keep, and
+    the threshold of the positive class.
     """
-    return model.to_sql(options.table, keep=options.keep).encode() + b"\n"
+    rule = {"threshold": options.threshold, "pos_label": options.pos_label}
+    return model.to_sql(options.table, keep=options.keep, **rule).encode() + b"\n"
 
 
 def _to_joblib(model: Any, _: _ExportOptions) -> bytes:
@@ -458,12 +471,15 @@ def export(
             show_default="named for a model of dates, else matrix",
         ),
     ] = None,
+    threshold: Threshold = None,
+    positive: Positive = None,
 ) -> None:
     """Export a model to a file of ONNX, SQL, JSON, C, Java, JavaScript or scikit-learn.
 
     The suffix of the file decides. Models that consist of trees can be exported. The name of a C
     file becomes the prefix of its functions. That of a Java file becomes the name of the class, so
-    it begins with a capital letter.\f
+    it begins with a capital letter. With --threshold, an SQL statement predicts as certree predict
+    does.\f
 
     Parameters
     ----------
@@ -477,19 +493,36 @@ def export(
         Columns of the table that the statement selects besides the predictions; None: none.
     inputs : GraphInputs or None
         Inputs of an ONNX graph; None: "named" for a model of dates, else "matrix".
+    threshold : float or None
+        Probability from which an SQL statement predicts the positive class; None: the more
+        probable class.
+    positive : str or None
+        The positive one of two classes, for an SQL statement with `threshold` or the metadata of an
+        ONNX graph; None: the second.
     """
     expect_writable(output)
-    to_content = _FORMATS.get(output.suffix.lower())
+    suffix = output.suffix.lower()
+    to_content = _FORMATS.get(suffix)
     if to_content is None:
         raise ValueError(f"--output must end in one of {', '.join(_FORMATS)}, got {output}")
-    for option, value, suffix in (("--keep", keep, ".sql"), ("--inputs", inputs, ".onnx")):
-        if value is not None and output.suffix.lower() != suffix:
+    for option, value, suffixes in (
+        ("--keep", keep, [".sql"]),
+        ("--threshold", threshold, [".sql"]),
+        ("--inputs", inputs, [".onnx"]),
+        ("--positive", positive, [".sql", ".onnx"]),
+    ):
+        if value is not None and suffix not in suffixes:
             raise ValueError(
-                f"{option} needs an --output that ends in {suffix}, got {output}: leave it out"
+                f"{option} needs an --output that ends in {' or '.join(suffixes)}, got {output}: "
+                "leave it out"
             )
+    if suffix == ".sql":
+        expect_given("--threshold", threshold, positive)
     model = load_estimator(model_file)
     if not hasattr(model, "to_dict"):
         raise ValueError(f"MODEL must consist of trees to be exported, got {type(model).__name__}")
-    content = to_content(model, _ExportOptions(output.stem, table, keep or [], inputs))
+    pos_label = parse_positive(model, positive)
+    options = _ExportOptions(output.stem, table, keep or [], inputs, threshold, pos_label)
+    content = to_content(model, options)
     write_atomically(output, lambda stream: stream.write(content))
     print_text(f"written to {output} ({len(content) / 1e6:.2g} MB)")

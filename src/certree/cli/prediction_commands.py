@@ -38,7 +38,9 @@ from certree.cli.table_input import (
     Positive,
     TableOrFolder,
     Target,
+    Threshold,
     ThresholdCost,
+    expect_given,
     expect_not_dropped,
     load_estimator,
     parse_costs,
@@ -77,15 +79,6 @@ Output = Annotated[
         "--output",
         "-o",
         help="Table to write: .csv, .csv.gz, .tsv or .parquet. Without it CSV is printed.",
-    ),
-]
-
-Threshold = Annotated[
-    float | None,
-    typer.Option(
-        metavar="T",
-        help="Predict the positive class if its probability is at least T.",
-        show_default="the more probable class",
     ),
 ]
 
@@ -146,7 +139,7 @@ def predict(
         Options of reading.
     """
     tables.expect_table_place(output)
-    _expect_given("--threshold", threshold, positive)
+    expect_given("--threshold", threshold, positive)
     destination = STANDARD_STREAM if output is None else str(output)
     model, source = load_estimator(model_file), with_options(file, options)
     rule = {"threshold": threshold, "pos_label": parse_positive(model, positive)}
@@ -160,15 +153,6 @@ def predict(
     )
     if as_json:
         print_json({"model": type(model).__name__, "output": destination, "rows": n_rows})
-
-
-def _expect_given(option: str, value: Any, positive: str | None) -> None:
-    """Raise ValueError if --positive is used without the option whose meaning it changes.
-
-    option: name of that option; value, positive: values of both options, None if they are not used.
-    """
-    if positive is not None and value is None:
-        raise ValueError(f"--positive {positive} changes {option} only: give {option} as well")
 
 
 @command
@@ -209,7 +193,7 @@ def evaluate(
     options : ReadOptions
         Options of reading.
     """
-    _expect_given("--threshold", threshold, positive)
+    expect_given("--threshold", threshold, positive)
     model = load_estimator(model_file)
     source = with_options(file, options)
     pos_label = parse_positive(model, positive)
@@ -508,7 +492,7 @@ def certify(
     """
     expect_figure_path(plot)
     costs = parse_costs(threshold_cost)
-    _expect_given("--threshold-cost", costs, positive)
+    expect_given("--threshold-cost", costs, positive)
     if plot is not None and costs is None:
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
     rule: Any = duplicates.value

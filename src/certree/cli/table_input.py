@@ -63,6 +63,14 @@ ThresholdCost = Annotated[
         "of its probability and report the cheapest. Choose the costs before you see the rows.",
     ),
 ]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        metavar="T",
+        help="Predict the positive class if its probability is at least T.",
+        show_default="the more probable class",
+    ),
+]
 Positive = Annotated[
     str | None,
     typer.Option(
@@ -250,6 +258,15 @@ def parse_costs(text: str | None) -> tuple[float, float] | None:
             f"--threshold-cost must be two numbers such as 5:1, got {text!r}"
         ) from None
     return false_negative, false_positive
+
+
+def expect_given(option: str, value: Any, positive: str | None) -> None:
+    """Raise ValueError if --positive is used without the option whose meaning it changes.
+
+    option: name of that option; value, positive: values of both options, None if they are not used.
+    """
+    if positive is not None and value is None:
+        raise ValueError(f"--positive {positive} changes {option} only: give {option} as well")
 
 
 def parse_positive(model: Model, text: str | None) -> Any:
