@@ -1890,6 +1890,13 @@ def test_the_positive_class_can_be_named(tmp_path, loans):
     np.testing.assert_array_equal(predicted["prediction"], expected)
     printed = succeeds("evaluate", place, *rows, "--threshold", "0.6", *positive)
     assert f"Error {100 * np.mean(expected != y.to_numpy()):.1f} %" in printed
+    hits = np.sum((expected == "no") & (y.to_numpy() == "no"))
+    assert f"Recall of no {100 * hits / np.sum(y == 'no'):.1f} %" in printed
+    assert f"Precision of no {100 * hits / np.sum(expected == 'no'):.1f} %" in printed
+    usual = model.predict(X)
+    hits = np.sum((usual == "no") & (y.to_numpy() == "no"))
+    printed = succeeds("evaluate", place, *rows, *positive)
+    assert f"Precision of no {100 * hits / np.sum(usual == 'no'):.1f} %" in printed
     printed = succeeds("certify", place, *rows, "--threshold-cost", "5:1", *positive)
     curves = Guarantees.by_rows(model, X, y).thresholds(costs=(5, 1), pos_label="no")
     assert printed.strip() == f"{curves}\n{curves.lowest_cost(5, 1)}"
@@ -1906,7 +1913,6 @@ def test_the_positive_class_can_be_named(tmp_path, loans):
     for message, *command in (
         (unknown, "report", place, *rows, "--positive", "late"),
         ("give --threshold as well", "predict", place, new, *positive),
-        ("give --threshold as well", "evaluate", place, *rows, *positive),
         ("give --threshold-cost as well", "certify", place, *rows, *positive),
         ("changes calibration and ranking only", "plot", "loss", place, *rows, *positive),
     ):

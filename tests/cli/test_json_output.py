@@ -108,7 +108,8 @@ def test_scores_have_intervals_and_baselines(place):
     assert document["rows"] == 200
     assert document["known_rows"] == 0
     assert document["verdict"] is None
-    assert document["scores"].keys() == {"error", "log_loss"}
+    assert document["positive"] == "yes"
+    assert document["scores"].keys() == {"error", "log_loss", "recall", "precision", "roc_auc"}
     found = document["scores"]["error"]
     assert found["value"] == pytest.approx(error)
     assert found["low"] < error < found["high"]
@@ -116,6 +117,7 @@ def test_scores_have_intervals_and_baselines(place):
     assert found["baseline"] == always
     numbers = place / "cost", place / "new.csv", "--target", "cost"
     document, _ = get_document("evaluate", *numbers)
+    assert document["positive"] is None
     assert document["scores"].keys() == {"root_mean_squared_error", "r2"}
     assert document["scores"]["r2"]["baseline"] is None
 

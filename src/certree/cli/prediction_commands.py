@@ -62,6 +62,7 @@ from certree.files.predictions import (
 )
 from certree.interface.formatting import format_quantity
 from certree.show.model_description import count_fitted_rows, describe_features, describe_size
+from certree.show.page.binary_scores import BinaryPredictions
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import RowErrors, describe_verdict, format_scores
 from certree.tables.csv_text import STANDARD_STREAM
@@ -170,9 +171,11 @@ def evaluate(
 ) -> None:
     """Score a model on the rows of a table or folder, and print each score with its 95 % interval.
 
-    With --threshold, errors are those of the classes that the threshold predicts. Rows that also
-    occur among the rows of the fit are counted in a last line. Each score is compared with that of
-    a constant prediction, such as the most frequent class.\f
+    Error and log loss are compared with those of a constant prediction, such as the most frequent
+    class. For two classes, recall, precision and the area under the ROC curve of the positive class
+    are printed, too. With --threshold, error, recall and precision are those of the classes that
+    the threshold predicts. Rows that also occur among the rows of the fit are counted in a last
+    line.\f
 
     Parameters
     ----------
@@ -185,7 +188,7 @@ def evaluate(
     threshold : float or None
         Probability from which the positive class is predicted; None: the more probable class.
     positive : str or None
-        The positive one of two classes, which needs `threshold`; None: the second.
+        The positive one of two classes; None: the second.
     as_json : bool
         Whether to print a JSON document.
     quiet : bool
@@ -193,14 +196,18 @@ def evaluate(
     options : ReadOptions
         Options of reading.
     """
-    expect_given("--threshold", threshold, positive)
     model = load_estimator(model_file)
     source = with_options(file, options)
     pos_label = parse_positive(model, positive)
-    errors = _compute_row_errors(model, source, target, threshold, pos_label, quiet)
-    scores, n = errors.scores(), len(errors.losses)
+    errors, binary = _evaluate_rows(model, source, target, threshold, pos_label, quiet)
+    scores, n = [*errors.scores(), *(binary.scores() if binary else [])], len(errors.losses)
     if as_json:
-        document = {"model": type(model).__name__, "rows": n, "known_rows": errors.n_known_rows}
+        document = {
+            "model": type(model).__name__,
+            "rows": n,
+            "known_rows": errors.n_known_rows,
+            "positive": str(binary.positive) if binary else None,
+        }
         verdict = describe_verdict(scores)
         print_json({**document, "scores": describe_scores(scores), "verdict": verdict})
         return
@@ -212,19 +219,15 @@ def evaluate(
         print_text(f"{known} also occur among the rows of the fit: the scores are too optimistic")
 
 
-def _compute_row_errors(
+def _evaluate_rows(
     model: Any,
     source: TableSource,
     target: str,
     threshold: float | None,
     pos_label: Any,
     quiet: bool,
-) -> RowErrors:
+) -> tuple[RowErrors, BinaryPredictions | None]:
     """Predict a table or folder batch by batch, and return errors and losses of all rows.
-
-    The result has, for each row, the log loss (nats) and whether the predicted class is wrong; for
-    a regressor the squared error and the target. It also has the number of rows that were in the
-    fit.
 
     Parameters
     ----------
@@ -241,6 +244,14 @@ def _compute_row_errors(
     quiet : bool
         Whether to show no progress bar.
 
+    Returns
+    -------
+    errors : RowErrors
+        For each row the log loss (nats) and whether the predicted class is wrong; for a regressor
+        the squared error and the target. It also has the number of rows that were in the fit.
+    binary : BinaryPredictions or None
+        The predictions for the positive class; None unless the model has two classes.
+
     Raises
     ------
     ValueError
@@ -248,6 +259,7 @@ def _compute_row_errors(
         rows.
     """
     errors: list[RowErrors] = []
+    binary: list[BinaryPredictions] = []
     labels: NDArray[Any] | None = None
     target_name = f"the target {target!r}"
     for X, y in _read_labelled_batches(model, source, target, "evaluating", quiet):
@@ -256,16 +268,18 @@ def _compute_row_errors(
         # lacks.
         extra = model.classes_[:1] if is_classifier(model) else labels[:0]
         expect_valid_target(model, np.concatenate([labels, extra]), target_name)
-        evaluated = EvaluatedModel.from_rows(model, X, y)
+        evaluated = EvaluatedModel.from_rows(model, X, y, pos_label=pos_label)
         if threshold is not None:
             probabilities = evaluated.probabilities
             columns = {} if probabilities is None else dict(enumerate(probabilities.T))
             predicted = apply_threshold(model, columns, threshold, pos_label)
             evaluated = replace(evaluated, predicted=predicted)
         errors.append(RowErrors.from_evaluation(evaluated))
+        if (found := BinaryPredictions.from_evaluation(evaluated)) is not None:
+            binary.append(found)
     assert labels is not None  # EvaluatedModel refuses a table without rows.
     expect_valid_target(model, labels, target_name)
-    return RowErrors.concatenate(errors)
+    return RowErrors.concatenate(errors), BinaryPredictions.concatenate(binary) if binary else None
 
 
 def _read_labelled_batches(
