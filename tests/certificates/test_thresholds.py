@@ -154,6 +154,42 @@ def test_the_highest_recall_has_the_precision_that_was_asked_for():
         found.highest_recall(1.0)
 
 
+@pytest.mark.parametrize("recall", [0.05, 0.5, 0.8])
+def test_the_highest_threshold_has_the_recall_that_was_asked_for(recall):
+    found = guaranteed(400)[1]
+    point = found.highest_threshold(recall=recall)
+    assert point.recall.lowest >= recall
+    for threshold, lowest in zip(found.threshold, found.recall.lowest, strict=True):
+        assert threshold <= point.threshold or lowest < recall
+    assert point == found.at(point.threshold)
+
+
+def test_a_recall_that_is_not_certified_is_refused():
+    found = guaranteed(100)[1]
+    with pytest.raises(ValueError, match=r"recall=0\.999 is not .* certified recall is 0\.\d"):
+        found.highest_threshold(0.999)
+    with pytest.raises(ValueError, match=r"recall must lie between 0 and 1, got 0\.0"):
+        found.highest_threshold(0.0)
+    with pytest.raises(TypeError, match="recall must be a number, got 'high'"):
+        found.highest_threshold("high")
+
+
+def test_a_table_has_the_thresholds_that_were_asked_for():
+    found = guaranteed(100)[1]
+    head, lines = found.table([0.3, 0.75])
+    assert head == found.table()[0]
+    assert [line[0] for line in lines] == ["0.3", "0.75"]
+    for threshold, line in zip((0.3, 0.75), lines, strict=True):
+        point = found.at(threshold)
+        rounded = math.floor(1000 * point.recall.lowest) / 1000
+        assert line[1] == f"{point.predicted_positive_rate.observed:.3f}"
+        assert line[3] == f">= {rounded:.3f}"
+    with pytest.raises(ValueError, match="threshold must be a number, got nan"):
+        found.table([math.nan])
+    with pytest.raises(TypeError, match="thresholds must be"):
+        found.table(0.3)
+
+
 def test_groups_and_the_whole_share_delta():
     guarantees, alone, X, y = guaranteed(400)
     groups = np.where(X[:, 0] > 0, "high", "low")

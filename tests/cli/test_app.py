@@ -1913,10 +1913,62 @@ def test_the_positive_class_can_be_named(tmp_path, loans):
     for message, *command in (
         (unknown, "report", place, *rows, "--positive", "late"),
         ("give --threshold as well", "predict", place, new, *positive),
-        ("give --threshold-cost as well", "certify", place, *rows, *positive),
+        ("give --threshold-cost, --recall, --precision or", "certify", place, *rows, *positive),
         ("changes calibration and ranking only", "plot", "loss", place, *rows, *positive),
     ):
         assert message in " ".join(fails(*command).split())
+
+
+def test_thresholds_are_chosen_by_recall_or_precision_and_listed(tmp_path, loans):
+    model, _ = fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=10")
+    certify = ["certify", tmp_path / "m.certree", tmp_path / "new.csv", "--target", "default"]
+    X, y = loans[800:][list(model.feature_names_in_)], loans["default"][800:]
+    guarantees = Guarantees.by_rows(model, X, y)
+    curves = guarantees.thresholds(pos_label="no")
+    options = ["--positive", "no"]
+    text = succeeds(*certify, *options, "--recall", "0.6")
+    assert text.strip() == f"{curves}\n{curves.highest_threshold(0.6)}"
+    text = succeeds(*certify, *options, "--precision", "0.6")
+    assert text.strip() == f"{curves}\n{curves.highest_recall(0.6)}"
+    lines = succeeds(*certify, *options, "--threshold", "0.5", "--threshold", "0.7").splitlines()
+    assert lines[0] == curves.title
+    assert [line.split() for line in lines[2:]] == [
+        " ".join(line).split() for line in curves.table([0.5, 0.7])[1]
+    ]
+    listed = [*options, "--threshold", "0.5", "--recall", "0.6", "--groups", "branch"]
+    text = succeeds(*certify, *listed)
+    curves = guarantees.thresholds(pos_label="no", groups=loans["branch"][800:])
+    assert str(curves.highest_threshold(0.6)) in text
+    document = json.loads(succeeds(*certify, *listed, "--json"))["thresholds"]
+    assert document.keys() == {"statement", "highest_threshold", "table", "groups"}
+    assert [point["threshold"] for point in document["table"]] == [0.5]
+    for name, group in curves.groups.items():
+        point = group.highest_threshold(0.6)
+        assert f"{name}: {group.at(0.5)}\n{name}: {point}" in text
+        found = document["groups"][name]
+        assert found["highest_threshold"]["threshold"] == point.threshold
+        assert found["table"][0]["recall"]["lowest"] == group.at(0.5).recall.lowest
+    for message, *options in (
+        ("each choose a threshold: give one of them", "--recall", "0.5", "--precision", "0.5"),
+        ("--threshold must lie in [0, 1], got 1.5", "--threshold", "1.5"),
+        ("recall must lie between 0 and 1, got 1.0", "--recall", "1"),
+        ("recall=0.999 is not certified at any threshold", "--recall", "0.999"),
+    ):
+        assert message in " ".join(fails(*certify, *options).split())
+
+
+def test_a_group_without_a_threshold_does_not_hide_the_others(tmp_path, loans):
+    fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=10")
+    new = loans[800:].assign(branch=["north"] * 20 + ["south"] * 380)
+    write(new, tmp_path / "new.csv")
+    certify = ["certify", tmp_path / "m.certree", tmp_path / "new.csv", "--target", "default"]
+    options = ["--groups", "branch", "--recall", "0.7"]
+    text = succeeds(*certify, *options)
+    assert "\nsouth: At threshold" in text
+    assert "\nnorth: recall=0.7 is not certified at any threshold: the highest" in text
+    document = json.loads(succeeds(*certify, *options, "--json"))["thresholds"]["groups"]
+    assert document["north"] == {"highest_threshold": None}
+    assert document["south"]["highest_threshold"]["recall"]["lowest"] >= 0.7
 
 
 def test_a_positive_number_is_named_by_its_text():

@@ -171,6 +171,7 @@ def test_guarantees_of_groups_and_thresholds_are_documents(place):
     thresholds = document["thresholds"]
     assert thresholds.keys() == {"statement", "lowest_cost", "groups"}
     assert thresholds["groups"].keys() == {"Köln", "Oslo"}
+    assert thresholds["groups"]["Oslo"].keys() == {"lowest_cost"}
     recall = thresholds["lowest_cost"]["recall"]
     assert recall["lowest"] <= recall["observed"] <= recall["highest"]
     assert thresholds["lowest_cost"]["cost"]["bound"] > 0
@@ -196,6 +197,8 @@ def test_the_manual_lists_all_fields(place):
         *(("evaluate", *rows), ("evaluate", place / "cost", place / "new.csv", "--target", "cost")),
         *(("certify", *rows), ("certify", *rows, "--groups", "town")),
         ("certify", *rows, "--groups", "town", "--threshold-cost", "5:1"),
+        ("certify", *rows, "--recall", "0.1", "--threshold", "0.5"),
+        ("certify", *rows, "--precision", "0.1"),
     ]
     found = set().union(*(list_keys(get_document(*command)[0]) for command in commands))
     assert {"statement", "bound", "lowest_cost", "gaps", "r2", "verdict"} <= found

@@ -12,6 +12,7 @@ import typer
 from certree.certificates import Certificate
 from certree.certificates.subsets.families import CertificateFamily
 from certree.certificates.thresholds import Limits, OperatingPoint, ThresholdGuarantees
+from certree.cli.threshold_choice import ThresholdChoice
 from certree.show.page.scores import Score
 
 if TYPE_CHECKING:
@@ -122,22 +123,39 @@ def describe_family(family: CertificateFamily) -> list[dict[str, Any]]:
     return [describe_certificate(certificate) for certificate in family.values()]
 
 
-def describe_thresholds(
-    guarantees: ThresholdGuarantees, costs: tuple[float, float]
-) -> dict[str, Any]:
-    """Return the threshold of lowest cost as an object of JSON, and that of each group.
+def describe_thresholds(guarantees: ThresholdGuarantees, choice: ThresholdChoice) -> dict[str, Any]:
+    """Return the chosen thresholds as an object of JSON, and those of each group.
 
-    costs: cost of a missed row of the positive class, and of a false alarm. The object has
-    "statement", "lowest_cost", and "groups" by name.
+    choice: how a threshold is chosen, and the thresholds of the table. The object has "statement",
+    the name of the choice, such as "lowest_cost", "table" if there are thresholds, and "groups" by
+    name, which have the same fields but the first and the last. If the choice is not possible in a
+    group, it is None there.
     """
     return {
         "statement": guarantees.title,
-        "lowest_cost": _describe_point(guarantees.lowest_cost(*costs)),
+        **_describe_choice(guarantees, choice, choice.find_point(guarantees)),
         "groups": {
-            name: _describe_point(group.lowest_cost(*costs))
+            name: _describe_choice(group, choice, choice.find_point_or_reason(group))
             for name, group in guarantees.groups.items()
         },
     }
+
+
+def _describe_choice(
+    guarantees: ThresholdGuarantees, choice: ThresholdChoice, found: OperatingPoint | str | None
+) -> dict[str, Any]:
+    """Return the chosen threshold and those of the table as an object of JSON.
+
+    found: the chosen threshold, or why there is none; None if no threshold was to be chosen.
+    """
+    described: dict[str, Any] = {}
+    if choice.name is not None:
+        described[choice.name] = (
+            _describe_point(found) if isinstance(found, OperatingPoint) else None
+        )
+    if choice.thresholds:
+        described["table"] = [_describe_point(guarantees.at(one)) for one in choice.thresholds]
+    return described
 
 
 def _describe_point(point: OperatingPoint) -> dict[str, Any]:

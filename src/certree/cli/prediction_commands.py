@@ -18,7 +18,6 @@ from certree.certificates import Certificate, Guarantees
 from certree.certificates import certify as certify_rows
 from certree.certificates.batches import certify_batches
 from certree.certificates.hold_out import compute_look_fraction
-from certree.certificates.thresholds import ThresholdGuarantees
 from certree.cli.app import Delta, Quiet, command, output_file_option, print_text
 from certree.cli.figure_output import expect_figure_path, save_figure
 from certree.cli.json_output import (
@@ -47,6 +46,13 @@ from certree.cli.table_input import (
     parse_positive,
     read_extra_column,
     read_labelled_rows,
+)
+from certree.cli.threshold_choice import (
+    THRESHOLD_OPTIONS,
+    Precision,
+    Recall,
+    TableThresholds,
+    parse_choice,
 )
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import tables
@@ -454,6 +460,9 @@ def certify(
         ),
     ] = DuplicateRows.auto,
     threshold_cost: ThresholdCost = None,
+    recall: Recall = None,
+    precision: Precision = None,
+    thresholds: TableThresholds = None,
     groups: Groups = None,
     positive: Positive = None,
     plot: Annotated[
@@ -471,8 +480,8 @@ def certify(
     The printed certificate is an upper bound on the error on new rows; it may fail with probability
     delta.
     With --groups, guarantees for each group and for differences between groups are printed instead.
-    With --threshold-cost, guarantees for every threshold of the positive class's probability are
-    printed, and the threshold of lowest cost, also for each group.\f
+    With --threshold-cost, --recall, --precision or --threshold, guarantees for every threshold of
+    the positive class's probability are printed, and the chosen threshold, also for each group.\f
 
     Parameters
     ----------
@@ -493,10 +502,14 @@ def certify(
         once) or refuse (an error).
     threshold_cost : str or None
         "A:B", the cost of a missed row of the positive class and of a false alarm; None: no costs.
+    recall, precision : float or None
+        Smallest certified recall, or precision, of the reported threshold; None: not used.
+    thresholds : list of float or None
+        Thresholds of the printed table; None: up to ten that are chosen by the rows.
     groups : str or None
         Column of each row's group; None if there are no groups.
     positive : str or None
-        The positive one of two classes, which needs `threshold_cost`; None: the second.
+        The positive one of two classes, which needs an option of thresholds; None: the second.
     plot : Path or None
         Figure of all thresholds to write, which needs `threshold_cost`; None: none is drawn.
     as_json : bool
@@ -506,40 +519,44 @@ def certify(
     """
     expect_figure_path(plot)
     costs = parse_costs(threshold_cost)
-    expect_given("--threshold-cost", costs, positive)
+    choice = parse_choice(costs, recall, precision, thresholds)
+    if positive is not None and choice is None:
+        raise ValueError(
+            f"--positive {positive} changes thresholds only: give {THRESHOLD_OPTIONS} as well"
+        )
     if plot is not None and costs is None:
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
     rule: Any = duplicates.value
     read = (model_file, file, target, options)
-    if costs is None and groups is None:
+    if choice is None and groups is None:
         model, certificate = _certify_error(*read, delta, look, rule)
         _print_certificate(model, certificate, as_json)
         return
     model, guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule)
-    if costs is None:
+    if choice is None:
         group_delta = guarantees.certificate.delta * compute_look_fraction(look)
         families = guarantees.conditional_guarantees(
             _GROUP_GUARANTEES, groups=group_labels, delta=group_delta
         )
         if as_json:
-            found = {name: describe_family(family) for name, family in families.items()}
-            print_json({"model": type(model).__name__, "families": found})
+            described = {name: describe_family(family) for name, family in families.items()}
+            print_json({"model": type(model).__name__, "families": described})
         else:
             print_text(str(families))
         return
-    thresholds = guarantees.thresholds(
+    found = guarantees.thresholds(
         costs=costs,
         groups=group_labels,
         share=compute_look_fraction(look),
         pos_label=parse_positive(model, positive),
     )
     if as_json:
-        found = describe_thresholds(thresholds, costs)
-        print_json({"model": type(model).__name__, "thresholds": found})
+        document = {"model": type(model).__name__}
+        print_json({**document, "thresholds": describe_thresholds(found, choice)})
     else:
-        _print_thresholds(thresholds, costs)
-    if plot is not None:
-        save_figure(plot, lambda: show.plot_thresholds(thresholds, *costs))
+        print_text(choice.format(found))
+    if plot is not None and costs is not None:
+        save_figure(plot, lambda: show.plot_thresholds(found, *costs))
 
 
 def _print_certificate(model: Any, certificate: Certificate, as_json: bool) -> None:
@@ -549,16 +566,6 @@ def _print_certificate(model: Any, certificate: Certificate, as_json: bool) -> N
         print_json(document)
     else:
         print_text(str(certificate))
-
-
-def _print_thresholds(thresholds: ThresholdGuarantees, costs: tuple[float, float]) -> None:
-    """Print guarantees of all thresholds, and the threshold of lowest cost, also for each group.
-
-    costs: cost of a missed row of the positive class, and of a false alarm.
-    """
-    print_text(f"{thresholds}\n{thresholds.lowest_cost(*costs)}")
-    for name, group_thresholds in thresholds.groups.items():
-        print_text(f"{name}: {group_thresholds.lowest_cost(*costs)}")
 
 
 @command
