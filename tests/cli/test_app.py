@@ -141,7 +141,7 @@ def test_help_says_what_groups_are(command):
 def test_help_lists_the_commands():
     text = succeeds("--help")
     for command in (
-        *("fit", "predict", "evaluate", "certify", "info", "explain", "report", "plot"),
+        *("fit", "predict", "evaluate", "certify", "info", "explain", "rules", "report", "plot"),
         *("table1", "table2", "figure2", "rates"),
     ):
         assert re.search(rf"\b{command}\b", text)
@@ -159,7 +159,8 @@ def test_help_lists_the_commands():
         ),
         ("fit", ["--target", "--output", "--model", "--grower", "--seed", "--quiet"]),
         ("evaluate", ["--target", "--json", "MODEL", "FILE"]),
-        ("explain", ["--row", "--output", "--plot"]),
+        ("explain", ["--row", "--rows", "--output", "--plot"]),
+        ("rules", ["--max-leaves", "--positive", "--json"]),
         ("report", ["--target", "--output"]),
         ("plot", ["WHAT", "--target", "--output", "calibration"]),
         ("predict", ["--output", "MODEL", "FILE"]),
@@ -1651,6 +1652,85 @@ def test_a_row_is_explained_and_all_contributions_are_written(tmp_path, iris, mo
     np.testing.assert_allclose(sums, explanation.prediction, atol=1e-12)
     assert kind_of(picture) == ".png"
     assert "--row must be below 150" in fails("explain", model_file, rows, "--row", 150)
+
+
+def test_several_rows_are_explained(tmp_path, iris, model_file):
+    rows, place = write(iris, tmp_path / "rows.csv"), tmp_path / "contributions.csv"
+    explanation = certree.load(model_file).explain(iris.drop(columns="kind"))
+    text = succeeds("explain", model_file, rows, "--rows", "0-1, 149")
+    expected = "\n\n".join(f"row {i}\n{explanation[i]}" for i in (0, 1, 149))
+    assert " ".join(text.split()) == " ".join(expected.split())
+    options = {"0-9": range(10), "149,3-5,3": [149, 3, 4, 5, 3], "all": range(150)}
+    for asked, indices in options.items():
+        printed = succeeds("explain", model_file, rows, "--rows", asked, "-o", place)
+        assert printed.strip() == f"{len(indices)} rows written to {place}"
+        table = pd.read_csv(place)
+        assert table["row"].tolist() == [*indices]
+        assert list(table)[1:3] == ["setosa: base", "setosa: sepal length"]
+        sums = table.iloc[:, 1:].to_numpy().reshape(len(indices), 3, 5).sum(axis=2)
+        np.testing.assert_allclose(sums, explanation.prediction[[*indices]], atol=1e-12)
+    renamed = write(iris.rename(columns={"sepal length": "row"}), tmp_path / "named.csv")
+    fit = ("fit", renamed, "--target", "petal width", "--regression", "--drop", "kind")
+    succeeds(*fit, "--quiet", "--test-size", 0, "-o", tmp_path / "named")
+    succeeds("explain", tmp_path / "named", renamed, "--rows", "7", "--shapley", "-o", place)
+    assert list(pd.read_csv(place))[:3] == ["row_", "base", "row"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rows", "3-1"], "--rows must be numbers of rows such as 3, 0-9, 3,7,20-29 or all, got"),
+        (["--rows", "-1"], "got '-1'"),
+        (["--rows", "1,,2"], "got '1,,2'"),
+        (["--rows", "²"], "got '²'"),
+        (["--rows", "7,150"], "--rows must be below 150, the number of rows, got 150"),
+        (["--rows", "1", "--row", "0"], "--rows and --row exclude each other"),
+        (["--rows", "1", "--plot", "a.png"], "--rows and --plot exclude each other"),
+        (["--rows", "1", "--interactions"], "--rows and --interactions exclude each other"),
+    ],
+)
+def test_rows_that_cannot_be_explained_are_named(tmp_path, iris, model_file, options, message):
+    rows, place = write(iris, tmp_path / "rows.csv"), tmp_path / "contributions.csv"
+    assert message in " ".join(fails("explain", model_file, rows, *options, "-o", place).split())
+    assert not place.exists()
+
+
+def test_rules_of_a_tree_are_printed(tmp_path, loans):
+    model, _ = fit_loans(tmp_path, "--model", "certified", "--set", "max_leaf_nodes=4")
+    place, positive = tmp_path / "m.certree", ["--positive", "no"]
+    assert succeeds("rules", place).strip() == str(model.rules(4))
+    assert "R1: if " in succeeds("rules", place)
+    expected = model.rules(2, pos_label="no")
+    printed = call("rules", place, *positive, "--max-leaves", 2)
+    assert printed.stdout.strip() == str(expected)
+    assert f"--max-leaves {model.get_n_leaves()} prints all rules" in printed.stderr
+    document = json.loads(succeeds("rules", place, *positive, "--max-leaves", 2, "--json"))
+    assert (document["statement"], document["delta"]) == (expected.title, 0.05)
+    assert (document["positive"], document["leaves"]) == ("no", model.get_n_leaves())
+    for found, rule in zip(document["rules"], expected, strict=True):
+        assert found["statement"] == str(rule)
+        assert found["conditions"] == [str(condition) for condition in rule.conditions]
+        assert (found["number"], found["error_at_most"]) == (rule.number, rule.error_at_most)
+        assert (found["prediction"], found["probability"]) == (rule.prediction, rule.probability)
+        assert found["training_rows"] == rule.training_rows
+        assert found["calibration_rows"] == rule.calibration_rows
+
+
+def test_rules_of_a_vote_and_of_numbers_are_printed(tmp_path, iris):
+    table, place = write(iris, tmp_path / "iris.csv"), tmp_path / "model"
+    fit = ("fit", table, "--quiet", "--test-size", 0, "-o", place, "--target")
+    succeeds(*fit, "petal width", "--regression", "--model", "tree")
+    model = certree.load(place)
+    assert model.get_n_leaves() > 16
+    printed = call("rules", place)
+    assert printed.stdout.strip() == str(model.rules(16))
+    assert f"the tree has {model.get_n_leaves()} leaves" in printed.stderr
+    document = json.loads(succeeds("rules", place, "--json"))
+    assert document["rules"][0]["prediction"] == model.rules(16)[0].prediction
+    assert document["rules"][0]["number"] is None
+    assert "target has no classes" in fails("rules", place, "--positive", "1")
+    succeeds(*fit, "kind", "--model", "boosted", "--set", "max_iter=2")
+    assert "MODEL must be a single tree to have rules, got Boosted" in fails("rules", place)
 
 
 def test_a_row_has_shapley_values_and_features_act_together(tmp_path, iris, model_file):

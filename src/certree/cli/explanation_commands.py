@@ -1,4 +1,4 @@
-"""Commands that explain, draw or export a model: explain, report, plot and export."""
+"""Commands that explain, draw or export a model: explain, rules, report, plot and export."""
 
 import io
 import json
@@ -16,8 +16,9 @@ import typer
 from numpy.typing import NDArray
 
 from certree import show
-from certree.cli.app import command, output_file_option, print_text
+from certree.cli.app import command, output_file_option, print_note, print_text
 from certree.cli.figure_output import expect_figure_path, save_figure
+from certree.cli.json_output import AsJson, describe_rules, print_json
 from certree.cli.read_options import takes_read_options
 from certree.cli.table_input import (
     Groups,
@@ -31,18 +32,23 @@ from certree.cli.table_input import (
     load_estimator,
     parse_costs,
     parse_positive,
+    parse_rows,
     read_features,
     read_labelled_rows,
 )
+from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_fractions, shapley_values
 from certree.files import tables
 from certree.files.output_paths import expect_writable
 from certree.interface.atomic_write import write_atomically
+from certree.interface.formatting import format_quantity
 from certree.tables.column_names import expect_distinct
 from certree.tables.table_source import ReadOptions
 
 # Rows of the table that Shapley values take as background.
 _N_BACKGROUND_ROWS = 100
+# Most rules that are printed of a tree whose rules have no numbers.
+_N_RULES = 16
 
 OptionalRows = Annotated[
     Path | None,
@@ -64,13 +70,27 @@ OptionalTarget = Annotated[
 def explain(
     model_file: ModelFile,
     file: TableFile,
-    row: Annotated[int, typer.Option(min=0, help="Number of the row to explain, from 0.")] = 0,
+    row: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="N", help="Number of the row to explain, from 0.", show_default="0"
+        ),
+    ] = None,
+    rows: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROWS",
+            help="Rows to explain instead of one: numbers and ranges such as 0-9 or 3,7,20-29, or "
+            "all.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         output_file_option(
             "--output",
             "-o",
-            help="Table to write with the contributions for all rows.",
+            help="Table to write with the contributions: .csv, .csv.gz, .tsv or .parquet. It has "
+            "those of --rows, else those of all rows.",
         ),
     ] = None,
     plot: Annotated[
@@ -93,11 +113,13 @@ def explain(
     *,
     options: ReadOptions,
 ) -> None:
-    """Print how much each feature adds to the prediction of one row.
+    """Print how much each feature adds to the prediction of a row.
 
-    --output writes the contributions for all rows; --plot draws those of the row. With
-    --interactions, print (and draw) which fraction of the variance of the predictions for all rows
-    is due to each feature and each pair of features instead.\f
+    --rows explains several rows; with --output their contributions are written to a table, whose
+    column "row" has the numbers of the rows. Without --rows, --output writes the contributions for
+    all rows. --plot draws those of the single row. With --interactions, print (and draw) which
+    fraction of the variance of the predictions for all rows is due to each feature and each pair of
+    features instead.\f
 
     Parameters
     ----------
@@ -105,10 +127,12 @@ def explain(
         File of the fitted model.
     file : Path
         The table; "-" is CSV from standard input.
-    row : int
-        Index of the row to explain, from 0.
+    row : int or None
+        Index of the row to explain, from 0; None: the first, unless `rows` is set.
+    rows : str or None
+        Rows to explain, as `parse_rows` reads them; None: only `row`.
     output : Path or None
-        Table of the contributions for all rows to write; None: none.
+        Table of the contributions to write, for `rows` or else for all rows; None: none.
     plot : Path or None
         Figure to write; None: none is drawn.
     shapley : bool
@@ -123,6 +147,10 @@ def explain(
     """
     tables.expect_table_place(output)
     expect_figure_path(plot)
+    if rows is not None:
+        _expect_unused(
+            "--rows", {"--row": row is not None, "--plot": plot, "--interactions": interactions}
+        )
     model, X = read_features(model_file, file, options)
     if not hasattr(model, "explain"):
         raise ValueError(
@@ -134,8 +162,10 @@ def explain(
         return
     if not len(X):
         raise ValueError(f"FILE must have at least one row to explain, but {file} has no rows")
+    row = row or 0
     if row >= len(X):
         raise ValueError(f"--row must be below {len(X)}, the number of rows, got {row}")
+    chosen = None if rows is None else parse_rows(rows, len(X))
     method = (
         partial(shapley_values, model, background=_sample_background(X))
         if shapley
@@ -143,12 +173,44 @@ def explain(
     )
     pos_label = parse_positive(model, positive)
     explain_rows = method if pos_label is None else partial(method, pos_label=pos_label)
+    if chosen is not None:
+        _explain_chosen_rows(explain_rows(X[chosen]), chosen, output)
+        return
     explanation = explain_rows(X[row : row + 1])
     if output is not None:
         tables.write(_tabulate_contributions(explain_rows(X)), output)
     print_text(str(explanation))
     if plot is not None:
         save_figure(plot, lambda: show.plot_explanation(explanation))
+
+
+def _expect_unused(option: str, others: dict[str, Any]) -> None:
+    """Raise ValueError if another option is used that an option excludes.
+
+    option: name of the option that is used; others: for each excluded option its value, which is
+    false if it is not used.
+    """
+    for other, value in others.items():
+        if value:
+            raise ValueError(f"{option} and {other} exclude each other: give one")
+
+
+def _explain_chosen_rows(explanation: Any, rows: NDArray[np.intp], output: Path | None) -> None:
+    """Print the explanations of several rows, or write their contributions to a table.
+
+    explanation: contributions for the r rows; rows: their indices in the table, (r,); output: table
+    to write, or None to print.
+    """
+    if output is None:
+        texts = (f"row {row}\n{explanation[i]}" for i, row in enumerate(rows.tolist()))
+        print_text("\n\n".join(texts))
+        return
+    contributions = _tabulate_contributions(explanation)
+    name = "row"
+    while name in contributions.column_names:
+        name += "_"
+    tables.write(contributions.add_column(0, name, pa.array(rows)), output)
+    print_text(f"{format_quantity(len(rows), 'row')} written to {output}")
 
 
 def _print_interactions(model: Any, X: NDArray[Any], plot: Path | None) -> None:
@@ -197,6 +259,58 @@ def _tabulate_contributions(explanation: Any) -> pa.Table:
         )
     expect_distinct(names)
     return pa.table(columns, names=names)
+
+
+@command
+def rules(
+    model_file: ModelFile,
+    max_leaves: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Most rules to print: those of the leaves that matter most.",
+            show_default="all rules of a small tree, else 16",
+        ),
+    ] = None,
+    positive: Positive = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the rules of a single tree: conditions, prediction, rows and error bounds.
+
+    The rules of a tree that predicts alone and has at most 64 leaves are numbered from left to
+    right: R1, R2, ... A certified tree has an upper bound on the error of each rule. With
+    --positive, each rule has the probability of this class instead of that of the predicted
+    class.\f
+
+    Parameters
+    ----------
+    model_file : Path
+        File of the fitted model, a single tree.
+    max_leaves : int or None
+        Largest number of rules; None: all if rules have numbers, else 16.
+    positive : str or None
+        The positive one of two classes, whose probability the rules have; None: the predicted one.
+    as_json : bool
+        Whether to print a JSON document.
+    """
+    model = load_estimator(model_file)
+    if not isinstance(model, TreeVoteEstimator) or not hasattr(model, "rules"):
+        raise ValueError(
+            f"MODEL must be a single tree to have rules, got {type(model).__name__}: fit a tree with "
+            "--model pruned, tree or certified"
+        )
+    n_leaves = model.get_n_leaves()
+    if max_leaves is None:
+        # One rule is enough to see whether rules have numbers.
+        max_leaves = n_leaves if model.rules(1)[0].number else _N_RULES
+    found = model.rules(max_leaves, pos_label=parse_positive(model, positive))
+    if as_json:
+        print_json({"model": type(model).__name__, "leaves": n_leaves, **describe_rules(found)})
+        return
+    print_text(str(found))
+    if len(found) < n_leaves:
+        print_note(f"the tree has {n_leaves:,} leaves: --max-leaves {n_leaves} prints all rules")
 
 
 @command

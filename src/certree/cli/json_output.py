@@ -7,12 +7,14 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from certree.certificates import Certificate
 from certree.certificates.subsets.families import CertificateFamily
 from certree.certificates.thresholds import Limits, OperatingPoint, ThresholdGuarantees
 from certree.cli.threshold_choice import ThresholdChoice
+from certree.explain.rules import Rules
 from certree.show.page.scores import Score
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of the other output.")
 ]
 
+# Fields of `Rule` that a document has under the same names.
+_RULE_FIELDS = ("probability", "training_rows", "calibration_rows", "error_at_most")
 # Fields of `Certificate` that a document has under the same names.
 _CERTIFICATE_FIELDS = (
     "method",
@@ -121,6 +125,35 @@ def describe_certificate(certificate: Certificate) -> dict[str, Any]:
 def describe_family(family: CertificateFamily) -> list[dict[str, Any]]:
     """Return the certificates of a family as a list of objects of JSON, also those of long tables."""
     return [describe_certificate(certificate) for certificate in family.values()]
+
+
+def describe_rules(rules: Rules) -> dict[str, Any]:
+    """Return the rules of a tree as an object of JSON.
+
+    It has "statement" (what holds for the error bounds, or why there are none; "": the tree is not
+    certified), "delta", "positive" (the class of the probabilities; None: the predicted class of
+    each rule), and the list "rules" of objects with fields of `Rule` and "statement", its sentence.
+    """
+    return {
+        "statement": rules.title,
+        "delta": rules.delta,
+        "positive": None if rules[0].pos_label is None else str(rules[0].pos_label),
+        "rules": [
+            {
+                "number": rule.number,
+                "statement": str(rule),
+                "conditions": [str(condition) for condition in rule.conditions],
+                "prediction": _get_plain(rule.prediction),
+                **{name: _get_plain(getattr(rule, name)) for name in _RULE_FIELDS},
+            }
+            for rule in rules
+        ],
+    }
+
+
+def _get_plain(value: Any) -> Any:
+    """Return a NumPy scalar as the Python object with the same value, and all else unchanged."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def describe_thresholds(guarantees: ThresholdGuarantees, choice: ThresholdChoice) -> dict[str, Any]:

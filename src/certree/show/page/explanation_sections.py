@@ -21,7 +21,8 @@ def build_explanation_section(evaluated: EvaluatedModel) -> Section | None:
 
     The charts show the contributions of the features to a prediction, from `model.explain`. The
     rows range from the best to the worst predicted, of the positive class if one is named. None if
-    the model has no method `explain`. evaluated: the fitted model, the rows of the report and their predictions.
+    the model has no method `explain`. evaluated: the fitted model, the rows of the report and their
+    predictions.
     """
     model = evaluated.model
     if not hasattr(model, "explain"):
