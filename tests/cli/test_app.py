@@ -1915,6 +1915,37 @@ def test_invalid_settings_are_refused(options, message, tmp_path, loans):
     assert not list(tmp_path.glob("*.certree"))
 
 
+@pytest.mark.parametrize("name", ["tree", "pruned", "certified", "boosted", "forest"])
+def test_trees_are_limited_by_options(tmp_path, loans, name):
+    limits = ["--max-leaf-nodes", 5, "--max-depth", 3]
+    fast = {"boosted": ["--set", "max_iter=2"], "forest": ["--set", "n_estimators=2"]}
+    model, _ = fit_loans(tmp_path, "--model", name, *limits, *fast.get(name, []))
+    inner = model if hasattr(model, "max_leaf_nodes") else model.grower
+    assert (inner.max_leaf_nodes, model.max_depth) == (5, 3)
+    trees = getattr(model, "trees_", None)
+    n_leaves = model.get_n_leaves() if trees is None else max((one.left < 0).sum() for one in trees)
+    assert 1 < n_leaves <= 5
+
+
+def test_a_limit_of_leaves_may_have_its_grower(tmp_path, loans):
+    model, _ = fit_loans(tmp_path, "--model", "pruned", "--grower", "cart", "--max-leaf-nodes", 4)
+    assert repr(model.grower) == "Cart(max_leaf_nodes=4)"
+    file = tmp_path / "loans.csv"
+    fit = ["fit", file, "--target", "default", "--max-leaf-nodes", 4, "--model"]
+    same = "and --max-leaf-nodes set the same parameter: give one"
+    for message, *options in (
+        ("--max-leaf-nodes is not for --grower kd", "tree", "--grower", "kd"),
+        ("--max-leaf-nodes is not for --model naive-bayes", "naive-bayes"),
+        (f"--set grower__max_leaf_nodes {same}", "pruned", "--set", "grower__max_leaf_nodes=3"),
+        (f"--set grower {same}", "pruned", "--set", "grower=kd"),
+        (f"--set max_leaf_nodes {same}", "certified", "--set", "max_leaf_nodes=3"),
+    ):
+        assert message in " ".join(fails(*fit, *options).split())
+    options = ["--max-leaf-nodes", 4, "--set", "grower__max_leaf_nodes=30"]
+    model, _ = fit_loans(tmp_path, "--model", "certified", *options)
+    assert (model.max_leaf_nodes, model.grower.max_leaf_nodes) == (4, 30)
+
+
 def test_weights_of_a_fit_are_a_column(tmp_path, loans):
     model, _ = fit_loans(tmp_path, "--weights", "rows", "--set", "cv=3")
     assert list(model.feature_names_in_) == ["income", "debt", "branch"]
