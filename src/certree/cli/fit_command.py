@@ -75,6 +75,8 @@ from certree.tables.table_source import ReadOptions, TableSource, with_options
 # Features along which predictions must not fall, and features along which they must not rise.
 MonotonicFeatures = tuple[list[str], list[str]]
 
+# Parameters of estimators that have options of their own.
+_PARAMETERS = ("grower", "max_leaf_nodes", "max_depth", "train_size", "delta", "duplicates")
 # Most distinct numbers of a target for which classification is assumed without asking.
 _MAX_NUMERIC_CLASSES = 20
 # Posteriors of a mixture that --verbose prints, by largest weight.
@@ -383,14 +385,8 @@ def fit(
         model_name = ModelName.boosted if is_folder else ModelName.tree
     model_path = _default_model_path(file) if output is None else output
     expect_writable(model_path)
-    choices = {
-        "grower": grower,
-        "max_leaf_nodes": max_leaf_nodes,
-        "max_depth": max_depth,
-        "train_size": train_size,
-        "delta": delta,
-        "duplicates": duplicates,
-    }
+    values = (grower, max_leaf_nodes, max_depth, train_size, delta, duplicates)
+    choices = dict(zip(_PARAMETERS, values, strict=True))
     model, used_options = _create_estimator(model_name, regression, choices)
     parameters = model.get_params(deep=False)
     general = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}

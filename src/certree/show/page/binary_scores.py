@@ -49,12 +49,12 @@ class BinaryPredictions:
         """
         if evaluated.probabilities is None or len(evaluated.classes) != 2:
             return None
-        positive = evaluated.positive_class
+        k = evaluated.positive_index
         return cls(
-            positive,
-            evaluated.probabilities[:, evaluated.classes.index(positive)],
-            np.asarray(evaluated.y == positive),
-            np.asarray(evaluated.predicted == positive),
+            evaluated.positive_class,
+            evaluated.probabilities[:, k],
+            evaluated.is_positive,
+            np.asarray(evaluated.predicted == np.asarray(evaluated.model.classes_)[k]),
         )
 
     @classmethod

@@ -166,7 +166,17 @@ class EvaluatedModel:
     @property
     def positive_class(self) -> Any:
         """The positive one of the two classes. Only for models of two classes."""
-        return self.classes[find_positive_class(self.model.classes_, self.pos_label)]
+        return self.classes[self.positive_index]
+
+    @property
+    def positive_index(self) -> int:
+        """Index of the positive one of the two classes. Only for models of two classes."""
+        return find_positive_class(self.model.classes_, self.pos_label)
+
+    @property
+    def is_positive(self) -> NDArray[np.bool_]:
+        """Which rows are of the positive class, (n,). Only for models of two classes."""
+        return np.asarray(self.y == np.asarray(self.model.classes_)[self.positive_index])
 
     @property
     def n(self) -> int:
@@ -240,8 +250,7 @@ class EvaluatedModel:
         everything = np.ones(self.n, dtype=bool)
         if self.pos_label is None:
             return everything
-        is_positive = np.asarray(self.y == self.positive_class)
-        return is_positive if is_positive.any() else everything
+        return self.is_positive if self.is_positive.any() else everything
 
     def describe_examples(self) -> str:
         """Return a sentence on the class of the rows that `select_examples` selects first.
@@ -281,9 +290,8 @@ class EvaluatedModel:
             return f"row {i}: {y}, predicted {predicted}"
         probability = format_percent(self.probabilities[i].max())
         if self.pos_label is not None:
-            positive = self.positive_class
-            share = self.probabilities[i, self.classes.index(positive)]
-            probability = f"{positive} {format_percent(share)}"
+            probability = format_percent(self.probabilities[i, self.positive_index])
+            probability = f"{self.positive_class} {probability}"
         return f"row {i}: {self.y[i]}, predicted {self.predicted[i]} ({probability})"
 
 
