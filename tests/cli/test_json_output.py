@@ -126,7 +126,8 @@ def test_scores_have_intervals_and_baselines(place):
     assert document["rows"] == 200
     assert document["known_rows"] == 0
     assert document["verdict"] is None
-    assert document["scores"].keys() == {"error", "log_loss"}
+    assert document["positive"] == "yes"
+    assert document["scores"].keys() == {"error", "log_loss", "recall", "precision", "roc_auc"}
     found = document["scores"]["error"]
     assert found["value"] == pytest.approx(error)
     assert found["low"] < error < found["high"]
@@ -134,6 +135,7 @@ def test_scores_have_intervals_and_baselines(place):
     assert found["baseline"] == always
     numbers = place / "cost", place / "new.csv", "--target", "cost"
     document, _ = get_document("evaluate", *numbers)
+    assert document["positive"] is None
     assert document["scores"].keys() == {"root_mean_squared_error", "r2"}
     assert document["scores"]["r2"]["baseline"] is None
 
@@ -187,6 +189,7 @@ def test_guarantees_of_groups_and_thresholds_are_documents(place):
     thresholds = document["thresholds"]
     assert thresholds.keys() == {"statement", "lowest_cost", "groups"}
     assert thresholds["groups"].keys() == {"Köln", "Oslo"}
+    assert thresholds["groups"]["Oslo"].keys() == {"lowest_cost"}
     recall = thresholds["lowest_cost"]["recall"]
     assert recall["lowest"] <= recall["observed"] <= recall["highest"]
     assert thresholds["lowest_cost"]["cost"]["bound"] > 0
@@ -212,6 +215,9 @@ def test_the_manual_lists_all_fields(place):
         *(("evaluate", *rows), ("evaluate", place / "cost", place / "new.csv", "--target", "cost")),
         *(("certify", *rows), ("certify", *rows, "--groups", "town")),
         ("certify", *rows, "--groups", "town", "--threshold-cost", "5:1"),
+        ("certify", *rows, "--recall", "0.1", "--threshold", "0.5"),
+        ("certify", *rows, "--precision", "0.1"),
+        ("rules", place / "late"),
     ]
     found = set().union(*(list_keys(get_document(*command)[0]) for command in commands))
     assert {"statement", "bound", "lowest_cost", "gaps", "r2", "verdict"} <= found

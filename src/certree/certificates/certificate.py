@@ -149,6 +149,9 @@ class Certificate:
         Error of a constant prediction on the calibration rows, in the units of `bound`: of the
         most frequent class, or of the median of a numeric target. It is an estimate, not a bound.
         None: it is not known, or new rows are from another source. Not compared by ``==``.
+    is_single_tree : bool
+        Whether the labels of a vote are those of one small tree (`max_leaf_nodes`), so that the
+        sentence names a tree instead of a vote. Not compared by ``==``.
 
     Raises
     ------
@@ -174,6 +177,7 @@ class Certificate:
     worst: int = field(default=0, metadata=ADDED_LATER)
     near_copies: NearCopies | None = field(default=None, compare=False, metadata=ADDED_LATER)
     baseline: Baseline | None = field(default=None, compare=False, metadata=ADDED_LATER)
+    is_single_tree: bool = field(default=False, compare=False, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         validate_settings(self)
@@ -198,9 +202,10 @@ class Certificate:
     def about(self) -> str:
         """What this certificate's bound limits, as a phrase such as "this classifier's error".
 
-        It is the `subject` of its method in `METHODS`.
+        It is the `subject` of its method in `METHODS`, with the word "tree" instead of "vote" if
+        `is_single_tree` is set.
         """
-        return METHODS[self.method].subject
+        return METHODS[self.method].get_subject(self.is_single_tree)
 
     @property
     def is_below_baseline(self) -> bool | None:
@@ -314,7 +319,7 @@ class Certificate:
 
         The bound is computed again from the same observations; `share` and all other fields stay.
         """
-        kept = ("risk", "part", "shift", "unit", "baseline")
+        kept = ("risk", "part", "shift", "unit", "baseline", "is_single_tree")
         rest = {name: getattr(self, name) for name in kept} | get_sampling_facts(self)
         entries = self.method, self.observed, self.n, self.complexity
         return compute_certificate(*entries, delta, self.share, **rest)
@@ -482,7 +487,7 @@ class Certificate:
         if self.grouped:
             losses = "fraction of errors" if self.unit is None else "mean"
             new = f"new groups from {source}, the mean over groups of each group's {losses},"
-        subject = method.subject
+        subject = self.about
         if self.unit is not None and not get_inequality(self.method).whole_errors:
             subject += f" (one beyond {self.unit:.4g} counts as that)"
         observed, verdict = "there are none", ""
@@ -707,11 +712,14 @@ def restore_certificate(entries: Any) -> Certificate:
 def _store_certificate(certificate: Certificate) -> dict[str, Any]:
     """Return what a model file holds of a certificate: its fields by name.
 
-    Files of earlier versions lack the field `baseline`; so do those of models without it.
+    Files of earlier versions lack the fields `baseline` and `is_single_tree`; so do those of models
+    without a baseline, or of a vote.
     """
     entries = asdict(certificate)
     if certificate.baseline is None:
         del entries["baseline"]
+    if not certificate.is_single_tree:
+        del entries["is_single_tree"]
     return entries
 
 

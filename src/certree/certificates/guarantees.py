@@ -460,7 +460,10 @@ class Guarantees:
                 "pass more rows"
             )
         share = 1 / len(named) if jointly else 1.0
-        about = get_sampling_facts(self.certificate)
+        about = {
+            "is_single_tree": self.certificate.is_single_tree,
+            **get_sampling_facts(self.certificate),
+        }
         terms, found = CertificateTerms(self._choose_delta(delta), share, shift=shift, **about), {}
         for name in named:
             method, parts = self._get_method(name), self._make_subsets(name, kept, of_groups)
@@ -1251,7 +1254,12 @@ class TreeGuarantees(FitGuarantees):
         with abstention as a further label, covers all margins together.
         """
         held, prior = self.rows.held, self.rows.structure
-        return selective_certificates(held, self.ballot, prior, delta, fixed=self.fixed)
+        found = selective_certificates(held, self.ballot, prior, delta, fixed=self.fixed)
+        is_single_tree = self.certificate.is_single_tree
+        return tuple(
+            replace(one, certificate=replace(one.certificate, is_single_tree=is_single_tree))
+            for one in found
+        )
 
     def _predict_margins(self, X: ArrayLike) -> tuple[NDArray[Any], Float64]:
         """Return the predicted class and the margin of new rows, both (n_rows,).

@@ -61,7 +61,12 @@ _COMMANDS = {
     "explain": (
         "explanation_commands",
         _EXPLANATIONS,
-        "Print how much each feature adds to the prediction of one row.",
+        "Print how much each feature adds to the prediction of a row.",
+    ),
+    "rules": (
+        "explanation_commands",
+        _EXPLANATIONS,
+        "Print the rules of a single tree: conditions, prediction, rows and error bounds.",
     ),
     "report": (
         "explanation_commands",

@@ -75,6 +75,8 @@ from certree.tables.table_source import ReadOptions, TableSource, with_options
 # Features along which predictions must not fall, and features along which they must not rise.
 MonotonicFeatures = tuple[list[str], list[str]]
 
+# Parameters of estimators that have options of their own.
+_PARAMETERS = ("grower", "max_leaf_nodes", "max_depth", "train_size", "delta", "duplicates")
 # Most distinct numbers of a target for which classification is assumed without asking.
 _MAX_NUMERIC_CLASSES = 20
 # Posteriors of a mixture that --verbose prints, by largest weight.
@@ -210,6 +212,25 @@ def fit(
             show_default="cart",
         ),
     ] = None,
+    max_leaf_nodes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Most leaves of a tree. A certified tree grows larger, and is pruned to at most N "
+            "leaves.",
+            show_default="chosen by the fit",
+        ),
+    ] = None,
+    max_depth: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Most splits on the path from the root of a tree to a leaf.",
+            show_default="no limit",
+        ),
+    ] = None,
     train_size: Annotated[
         float | None,
         typer.Option(
@@ -329,8 +350,9 @@ def fit(
         Whether to predict the target as a number, or to treat each number as a class.
     test_size : float or None
         Fraction of the rows in the test set; None: 0.2 for a table, 0 for a folder.
-    grower, train_size, delta, duplicates
-        Parameters of the estimator; None: its default.
+    grower, max_leaf_nodes, max_depth, train_size, delta, duplicates
+        Parameters of the estimator; None: its default. The grower has `max_leaf_nodes` if the
+        estimator has no such parameter.
     no_sample_hashes, no_calibration_samples : bool
         What `certree.save` leaves out of the file.
     settings : list of str or None
@@ -363,14 +385,14 @@ def fit(
         model_name = ModelName.boosted if is_folder else ModelName.tree
     model_path = _default_model_path(file) if output is None else output
     expect_writable(model_path)
-    choices = {"grower": grower, "train_size": train_size, "delta": delta, "duplicates": duplicates}
-    model = _create_estimator(model_name, regression, choices)
+    values = (grower, max_leaf_nodes, max_depth, train_size, delta, duplicates)
+    choices = dict(zip(_PARAMETERS, values, strict=True))
+    model, used_options = _create_estimator(model_name, regression, choices)
     parameters = model.get_params(deep=False)
     general = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
     model.set_params(**{name: general[name] for name in general if name in parameters})
-    if is_folder and parameters.get("grower") == "cart":
+    if is_folder and "grower" in parameters and grower in (None, GrowerName.cart):
         model.set_params(grower__max_bins=_MAX_BINS)
-    used_options = [name for name in choices if choices[name] is not None]
     apply_settings(model, parse_settings(settings or []), used_options)
     expect_not_dropped(options, {"--weights": weights, "--groups": groups})
     request = _FitRequest(
@@ -733,7 +755,9 @@ def _expect_target_of_folder(rows: FileRows, target_name: str, regression: bool)
         _expect_target(values, target_name, regression)
 
 
-def _create_estimator(name: ModelName, regression: bool, options: dict[str, Any]) -> Any:
+def _create_estimator(
+    name: ModelName, regression: bool, options: dict[str, Any]
+) -> tuple[Any, list[str]]:
     """Return an unfitted estimator with the parameters that were set by options of the command.
 
     Parameters
@@ -745,10 +769,18 @@ def _create_estimator(name: ModelName, regression: bool, options: dict[str, Any]
     options : dict
         Values of options by the name of the parameter, such as "train_size"; None if not used.
 
+    Returns
+    -------
+    model : estimator
+        The estimator.
+    parameters : list of str
+        Names of the parameters that were set, such as "grower__max_leaf_nodes".
+
     Raises
     ------
     ValueError
-        If there is no such regressor, or the estimator lacks a parameter whose option was used.
+        If there is no such regressor, or the estimator or its grower lacks a parameter whose option
+        was used.
     """
     if regression and name not in _REGRESSORS:
         raise ValueError(
@@ -757,14 +789,27 @@ def _create_estimator(name: ModelName, regression: bool, options: dict[str, Any]
         )
     estimator = (_REGRESSORS if regression else _CLASSIFIERS)[name]
     parameters = estimator().get_params(deep=False)
-    used_options = {option: value for option, value in options.items() if value is not None}
+    used_options = {
+        option: getattr(value, "value", value)
+        for option, value in options.items()
+        if value is not None
+    }
+    has_own_limit = "max_leaf_nodes" in parameters or "grower" not in parameters
+    if "max_leaf_nodes" in used_options and not has_own_limit:
+        grower = used_options.get("grower", GrowerName.cart)
+        if grower != GrowerName.cart:
+            raise ValueError(
+                f"--max-leaf-nodes is not for --grower {grower}, whose trees have no such limit: use "
+                "--grower cart, or --max-depth"
+            )
+        used_options["grower__max_leaf_nodes"] = used_options.pop("max_leaf_nodes")
     for option in used_options:
-        if option not in parameters:
+        if option.partition("__")[0] not in parameters:
             raise ValueError(
                 f"--{option.replace('_', '-')} is not for --model {name}, which has no such "
                 "parameter: leave it out"
             )
-    return estimator(**{key: getattr(value, "value", value) for key, value in used_options.items()})
+    return estimator().set_params(**used_options), [*used_options]
 
 
 def _describe_classes(model: Any, y: NDArray[Any]) -> str:

@@ -17,7 +17,6 @@ from certree.certificates import Certificate, Guarantees
 from certree.certificates import certify as certify_rows
 from certree.certificates.batches import certify_batches
 from certree.certificates.hold_out import compute_look_fraction
-from certree.certificates.thresholds import ThresholdGuarantees
 from certree.cli.app import Delta, Quiet, command, output_file_option, print_text
 from certree.cli.figure_output import expect_figure_path, save_figure
 from certree.cli.json_output import (
@@ -37,7 +36,9 @@ from certree.cli.table_input import (
     Positive,
     TableOrFolder,
     Target,
+    Threshold,
     ThresholdCost,
+    expect_given,
     expect_labelled_rows,
     expect_not_dropped,
     load_model,
@@ -45,6 +46,13 @@ from certree.cli.table_input import (
     parse_positive,
     read_extra_column,
     read_labelled_rows,
+)
+from certree.cli.threshold_choice import (
+    THRESHOLD_OPTIONS,
+    Precision,
+    Recall,
+    TableThresholds,
+    parse_choice,
 )
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import tables
@@ -65,6 +73,7 @@ from certree.show.model_description import (
     describe_features,
     describe_size,
 )
+from certree.show.page.binary_scores import BinaryPredictions
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import RowErrors, describe_verdict, format_scores
 from certree.tables.csv_text import STANDARD_STREAM
@@ -83,15 +92,6 @@ Output = Annotated[
         "--output",
         "-o",
         help="Table to write: .csv, .csv.gz, .tsv or .parquet. Without it CSV is printed.",
-    ),
-]
-
-Threshold = Annotated[
-    float | None,
-    typer.Option(
-        metavar="T",
-        help="Predict the positive class if its probability is at least T.",
-        show_default="the more probable class",
     ),
 ]
 
@@ -152,7 +152,7 @@ def predict(
         Options of reading.
     """
     tables.expect_table_place(output)
-    _expect_given("--threshold", threshold, positive)
+    expect_given("--threshold", threshold, positive)
     destination = STANDARD_STREAM if output is None else str(output)
     model, source = load_model(model_file), with_options(file, options)
     estimator, _ = split_pipeline(model)
@@ -166,15 +166,6 @@ def predict(
     )
     if as_json:
         print_json({"model": type(estimator).__name__, "output": destination, "rows": n_rows})
-
-
-def _expect_given(option: str, value: Any, positive: str | None) -> None:
-    """Raise ValueError if --positive is used without the option whose meaning it changes.
-
-    option: name of that option; value, positive: values of both options, None if they are not used.
-    """
-    if positive is not None and value is None:
-        raise ValueError(f"--positive {positive} changes {option} only: give {option} as well")
 
 
 @command
@@ -192,9 +183,11 @@ def evaluate(
 ) -> None:
     """Score a model on the rows of a table or folder, and print each score with its 95 % interval.
 
-    With --threshold, errors are those of the classes that the threshold predicts. Rows that also
-    occur among the rows of the fit are counted in a last line. Each score is compared with that of
-    a constant prediction, such as the most frequent class.\f
+    Error and log loss are compared with those of a constant prediction, such as the most frequent
+    class. For two classes, recall, precision and the area under the ROC curve of the positive class
+    are printed, too. With --threshold, error, recall and precision are those of the classes that
+    the threshold predicts. Rows that also occur among the rows of the fit are counted in a last
+    line.\f
 
     Parameters
     ----------
@@ -207,7 +200,7 @@ def evaluate(
     threshold : float or None
         Probability from which the positive class is predicted; None: the more probable class.
     positive : str or None
-        The positive one of two classes, which needs `threshold`; None: the second.
+        The positive one of two classes; None: the second.
     as_json : bool
         Whether to print a JSON document.
     quiet : bool
@@ -215,15 +208,19 @@ def evaluate(
     options : ReadOptions
         Options of reading.
     """
-    _expect_given("--threshold", threshold, positive)
     model = load_model(model_file)
     source = with_options(file, options)
     pos_label = parse_positive(model, positive)
-    errors = _compute_row_errors(model, source, target, threshold, pos_label, quiet)
-    scores, n = errors.scores(), len(errors.losses)
+    errors, binary = _evaluate_rows(model, source, target, threshold, pos_label, quiet)
+    scores, n = [*errors.scores(), *(binary.scores() if binary else [])], len(errors.losses)
     name = type(split_pipeline(model)[0]).__name__
     if as_json:
-        document = {"model": name, "rows": n, "known_rows": errors.n_known_rows}
+        document = {
+            "model": name,
+            "rows": n,
+            "known_rows": errors.n_known_rows,
+            "positive": str(binary.positive) if binary else None,
+        }
         verdict = describe_verdict(scores)
         print_json({**document, "scores": describe_scores(scores), "verdict": verdict})
         return
@@ -235,19 +232,15 @@ def evaluate(
         print_text(f"{known} also occur among the rows of the fit: the scores are too optimistic")
 
 
-def _compute_row_errors(
+def _evaluate_rows(
     model: Any,
     source: TableSource,
     target: str,
     threshold: float | None,
     pos_label: Any,
     quiet: bool,
-) -> RowErrors:
+) -> tuple[RowErrors, BinaryPredictions | None]:
     """Predict a table or folder batch by batch, and return errors and losses of all rows.
-
-    The result has, for each row, the log loss (nats) and whether the predicted class is wrong; for
-    a regressor the squared error and the target. It also has the number of rows that were in the
-    fit.
 
     Parameters
     ----------
@@ -264,6 +257,14 @@ def _compute_row_errors(
     quiet : bool
         Whether to show no progress bar.
 
+    Returns
+    -------
+    errors : RowErrors
+        For each row the log loss (nats) and whether the predicted class is wrong; for a regressor
+        the squared error and the target. It also has the number of rows that were in the fit.
+    binary : BinaryPredictions or None
+        The predictions for the positive class; None unless the model has two classes.
+
     Raises
     ------
     ValueError
@@ -271,6 +272,7 @@ def _compute_row_errors(
         rows.
     """
     errors: list[RowErrors] = []
+    binary: list[BinaryPredictions] = []
     labels: NDArray[Any] | None = None
     target_name = f"the target {target!r}"
     estimator, transform = split_pipeline(model)
@@ -280,16 +282,18 @@ def _compute_row_errors(
         # lacks.
         extra = model.classes_[:1] if is_classifier(model) else labels[:0]
         expect_valid_target(model, np.concatenate([labels, extra]), target_name)
-        evaluated = EvaluatedModel.from_rows(estimator, transform(X), y)
+        evaluated = EvaluatedModel.from_rows(estimator, transform(X), y, pos_label=pos_label)
         if threshold is not None:
             probabilities = evaluated.probabilities
             columns = {} if probabilities is None else dict(enumerate(probabilities.T))
             predicted = apply_threshold(model, columns, threshold, pos_label)
             evaluated = replace(evaluated, predicted=predicted)
         errors.append(RowErrors.from_evaluation(evaluated))
+        if (found := BinaryPredictions.from_evaluation(evaluated)) is not None:
+            binary.append(found)
     assert labels is not None  # A table without rows is refused.
     expect_valid_target(model, labels, target_name)
-    return RowErrors.concatenate(errors)
+    return RowErrors.concatenate(errors), BinaryPredictions.concatenate(binary) if binary else None
 
 
 def _read_labelled_batches(
@@ -481,6 +485,9 @@ def certify(
         ),
     ] = DuplicateRows.auto,
     threshold_cost: ThresholdCost = None,
+    recall: Recall = None,
+    precision: Precision = None,
+    thresholds: TableThresholds = None,
     groups: Groups = None,
     dependent: Annotated[
         str | None,
@@ -506,8 +513,8 @@ def certify(
     The printed certificate is an upper bound on the error on new rows; it may fail with probability
     delta.
     With --groups, guarantees for each group and for differences between groups are printed instead.
-    With --threshold-cost, guarantees for every threshold of the positive class's probability are
-    printed, and the threshold of lowest cost, also for each group.\f
+    With --threshold-cost, --recall, --precision or --threshold, guarantees for every threshold of
+    the positive class's probability are printed, and the chosen threshold, also for each group.\f
 
     Parameters
     ----------
@@ -528,13 +535,17 @@ def certify(
         once) or refuse (an error).
     threshold_cost : str or None
         "A:B", the cost of a missed row of the positive class and of a false alarm; None: no costs.
+    recall, precision : float or None
+        Smallest certified recall, or precision, of the reported threshold; None: not used.
+    thresholds : list of float or None
+        Thresholds of the printed table; None: up to ten that are chosen by the rows.
     groups : str or None
         Column of each row's group; None if there are no groups.
     dependent : str or None
         Column of groups of rows that depend on each other, of which the certificate counts each
         once; None: rows are independent. It cannot be used with `groups` or `threshold_cost`.
     positive : str or None
-        The positive one of two classes, which needs `threshold_cost`; None: the second.
+        The positive one of two classes, which needs an option of thresholds; None: the second.
     plot : Path or None
         Figure of all thresholds to write, which needs `threshold_cost`; None: none is drawn.
     as_json : bool
@@ -544,46 +555,49 @@ def certify(
     """
     expect_figure_path(plot)
     costs = parse_costs(threshold_cost)
-    _expect_given("--threshold-cost", costs, positive)
+    choice = parse_choice(costs, recall, precision, thresholds)
+    if positive is not None and choice is None:
+        raise ValueError(
+            f"--positive {positive} changes thresholds only: give {THRESHOLD_OPTIONS} as well"
+        )
     if plot is not None and costs is None:
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
-    if dependent is not None and not (costs is None and groups is None):
+    if dependent is not None and not (choice is None and groups is None):
         raise ValueError(
-            "--groups and --threshold-cost need independent rows, which --dependent says they are "
-            "not: pass a table with one row of each group, and leave out --dependent"
+            f"--groups, and {THRESHOLD_OPTIONS}, need independent rows, which --dependent says they "
+            "are not: pass a table with one row of each group, and leave out --dependent"
         )
     rule: Any = duplicates.value
     read = (model_file, file, target, options)
-    if costs is None and groups is None:
+    if choice is None and groups is None:
         model, certificate = _certify_error(*read, delta, look, rule, dependent)
         _print_certificate(model, certificate, as_json)
         return
     model, guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule)
     name = type(split_pipeline(model)[0]).__name__
-    if costs is None:
+    if choice is None:
         group_delta = guarantees.certificate.delta * compute_look_fraction(look)
         families = guarantees.conditional_guarantees(
             _GROUP_GUARANTEES, groups=group_labels, delta=group_delta
         )
         if as_json:
-            found = {name: describe_family(family) for name, family in families.items()}
-            print_json({"model": name, "families": found})
+            described = {name: describe_family(family) for name, family in families.items()}
+            print_json({"model": name, "families": described})
         else:
             print_text(str(families))
         return
-    thresholds = guarantees.thresholds(
+    found = guarantees.thresholds(
         costs=costs,
         groups=group_labels,
         share=compute_look_fraction(look),
         pos_label=parse_positive(model, positive),
     )
     if as_json:
-        found = describe_thresholds(thresholds, costs)
-        print_json({"model": name, "thresholds": found})
+        print_json({"model": name, "thresholds": describe_thresholds(found, choice)})
     else:
-        _print_thresholds(thresholds, costs)
-    if plot is not None:
-        save_figure(plot, lambda: show.plot_thresholds(thresholds, *costs))
+        print_text(choice.format(found))
+    if plot is not None and costs is not None:
+        save_figure(plot, lambda: show.plot_thresholds(found, *costs))
 
 
 def _print_certificate(model: Any, certificate: Certificate, as_json: bool) -> None:
@@ -594,16 +608,6 @@ def _print_certificate(model: Any, certificate: Certificate, as_json: bool) -> N
         print_json(document)
     else:
         print_text(str(certificate))
-
-
-def _print_thresholds(thresholds: ThresholdGuarantees, costs: tuple[float, float]) -> None:
-    """Print guarantees of all thresholds, and the threshold of lowest cost, also for each group.
-
-    costs: cost of a missed row of the positive class, and of a false alarm.
-    """
-    print_text(f"{thresholds}\n{thresholds.lowest_cost(*costs)}")
-    for name, group_thresholds in thresholds.groups.items():
-        print_text(f"{name}: {group_thresholds.lowest_cost(*costs)}")
 
 
 @command

@@ -1,5 +1,6 @@
 """Options of commands that read tables, and the reading of tables as rows of a model."""
 
+import re
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -63,6 +64,14 @@ ThresholdCost = Annotated[
         metavar="A:B",
         help="Cost of a missed row of the positive class, and of a false alarm. Certify all thresholds "
         "of its probability and report the cheapest. Choose the costs before you see the rows.",
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        metavar="T",
+        help="Predict the positive class if its probability is at least T.",
+        show_default="the more probable class",
     ),
 ]
 Positive = Annotated[
@@ -283,6 +292,51 @@ def parse_costs(text: str | None) -> tuple[float, float] | None:
             f"--threshold-cost must be two numbers such as 5:1, got {text!r}"
         ) from None
     return false_negative, false_positive
+
+
+def parse_rows(text: str, n: int) -> NDArray[np.intp]:
+    """Parse the value of --rows, such as "0-9", "3,7,20-29" or "all", into indices of rows.
+
+    Parameters
+    ----------
+    text : str
+        Numbers of rows from 0, and ranges with both ends, separated by commas; or "all".
+    n : int
+        Number of rows of the table.
+
+    Returns
+    -------
+    ndarray of int
+        The indices in the order of the text.
+
+    Raises
+    ------
+    ValueError
+        If the text has another form, or a number is not below n.
+    """
+    if text.strip() == "all":
+        return np.arange(n)
+    indices: list[int] = []
+    for item in text.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", item.strip(), re.ASCII)
+        first, last = (0, -1) if match is None else (int(match[1]), int(match[2] or match[1]))
+        if last < first:
+            raise ValueError(
+                f"--rows must be numbers of rows such as 3, 0-9, 3,7,20-29 or all, got {text!r}"
+            )
+        if last >= n:
+            raise ValueError(f"--rows must be below {n}, the number of rows, got {last}")
+        indices.extend(range(first, last + 1))
+    return np.array(indices)
+
+
+def expect_given(option: str, value: Any, positive: str | None) -> None:
+    """Raise ValueError if --positive is used without the option whose meaning it changes.
+
+    option: name of that option; value, positive: values of both options, None if they are not used.
+    """
+    if positive is not None and value is None:
+        raise ValueError(f"--positive {positive} changes {option} only: give {option} as well")
 
 
 def parse_positive(model: Model, text: str | None) -> Any:

@@ -23,7 +23,7 @@ from certree.files.model_rows import select_feature_table
 from certree.files.pipelines import split_pipeline
 from certree.interface.extras import import_extra
 from certree.interface.fitted_state import check_one_target
-from certree.interface.positive_class import find_positive_class
+from certree.interface.positive_class import check_threshold
 from certree.interface.progress import RowRate, show_progress
 from certree.interface.signatures import validate_arguments
 from certree.tables.column_names import expect_target, join_names
@@ -121,15 +121,9 @@ def apply_threshold(
         If the model is not a classifier of two classes, `pos_label` is not one of them, or the
         threshold is out of range.
     """
-    if not is_classifier(model) or len(model.classes_) != 2:
-        raise ValueError(
-            "threshold must be None unless the model is a classifier of two classes, got "
-            f"threshold={threshold!r}"
-        )
-    if not 0 <= threshold <= 1:
-        raise ValueError(f"threshold must lie in [0, 1], got {threshold}")
-    classes = np.asarray(model.classes_)
-    positive = find_positive_class(classes, pos_label)
+    classes = np.asarray(model.classes_ if is_classifier(model) else [])
+    positive = check_threshold(classes, threshold, pos_label)
+    assert positive is not None  # There is a threshold.
     is_positive = [*probabilities.values()][positive] >= threshold
     labels: NDArray[Any] = classes[np.where(is_positive, positive, 1 - positive)]
     return labels
@@ -226,11 +220,8 @@ def predict_files(
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     if isinstance(keep, str):
         raise TypeError(f"keep must be a sequence of column names, got {keep!r}: use [{keep!r}]")
-    if pos_label is not None and threshold is None:
-        raise ValueError(
-            f"pos_label needs a threshold of its probability, got pos_label={pos_label!r} and "
-            "threshold=None: pass both, or neither"
-        )
+    if threshold is None:
+        check_threshold(None, threshold, pos_label)
     tables.expect_table_place(target)
     _expect_outside_source(source, target)
     predictions = predict_batches(
