@@ -16,12 +16,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from certree.interface.extras import import_extra
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from certree.tables.arrow import ipc, pa, pc
 
 # Bytes: the mark at the start of a file, what precedes the metadata of a message, and a block's entry.
 _MAGIC, _PREFIX, _BLOCK = 8, 8, 24
@@ -144,12 +141,10 @@ class ArrowFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._pa = import_extra("pyarrow", "files")
-        self._ipc = import_extra("pyarrow.ipc", "files")
-        self._file = self._pa.OSFile(str(path), "r")
+        self._file = pa.OSFile(str(path), "r")
         try:
             self._size = self._file.size()
-            self.schema: pa.Schema = self._ipc.open_file(self._file).schema
+            self.schema: pa.Schema = ipc.open_file(self._file).schema
             (n_footer,) = struct.unpack("<i", self._bytes(self._size - 10, 4))
             footer = _Flatbuffer(self._bytes(self._size - 10 - n_footer, n_footer))
             schema = footer.table(_SCHEMA)
@@ -159,7 +154,7 @@ class ArrowFile:
             self._layouts = [self._layout(one) for one in self._batches]
         except struct.error:
             self._file.close()
-            raise self._pa.ArrowInvalid("its metadata is damaged") from None
+            raise pa.ArrowInvalid("its metadata is damaged") from None
         except BaseException:
             self._file.close()
             raise
@@ -205,7 +200,7 @@ class ArrowFile:
                 yield whole.slice(start, n_rows)
                 continue
             arrays = [self._column(name, number, start, stop) for name in columns]
-            yield self._pa.RecordBatch.from_arrays(arrays, list(columns))
+            yield pa.RecordBatch.from_arrays(arrays, list(columns))
 
     def has_ranges(self, number: int) -> bool:
         """Return whether `ranges` reads only the bytes of the rows of a range.
@@ -223,10 +218,10 @@ class ArrowFile:
         columns: names of the columns to read. number: index of the record batch in the file.
         """
         numbers = [self.schema.get_field_index(name) for name in columns]
-        how = self._ipc.IpcReadOptions(included_fields=sorted(numbers))
-        batch = self._ipc.open_file(self._file, options=how).get_batch(number)
+        how = ipc.IpcReadOptions(included_fields=sorted(numbers))
+        batch = ipc.open_file(self._file, options=how).get_batch(number)
         if len(batch) != self._layouts[number].n_rows:
-            raise self._pa.ArrowInvalid("its metadata is damaged")
+            raise pa.ArrowInvalid("its metadata is damaged")
         return batch.select(list(columns))
 
     def bytes_of_dictionaries(self, columns: Sequence[str]) -> int:
@@ -234,8 +229,7 @@ class ArrowFile:
 
         columns: their names; columns that are not dictionary-encoded add 0.
         """
-        of = self._pa.types
-        named = [one for one in columns if of.is_dictionary(self.schema.field(one).type)]
+        named = [one for one in columns if pa.types.is_dictionary(self.schema.field(one).type)]
         return sum(self._categories[name].nbytes for name in named)
 
     def _bytes(self, offset: int, n: int) -> bytes:
@@ -248,11 +242,11 @@ class ArrowFile:
         Raise `pyarrow.ArrowInvalid` if the file does not have these bytes.
         """
         if offset < 0 or n < 0 or offset + n > self._size:
-            raise self._pa.ArrowInvalid("its metadata is damaged: it names bytes beyond its end")
+            raise pa.ArrowInvalid("its metadata is damaged: it names bytes beyond its end")
         self._file.seek(offset)
         buffer = self._file.read_buffer(n)
         if len(buffer) < n:
-            raise self._pa.ArrowInvalid("it ended before its end: it has been truncated")
+            raise pa.ArrowInvalid("it ended before its end: it has been truncated")
         return buffer
 
     def _layout(self, block: _Message) -> _BatchLayout:
@@ -277,25 +271,24 @@ class ArrowFile:
         return [self._buffers_of(one.type) for one in self.schema]
 
     def _buffers_of(self, kind: Any) -> int | None:
-        of = self._pa.types
-        if of.is_null(kind):
+        if pa.types.is_null(kind):
             return 0
         if self._has_offsets(kind):
             return 3
+        of = pa.types
         is_fixed = of.is_primitive(kind) or of.is_decimal(kind) or of.is_fixed_size_binary(kind)
         return 2 if is_fixed or of.is_dictionary(kind) else None
 
     def _has_offsets(self, kind: Any) -> bool:
-        of = self._pa.types
-        is_small = of.is_string(kind) or of.is_binary(kind)
-        return bool(is_small or of.is_large_string(kind) or of.is_large_binary(kind))
+        is_small = pa.types.is_string(kind) or pa.types.is_binary(kind)
+        return bool(is_small or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))
 
     def _column(self, name: str, number: int, start: int, stop: int) -> pa.Array:
         """Read the rows start, ..., stop - 1 of the column `name` in a record batch.
 
         number: index of the record batch, for which `has_ranges` is True.
         """
-        pa, j = self._pa, self.schema.get_field_index(name)
+        j = self.schema.get_field_index(name)
         kind = self.schema.field(j).type
         if pa.types.is_null(kind):
             return pa.nulls(stop - start)
@@ -322,14 +315,12 @@ class ArrowFile:
         record batch. k: index of the first of these buffers in the batch. kind: pyarrow type of the
         values. begin: a multiple of 8.
         """
-        pa, pc = self._pa, import_extra("pyarrow.compute", "files")
         if not self._has_offsets(kind):
             if pa.types.is_boolean(kind):
                 return [self._range(number, k, begin // 8, -(-stop // 8))]
             width = kind.bit_width // 8
             return [self._range(number, k, begin * width, stop * width)]
-        of = pa.types
-        is_large = of.is_large_string(kind) or of.is_large_binary(kind)
+        is_large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
         width = 8 if is_large else 4
         raw = self._range(number, k, begin * width, (stop + 1) * width)
         ends = pa.Array.from_buffers(
@@ -345,9 +336,7 @@ class ArrowFile:
         """
         buffers = self._layouts[number].buffers
         if k >= len(buffers) or not 0 <= start <= stop <= buffers[k][1]:
-            raise self._pa.ArrowInvalid(
-                "its metadata is damaged: a buffer is too short for its rows"
-            )
+            raise pa.ArrowInvalid("its metadata is damaged: a buffer is too short for its rows")
         return self._buffer(self._batches[number].body + buffers[k][0] + start, stop - start)
 
     @cached_property
@@ -356,7 +345,6 @@ class ArrowFile:
 
         Arrow reads them from a stream with the same schema and dictionaries, and no rows.
         """
-        pa = self._pa
         (mark, n) = struct.unpack("<Ii", self._bytes(_MAGIC, _PREFIX))
         n_schema = n + _PREFIX if mark == 0xFFFFFFFF else mark + 4
         empty = self.schema.empty_table().combine_chunks()
@@ -366,7 +354,7 @@ class ArrowFile:
             stream.write(self._buffer(block.offset, block.n_metadata + block.n_body))
         arrays = [pa.concat_arrays(one.chunks) for one in empty.columns]
         stream.write(pa.RecordBatch.from_arrays(arrays, schema=self.schema).serialize())
-        batches = [*self._ipc.open_stream(stream.getvalue())]
+        batches = [*ipc.open_stream(stream.getvalue())]
         if not batches:
             raise pa.ArrowInvalid("its metadata is damaged: a dictionary ends early")
         is_dictionary = pa.types.is_dictionary

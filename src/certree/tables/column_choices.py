@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Protocol
 
-from certree.interface.extras import import_extra
+from certree.tables.arrow import pa
 from certree.tables.column_evidence import (
     MANY,
     Choice,
@@ -94,8 +94,7 @@ def choose_columns(
         If no value of a column shows its decimal mark, or its order of day and month.
     """
     reading = files[0][0].reading
-    of = import_extra("pyarrow", "files").types
-    as_text = {name for name, kind in wanted.items() if of.is_string(kind)}
+    as_text = {name for name, kind in wanted.items() if pa.types.is_string(kind)}
     as_text |= {*reading.options.keep_text}
     _complete_counts(files, as_text)
     joined = reduce(_join_inferred_columns, (seen for _, seen in files))
@@ -156,13 +155,15 @@ def _list_open_points(
 
     In files whose values are separated by commas, and if the decimal mark is known, there are none.
     """
-    dialect, of = file.reading.dialect, import_extra("pyarrow", "files").types
+    dialect = file.reading.dialect
     if file.reading.decimal is not None or dialect is None or dialect.separator == _COMMA:
         return {}
     return {
         name: Choice(PLAIN, True)
         for name, column in joined.items()
-        if name not in choices and of.is_floating(column.kind) and not column.evidence.has_point
+        if name not in choices
+        and pa.types.is_floating(column.kind)
+        and not column.evidence.has_point
     }
 
 
@@ -181,10 +182,9 @@ def _list_marks(
     if reading.decimal is not None:
         return {reading.decimal}
     marks = set()
-    of = import_extra("pyarrow", "files").types
     for name, column in joined.items():
         choice = choices.get(name)
-        if choice is None and of.is_floating(column.kind):
+        if choice is None and pa.types.is_floating(column.kind):
             marks.add(".")
         if choice is None or choice.form is None or choice.is_undecided:
             continue
@@ -259,7 +259,6 @@ def _resolve(
 
 def _with_format(column: InferredColumn, form: TextFormat) -> InferredColumn:
     """Return a column of numbers or dates, with notes on its format and exceptions."""
-    pa = import_extra("pyarrow", "files")
     counts: TextCounts | None = column.evidence.counts
     markers = column.markers if counts is None else column.markers | counts.markers
     details = str(form).partition(", ")[2]
@@ -290,7 +289,6 @@ def _with_notes(column: InferredColumn, is_kept: bool, decimal: str | None) -> I
     is_kept: whether the user or a model has stated the type of the column; decimal: the decimal mark,
     if it is known.
     """
-    pa = import_extra("pyarrow", "files")
     evidence: ColumnEvidence = column.evidence
     counts = evidence.counts
     if is_kept:
@@ -354,14 +352,13 @@ def _leave_out_unnamed(
     wanted: Mapping[str, Any],
 ) -> None:
     """Leave out columns without name that number the rows, or that have no values."""
-    of = import_extra("pyarrow", "files").types
     for name, column in [*found.columns.items()]:
         dialects = [file.reading.dialect for file, _ in files]
         is_unnamed = all(one is not None and name in one.unnamed for one in dialects)
         if not is_unnamed or name in wanted:
             continue
-        is_index = column.evidence.is_index and of.is_integer(column.kind)
-        if is_index or of.is_null(column.kind):
+        is_index = column.evidence.is_index and pa.types.is_integer(column.kind)
+        if is_index or pa.types.is_null(column.kind):
             why = "numbers the rows" if is_index else "no values"
             found.left_out[name] = f"left out: no name, and {why}"
             del found.columns[name]

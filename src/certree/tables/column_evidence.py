@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from certree.interface.extras import import_extra
+from certree.tables.arrow import pa, pc
 from certree.tables.column_types import InferredColumn, narrow_text_types
 from certree.tables.text_formats import (
     DAY_FIRST,
@@ -78,7 +78,6 @@ class TextCounts:
 
     def add_texts(self, texts: Any) -> None:
         """Count texts, an Arrow array of strings without nulls."""
-        pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
         if not len(texts):
             return
         distinct = pc.value_counts(texts)
@@ -104,7 +103,6 @@ class TextCounts:
         values: the texts; bare: the same without white space around them; counts: how often each
         occurs, an array.
         """
-        pc = import_extra("pyarrow.compute", "files")
         numbers, symbols = split_symbols(bare)
         is_zero = pc.match_substring_regex(numbers, r"^0+(?:[.,]0*)?$")
         symbols = pc.if_else(is_zero, _ANY_SYMBOL, symbols)
@@ -133,7 +131,6 @@ class TextCounts:
         values: distinct texts; counts: how often each occurs, an array; mask: which of them belong
         to the key, an Arrow array of bool.
         """
-        pa = import_extra("pyarrow", "files")
         chosen = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         if len(chosen) > _COUNTED:
             chosen = chosen[np.argsort(-counts[chosen], kind="stable")[:_COUNTED]]
@@ -208,7 +205,6 @@ def _keep_most_common(counts: Counter[str]) -> Counter[str]:
 
 def _count(mask: Any, counts: Any) -> int:
     """Return the sum of counts, an array, where a mask, an Arrow array of bool, is true."""
-    pc = import_extra("pyarrow.compute", "files")
     return int(counts[pc.fill_null(mask, False).to_numpy(zero_copy_only=False)].sum())
 
 
@@ -269,8 +265,8 @@ class ColumnEvidence:
             self.first = None
             return
         try:
-            values = texts.cast(import_extra("pyarrow", "files").int64()).to_numpy()
-        except import_extra("pyarrow", "files").ArrowInvalid:  # There are spaces around them.
+            values = texts.cast(pa.int64()).to_numpy()
+        except pa.ArrowInvalid:  # There are spaces around them.
             self.first = None
             return
         if not self.n_rows:
@@ -280,7 +276,6 @@ class ColumnEvidence:
 
     def add_floats(self, texts: Any) -> None:
         """Look for a decimal point in texts of plain numbers, until one is found."""
-        pc = import_extra("pyarrow.compute", "files")
         if not self.has_point:
             self.has_point = not pc.all(pc.match_substring_regex(texts, _NO_MARK)).as_py()
 
@@ -338,12 +333,12 @@ class ColumnScan:
         has_comma : bool
             Whether values are separated by commas, so that the decimal mark of numbers is a point.
         """
-        of, was_text = import_extra("pyarrow", "files").types, len(self.kinds) == 1
+        was_text = len(self.kinds) == 1
         self.evidence.n_missing += n_rows - len(values)
         self.kinds = narrow_text_types(self.kinds, values)
-        if any(map(of.is_integer, self.kinds)):
+        if any(map(pa.types.is_integer, self.kinds)):
             self.evidence.add_integers(values, n_rows)
-        elif any(map(of.is_floating, self.kinds)):
+        elif any(map(pa.types.is_floating, self.kinds)):
             if not has_comma:
                 self.evidence.add_floats(values)
         elif len(self.kinds) == 1:

@@ -18,7 +18,7 @@ from warnings import warn
 
 import numpy as np
 
-from certree.interface.extras import import_extra
+from certree.tables.arrow import pa, pc
 from certree.tables.csv_dialects import (
     EIGHT_BITS,
     CsvDialect,
@@ -249,7 +249,6 @@ class CsvText:
 
         Raise ValueError if a value has a zero byte, or is no text in the encoding of the file.
         """
-        pa = import_extra("pyarrow", "files")
         _, ends, words = values.buffers()
         if words is None or not len(values):
             return values.cast(pa.string())
@@ -350,7 +349,6 @@ class CsvText:
         Yield an Arrow stream of its decompressed bytes, and a function without arguments that
         returns how many (compressed) bytes of the file have been read.
         """
-        pa = import_extra("pyarrow", "files")
         with pa.OSFile(str(self._path), "r") as raw:
             is_compressed = self._path.name.lower().endswith(".gz")
             yield pa.CompressedInputStream(raw, "gzip") if is_compressed else raw, raw.tell
@@ -430,7 +428,6 @@ def _transcode(
     -------
     pyarrow.Array of strings
     """
-    pa = import_extra("pyarrow", "files")
     sizes = np.array(
         [len(bytes([byte]).decode(encoding, "ignore").encode()) for byte in range(256)], np.int32
     )
@@ -440,7 +437,6 @@ def _transcode(
     ends = np.concatenate([[0], np.cumsum(of_each)])[offsets - offsets[0]].astype(np.int32)
     text = data.tobytes().decode(encoding).encode()
     found = pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(text))
-    pc = import_extra("pyarrow.compute", "files")
     return pc.if_else(values.is_valid(), found, None) if values.null_count else found
 
 
@@ -450,7 +446,6 @@ def _copy_to_arrow_memory(content: bytes) -> Any:
     Arrow's threads may release the memory that they have read while the Python interpreter shuts
     down. If that memory belonged to a Python object, the process would abort.
     """
-    pa = import_extra("pyarrow", "files")
     memory = pa.allocate_buffer(len(content))
     pa.FixedSizeBufferWriter(memory).write(content)
     return pa.BufferReader(memory)

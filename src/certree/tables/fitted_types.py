@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.base import is_classifier
 
-from certree.interface.extras import import_extra
+from certree.tables.arrow import pa
 from certree.tables.table_source import TableFormat, with_format
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 # Private attribute of fitted estimators with the format of the CSV files of their fit.
 _ATTRIBUTE = "_table_format"
@@ -72,7 +68,7 @@ def get_column_types(
         float64 for numbers, and types of dates. Columns that are not in the table, and numeric
         targets, are left out.
     """
-    string = import_extra("pyarrow", "files").string()
+    string = pa.string()
     others = {target, *extra_columns}
     features = getattr(model, "feature_names_in_", None)
     if features is None:
@@ -91,7 +87,7 @@ def list_feature_types(model: Any) -> list[pa.DataType]:
     categorical feature without any value.
     """
     if model.categories_ is None:
-        types = [import_extra("pyarrow", "files").float64()] * model.n_features_in_
+        types = [pa.float64()] * model.n_features_in_
     else:
         types = list(map(_category_type, model.categories_.names))
     for j, dates in (getattr(model, "dates_", None) or {}).items():
@@ -104,7 +100,6 @@ def _date_type(dates: Any) -> pa.DataType:
 
     dates: its `certree.rows.DateColumn`.
     """
-    pa = import_extra("pyarrow", "files")
     if dates.kind == "date":
         return pa.date32()
     return pa.duration("us") if dates.kind == "span" else pa.timestamp("us", dates.zone)
@@ -116,7 +111,6 @@ def _category_type(categories: Sequence[Any] | None) -> pa.DataType:
     categories: its categories in the fit, all str or all numbers; empty if all values were missing
     (type null); None if it is numeric.
     """
-    pa = import_extra("pyarrow", "files")
     if categories is None:
         return pa.float64()
     if not categories:

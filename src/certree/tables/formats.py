@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from certree.interface.extras import import_extra
+from certree.tables.arrow import csv, pa, parquet, pc
 from certree.tables.arrow_files import ArrowFile
 from certree.tables.column_evidence import ColumnScan, TextCounts
 from certree.tables.column_names import expect_distinct
@@ -115,7 +115,7 @@ class _Parquet(Format):
     def _file(self) -> Any:
         # Without a buffer a whole row group is held, even if few of its rows are requested.
         how: dict[str, Any] = {"buffer_size": _BUFFER, "pre_buffer": False}
-        kind = import_extra("pyarrow.parquet", "files").ParquetFile
+        kind = parquet.ParquetFile
         return kind(self._path, **(how if self._is_limited else {}))
 
     def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
@@ -138,7 +138,6 @@ class _Parquet(Format):
                 yield batch
 
     def held(self, columns: list[str]) -> int:
-        pa = import_extra("pyarrow", "files")
         with self._file() as file:
             about, largest = file.metadata, (0, 0, 0)
             for i in range(about.num_row_groups):
@@ -183,7 +182,7 @@ class _Arrow(Format):
                     yield batch
 
     def held(self, columns: list[str]) -> int:
-        pa, most = import_extra("pyarrow", "files"), 0
+        most = 0
         with ArrowFile(self._path) as file:
             for i in range(len(file.lengths)):
                 if file.has_ranges(i):
@@ -229,7 +228,7 @@ class CsvFormat(Format):
         """Return the names of the columns in the header."""
         names = self._text.dialect.names
         if not names:
-            raise import_extra("pyarrow", "files").ArrowInvalid("Empty CSV file")
+            raise pa.ArrowInvalid("Empty CSV file")
         expect_distinct(names)
         return [*names]
 
@@ -238,7 +237,6 @@ class CsvFormat(Format):
 
         columns: names of the columns to inspect; None: all. The whole text is read.
         """
-        pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
         names = [name for name in self.names() if columns is None or name in columns]
         scans = {name: ColumnScan(self._list_types(name)) for name in names}
         markers, n_rows = pa.array(self._reading.missing), 0
@@ -268,7 +266,6 @@ class CsvFormat(Format):
         Columns that have a format are numbers or dates.
         """
         del piece
-        pa = import_extra("pyarrow", "files")
         for block in self._parse(columns, self._reading.missing):
             converted = [self._convert(name, block.column(name)) for name in columns]
             batch = pa.RecordBatch.from_arrays(converted, columns)
@@ -282,11 +279,11 @@ class CsvFormat(Format):
 
     def _list_types(self, name: str) -> tuple[Any, ...]:
         """Return the types that the text of a column may have."""
-        kinds, of = list_text_types(), import_extra("pyarrow", "files").types
+        kinds = list_text_types()
         if name in self._reading.options.keep_text:
             return kinds[-1:]
         has_comma = self._reading.decimal == ","
-        return tuple(kind for kind in kinds if not (has_comma and of.is_floating(kind)))
+        return tuple(kind for kind in kinds if not (has_comma and pa.types.is_floating(kind)))
 
     def _convert(self, name: str, texts: Any) -> Any:
         """Convert texts of a column if it has a format, and count those that do not have it."""
@@ -304,7 +301,6 @@ class CsvFormat(Format):
         names: the columns to read; missing: texts that become null. Raise ValueError if a text is
         not in the encoding of the file, or has a zero byte, or if rows differ in their length.
         """
-        pa = import_extra("pyarrow", "files")
         if not self._text.dialect.has_rows:
             return
         try:
@@ -336,7 +332,6 @@ class CsvFormat(Format):
         names: columns to read, as bytes, whose encoding is checked later; missing: texts that become
         null.
         """
-        pa, csv = import_extra("pyarrow", "files"), import_extra("pyarrow.csv", "files")
         dialect = self._text.dialect
         with self._text.open() as (stream, fraction):
             parser = csv.open_csv(

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from warnings import warn
 
-from certree.interface.extras import import_extra
 from certree.interface.formatting import format_quantity
+from certree.tables.arrow import pa, pc
 from certree.tables.reader import Batch
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Unseen categories that a warning lists; and rows in which a feature without values is a warning.
 _LISTED, _SEVERAL = 3, 5
@@ -42,12 +39,11 @@ class NewValues:
         digested = {*getattr(known, "digested", ())}
         for j, (name, categories) in enumerate(zip(self._names, known.names, strict=False)):
             if categories and isinstance(categories[0], str) and j not in digested:
-                values = import_extra("pyarrow", "files").array(categories)
+                values = pa.array(categories)
                 self._known[name], self._unseen[name] = values, Counter()
 
     def add(self, table: pa.Table) -> None:
         """Count the values of a table, which may have other columns as well."""
-        pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
         self._n_rows += len(table)
         for name in self._names:
             if name not in table.column_names:

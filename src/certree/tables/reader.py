@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from certree.interface.docstrings import copy_descriptions_from
-from certree.interface.extras import import_extra
 from certree.interface.signatures import validate_arguments
+from certree.tables.arrow import pa
 from certree.tables.column_choices import ColumnChoices, choose_columns, create_table_format
 from certree.tables.column_names import expect_known_columns
 from certree.tables.column_types import (
@@ -32,9 +32,6 @@ from certree.tables.table import (
 from certree.tables.table_files import DataSet, TableFile, name_range, open_files
 from certree.tables.table_source import TableSource
 from certree.tables.text_formats import TextFormat, convert_texts
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Takes the names of all columns of a file; returns the types of columns in a fitted model, string,
 # float64 or a type of dates, by name. Columns that it leaves out have the types of the file.
@@ -176,7 +173,6 @@ def read_with_schema(
     ImportError
         If pyarrow is not installed.
     """
-    pa = import_extra("pyarrow", "files")
     files = open_files(source)
     inferred = infer_schema(files, types, text_dates)
     tables = [
@@ -236,7 +232,7 @@ def _use_choices(
 
 def _list_kept_texts(files: Sequence[TableFile | DataSet]) -> dict[str, pa.DataType]:
     """Return string as the type of the columns whose text an option keeps, by name."""
-    string = import_extra("pyarrow", "files").string()
+    string = pa.string()
     return dict.fromkeys(files[0].reading.options.keep_text, string)
 
 
@@ -352,7 +348,6 @@ def read_batches(
         If a file does not exist, cannot be read in the format of its suffix, has two columns of the
         same name, or changes while it is read.
     """
-    pa = import_extra("pyarrow", "files")
     files = open_files(source)
     sizes = [max(file.n_bytes, 1) for file in files]
     last: Batch | None = None
@@ -385,7 +380,7 @@ def _read_file(
     names = [name for name in every if columns is None or name in columns]
     wanted = types(every)
     if file.is_text:
-        string = import_extra("pyarrow", "files").string()
+        string = pa.string()
         wanted = {**{name: string for name in text_columns if name in every}, **wanted}
     converter = _Converter(file, names, wanted)
     is_empty = True
@@ -422,8 +417,7 @@ class _Converter:
     def __init__(
         self, file: TableFile | DataSet, names: Iterable[str], wanted: Mapping[str, Any]
     ) -> None:
-        pa = import_extra("pyarrow", "files")
-        of, names = pa.types, [*names]
+        names = [*names]
         self._where, self._reading = file.name, file.reading
         wanted = {**wanted, **_list_kept_texts([file])}
         # By column of numbers or dates: the types to which all its texts so far could be converted.
@@ -431,12 +425,12 @@ class _Converter:
         self._dates: set[str] = set()
         # What numbers are read by that are not plain.
         self._form = TextFormat(decimal=self._reading.decimal or ".")
-        is_number = {name: name in wanted and of.is_floating(wanted[name]) for name in names}
+        is_number = {name: name in wanted and pa.types.is_floating(wanted[name]) for name in names}
         stored = self._reading.stored_columns
         known: dict[str, Any] = {}
         for name in names if file.is_text else ():
             is_date = name in wanted and is_date_type(wanted[name])
-            if (name in wanted and of.is_string(wanted[name])) or (
+            if (name in wanted and pa.types.is_string(wanted[name])) or (
                 name in stored and is_number[name]
             ):
                 known[name] = wanted[name]
@@ -485,7 +479,6 @@ class _Converter:
 
         Texts that are no numbers become null; columns with text that is no date stay text.
         """
-        pa = import_extra("pyarrow", "files")
         fields, columns = [], []
         for field in self.schema:
             column, kind = batch.column(field.name), field.type

@@ -4,13 +4,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.extras import import_extra
 from certree.interface.formatting import format_quantity
+from certree.tables.arrow import pa, pc
 from certree.tables.column_choices import describe_exceptions
 from certree.tables.column_names import (
     expect_distinct,
@@ -28,9 +28,6 @@ from certree.tables.column_types import (
 )
 from certree.tables.csv_dialects import EIGHT_BITS
 from certree.tables.table_source import TableFormat
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Most columns that a printed description lists.
 _LISTED = 30
@@ -209,7 +206,6 @@ class Table:
         """
         columns = dict(zip(self.feature_names, self.X.T, strict=True))
         if self.X.dtype == object:
-            pa = import_extra("pyarrow", "files")
             for name, values in columns.items():
                 if any(isinstance(value, date | timedelta) for value in values):
                     columns[name] = pa.array(values.tolist())
@@ -224,7 +220,6 @@ def create_arrow_table(
     features: values, (n,), by name; Arrow columns are not changed; categorical: indices of those that
     are categories, which are dictionaries if they are numbers; None: arrays whose dtype is object.
     """
-    pa = import_extra("pyarrow", "files")
     columns = {}
     for j, (name, values) in enumerate(features.items()):
         if not isinstance(values, np.ndarray):
@@ -321,7 +316,6 @@ def describe_columns(columns: "pa.Table", inferred: InferredSchema) -> TableDesc
 
     columns: the rows, as they were read; inferred: the inferred schema of their files.
     """
-    pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
     missing = {}
     for name, column in zip(columns.column_names, columns.columns, strict=True):
         missing[name] = column.null_count

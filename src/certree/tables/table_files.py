@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from certree.interface.extras import import_extra
+from certree.tables.arrow import pa
 from certree.tables.column_evidence import TextCounts
 from certree.tables.column_names import expect_known_columns
 from certree.tables.column_types import InferredColumns, list_stored_columns
@@ -54,6 +55,7 @@ def open_files(source: Any, is_limited: bool = False) -> Sequence[TableFile | Da
         If a file does not exist or has no supported suffix, or a folder has no such file; if memory
         is limited, and the source is a data set or standard input.
     """
+    import_extra("pyarrow", "files")  # Its absence is the first error.
     source, options, stored = unwrap(source)
     is_stream = str(source) == STANDARD_STREAM
     if is_limited and (is_data_set(source) or is_stream):
@@ -322,7 +324,7 @@ class _ErrorsNamed:
         pass
 
     def __exit__(self, kind: Any, error: Any, _: Any) -> None:
-        arrow = import_extra("pyarrow", "files")
+        arrow = pa
         if isinstance(error, arrow.ArrowException | OSError | EOFError | UnicodeDecodeError):
             self._file.expect_unchanged()
             raise ValueError(f"{self._file.name} could not be read: {error}") from error
