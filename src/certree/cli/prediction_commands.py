@@ -30,7 +30,7 @@ from certree.cli.json_output import (
     print_json,
     print_predictions,
 )
-from certree.cli.read_options import takes_read_options
+from certree.cli.read_options import takes_source
 from certree.cli.table_input import (
     DuplicateRows,
     Groups,
@@ -64,7 +64,7 @@ from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import RowErrors, describe_verdict, format_scores
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.table import extract_target
-from certree.tables.table_source import ReadOptions, TableSource, with_options
+from certree.tables.table_source import TableSource
 
 # Kinds of guarantees that --groups asks for; see `Guarantees.conditional_guarantees`.
 _GROUP_GUARANTEES = ("groups", "gaps")
@@ -91,10 +91,10 @@ Threshold = Annotated[
 
 
 @command
-@takes_read_options
+@takes_source(TableOrFolder)
 def predict(
     model_file: ModelFile,
-    file: TableOrFolder,
+    source: TableSource,
     output: Output = None,
     threshold: Threshold = None,
     keep: Annotated[
@@ -107,8 +107,6 @@ def predict(
     positive: Positive = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    *,
-    options: ReadOptions,
 ) -> None:
     """Predict every row of a table, with class probabilities.
 
@@ -128,7 +126,7 @@ def predict(
     ----------
     model_file : Path
         File of the fitted model.
-    file : Path
+    source : TableSource
         Table, or folder of tables; "-" is CSV from standard input.
     output : Path or None
         Table of predictions to write; None: CSV is printed.
@@ -142,13 +140,11 @@ def predict(
         Whether to print a JSON document.
     quiet : bool
         Whether to show no progress bar.
-    options : ReadOptions
-        Options of reading.
     """
     tables.expect_table_place(output)
     _expect_given("--threshold", threshold, positive)
     destination = STANDARD_STREAM if output is None else str(output)
-    model, source = load_estimator(model_file), with_options(file, options)
+    model = load_estimator(model_file)
     rule = {"threshold": threshold, "pos_label": parse_positive(model, positive)}
     if as_json and destination == STANDARD_STREAM:
         predict_rows = partial(predict_columns, model, **rule)
@@ -172,17 +168,15 @@ def _expect_given(option: str, value: Any, positive: str | None) -> None:
 
 
 @command
-@takes_read_options
+@takes_source(TableOrFolder)
 def evaluate(
     model_file: ModelFile,
-    file: TableOrFolder,
+    source: TableSource,
     target: Target,
     threshold: Threshold = None,
     positive: Positive = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    *,
-    options: ReadOptions,
 ) -> None:
     """Score a model on the rows of a table or folder, and print each score with its 95 % interval.
 
@@ -194,7 +188,7 @@ def evaluate(
     ----------
     model_file : Path
         File of the fitted model.
-    file : Path
+    source : TableSource
         Table, or folder of tables; "-" is CSV from standard input.
     target : str
         Column of the target.
@@ -206,12 +200,9 @@ def evaluate(
         Whether to print a JSON document.
     quiet : bool
         Whether to show no progress bar.
-    options : ReadOptions
-        Options of reading.
     """
     _expect_given("--threshold", threshold, positive)
     model = load_estimator(model_file)
-    source = with_options(file, options)
     pos_label = parse_positive(model, positive)
     errors = _compute_row_errors(model, source, target, threshold, pos_label, quiet)
     scores, n = errors.scores(), len(errors.losses)
@@ -339,9 +330,8 @@ def _read_labelled_batches(
 
 def _certify_error(
     model_file: Path,
-    file: Path,
+    source: TableSource,
     target: str,
-    options: ReadOptions,
     delta: float,
     look: int | None,
     duplicates: Any,
@@ -350,12 +340,12 @@ def _certify_error(
 
     Parameters
     ----------
-    model_file, file : Path
-        Files of the model and of the table; or a folder of tables, which are read batch by batch.
+    model_file : Path
+        File of the model.
+    source : TableSource
+        The table; or a folder of tables, which are read batch by batch.
     target : str
         Column of the target.
-    options : ReadOptions
-        Options of reading.
     delta : float
         Probability with which the certificate may fail.
     look : int or None
@@ -368,22 +358,20 @@ def _certify_error(
     model : fitted classifier
     certificate : Certificate
     """
-    if not file.is_dir():
-        model, X, y, _ = read_labelled_rows(model_file, file, target, options)
+    if not Path(source).is_dir():
+        model, X, y, _ = read_labelled_rows(model_file, source, target)
         _expect_classifier(model, model_file)
         return model, certify_rows(model, X, y, delta, look=look, duplicates=duplicates)
     model = load_estimator(model_file)
     _expect_classifier(model, model_file)
-    source = with_options(file, options)
     batches = _read_labelled_batches(model, source, target, "certifying", quiet=True)
     return model, certify_batches(model, batches, delta, look=look, duplicates=duplicates)
 
 
 def _compute_guarantees(
     model_file: Path,
-    file: Path,
+    source: TableSource,
     target: str,
-    options: ReadOptions,
     groups: str | None,
     delta: float,
     duplicates: Any,
@@ -392,7 +380,7 @@ def _compute_guarantees(
 
     Parameters
     ----------
-    model_file, file, target, options, delta, duplicates
+    model_file, source, target, delta, duplicates
         As of `_certify_error`.
     groups : str or None
         Column of each row's group; None if there are no groups.
@@ -405,14 +393,13 @@ def _compute_guarantees(
     group_labels : ndarray of shape (n,), or None
         Group of each row; None if `groups` is None.
     """
-    if not file.is_dir():
-        model, X, y, labels = read_labelled_rows(model_file, file, target, options, groups)
+    if not Path(source).is_dir():
+        model, X, y, labels = read_labelled_rows(model_file, source, target, groups)
         _expect_classifier(model, model_file)
         return model, Guarantees.by_rows(model, X, y, delta, duplicates=duplicates), labels
-    expect_not_dropped(options, {"--groups": groups})
+    expect_not_dropped(source, {"--groups": groups})
     model, group_labels = load_estimator(model_file), list[NDArray[Any]]()
     _expect_classifier(model, model_file)
-    source = with_options(file, options)
     batches = _read_labelled_batches(
         model, source, target, "certifying", True, groups, group_labels
     )
@@ -433,10 +420,10 @@ def _expect_classifier(model: Any, model_file: Path) -> None:
 
 
 @command
-@takes_read_options
+@takes_source(TableOrFolder)
 def certify(
     model_file: ModelFile,
-    file: TableOrFolder,
+    source: TableSource,
     target: Target,
     delta: Delta = 0.05,
     look: Annotated[
@@ -465,8 +452,6 @@ def certify(
         ),
     ] = None,
     as_json: AsJson = False,
-    *,
-    options: ReadOptions,
 ) -> None:
     """Certify the error of a classifier on rows that were never used for it.
 
@@ -480,7 +465,7 @@ def certify(
     ----------
     model_file : Path
         File of the fitted model.
-    file : Path
+    source : TableSource
         Table, or folder of tables; "-" is CSV from standard input.
     target : str
         Column of the target.
@@ -503,8 +488,6 @@ def certify(
         Figure of all thresholds to write, which needs `threshold_cost`; None: none is drawn.
     as_json : bool
         Whether to print a JSON document.
-    options : ReadOptions
-        Options of reading.
     """
     expect_figure_path(plot)
     costs = parse_costs(threshold_cost)
@@ -512,7 +495,7 @@ def certify(
     if plot is not None and costs is None:
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
     rule: Any = duplicates.value
-    read = (model_file, file, target, options)
+    read = (model_file, source, target)
     if costs is None and groups is None:
         model, certificate = _certify_error(*read, delta, look, rule)
         _print_certificate(model, certificate, as_json)

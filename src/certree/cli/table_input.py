@@ -21,7 +21,7 @@ from certree.tables.csv_text import get_display_name
 from certree.tables.fitted_types import get_column_types, use_model_format
 from certree.tables.new_values import create_new_values
 from certree.tables.table import extract_target
-from certree.tables.table_source import ReadOptions, with_options
+from certree.tables.table_source import TableSource
 
 Model = Any
 
@@ -103,16 +103,16 @@ def load_estimator(model_file: Path) -> Model:
     return model
 
 
-def read_features(model_file: Path, file: Path, options: ReadOptions) -> tuple[Model, NDArray[Any]]:
+def read_features(model_file: Path, source: TableSource) -> tuple[Model, NDArray[Any]]:
     """Load a model, and read the features that it needs from a table.
 
     Parameters
     ----------
-    model_file, file : Path
-        Files of the model and of the table. If the model was fitted with feature names, other
-        columns of the table, such as a target, are ignored; else all columns must be features.
-    options : ReadOptions
-        Options of reading.
+    model_file : Path
+        File of the model.
+    source : TableSource
+        The table. If the model was fitted with feature names, other columns of the table, such as a
+        target, are ignored; else all columns must be features.
 
     Returns
     -------
@@ -126,12 +126,12 @@ def read_features(model_file: Path, file: Path, options: ReadOptions) -> tuple[M
         If a file cannot be read, or a feature is missing or has another type than in the fit.
     """
     model = load_estimator(model_file)
-    table = _read_for_model(model, file, None, options, [])
-    return model, select_features(model, table, get_display_name(file))
+    table = _read_for_model(model, source, None, [])
+    return model, select_features(model, table, get_display_name(source))
 
 
 def _read_for_model(
-    model: Model, file: Path, target: str | None, options: ReadOptions, others: list[str]
+    model: Model, source: TableSource, target: str | None, others: list[str]
 ) -> pa.Table:
     """Read a table with the types and formats of a model's fit, and warn of values that are new.
 
@@ -139,40 +139,36 @@ def _read_for_model(
     ----------
     model : fitted estimator
         The model.
-    file : Path
+    source : TableSource
         The table.
     target : str or None
         Column of the target; None: there is none.
-    options : ReadOptions
-        Options of reading.
     others : list of str
         Columns that are no features, with the target.
     """
-    source = use_model_format(with_options(file, options), model)
-    table = reader.read(source, partial(get_column_types, model, target))
+    table = reader.read(use_model_format(source, model), partial(get_column_types, model, target))
     new = create_new_values(model, table, others)
     new.add(table)
-    new.warn(get_display_name(file))
+    new.warn(get_display_name(source))
     return table
 
 
 def read_labelled_rows(
     model_file: Path,
-    file: Path,
+    source: TableSource,
     target: str,
-    options: ReadOptions,
     groups: str | None = None,
 ) -> tuple[Model, NDArray[Any], NDArray[Any], NDArray[Any] | None]:
     """Load a model, and read features, targets and groups from a table.
 
     Parameters
     ----------
-    model_file, file : Path
-        Files of the model and of the table.
+    model_file : Path
+        File of the model.
+    source : TableSource
+        The table.
     target : str
         Column of the classes or numbers.
-    options : ReadOptions
-        Options of reading.
     groups : str or None
         Column of each row's group; None if there are no groups.
 
@@ -192,16 +188,16 @@ def read_labelled_rows(
         If a column is missing or has another type than in the fit, or a target is no class of the
         model.
     """
-    expect_not_dropped(options, {"--groups": groups})
+    expect_not_dropped(source, {"--groups": groups})
     model = load_estimator(model_file)
     others = [target, *([] if groups is None else [groups])]
-    table = _read_for_model(model, file, target, options, others)
-    y = extract_target(table, target, get_display_name(file))
+    table = _read_for_model(model, source, target, others)
+    y = extract_target(table, target, get_display_name(source))
     expect_valid_target(model, y, f"the target {target!r}")
     group_labels = None if groups is None else read_extra_column(table, groups, target)
     if getattr(model, "feature_names_in_", None) is None:
         table = table.drop_columns(others)
-    return model, select_features(model, table, get_display_name(file)), y, group_labels
+    return model, select_features(model, table, get_display_name(source)), y, group_labels
 
 
 def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
@@ -222,13 +218,14 @@ def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
     return values.astype(str) if values.dtype == object else values
 
 
-def expect_not_dropped(options: ReadOptions, columns: dict[str, str | None]) -> None:
+def expect_not_dropped(source: TableSource, columns: dict[str, str | None]) -> None:
     """Raise ValueError if --drop leaves out a column that another option names.
 
-    options: options of reading; columns: names of columns, or None, by the option that names them.
+    source: a table with options of reading; columns: names of columns, or None, by the option that
+    names them.
     """
     for option, name in columns.items():
-        if name is not None and name in options.drop:
+        if name is not None and name in source.drop:
             raise ValueError(
                 f"{option} must name a column that is read, but --drop leaves out {name!r}: remove "
                 f"--drop {name}"

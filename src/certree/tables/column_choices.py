@@ -387,7 +387,7 @@ def create_table_format(
         None if separator == default_separator else separator,
         encoding,
         decimal,
-        options.missing,
+        (*options.missing,),
         columns,
     )
     return found if found.to_stored() else None

@@ -27,7 +27,7 @@ from certree.tables.csv_dialects import (
     find_encoding,
     is_eight_bits,
 )
-from certree.tables.table_source import ReadOptions, TableFormat
+from certree.tables.table_source import TableFormat, TableSource
 from certree.tables.text_formats import ENOUGH, TextFormat
 
 # The path that stands for standard input or output, and its name in messages.
@@ -84,10 +84,8 @@ class CsvReading:
 
     Parameters
     ----------
-    options : ReadOptions
-        What the user has stated.
-    stored : TableFormat or None
-        What a fitted model stores; None: there is no model, or it stores nothing.
+    options : TableSource
+        What the user has stated, and what a fitted model stores.
     dialect : CsvDialect or None
         Encoding, separator and names of columns; None until they are found.
     formats : dict of str to TextFormat
@@ -98,12 +96,16 @@ class CsvReading:
         Columns whose format is that of a fit, which these rows need not have.
     """
 
-    options: ReadOptions = field(default_factory=ReadOptions)
-    stored: TableFormat | None = None
+    options: TableSource = TableSource("")
     dialect: CsvDialect | None = None
     formats: dict[str, TextFormat] = field(default_factory=dict)
     exceptions: dict[str, Exceptions] = field(default_factory=dict)
     fitted: set[str] = field(default_factory=set)
+
+    @property
+    def stored(self) -> TableFormat | None:
+        """What a fitted model stores; None: there is no model, or it stores nothing."""
+        return self.options.stored
 
     @property
     def decimal(self) -> str | None:
@@ -392,7 +394,7 @@ class CsvText:
             yield stream
 
 
-def get_display_name(path: Path) -> str:
+def get_display_name(path: Any) -> str:
     """Return the name of a file in messages: its path, or "standard input" for "-"."""
     return STANDARD_INPUT if str(path) == STANDARD_STREAM else str(path)
 

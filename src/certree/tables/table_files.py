@@ -23,7 +23,7 @@ from certree.tables.csv_text import (
     read_standard_input,
 )
 from certree.tables.formats import CsvFormat, Format, Piece, get_format
-from certree.tables.table_source import unwrap
+from certree.tables.table_source import wrap_source
 
 _SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq", ".arrow", ".feather")
 _EXPECTED = ".csv, .csv.gz, .tsv, .parquet, .arrow or .feather"
@@ -56,7 +56,8 @@ def open_files(source: Any, is_limited: bool = False) -> Sequence[TableFile | Da
         is limited, and the source is a data set or standard input.
     """
     import_extra("pyarrow", "files")  # Its absence is the first error.
-    source, options, stored = unwrap(source)
+    options = wrap_source(source)
+    source = options.source
     is_stream = str(source) == STANDARD_STREAM
     if is_limited and (is_data_set(source) or is_stream):
         reason = f"{STANDARD_INPUT}: it is held in memory"
@@ -64,10 +65,10 @@ def open_files(source: Any, is_limited: bool = False) -> Sequence[TableFile | Da
             reason = "a data set: pyarrow reads ahead in these"
         raise ValueError(f"memory_limit takes paths of files, got {reason}")
     if is_data_set(source):
-        return [DataSet(source, CsvReading(options, stored))]
+        return [DataSet(source, CsvReading(options))]
     if is_stream:
-        return [StandardInput(CsvReading(options, stored))]
-    return [open_file(path, is_limited, CsvReading(options, stored)) for path in list_files(source)]
+        return [StandardInput(CsvReading(options))]
+    return [open_file(path, is_limited, CsvReading(options)) for path in list_files(source)]
 
 
 def list_files(source: Any) -> list[Path]:

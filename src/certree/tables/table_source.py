@@ -5,52 +5,13 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from copy import copy
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from certree.interface.signatures import validate_arguments
+from certree.interface.signatures import validate_settings
 from certree.interface.stored_state import DamagedModelError
-from certree.tables.text_formats import DAY_FIRST, MONTH_FIRST, YEAR_FIRST, TextFormat
-
-Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """Options that override what is detected in CSV files; see `TableSource`.
-
-    Parameters
-    ----------
-    separator, decimal, encoding, dates : str or None
-        Separator, decimal mark, encoding, and order of day and month; None: detected.
-    missing, drop, keep_text : tuple of str
-        Further markers of missing values, columns to leave out, and columns whose text is kept.
-    """
-
-    separator: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
-    missing: tuple[str, ...] = ()
-    dates: str | None = None
-    drop: tuple[str, ...] = ()
-    keep_text: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        separator = self.separator
-        if separator is not None and (len(separator) != 1 or separator in '\r\n"\0'):
-            raise ValueError(
-                f"separator must be one character other than a quote or line break, got {separator!r}"
-            )
-        if separator is not None and not separator.isascii():
-            raise ValueError(f"separator must be an ASCII character, got {separator!r}")
-        if self.encoding is not None:
-            try:
-                codecs.lookup(self.encoding)
-            except LookupError:
-                raise ValueError(
-                    f"encoding must be one that Python knows, such as 'utf-8', 'utf-16', 'latin-1' or "
-                    f"'windows-1252', got {self.encoding!r}"
-                ) from None
+from certree.tables.text_formats import DAY_FIRST, MONTH_FIRST, YEAR_FIRST, Decimal, TextFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,63 +32,45 @@ class TableFormat:
 
     separator: str | None = None
     encoding: str | None = None
-    decimal: str | None = None
+    decimal: Decimal | None = None
     missing: tuple[str, ...] = ()
     columns: Mapping[str, TextFormat] = field(default_factory=dict)
 
     def to_stored(self) -> dict[str, Any]:
         """Return the format as an entry of a model file, without what is None or empty."""
-        stored: dict[str, Any] = {
-            "separator": self.separator,
-            "encoding": self.encoding,
-            "decimal": self.decimal,
-            "missing": [*self.missing],
-            "columns": {name: form.to_stored() for name, form in self.columns.items()},
-        }
+        columns = {name: form.to_stored() for name, form in self.columns.items()}
+        stored = {**asdict(self), "missing": [*self.missing], "columns": columns}
         return {name: value for name, value in stored.items() if value}
 
     @classmethod
     def from_stored(cls, stored: Any) -> TableFormat:
         """Return the format of which `to_stored` gave an entry, or raise `DamagedModelError`."""
         try:
-            known = {one.name for one in fields(cls)}
-            if {*stored} - known or not stored:
-                raise ValueError("it has unknown entries")
+            if not stored:
+                raise ValueError("it is empty")
             columns = {
                 name: TextFormat(**values) for name, values in stored.get("columns", {}).items()
             }
-            ReadOptions(stored.get("separator"), encoding=stored.get("encoding"))
-            found = cls(
-                stored.get("separator"),
-                stored.get("encoding"),
-                stored.get("decimal"),
-                tuple(stored.get("missing", ())),
-                columns,
-            )
-            _expect_known(found)
+            options = {name: value for name, value in stored.items() if name != "columns"}
+            TableSource("", **options)  # It checks them.
+            for form in columns.values():
+                _expect_known(form)
+            return cls(**{**options, "missing": (*stored.get("missing", ()),)}, columns=columns)
         except (ValueError, TypeError, AttributeError) as error:
             raise DamagedModelError(f"table_format cannot be read: {error}") from None
-        return found
 
 
-def _expect_known(found: TableFormat) -> None:
-    """Raise ValueError if a stored format has values that no file gives."""
-    texts = [found.separator, found.encoding, *found.missing]
-    if not all(isinstance(text, str) for text in texts if text is not None):
-        raise ValueError("its texts must be strings")
-    for form in found.columns.values():
-        orders = {"date": (DAY_FIRST, MONTH_FIRST, YEAR_FIRST), "number": ("",)}
-        is_known = form.kind in orders and form.order in orders[form.kind]
-        strings = form.thousands, form.symbol
-        if not is_known or form.decimal not in (".", ",") or type(form.has_time) is not bool:
-            raise ValueError(f"a column has the format {form!r}")
-        if not all(isinstance(text, str) and len(text) < 32 for text in strings):
-            raise ValueError(f"a column has the format {form!r}")
-    if found.decimal not in (None, ".", ","):
-        raise ValueError(f"its decimal is {found.decimal!r}")
+def _expect_known(form: TextFormat) -> None:
+    """Raise ValueError if a stored format of a column is none that text has."""
+    orders = {"date": (DAY_FIRST, MONTH_FIRST, YEAR_FIRST), "number": ("",)}
+    is_known = form.kind in orders and form.order in orders[form.kind]
+    is_known = is_known and form.decimal in (".", ",") and type(form.has_time) is bool
+    texts = form.thousands, form.symbol
+    if not is_known or not all(isinstance(text, str) and len(text) < 32 for text in texts):
+        raise ValueError(f"a column has the format {form!r}")
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class TableSource(os.PathLike[str]):
     """Files with options of reading. Functions that take a path take a `TableSource` in its place.
 
@@ -178,27 +121,35 @@ class TableSource(os.PathLike[str]):
     ['area']
     """
 
-    source: Any
-    options: ReadOptions
-    stored: TableFormat | None  # what a fitted model stores
+    source: Any = field(kw_only=False)
+    separator: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
+    missing: Sequence[str] = ()
+    dates: Literal["dd/mm", "mm/dd"] | None = None
+    drop: Sequence[str] = ()
+    keep_text: Sequence[str] = ()
+    stored: TableFormat | None = field(default=None, init=False)  # what a fitted model stores
 
-    @validate_arguments
-    def __init__(
-        self,
-        source: Any,
-        *,
-        separator: str | None = None,
-        decimal: Literal[".", ","] | None = None,
-        encoding: str | None = None,
-        missing: Sequence[str] = (),
-        dates: Literal["dd/mm", "mm/dd"] | None = None,
-        drop: Sequence[str] = (),
-        keep_text: Sequence[str] = (),
-    ) -> None:
-        options = ReadOptions(
-            separator, decimal, encoding, tuple(missing), dates, tuple(drop), tuple(keep_text)
-        )
-        vars(self).update(source=source, options=options, stored=None)
+    def __post_init__(self) -> None:
+        validate_settings(self)
+        several = "missing", "drop", "keep_text"
+        vars(self).update({name: tuple(getattr(self, name)) for name in several})
+        separator = self.separator
+        if separator is not None and (len(separator) != 1 or separator in '\r\n"\0'):
+            raise ValueError(
+                f"separator must be one character other than a quote or line break, got {separator!r}"
+            )
+        if separator is not None and not separator.isascii():
+            raise ValueError(f"separator must be an ASCII character, got {separator!r}")
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                raise ValueError(
+                    f"encoding must be one that Python knows, such as 'utf-8', 'utf-16', 'latin-1' or "
+                    f"'windows-1252', got {self.encoding!r}"
+                ) from None
 
     def __fspath__(self) -> str:
         return os.fspath(self.source)
@@ -210,29 +161,18 @@ class TableSource(os.PathLike[str]):
         return f"TableSource({self.source!r})"
 
 
-def unwrap(source: Any) -> tuple[Any, ReadOptions, TableFormat | None]:
-    """Return the files of a source, its options, and the formats of a fitted model for it.
+def wrap_source(source: Any) -> TableSource:
+    """Return a source with options of reading: itself, or with all options at their defaults.
 
     source: a `TableSource`, or what its parameter `source` takes, or a data set of Arrow.
     """
-    if isinstance(source, TableSource):
-        return source.source, source.options, source.stored
-    return source, ReadOptions(), None
+    return source if isinstance(source, TableSource) else TableSource(source)
 
 
 def with_format(source: Any, stored: TableFormat | None) -> Any:
     """Return a source whose files are read with the formats of a fitted model, if it has any."""
     if stored is None:
         return source
-    files, options, _ = unwrap(source)
-    found = with_options(files, options)
+    found = copy(wrap_source(source))
     vars(found)["stored"] = stored
     return found
-
-
-def with_options(source: Any, options: ReadOptions) -> TableSource:
-    """Return files with options of reading.
-
-    source: path or list of paths; options: they have been checked.
-    """
-    return TableSource(source, **asdict(options))
