@@ -31,7 +31,7 @@ from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.fitted_types import get_column_types, use_model_format
 from certree.tables.new_values import warn_of_new_values
 from certree.tables.reader import Batch, read_batches
-from certree.tables.table_source import wrap_source
+from certree.tables.table_source import TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -259,7 +259,7 @@ def _expect_outside_source(source: Any, target: str | os.PathLike[str]) -> None:
     if str(target) == STANDARD_STREAM:
         return
     target_path = Path(os.path.realpath(target))
-    source = wrap_source(source).source
+    source = TableSource(source).source
     sources = source if isinstance(source, list | tuple) else [source]
     for path in sources:
         is_folder = isinstance(path, str | os.PathLike) and os.path.isdir(path)
@@ -304,7 +304,7 @@ def predict_batches(
         for batch in batches:
             if not len(batch.table) and batch.is_last and schema is None:
                 raise ValueError(
-                    f"source must hold rows to predict, but {wrap_source(source).source} holds no rows"
+                    f"source must hold rows to predict, but {TableSource(source)} holds no rows"
                 )
             if len(batch.table):
                 table = _predict_batch(model, batch, keep, predict)
@@ -370,7 +370,7 @@ def read_model_batches(
     names = getattr(model, "feature_names_in_", None)
     targets = [] if target is None else [target]
     columns = None if names is None else [*names, *targets, *extra_columns]
-    table_name = str(wrap_source(source).source)
+    table_name = str(TableSource(source))
 
     def choose_types(names: Sequence[str]) -> dict[str, pa.DataType]:
         """Return the types of the columns `names`, which are all columns of a file."""

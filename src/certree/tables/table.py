@@ -357,10 +357,8 @@ def describe_schema(
 
 
 def describe_dialect(file: Any) -> list[str]:
-    """Return a line on the dialect of a CSV file, a `TableFile`; none if it is the usual one."""
-    dialect, words = file.reading.dialect, []
-    if dialect is None:
-        return []
+    """Return a line on the dialect of a CSV file, a `CsvFile`; none if it is the usual one."""
+    dialect, words = file.dialect, []
     signs = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars", " ": "spaces"}
     if dialect.separator != file.separator:
         words.append(f"separated by {signs.get(dialect.separator, dialect.separator)}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from certree.interface.signatures import validate_settings
@@ -129,10 +128,15 @@ class TableSource(os.PathLike[str]):
     dates: Literal["dd/mm", "mm/dd"] | None = None
     drop: Sequence[str] = ()
     keep_text: Sequence[str] = ()
-    stored: TableFormat | None = field(default=None, init=False)  # what a fitted model stores
+    # What a fitted model stores.
+    stored: TableFormat = field(default_factory=TableFormat, init=False)
 
     def __post_init__(self) -> None:
         validate_settings(self)
+        given = self.source
+        if isinstance(given, TableSource):  # Its options are those that this one does not have.
+            options = {name: vars(self)[name] or value for name, value in vars(given).items()}
+            vars(self).update(options, source=given.source, stored=given.stored)
         several = "missing", "drop", "keep_text"
         vars(self).update({name: tuple(getattr(self, name)) for name in several})
         separator = self.separator
@@ -161,18 +165,18 @@ class TableSource(os.PathLike[str]):
         return f"TableSource({self.source!r})"
 
 
-def wrap_source(source: Any) -> TableSource:
-    """Return a source with options of reading: itself, or with all options at their defaults.
-
-    source: a `TableSource`, or what its parameter `source` takes, or a data set of Arrow.
-    """
-    return source if isinstance(source, TableSource) else TableSource(source)
-
-
 def with_format(source: Any, stored: TableFormat | None) -> Any:
-    """Return a source whose files are read with the formats of a fitted model, if it has any."""
+    """Return a source whose files are read with the formats of a fitted model, if it has any.
+
+    Options of the source override the formats.
+    """
     if stored is None:
         return source
-    found = copy(wrap_source(source))
+    options = TableSource(source)
+    found = replace(
+        options,
+        decimal=options.decimal or stored.decimal,
+        missing=(*options.missing, *stored.missing),
+    )
     vars(found)["stored"] = stored
     return found

@@ -7,6 +7,7 @@ day, month and year in one of three orders, and perhaps a time. Everything is co
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache, reduce
@@ -55,14 +56,14 @@ class TextFormat:
     ----------
     kind : {"number", "date"}
         What the text becomes: float64, or a date or a date with time.
-    decimal : {".", ","}
-        Decimal mark of numbers.
+    decimal : {".", ",", ""}
+        Decimal mark of numbers; "": it is not decided.
     thousands : str
         Characters that separate thousands, which are removed; "" if there are none.
     symbol : str
         Sign or code of a currency, or "%", which is removed; "" if there is none.
     order : str
-        Order of dates: "dd/mm", "mm/dd" or "yyyy/mm"; "" for numbers.
+        Order of dates: "dd/mm", "mm/dd" or "yyyy/mm"; "" for numbers, and if it is not decided.
     has_time : bool
         Whether dates have a time of the day.
     """
@@ -87,6 +88,11 @@ class TextFormat:
                 "percent signs removed" if self.symbol == "%" else f"{self.symbol} removed"
             )
         return ", ".join(words)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the decimal mark, or the order of day and month, is known."""
+        return bool(self.order if self.kind == "date" else self.decimal)
 
     @property
     def type(self) -> Any:
@@ -299,3 +305,9 @@ def convert_texts(texts: Any, form: TextFormat) -> tuple[Any, Any]:
     if values.null_count > texts.null_count:
         wrong = pc.and_(wrong, pc.invert(pc.fill_null(find_markers(texts), True)))
     return values, texts.filter(wrong)
+
+
+def count_values(texts: Any) -> Counter[str]:
+    """Return how often each text of an Arrow array without nulls occurs."""
+    found = texts.value_counts().to_pylist() if len(texts) else []
+    return Counter({one["values"]: one["counts"] for one in found})
