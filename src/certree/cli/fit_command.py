@@ -597,7 +597,7 @@ def _read_table(request: _FitRequest) -> tuple[Table, NDArray[Any] | None, NDArr
     table, inferred = reader.read_with_schema(
         request.source, text_dates=[name for name in text_columns if name]
     )
-    description = describe_columns(table, inferred)
+    description = describe_columns(table, inferred, [target, *extra_columns])
     if not request.quiet:
         announce(description)
     weights, groups = (

@@ -77,8 +77,8 @@ _Missing = Annotated[
     typer.Option(
         "--missing",
         metavar="TEXT",
-        help="Text that is a missing value in every column, such as -999, beside NA, NULL and the "
-        "like; repeat for more.",
+        help="Text that is a missing value in every column, such as -999, in place of NA, NULL and the "
+        "like, which remain missing among numbers and dates; repeat for more.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -106,13 +106,24 @@ _KeepText = Annotated[
     typer.Option(
         "--keep-text",
         metavar="COLUMN",
-        help="Column of codes that are categories although they look like numbers or dates; repeat "
-        "for more.",
+        help="Column of codes that are categories although they look like numbers, dates or missing "
+        "values such as NA; repeat for more.",
         rich_help_panel=_PANEL,
     ),
 ]
 # Words that stand for separators which are hard to type.
 _SIGNS = {"tab": "\t", "\\t": "\t", "space": " "}
+_Timezone = Annotated[
+    str | None,
+    typer.Option(
+        "--timezone",
+        metavar="NAME",
+        help="Time zone of dates with times that have an offset from UTC, such as Europe/Zurich, in "
+        "which their weekday and hour are read.",
+        show_default="UTC",
+        rich_help_panel=_PANEL,
+    ),
+]
 _OPTIONS = {
     "separator": _Separator,
     "decimal": _Decimal,
@@ -121,6 +132,7 @@ _OPTIONS = {
     "dates": _Dates,
     "drop": _Drop,
     "keep_text": _KeepText,
+    "timezone": _Timezone,
 }
 
 

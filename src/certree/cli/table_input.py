@@ -19,7 +19,8 @@ from certree.tables.column_names import join_names
 from certree.tables.column_types import extract_values
 from certree.tables.csv_text import get_display_name
 from certree.tables.fitted_types import get_column_types, use_model_format
-from certree.tables.new_values import create_new_values
+from certree.tables.new_values import warn_of_new_values
+from certree.tables.reader import Batch
 from certree.tables.table import extract_target
 from certree.tables.table_source import TableSource
 
@@ -147,10 +148,9 @@ def _read_for_model(
         Columns that are no features, with the target.
     """
     table = reader.read(use_model_format(source, model), partial(get_column_types, model, target))
-    new = create_new_values(model, table, others)
-    new.add(table)
-    new.warn(get_display_name(source))
-    return table
+    rows = Batch(table, get_display_name(source), 1.0, is_last=True)
+    (read,) = warn_of_new_values(model, [rows], others)
+    return read.table
 
 
 def read_labelled_rows(

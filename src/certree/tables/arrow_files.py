@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from certree.tables.arrow import ipc, pa, pc
 
-# Bytes: the mark at the start of a file, what precedes the metadata of a message, and a block's entry.
-_MAGIC, _PREFIX, _BLOCK = 8, 8, 24
+# Bytes: the mark at the start of a file, and what precedes the metadata of a message.
+_MAGIC, _PREFIX = 8, 8
 # Numbers of fields in tables of flatbuffers.
 _SCHEMA, _DICTIONARIES, _RECORD_BATCHES = 1, 2, 3  # of a footer
 _HEADER, _ENDIANNESS = 2, 0  # of a message, and of a schema
@@ -88,32 +87,15 @@ class _Flatbuffer:
         return [*struct.iter_unpack(form, content)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Message:
-    """The place of a message, a record batch or a dictionary, in an Arrow file.
+class _BatchLayout(NamedTuple):
+    """Number of rows of a record batch, and the places of its buffers in the file.
 
-    offset: its first byte. n_metadata, n_body: bytes of its metadata, and of the body after these,
-    which contains its buffers.
-    """
-
-    offset: int
-    n_metadata: int
-    n_body: int
-
-    @property
-    def body(self) -> int:
-        """Return the place in the file, in bytes, where its body begins."""
-        return self.offset + self.n_metadata
-
-
-@dataclass(frozen=True, slots=True)
-class _BatchLayout:
-    """Number of rows of a record batch, and the places of its buffers.
-
-    buffers: first byte in the body, and number of bytes, of each buffer of all columns in order.
+    body: first byte of the buffers. buffers: first byte behind it, and number of bytes, of each buffer
+    of all columns in order.
     """
 
     n_rows: int
+    body: int
     buffers: list[tuple[int, ...]]
     is_compressed: bool
 
@@ -149,9 +131,10 @@ class ArrowFile:
             footer = _Flatbuffer(self._bytes(self._size - 10 - n_footer, n_footer))
             schema = footer.table(_SCHEMA)
             self._is_big_endian = schema is not None and schema.integer(_ENDIANNESS, "<h") != 0
-            self._batches = [_Message(*one) for one in footer.structs(_RECORD_BATCHES, "<qi4xq")]
-            self._dictionaries = [_Message(*one) for one in footer.structs(_DICTIONARIES, "<qi4xq")]
-            self._layouts = [self._layout(one) for one in self._batches]
+            # Of each message: its first byte, and bytes of its metadata and of its body behind these.
+            batches = footer.structs(_RECORD_BATCHES, "<qi4xq")
+            self._dictionaries = footer.structs(_DICTIONARIES, "<qi4xq")
+            self._layouts = [self._layout(*one) for one in batches]
         except struct.error:
             self._file.close()
             raise pa.ArrowInvalid("its metadata is damaged") from None
@@ -249,18 +232,20 @@ class ArrowFile:
             raise pa.ArrowInvalid("it ended before its end: it has been truncated")
         return buffer
 
-    def _layout(self, block: _Message) -> _BatchLayout:
-        content = self._bytes(block.offset, block.n_metadata)
+    def _layout(self, offset: int, n_metadata: int, n_body: int) -> _BatchLayout:
+        """Return the layout of a record batch; the parameters describe its message."""
+        del n_body
+        content = self._bytes(offset, n_metadata)
         # Files of before 2019 have no mark in front of the length.
         is_marked = content[:4] == b"\xff\xff\xff\xff"
         header = _Flatbuffer(content[_PREFIX if is_marked else 4 :]).table(_HEADER)
         if header is None:
             raise struct.error("a message has no header")
         n_rows, buffers = header.integer(_LENGTH, "<q"), header.structs(_BUFFERS, "<qq")
-        is_compressed = header.table(_COMPRESSION) is not None
         if n_rows < 0:
             raise struct.error("a record batch has a negative length")
-        return _BatchLayout(n_rows, buffers, is_compressed)
+        is_compressed = header.table(_COMPRESSION) is not None
+        return _BatchLayout(n_rows, offset + n_metadata, buffers, is_compressed)
 
     @cached_property
     def _n_buffers(self) -> list[int | None]:
@@ -334,10 +319,10 @@ class ArrowFile:
 
         number: index of the record batch. k: index of the buffer in it.
         """
-        buffers = self._layouts[number].buffers
-        if k >= len(buffers) or not 0 <= start <= stop <= buffers[k][1]:
+        layout = self._layouts[number]
+        if k >= len(layout.buffers) or not 0 <= start <= stop <= layout.buffers[k][1]:
             raise pa.ArrowInvalid("its metadata is damaged: a buffer is too short for its rows")
-        return self._buffer(self._batches[number].body + buffers[k][0] + start, stop - start)
+        return self._buffer(layout.body + layout.buffers[k][0] + start, stop - start)
 
     @cached_property
     def _categories(self) -> dict[str, pa.Array]:
@@ -350,8 +335,8 @@ class ArrowFile:
         empty = self.schema.empty_table().combine_chunks()
         stream = pa.BufferOutputStream()
         stream.write(self._buffer(_MAGIC, n_schema))
-        for block in self._dictionaries:
-            stream.write(self._buffer(block.offset, block.n_metadata + block.n_body))
+        for offset, n_metadata, n_body in self._dictionaries:
+            stream.write(self._buffer(offset, n_metadata + n_body))
         arrays = [pa.concat_arrays(one.chunks) for one in empty.columns]
         stream.write(pa.RecordBatch.from_arrays(arrays, schema=self.schema).serialize())
         batches = [*ipc.open_stream(stream.getvalue())]

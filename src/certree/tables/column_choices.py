@@ -316,7 +316,8 @@ def create_table_format(
         None if dialect.separator == file.separator else dialect.separator,
         None if is_usual else dialect.encoding,
         options.decimal or ("," if decimal == "," else None),
-        (*options.missing,),
+        None if options.missing is None else (*options.missing,),
         {name: form for name, form in forms.items() if form != PLAIN},
+        (*options.keep_text,),
     )
     return found if found.to_stored() else None

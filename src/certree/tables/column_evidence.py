@@ -217,10 +217,8 @@ class ColumnEvidence:
     ----------
     kinds : tuple of pyarrow.DataType
         Types that all values have had so far.
-    markers : set of str
-        Markers of missing values that have occurred.
-    n_missing : int
-        Values that are markers of `MISSING_MARKERS`.
+    markers : Counter of str
+        Markers of missing values, and how often they have occurred.
     counts : TextCounts or None
         Counts of the texts; None as long as all values are numbers in plain form.
     n_uncounted : int
@@ -238,8 +236,7 @@ class ColumnEvidence:
     """
 
     kinds: tuple[Any, ...] = ()
-    markers: set[str] = field(default_factory=set)
-    n_missing: int = 0
+    markers: Counter[str] = field(default_factory=Counter)
     counts: TextCounts | None = None
     n_uncounted: int = 0
     has_point: bool = False
@@ -261,7 +258,6 @@ class ColumnEvidence:
             Whether values are separated by commas, so that the decimal mark of numbers is a point.
         """
         was_text = len(self.kinds) == 1
-        self.n_missing += n_rows - len(values)
         self.kinds = narrow_text_types(self.kinds, values)
         if any(map(pa.types.is_integer, self.kinds)):
             self._add_integers(values, n_rows)
@@ -328,8 +324,7 @@ class ColumnEvidence:
         )
         return ColumnEvidence(
             tuple(kind for kind in self.kinds if kind in other.kinds),
-            self.markers | other.markers,
-            self.n_missing + other.n_missing,
+            self.markers + other.markers,
             None if not counts else counts[0] if len(counts) == 1 else counts[0] + counts[1],
             self.n_uncounted + other.n_uncounted,
             self.has_point or other.has_point,

@@ -76,7 +76,7 @@ class CsvText:
     ) -> None:
         self.name = get_display_name(path)
         self._path, self._source, self._is_limited = path, source, is_limited
-        self._content = content
+        self._content, self._is_compressed = content, path.name.lower().endswith(".gz")
         self.usual_separator = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
 
     @cached_property
@@ -124,9 +124,10 @@ class CsvText:
         if content is not None:
             yield _copy_to_arrow_memory(content), partial(float, 1)
             return
-        with self._open_file() as (stream, place):
-            size = max(self._path.stat().st_size, 1)
-            yield stream, lambda: min(place() / size, 1.0)
+        with pa.OSFile(str(self._path), "r") as raw:
+            size = max(raw.size(), 1)
+            stream = pa.CompressedInputStream(raw, "gzip") if self._is_compressed else raw
+            yield stream, lambda: min(raw.tell() / size, 1.0)
 
     def convert_to_strings(self, values: Any, column: str) -> Any:
         """Convert values of a column, an Arrow array of type binary, to strings.
@@ -191,18 +192,11 @@ class CsvText:
                     return f"line {line:,} has {len(values):,}: {shown!r}"
         return "another row has more or fewer"
 
-    @contextmanager
-    def _open_bytes(self) -> Iterator[Any]:
+    def _open_bytes(self) -> Any:
         """Open the decompressed bytes of the text as a file of Python; decoded text is in UTF-8."""
-        content = self._content
         if self._is_decoded(self.dialect.encoding):
-            content = self._decode(self.dialect.encoding)
-        if content is not None:
-            yield io.BytesIO(content)
-            return
-        is_compressed = self._path.name.lower().endswith(".gz")
-        with (gzip.open if is_compressed else open)(self._path, "rb") as stream:
-            yield stream
+            return io.BytesIO(self._decode(self.dialect.encoding))
+        return self._open_raw()
 
     def _read_head(self, size: int) -> bytes:
         """Return the first bytes of the file, at most so many, as they are stored."""
@@ -225,17 +219,6 @@ class CsvText:
             "bytes that are no characters of it: name the encoding by encoding= (--encoding), such "
             "as cp850, or save the file as UTF-8"
         )
-
-    @contextmanager
-    def _open_file(self) -> Iterator[tuple[Any, Callable[[], int]]]:
-        """Open the file for the body of a with statement.
-
-        Yield an Arrow stream of its decompressed bytes, and a function without arguments that
-        returns how many (compressed) bytes of the file have been read.
-        """
-        with pa.OSFile(str(self._path), "r") as raw:
-            is_compressed = self._path.name.lower().endswith(".gz")
-            yield pa.CompressedInputStream(raw, "gzip") if is_compressed else raw, raw.tell
 
     def _is_decoded(self, encoding: str) -> bool:
         """Return whether text in an encoding is converted in memory before it is parsed."""
@@ -263,14 +246,11 @@ class CsvText:
             ) from None
         return bytes(found)
 
-    @contextmanager
-    def _open_raw(self) -> Iterator[Any]:
-        """Open the decompressed bytes as they are stored."""
+    def _open_raw(self) -> Any:
+        """Open the decompressed bytes as they are stored, as a file of Python."""
         if self._content is not None:
-            yield io.BytesIO(self._content)
-            return
-        with self._open_file() as (stream, _):
-            yield stream
+            return io.BytesIO(self._content)
+        return gzip.open(self._path) if self._is_compressed else self._path.open("rb")
 
 
 def get_display_name(path: Any) -> str:

@@ -11,27 +11,13 @@ from certree.tables.arrow import pa
 from certree.tables.table_source import TableFormat, with_format
 
 # Private attribute of fitted estimators with the format of the CSV files of their fit.
-_ATTRIBUTE = "_table_format"
+FORMAT_ATTRIBUTE = "_table_format"
 
 
 def get_model_format(model: Any) -> TableFormat | None:
     """Return the format of the CSV files that a model was fitted to; None: there is nothing unusual."""
-    found: TableFormat | None = getattr(model, "__dict__", {}).get(_ATTRIBUTE)
+    found: TableFormat | None = getattr(model, "__dict__", {}).get(FORMAT_ATTRIBUTE)
     return found
-
-
-def attribute_of_format(found: TableFormat | None) -> dict[str, TableFormat]:
-    """Return the fitted attribute of a model that holds the format of its CSV files, by name.
-
-    found: the format; None: the result is empty.
-    """
-    return {} if found is None else {_ATTRIBUTE: found}
-
-
-def set_model_format(model: Any, found: TableFormat | None) -> None:
-    """Set the format of the CSV files that a model was fitted to; None: there is nothing unusual."""
-    vars(model).pop(_ATTRIBUTE, None)
-    vars(model).update(attribute_of_format(found))
 
 
 def use_model_format(source: Any, model: Any) -> Any:

@@ -6,8 +6,7 @@ import os
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from warnings import warn
@@ -228,6 +227,10 @@ class CsvFile(TableFile):
         Types that columns in plain form may have: those to which all texts of earlier blocks convert.
         The columns of a block have the first one; without any, text is numbers with exceptions, and
         text among dates stays text.
+    kept : set of str
+        Columns whose text is kept, also words such as NA.
+    texts : set of str
+        Columns that are known to be text, in which only the stated markers are missing, if any are.
     fitted : set of str
         Columns whose format is that of a fit, which these rows need not have.
     """
@@ -246,6 +249,7 @@ class CsvFile(TableFile):
         self._text = CsvText(path, source, content, is_limited)
         self.formats: dict[str, TextFormat] = {}
         self.kinds: dict[str, tuple[Any, ...]] = {}
+        self.kept, self.texts = {*source.keep_text, *source.stored.keep_text}, set[str]()
         self.fitted: set[str] = set()
         # By column of numbers or dates: values that are not missing, and exceptions among them.
         self._n_values: Counter[str] = Counter()
@@ -261,16 +265,17 @@ class CsvFile(TableFile):
         """The usual separator of CSV files with the suffix of this file."""
         return self._text.usual_separator
 
-    @property
-    def _missing(self) -> tuple[str, ...]:
-        """All markers of missing values."""
-        return (*dict.fromkeys((*MISSING_MARKERS, *self.source.missing)),)
+    def list_markers(self, name: str) -> set[str]:
+        """Return the markers of missing values of a column."""
+        stated = {"", *(self.source.missing or ())}
+        has_own = name in self.texts and self.source.missing is not None
+        return stated if name in self.kept or has_own else {*MISSING_MARKERS, *stated}
 
     def count_texts(self, columns: Sequence[str]) -> dict[str, TextCounts]:
         """Return counts of the texts of columns in all rows, by name."""
         counts = {name: TextCounts() for name in columns}
         with self._errors_named():
-            for block, _ in self._parse(columns, self._missing):
+            for block, _ in self._parse_values(columns):
                 for name in columns:
                     counts[name].add_texts(block.column(name).drop_null())
         return counts
@@ -285,15 +290,16 @@ class CsvFile(TableFile):
     def _infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
         names = [name for name in self._names() if columns is None or name in columns]
         found = {name: ColumnEvidence(self._list_types(name)) for name in names}
-        markers, n_rows = pa.array(self._missing), 0
+        markers = {name: pa.array(self.list_markers(name)) for name in names}
+        n_rows = 0
         has_comma = self.dialect.separator == ","
         for number, (block, _) in enumerate(self._parse(names, missing=())):
             n_rows += len(block)
             for name, evidence in found.items():
                 values = block.column(name)
-                is_missing = pc.is_in(values, markers)
+                is_missing = pc.is_in(values, markers[name])
                 if pc.any(is_missing).as_py():
-                    evidence.markers |= {*pc.unique(values.filter(is_missing)).to_pylist()}
+                    evidence.markers += count_values(values.filter(is_missing))
                     values = values.filter(pc.invert(is_missing))
                 evidence.add(values, len(block), number, has_comma)
         return {
@@ -307,7 +313,7 @@ class CsvFile(TableFile):
         del piece
         self._n_values.clear()
         self._exceptions.clear()
-        for block, fraction in self._parse(columns, self._missing):
+        for block, fraction in self._parse_values(columns):
             converted = [self._convert(name, block.column(name)) for name in columns]
             batch = pa.RecordBatch.from_arrays(converted, columns)
             for start in range(0, len(batch), n_rows):
@@ -321,7 +327,7 @@ class CsvFile(TableFile):
     def _list_types(self, name: str) -> tuple[Any, ...]:
         """Return the types that the text of a column may have."""
         kinds = list_text_types()
-        if name in self.source.keep_text:
+        if name in self.kept:
             return kinds[-1:]
         has_comma = self.source.decimal == ","
         return tuple(kind for kind in kinds if not (has_comma and pa.types.is_floating(kind)))
@@ -366,16 +372,48 @@ class CsvFile(TableFile):
                 stacklevel=2,
             )
 
+    def _parse_values(self, names: Sequence[str]) -> Iterator[tuple[Any, float]]:
+        """Yield the record batches of `_parse`, in which missing values are null."""
+        markers = {name: self.list_markers(name) for name in names}
+        shared = set[str].intersection(*markers.values()) if markers else {""}
+        others = {name: pa.array(one - shared) for name, one in markers.items() if one - shared}
+        for block, fraction in self._parse(names, [*shared]):
+            columns = [
+                pc.if_else(pc.is_in(texts, others[name]), None, texts) if name in others else texts
+                for name, texts in zip(names, block.columns, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, [*names]), fraction
+
     def _parse(self, names: Sequence[str], missing: Sequence[str]) -> Iterator[tuple[Any, float]]:
         """Yield record batches of texts, block by block, each with the fraction of the file read.
 
         names: the columns to read; missing: texts that become null. Raise ValueError if a text is
         not in the encoding of the file, or has a zero byte, or if rows differ in their length.
         """
-        if not self.dialect.has_rows:
+        dialect = self.dialect
+        if not dialect.has_rows:
             return
+        how: dict[str, Any] = {}
+        how["read_options"] = csv.ReadOptions(
+            block_size=_SMALL_BLOCK if self._is_limited else _BLOCK,
+            use_threads=not self._is_limited,
+            column_names=[*dialect.names],
+            skip_rows=dialect.n_lines,
+        )
+        how["parse_options"] = csv.ParseOptions(
+            delimiter=dialect.separator, newlines_in_values=dialect.has_quotes
+        )
+        how["convert_options"] = csv.ConvertOptions(
+            strings_can_be_null=True,
+            null_values=[*missing],
+            include_columns=names,
+            column_types=dict.fromkeys(names, pa.binary()),  # Their encoding is checked later.
+        )
         try:
-            with self._open_parser(names, missing) as (parser, fraction):
+            with (
+                self._text.open() as (stream, fraction),
+                csv.open_csv(stream, **how) as parser,
+            ):
                 for block in parser:
                     columns = [
                         self._text.convert_to_strings(block.column(name), name) for name in names
@@ -385,42 +423,7 @@ class CsvFile(TableFile):
             if not re.search(r"Expected \d+ columns", str(error)):
                 raise
             raise ValueError(
-                f"{self.name} has {len(self.dialect.names):,} columns, but "
+                f"{self.name} has {len(dialect.names):,} columns, but "
                 f"{self._text.find_ragged_row()}; mend or remove this row, or name the separator by "
                 "separator= (--separator)"
             ) from None
-
-    @contextmanager
-    def _open_parser(
-        self, names: Sequence[str], missing: Sequence[str]
-    ) -> Iterator[tuple[Any, Callable[[], float]]]:
-        """Open a parser for the body of a with statement.
-
-        Yield a `pyarrow.csv.CSVStreamingReader`, and a function without arguments that returns the
-        fraction of the file that has been read so far.
-
-        names: columns to read, as bytes, whose encoding is checked later; missing: texts that become
-        null.
-        """
-        dialect = self.dialect
-        with self._text.open() as (stream, fraction):
-            parser = csv.open_csv(
-                stream,
-                read_options=csv.ReadOptions(
-                    block_size=_SMALL_BLOCK if self._is_limited else _BLOCK,
-                    use_threads=not self._is_limited,
-                    column_names=[*dialect.names],
-                    skip_rows=dialect.n_lines,
-                ),
-                parse_options=csv.ParseOptions(
-                    delimiter=dialect.separator, newlines_in_values=dialect.has_quotes
-                ),
-                convert_options=csv.ConvertOptions(
-                    strings_can_be_null=True,
-                    null_values=[*missing],
-                    include_columns=names,
-                    column_types=dict.fromkeys(names, pa.binary()),
-                ),
-            )
-            with parser:
-                yield parser, fraction

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_arguments
 from certree.tables.arrow import pa
 from certree.tables.column_choices import choose_columns, create_table_format
-from certree.tables.column_names import expect_known_columns
+from certree.tables.column_names import expect_known_columns, join_names
 from certree.tables.column_types import (
     InferredColumns,
     choose_schema,
@@ -20,6 +21,7 @@ from certree.tables.column_types import (
     join_columns,
     list_date_types,
 )
+from certree.tables.fitted_types import get_column_types, use_model_format
 from certree.tables.formats import CsvFile, open_files
 from certree.tables.table import (
     InferredSchema,
@@ -56,10 +58,12 @@ def read_table(
     separator: str | None = None,
     decimal: Literal[".", ","] | None = None,
     encoding: str | None = None,
-    missing: Sequence[str] = (),
+    missing: Sequence[str] | None = None,
     dates: Literal["dd/mm", "mm/dd"] | None = None,
     drop: Sequence[str] = (),
     keep_text: Sequence[str] = (),
+    timezone: str | None = None,
+    like: Any = None,
 ) -> Table:
     """Read a CSV, Parquet or Arrow file as arrays, and describe how its columns were read.
 
@@ -75,7 +79,10 @@ def read_table(
     {source}
     target : str or None
         Name of the target column; None: all columns are features.
-    {separator} {decimal} {encoding} {missing} {dates} {drop} {keep_text}
+    {separator} {decimal} {encoding} {missing} {dates} {drop} {keep_text} {timezone}
+    like : fitted estimator or None
+        A model for which the table is read: columns get the types and formats of its fit, and the
+        features are those of the model, in its order. None: types and formats are detected.
 
     Returns
     -------
@@ -90,7 +97,7 @@ def read_table(
         If a file cannot be read, two columns have the same name, or files have different columns;
         if there is no such target, or it has missing values; if a feature holds times without a
         date, or integers that float64 cannot represent; if no value of a column shows its decimal
-        mark, or its order of day and month.
+        mark, or its order of day and month; if the table lacks a feature of `like`.
     ImportError
         If pyarrow is not installed.
 
@@ -122,12 +129,25 @@ def read_table(
         dates=dates,
         drop=drop,
         keep_text=keep_text,
+        timezone=timezone,
     )
-    columns, inferred = read_with_schema(given, text_dates=() if target is None else [target])
+    types = no_types if like is None else partial(get_column_types, like, target)
+    columns, inferred = read_with_schema(
+        use_model_format(given, like), types, () if target is None else [target]
+    )
+    names = getattr(like, "feature_names_in_", None)
+    description = describe_columns(columns, inferred, [target])
+    if names is not None:
+        if missing_names := [name for name in names if name not in columns.column_names]:
+            raise ValueError(
+                f"like must be a model whose features are columns of {inferred.where}, but there is "
+                f"no column {missing_names[0]!r}"
+            )
+        columns = columns.select([*names, *([] if target is None else [target])])
     return split_target(
         columns,
         target,
-        describe_columns(columns, inferred),
+        description,
         inferred.table_format,
         where=inferred.where,
     )
@@ -220,8 +240,10 @@ def infer_schema(
             }
             for file, columns in zip(files, found, strict=True)
         ]
-    joined = _join_files(files, found)
+    joined = _use_timezone(_join_files(files, found), files[0].source.timezone)
     schema = choose_schema(joined, wanted, text_dates)
+    if texts and files[0].source.missing is not None:
+        joined = _keep_words(joined, schema, texts[0])
     if texts:
         # Formats of those columns only that are read by them.
         forms = {
@@ -230,11 +252,47 @@ def infer_schema(
             if column.form and name in schema.names and schema.field(name).type == column.kind
         }
         for file in texts:
+            file.texts = {one.name for one in schema if pa.types.is_string(one.type)}
             file.formats, file.fitted = dict(forms), {*wanted, *file.source.stored.columns}
         stored = create_table_format(forms, texts[0], decimal)
         lines = [*dict.fromkeys(line for file in texts for line in describe_dialect(file))]
     where, n_rows = name_range([file.name for file in files]), [n for _, n in inferred]
     return InferredSchema(joined, schema, n_rows, where, stored, left_out, tuple(lines))
+
+
+def _use_timezone(columns: InferredColumns, zone: str | None) -> InferredColumns:
+    """Return columns, of which those of dates with a time zone have a stated one, with notes on it.
+
+    zone: the stated zone; None: that of the columns, which is UTC in CSV files.
+    """
+    found = dict(columns)
+    for name, column in columns.items():
+        kind = column.kind
+        if not pa.types.is_timestamp(kind) or kind.tz is None:
+            continue
+        if zone is not None:
+            kinds = (pa.timestamp(kind.unit, zone),)
+            found[name] = replace(column, kinds=kinds, notes=(f"local time of {zone}",))
+        elif column.is_text:
+            note = "in UTC: name another time zone by timezone= (--timezone)"
+            found[name] = replace(column, notes=(note,))
+    return found
+
+
+def _keep_words(columns: InferredColumns, schema: pa.Schema, file: CsvFile) -> InferredColumns:
+    """Return columns, of which those of text have only the stated markers, with notes on others.
+
+    schema: names and types of the columns; file: one of their files.
+    """
+    file.texts = {one.name for one in schema if pa.types.is_string(one.type)}
+    found = dict(columns)
+    for name in file.texts:
+        column = columns[name]
+        kept = sorted(column.markers - file.list_markers(name))
+        if kept:
+            notes = (*column.notes, f"{join_names(kept)} kept as text")
+            found[name] = replace(column, markers=column.markers - {*kept}, notes=notes)
+    return found
 
 
 def _join_files(files: Sequence[TableFile], found: Sequence[InferredColumns]) -> InferredColumns:
@@ -356,8 +414,10 @@ def _read_file(
     every = file.names()
     names = [name for name in every if columns is None or name in columns]
     wanted = {**types(every), **dict.fromkeys(file.source.keep_text, pa.string())}
-    if file.is_text:
-        wanted = {**{name: pa.string() for name in text_columns if name in every}, **wanted}
+    if isinstance(file, CsvFile):
+        texts = [name for name in text_columns if name in every and name not in wanted]
+        wanted |= dict.fromkeys(texts, pa.string())
+        file.kept |= {*texts}
     schema = _infer_missing_types(file, names, wanted)
     varying = file.kinds if isinstance(file, CsvFile) else ()
     is_empty = True
@@ -406,4 +466,5 @@ def _infer_missing_types(
     types = {**known, **{one.name: one.type for one in found}}
     file.formats |= {name: form for name, form in stored.items() if types.get(name) == form.type}
     file.fitted = {*wanted, *stored}
+    file.texts = {name for name, kind in types.items() if pa.types.is_string(kind)}
     return pa.schema([(name, types[name]) for name in names])

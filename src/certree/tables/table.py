@@ -1,8 +1,9 @@
 """Tables in memory: arrays of features and target, with a description of their columns."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -29,6 +30,10 @@ from certree.tables.column_types import (
 from certree.tables.csv_dialects import EIGHT_BITS
 from certree.tables.table_source import TableFormat
 
+# Fewer rows do not show that a column identifies them.
+_FEW_ROWS = 20
+# Names of columns that identify rows, such as id, user_id, userId or key.
+_IDENTIFIER = re.compile(r"(?:^|[\W_])(?i:id|key|uid|uuid|no|nr|index)$|[a-z]I[Dd]$")
 # Most columns that a printed description lists.
 _LISTED = 30
 
@@ -311,17 +316,43 @@ def _convert_to_str_dtype(values: NDArray[Any], target: str) -> NDArray[Any]:
     return values.astype(str)
 
 
-def describe_columns(columns: "pa.Table", inferred: InferredSchema) -> TableDescription:
+def describe_columns(
+    columns: "pa.Table", inferred: InferredSchema, others: Collection[str | None] = ()
+) -> TableDescription:
     """Describe the columns of a table.
 
-    columns: the rows, as they were read; inferred: the inferred schema of their files.
+    columns: the rows, as they were read; inferred: the inferred schema of their files; others: names of
+    columns that are no features.
     """
     missing = {}
     for name, column in zip(columns.column_names, columns.columns, strict=True):
         missing[name] = column.null_count
         if pa.types.is_floating(column.type) and column.type.bit_width > 16:
             missing[name] += pc.sum(pc.is_nan(column)).as_py() or 0
-    return describe_schema(inferred, missing)
+    found = describe_schema(inferred, missing)
+    note = "may identify the rows: if so, leave it out by drop= (--drop)"
+    described = tuple(
+        replace(one, notes=(note,))
+        if not one.notes and one.name not in others and _is_identifier(columns, one.name)
+        else one
+        for one in found.columns
+    )
+    return replace(found, columns=described)
+
+
+def _is_identifier(columns: "pa.Table", name: str) -> bool:
+    """Return whether a column may number or name the rows.
+
+    These are integers, of which no two are equal, that increase from row to row, or whose name is like
+    id. columns: at least 20 rows.
+    """
+    column, n = columns.column(name), columns.num_rows
+    if not pa.types.is_integer(column.type) or column.null_count or n < _FEW_ROWS:
+        return False
+    values = column.to_numpy()
+    if (values[1:] > values[:-1]).all():
+        return True
+    return bool(_IDENTIFIER.search(name)) and pc.count_distinct(column).as_py() == n
 
 
 def describe_schema(
@@ -339,7 +370,7 @@ def describe_schema(
         n_wrong, examples = describe_exceptions(column) if is_read else (0, "")
         kind = f"{name_type(field_.type)}s"
         exceptions = f"and {n_wrong:,} that are no {kind}: {examples}" if n_wrong else ""
-        n_missing = 0 if column.evidence is None else column.evidence.n_missing
+        n_missing = sum(column.evidence.markers[one] for one in column.markers if column.evidence)
         if column.form is not None and is_read and column.evidence.counts is not None:
             n_missing = sum(inferred.n_rows) - column.evidence.counts.n + n_wrong
         described.append(

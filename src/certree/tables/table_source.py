@@ -7,10 +7,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
 from certree.interface.signatures import validate_settings
 from certree.interface.stored_state import DamagedModelError
 from certree.tables.text_formats import DAY_FIRST, MONTH_FIRST, YEAR_FIRST, Decimal, TextFormat
+
+# Options that are lists of texts.
+_LISTS = ("missing", "drop", "keep_text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,23 +27,30 @@ class TableFormat:
         Separator and encoding, if they are not the usual ones.
     decimal : str or None
         Decimal mark, if numbers show one that is not a point, or it was an option.
-    missing : tuple of str
+    missing : tuple of str or None
         Markers of missing values that the fit was given.
     columns : mapping of str to TextFormat
         Formats of columns of numbers and dates that are not plain.
+    keep_text : tuple of str
+        Columns whose text the fit kept.
     """
 
     separator: str | None = None
     encoding: str | None = None
     decimal: Decimal | None = None
-    missing: tuple[str, ...] = ()
+    missing: tuple[str, ...] | None = None
     columns: Mapping[str, TextFormat] = field(default_factory=dict)
+    keep_text: tuple[str, ...] = ()
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the format as an entry of a model file, without what is None or empty."""
+        """Return the format as an entry of a model file, without what has its default."""
         columns = {name: form.to_stored() for name, form in self.columns.items()}
-        stored = {**asdict(self), "missing": [*self.missing], "columns": columns}
-        return {name: value for name, value in stored.items() if value}
+        stored = {**asdict(self), "columns": columns}
+        return {
+            name: [*value] if isinstance(value, tuple) else value
+            for name, value in stored.items()
+            if value or (name == "missing" and value is not None)
+        }
 
     @classmethod
     def from_stored(cls, stored: Any) -> TableFormat:
@@ -54,7 +65,8 @@ class TableFormat:
             TableSource("", **options)  # It checks them.
             for form in columns.values():
                 _expect_known(form)
-            return cls(**{**options, "missing": (*stored.get("missing", ()),)}, columns=columns)
+            lists = {name: (*options[name],) for name in _LISTS if name in options}
+            return cls(**{**options, **lists}, columns=columns)
         except (ValueError, TypeError, AttributeError) as error:
             raise DamagedModelError(f"table_format cannot be read: {error}") from None
 
@@ -89,17 +101,21 @@ class TableSource(os.PathLike[str]):
     encoding : str or None
         Encoding of CSV files, such as "latin-1"; None: UTF-8, UTF-16 or Windows-1252, which is
         detected.
-    missing : sequence of str
-        Texts that are missing values in every column, beside empty fields, NA, NULL, NaN and the
-        like. Among numbers and dates also "?", "-" and blanks are.
+    missing : sequence of str or None
+        Texts that are missing values in every column; None: NA, NULL, NaN and the like. Empty fields
+        always are missing. Among numbers, booleans and dates these words always are missing, too, and
+        among numbers and dates also "?", "-" and blanks.
     dates : {"dd/mm", "mm/dd"} or None
         Order of day and month in dates such as 03/04/2024; None: detected.
     drop : sequence of str
         Columns to leave out.
     keep_text : sequence of str
-        Columns of codes that are categories although they look like numbers or dates. Their text is
-        kept unchanged. Columns of integers with leading zeros, such as postal codes, need not be
-        named.
+        Columns of codes that are categories although they look like numbers, dates or missing values
+        such as NA. Their text is kept unchanged. Columns of integers with leading zeros, such as
+        postal codes, need not be named.
+    timezone : str or None
+        Time zone of dates with times that have an offset from UTC, such as "Europe/Zurich", in which
+        their weekday and hour are read; None: UTC for CSV files, else that of the file.
 
     Raises
     ------
@@ -124,10 +140,11 @@ class TableSource(os.PathLike[str]):
     separator: str | None = None
     decimal: Literal[".", ","] | None = None
     encoding: str | None = None
-    missing: Sequence[str] = ()
+    missing: Sequence[str] | None = None
     dates: Literal["dd/mm", "mm/dd"] | None = None
     drop: Sequence[str] = ()
     keep_text: Sequence[str] = ()
+    timezone: str | None = None
     # What a fitted model stores.
     stored: TableFormat = field(default_factory=TableFormat, init=False)
 
@@ -137,8 +154,8 @@ class TableSource(os.PathLike[str]):
         if isinstance(given, TableSource):  # Its options are those that this one does not have.
             options = {name: vars(self)[name] or value for name, value in vars(given).items()}
             vars(self).update(options, source=given.source, stored=given.stored)
-        several = "missing", "drop", "keep_text"
-        vars(self).update({name: tuple(getattr(self, name)) for name in several})
+        lists = {name: vars(self)[name] for name in _LISTS if vars(self)[name] is not None}
+        vars(self).update({name: (*value,) for name, value in lists.items()})
         separator = self.separator
         if separator is not None and (len(separator) != 1 or separator in '\r\n"\0'):
             raise ValueError(
@@ -153,6 +170,14 @@ class TableSource(os.PathLike[str]):
                 raise ValueError(
                     f"encoding must be one that Python knows, such as 'utf-8', 'utf-16', 'latin-1' or "
                     f"'windows-1252', got {self.encoding!r}"
+                ) from None
+        if self.timezone is not None:
+            try:
+                ZoneInfo(self.timezone)
+            except (LookupError, ValueError, OSError):
+                raise ValueError(
+                    "timezone must be the name of a time zone, such as 'Europe/Zurich' or 'UTC', got "
+                    f"{self.timezone!r}"
                 ) from None
 
     def __fspath__(self) -> str:
@@ -176,7 +201,7 @@ def with_format(source: Any, stored: TableFormat | None) -> Any:
     found = replace(
         options,
         decimal=options.decimal or stored.decimal,
-        missing=(*options.missing, *stored.missing),
+        missing=stored.missing if options.missing is None else options.missing,
     )
     vars(found)["stored"] = stored
     return found
