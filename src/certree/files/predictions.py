@@ -168,7 +168,7 @@ def predict_files(
         several outputs the predictions are ``prediction_0`` and so on.
     keep : sequence of str
         Columns of the source, such as a key, to copy to the output as first columns. Those of CSV
-        files are copied as text.
+        files that are no features are text, as it is written.
     threshold : float or None
         Predict the positive one of two classes if its probability is at least this; None: predict
         the more probable class.
@@ -299,7 +299,9 @@ def predict_batches(
         If above 0, show a progress bar.
     """
     schema: Any = None
-    reader = read_model_batches(model, source, extra_columns=keep, n_rows=batch_size)
+    reader = read_model_batches(
+        model, source, extra_columns=keep, keep_words=True, n_rows=batch_size
+    )
     with closing(iterate_with_progress("predicting", reader, verbose > 0)) as batches:
         for batch in batches:
             if not len(batch.table) and batch.is_last and schema is None:
@@ -344,6 +346,7 @@ def read_model_batches(
     target: str | None = None,
     *,
     extra_columns: Sequence[str] = (),
+    keep_words: bool = False,
     n_rows: int,
 ) -> Iterator[Batch]:
     """Read batches of the columns that a model needs, with the types that they had in the fit.
@@ -359,6 +362,8 @@ def read_model_batches(
     extra_columns : sequence of str
         Further columns to read that are neither feature nor target. CSV columns are read as text,
         columns of other files as they are.
+    keep_words : bool
+        Whether words such as NA are text in these CSV columns, and only empty fields are missing.
     n_rows : int
         Largest number of rows of a batch.
 
@@ -380,7 +385,7 @@ def read_model_batches(
 
     source = use_model_format(source, model)
     text_columns = [name for name in extra_columns if name != target]
-    batches = read_batches(source, choose_types, n_rows, columns, text_columns)
+    batches = read_batches(source, choose_types, n_rows, columns, text_columns, keep_words)
     return warn_of_new_values(model, batches, [*targets, *extra_columns])
 
 

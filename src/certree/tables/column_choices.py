@@ -74,6 +74,8 @@ def choose_columns(
     ValueError
         If no value of a column shows its decimal mark, or its order of day and month.
     """
+    if not files:
+        return {}, {}, None
     options = files[0].source
     is_kept = {name for name, kind in wanted.items() if pa.types.is_string(kind)}
     _complete_counts(files, found, is_kept)

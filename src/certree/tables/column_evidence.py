@@ -5,7 +5,7 @@ Counts of blocks and files add up, so that the format of a column is that of all
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,7 +72,9 @@ class TextCounts:
     thousands: dict[str, set[str]] = field(default_factory=lambda: {".": set(), ",": set()})
     dates: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
-    others: dict[str | tuple[str, str], Counter[str]] = field(default_factory=dict)
+    others: defaultdict[str | tuple[str, str], Counter[str]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
     markers: set[str] = field(default_factory=set)
 
     def add_texts(self, texts: Any) -> None:
@@ -135,33 +137,27 @@ class TextCounts:
             chosen = chosen[np.argsort(-counts[chosen], kind="stable")[:_COUNTED]]
         texts = values.take(pa.array(chosen)).to_pylist()
         found = Counter(dict(zip(texts, counts[chosen].tolist(), strict=True)))
-        self.others[key] = _keep_most_common(self.others.get(key, Counter()) + found)
+        self.others[key] = _keep_most_common(self.others[key] + found)
 
     def __add__(self, other: TextCounts) -> TextCounts:
         """Return the counts of both."""
+        keys = {**self.others, **other.others}
+        others = {key: _keep_most_common(self.others[key] + other.others[key]) for key in keys}
         return TextCounts(
             self.n + other.n,
             self.numbers + other.numbers,
             self.n_ambiguous + other.n_ambiguous,
             self.n_zeros + other.n_zeros,
-            {
-                decimal: signs | other.thousands[decimal]
-                for decimal, signs in self.thousands.items()
-            },
+            {mark: signs | other.thousands[mark] for mark, signs in self.thousands.items()},
             self.dates + other.dates,
             [*self.examples, *other.examples][:LISTED],
-            {
-                key: _keep_most_common(
-                    self.others.get(key, Counter()) + other.others.get(key, Counter())
-                )
-                for key in {**self.others, **other.others}
-            },
+            defaultdict(Counter, others),
             self.markers | other.markers,
         )
 
     def choose_symbol(self) -> str:
         """Return the symbol of most numbers; "" if there is none, or most percentages lack it."""
-        n_by_symbol: Counter[str] = Counter()
+        n_by_symbol = Counter[str]()
         for (_, symbol), n in self.numbers.items():
             n_by_symbol[symbol] += n
         marked = {one: n for one, n in n_by_symbol.items() if one and one != _ANY_SYMBOL and n}
@@ -191,11 +187,11 @@ class TextCounts:
         The format is one of numbers with the symbol of most, or of dates.
         """
         if form.kind == "date":
-            return self.others.get("date", Counter()).most_common(LISTED)
+            return self.others["date"].most_common(LISTED)
         symbols = {one for _, one in self.numbers} - self._list_symbols()
-        found = Counter(self.others.get(form.decimal, {}))
+        found = Counter(self.others[form.decimal])
         for symbol in sorted(symbols):
-            found += self.others.get((form.decimal, symbol), Counter())
+            found += self.others[form.decimal, symbol]
         return found.most_common(LISTED)
 
 

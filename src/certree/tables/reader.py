@@ -225,39 +225,40 @@ def infer_schema(
     fitted = types([*found[0]])
     wanted = {**fitted, **dict.fromkeys(files[0].source.keep_text, pa.string())}
     needed = {*wanted, *text_dates} if fitted and columns is None else None
-    left_out: dict[str, str] = {}
-    lines: list[str] = []
-    stored = None
     texts = [file for file in files if isinstance(file, CsvFile)]
-    if texts:
-        seen = [columns for file, columns in zip(files, found, strict=True) if file.is_text]
-        chosen, left_out, decimal = choose_columns(texts, seen, wanted, text_dates, needed)
-        found = [
+    seen = [one for file, one in zip(files, found, strict=True) if file.is_text]
+    chosen, left_out, decimal = choose_columns(texts, seen, wanted, text_dates, needed)
+    joined = _join_files(
+        files,
+        [
             {
                 name: chosen.get(name, column) if file.is_text else column
-                for name, column in columns.items()
+                for name, column in one.items()
                 if name not in left_out
             }
-            for file, columns in zip(files, found, strict=True)
-        ]
-    joined = _use_timezone(_join_files(files, found), files[0].source.timezone)
+            for file, one in zip(files, found, strict=True)
+        ],
+    )
+    joined = _use_timezone(joined, files[0].source.timezone)
     schema = choose_schema(joined, wanted, text_dates)
-    if texts and files[0].source.missing is not None:
-        joined = _keep_words(joined, schema, texts[0])
-    if texts:
-        # Formats of those columns only that are read by them.
-        forms = {
-            name: column.form
-            for name, column in chosen.items()
-            if column.form and name in schema.names and schema.field(name).type == column.kind
-        }
-        for file in texts:
-            file.texts = {one.name for one in schema if pa.types.is_string(one.type)}
-            file.formats, file.fitted = dict(forms), {*wanted, *file.source.stored.columns}
-        stored = create_table_format(forms, texts[0], decimal)
-        lines = [*dict.fromkeys(line for file in texts for line in describe_dialect(file))]
-    where, n_rows = name_range([file.name for file in files]), [n for _, n in inferred]
-    return InferredSchema(joined, schema, n_rows, where, stored, left_out, tuple(lines))
+    # Formats of those columns only that are read by them.
+    forms = {
+        name: column.form
+        for name, column in chosen.items()
+        if column.form and name in schema.names and schema.field(name).type == column.kind
+    }
+    for file in texts:
+        file.texts = {one.name for one in schema if pa.types.is_string(one.type)}
+        file.formats, file.fitted = dict(forms), {*wanted, *file.source.stored.columns}
+    return InferredSchema(
+        _keep_words(joined, texts[0]) if texts else joined,
+        schema,
+        [n_rows for _, n_rows in inferred],
+        name_range([file.name for file in files]),
+        create_table_format(forms, texts[0], decimal) if texts else None,
+        left_out,
+        (*dict.fromkeys(line for file in texts for line in describe_dialect(file)),),
+    )
 
 
 def _use_timezone(columns: InferredColumns, zone: str | None) -> InferredColumns:
@@ -279,19 +280,17 @@ def _use_timezone(columns: InferredColumns, zone: str | None) -> InferredColumns
     return found
 
 
-def _keep_words(columns: InferredColumns, schema: pa.Schema, file: CsvFile) -> InferredColumns:
-    """Return columns, of which those of text have only the stated markers, with notes on others.
+def _keep_words(columns: InferredColumns, file: CsvFile) -> InferredColumns:
+    """Return columns, of which those of text have no markers that the file reads as text.
 
-    schema: names and types of the columns; file: one of their files.
+    These are words such as NA if others are stated. A note names them.
     """
-    file.texts = {one.name for one in schema if pa.types.is_string(one.type)}
     found = dict(columns)
     for name in file.texts:
-        column = columns[name]
-        kept = sorted(column.markers - file.list_markers(name))
-        if kept:
-            notes = (*column.notes, f"{join_names(kept)} kept as text")
-            found[name] = replace(column, markers=column.markers - {*kept}, notes=notes)
+        markers = columns[name].markers & file.list_markers(name)
+        if kept := columns[name].markers - markers:
+            notes = (*columns[name].notes, f"{join_names(sorted(kept))} kept as text")
+            found[name] = replace(columns[name], markers=markers, notes=notes)
     return found
 
 
@@ -350,6 +349,7 @@ def read_batches(
     n_rows: int,
     columns: Sequence[str] | None = None,
     text_columns: Collection[str] = (),
+    keep_words: bool = False,
 ) -> Iterator[Batch]:
     """Read the rows of files batch by batch, with the types of a fitted model.
 
@@ -370,6 +370,8 @@ def read_batches(
         Names of the columns to read; those that a file lacks are left out. None: all columns.
     text_columns : collection of str
         Columns that are read from CSV files as text, unchanged, if `types` has no type for them.
+    keep_words : bool
+        Whether words such as NA are text in these columns, and only empty fields are missing.
 
     Yields
     ------
@@ -388,7 +390,9 @@ def read_batches(
     last: Batch | None = None
     for i, file in enumerate(files):
         try:
-            for table, fraction in _read_file(file, types, n_rows, columns, text_columns):
+            for table, fraction in _read_file(
+                file, types, n_rows, columns, text_columns, keep_words
+            ):
                 if last is not None:
                     yield last
                 n_read = sum(sizes[:i]) + fraction * sizes[i]
@@ -405,6 +409,7 @@ def _read_file(
     n_rows: int,
     columns: Sequence[str] | None,
     text_columns: Collection[str],
+    keep_words: bool,
 ) -> Iterator[tuple[pa.Table, float]]:
     """Yield the rows of a file as tables, each with the fraction of the file that has been read.
 
@@ -417,7 +422,7 @@ def _read_file(
     if isinstance(file, CsvFile):
         texts = [name for name in text_columns if name in every and name not in wanted]
         wanted |= dict.fromkeys(texts, pa.string())
-        file.kept |= {*texts}
+        file.kept |= {*texts} if keep_words else set()
     schema = _infer_missing_types(file, names, wanted)
     varying = file.kinds if isinstance(file, CsvFile) else ()
     is_empty = True
