@@ -684,6 +684,13 @@ def test_words_of_missing_values_can_be_kept_as_text(options, line, values, tmp_
     rows_of_files = FileRows(TableSource(path, **options), "y")
     described = certree.tables.table.describe_schema(rows_of_files.inferred_schema)
     assert str(described) == str(table.description)
+    (tmp_path / "folder").mkdir()
+    for number in range(3):
+        (tmp_path / "folder" / f"{number}.csv").write_text(text_of(COUNTRIES))
+    rows_of_files = FileRows(TableSource(tmp_path / "folder", **options), "y")
+    described = certree.tables.table.describe_schema(rows_of_files.inferred_schema)
+    folder = read_table(tmp_path / "folder", "y", **options)
+    assert str(described) == str(folder.description)
     # Models read new files alike.
     model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(
         TableSource(path, **options), "y"

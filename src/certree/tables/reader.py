@@ -239,6 +239,8 @@ def infer_schema(
             for file, one in zip(files, found, strict=True)
         ],
     )
+    # The columns chosen have the evidence of all CSV files, which must not be added again.
+    joined |= {name: replace(joined[name], evidence=one.evidence) for name, one in chosen.items()}
     joined = _use_timezone(joined, files[0].source.timezone)
     schema = choose_schema(joined, wanted, text_dates)
     # Formats of those columns only that are read by them.

@@ -176,16 +176,11 @@ def remove_symbol(texts: Any, symbol: str) -> Any:
     return pc.if_else(is_same, numbers, "without %")
 
 
-def _select_numbers(texts: Any, form: TextFormat) -> Any:
-    """Return texts without symbols; texts that are no numbers of the format become null."""
-    bare = remove_symbol(trim(texts), form.symbol)
-    is_number = pc.match_substring_regex(bare, number_pattern(form.decimal, form.thousands))
-    return pc.if_else(is_number, bare, None)
-
-
 def _convert_numbers(texts: Any, form: TextFormat) -> Any:
     """Convert texts to float64; texts that are no numbers of the format become null."""
-    bare = pc.replace_substring(_select_numbers(texts, form), "\u2212", "-")
+    bare = remove_symbol(trim(texts), form.symbol)
+    is_number = pc.match_substring_regex(bare, number_pattern(form.decimal, form.thousands))
+    bare = pc.replace_substring(pc.if_else(is_number, bare, None), "\u2212", "-")
     bare = reduce(lambda found, sign: pc.replace_substring(found, sign, ""), form.thousands, bare)
     if form.decimal != ".":
         bare = pc.replace_substring(bare, form.decimal, ".")
