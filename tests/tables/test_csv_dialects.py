@@ -753,6 +753,8 @@ def test_a_table_is_read_with_the_formats_of_a_model(fitted):
     again = read_table(new, like=model)  # Without a target, other columns are left out.
     np.testing.assert_array_equal(model.predict_proba(again.to_arrow()), expected)
     new.write_text("betrag;y\n1,5;ja\n")
+    with pytest.raises(TypeError, match="like must be a fitted estimator of certree"):
+        read_table(new, "y", like=BoostedTreesClassifier())
     with pytest.raises(ValueError, match=r"like must be a model whose features .* no column 'ort'"):
         read_table(new, "y", like=model)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from reprlib import repr as shortened
 from typing import Any, Literal
 
 from certree.interface.docstrings import copy_descriptions_from
@@ -98,6 +99,8 @@ def read_table(
         if there is no such target, or it has missing values; if a feature holds times without a
         date, or integers that float64 cannot represent; if no value of a column shows its decimal
         mark, or its order of day and month; if the table lacks a feature of `like`.
+    TypeError
+        If `like` is no fitted estimator of certree.
     ImportError
         If pyarrow is not installed.
 
@@ -131,6 +134,11 @@ def read_table(
         keep_text=keep_text,
         timezone=timezone,
     )
+    if like is not None and not hasattr(like, "categories_"):
+        raise TypeError(
+            "like must be a fitted estimator of certree, which stores the types of its columns, got "
+            f"{shortened(like)}"
+        )
     types = no_types if like is None else partial(get_column_types, like, target)
     columns, inferred = read_with_schema(
         use_model_format(given, like), types, () if target is None else [target]

@@ -85,8 +85,8 @@ def _expect_known(form: TextFormat) -> None:
 class TableSource(os.PathLike[str]):
     """Files with options of reading. Functions that take a path take a `TableSource` in its place.
 
-    Options override what is detected in CSV files. `drop` and `keep_text` also count for Parquet and
-    Arrow files.
+    Options override what is detected in CSV files. `drop`, `keep_text` and `timezone` also count for
+    Parquet and Arrow files.
 
     Parameters
     ----------
