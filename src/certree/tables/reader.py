@@ -237,15 +237,7 @@ def infer_schema(
     seen = [one for file, one in zip(files, found, strict=True) if file.is_text]
     chosen, left_out, decimal = choose_columns(texts, seen, wanted, text_dates, needed)
     joined = _join_files(
-        files,
-        [
-            {
-                name: chosen.get(name, column) if file.is_text else column
-                for name, column in one.items()
-                if name not in left_out
-            }
-            for file, one in zip(files, found, strict=True)
-        ],
+        files, [_use_choices(*one, chosen, left_out) for one in zip(files, found, strict=True)]
     )
     # The columns chosen have the evidence of all CSV files, which must not be added again.
     joined |= {name: replace(joined[name], evidence=one.evidence) for name, one in chosen.items()}
@@ -269,6 +261,17 @@ def infer_schema(
         left_out,
         (*dict.fromkeys(line for file in texts for line in describe_dialect(file)),),
     )
+
+
+def _use_choices(
+    file: TableFile, columns: InferredColumns, chosen: InferredColumns, left_out: Collection[str]
+) -> InferredColumns:
+    """Return the columns of a file without those left out, and those of a CSV file as chosen."""
+    return {
+        name: chosen.get(name, column) if file.is_text else column
+        for name, column in columns.items()
+        if name not in left_out
+    }
 
 
 def _use_timezone(columns: InferredColumns, zone: str | None) -> InferredColumns:
