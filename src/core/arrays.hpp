@@ -44,9 +44,22 @@ struct Table {
   }
 };
 
-// Deleter for memory that make_buffer() allocated.
+// Maps memory to an unnamed file if the call of this thread keeps large arrays in files; otherwise
+// returns null. See scratch.hpp.
+void* map_scratch(std::size_t bytes);
+void unmap_scratch(void* memory, std::size_t bytes) noexcept;
+
+// Deleter for memory that make_buffer() allocated. mapped_bytes: size of memory that is mapped to a
+// file, else 0.
 struct FreeMemory {
-  void operator()(void* memory) const noexcept { std::free(memory); }
+  std::size_t mapped_bytes = 0;
+
+  void operator()(void* memory) const noexcept {
+    if (mapped_bytes > 0)
+      unmap_scratch(memory, mapped_bytes);
+    else
+      std::free(memory);
+  }
 };
 
 // Owned array of numbers, uninitialised until it is written.
@@ -76,13 +89,16 @@ std::size_t checked_size(std::integral auto... lengths) {
 }
 
 // Allocates an uninitialised array with as many entries as the product of lengths. Throws
-// OutOfMemory. Large buffers request large pages, as the first access to each page is slow.
+// OutOfMemory. Buffers of 1 MiB or more are mapped to files if the call keeps large arrays there.
+// Otherwise large buffers request large pages, as the first access to each page is slow.
 template <class T>
 Buffer<T> make_buffer(std::integral auto... lengths) {
   static_assert(std::is_trivially_copyable_v<T>);
   constexpr std::size_t kLargePage = std::size_t{1} << 21;
+  constexpr std::size_t kWorthFile = std::size_t{1} << 20;
   const std::size_t bytes = checked_size(lengths..., sizeof(T));
-  void* memory = nullptr;
+  void* memory = bytes >= kWorthFile ? map_scratch(bytes) : nullptr;
+  if (memory) return Buffer<T>(static_cast<T*>(memory), FreeMemory{bytes});
 #if defined(__linux__)
   if (bytes >= 2 * kLargePage) {
     const std::size_t rounded = (bytes + kLargePage - 1) / kLargePage * kLargePage;

@@ -1,6 +1,7 @@
 // The module certree._core: registers the bindings, in the order of the pipeline, and sets up
 // interrupts.
 #include "bind.hpp"
+#include "scratch.hpp"
 
 namespace {
 
@@ -36,11 +37,32 @@ void bind_interrupts(nanobind::module_& core) {
       "or 0 if there was none.");
 }
 
+void bind_scratch(nanobind::module_& core) {
+  core.def(
+      "set_scratch_folder",
+      [](std::string folder) {
+        return std::exchange(certree::bindings::next_scratch_folder, std::move(folder));
+      },
+      nanobind::arg("folder"),
+      "Keep the large arrays of the next calls of this thread in files of a folder, or in memory "
+      "if "
+      "it "
+      "is empty. Return the folder so far.");
+  nanobind::register_exception_translator([](const std::exception_ptr& error, void*) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const certree::ScratchError& one) {
+      PyErr_SetString(PyExc_OSError, one.what());
+    }
+  });
+}
+
 }  // namespace
 
 NB_MODULE(_core, core) {
   core.doc() = "The loops of certree over plain arrays.";
   bind_interrupts(core);
+  bind_scratch(core);
   certree::bindings::bind_rows(core);
   certree::bindings::bind_grow(core);
   certree::bindings::bind_binned(core);

@@ -321,11 +321,13 @@ inline unsigned long main_thread = 0;
 inline constinit thread_local std::int64_t n_checks_of_last_call = 0;
 // When the next calls of this thread check; tests change it.
 inline constinit thread_local CheckSchedule check_schedule{};
+// Where the next calls of this thread keep their large arrays; empty: in memory.
+inline thread_local std::string next_scratch_folder;
 
 // A call from Python. It stops when a signal handler raises, as that of Ctrl-C does.
 class PythonCall : public Call {
  public:
-  PythonCall() : Call(check_schedule) {}
+  PythonCall() : Call(check_schedule, next_scratch_folder) {}
   ~PythonCall() override {
     n_checks_of_last_call = n_checks();
     // The checks of later calls go on from those of this one, until a test's interrupt has come.

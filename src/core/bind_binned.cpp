@@ -90,7 +90,8 @@ auto grow_gradients(const AnyCodes& codes, const Kept& kept, const Ints& feature
   const auto loop = [&](std::span<std::int32_t> leaf) {
     fill(leaf, kLeaf);
     const SentRows rows{view(growing), view(others)};
-    tree = certree::grow_gradients(table, rows, view(features), growth, response, leaf);
+    GrowthMemory memory;
+    tree = certree::grow_gradients(table, rows, view(features), growth, response, memory, leaf);
   };
   auto leaf = run(loop, Column<std::int32_t>(n));
   TreeColumns& columns = tree.columns;

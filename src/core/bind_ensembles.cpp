@@ -138,11 +138,12 @@ double dispersion(const std::string& name, double parameter, const Doubles& y,
 }
 
 // Codes, what is kept of the bins, y, weight, keys, numbers of thresholds, seed, scores, values of
-// the last rows, gradients of a custom loss, and queries where these are ranked.
+// the last rows, gradients of a custom loss, queries where these are ranked, and scores that are
+// written over, or none if new ones are returned.
 using RunArguments =
     std::tuple<AnyCodes, Kept, Doubles2, std::optional<Doubles>, In<std::uint64_t, 1>, Ints,
                std::uint64_t, Doubles2, std::variant<Doubles2, Sparse<double>>, Doubles2,
-               std::optional<Ranked>>;
+               std::optional<Ranked>, std::optional<InOut<double, 2>>>;
 // Of each goal the parameter of the loss, its fraction of the loss of a row, its first output, how
 // many it has, and its target.
 using Goals = std::vector<std::tuple<double, double, std::int64_t, std::int64_t, std::int64_t>>;
@@ -169,8 +170,8 @@ std::vector<Goal> goals_of(const std::string& name, const Goals& given) {
 }
 
 RunRows rows_of(const RunArguments& given, bool is_custom, std::size_t n_goals) {
-  const auto& [codes, kept, y, weight, keys, n_thresholds, seed, scores, values, gradients,
-               ranked] = given;
+  const auto& [codes, kept, y, weight, keys, n_thresholds, seed, scores, values, gradients, ranked,
+               in_place] = given;
   const BinnedTable table = binned(codes, kept);
   const std::size_t p = width_of(codes);
   Table<const double> dense;
@@ -234,7 +235,8 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
       !std::ranges::all_of(view(n_features), [](std::int32_t one) { return one >= 1; }))
     throw std::invalid_argument("numbers of features must be at least 1");
   std::vector<RunRows> rows;
-  std::vector<Rows<double>> scores;
+  std::vector<std::optional<Rows<double>>> made_scores;
+  std::vector<Table<double>> scores;
   for (const RunArguments& one : runs) {
     rows.push_back(rows_of(one, is_custom, goals.size()));
     if (width_of(std::get<0>(one)) != p)
@@ -243,21 +245,28 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
       throw std::invalid_argument("queries are of rows that are ranked");
     const auto n = static_cast<std::size_t>(rows.back().y.width);
     const auto before = sized("scores", std::get<7>(one), n_outputs, n);
-    scores.emplace_back(before.n_rows, before.width);
-    std::ranges::copy(before.values(), scores.back().view().data);
+    const auto& in_place = std::get<11>(one);
+    made_scores.emplace_back();
+    if (in_place) {
+      scores.push_back(sized("scores", *in_place, n_outputs, n));
+      continue;
+    }
+    scores.push_back(made_scores.back().emplace(before.n_rows, before.width).view());
+    std::ranges::copy(before.values(), scores.back().data);
   }
   std::vector<RunTrees> made(n_runs);
   run([&] {
     parallel_for(static_cast<std::int64_t>(n_runs), n_threads, [&](std::int64_t i) {
       const auto j = static_cast<std::size_t>(i);
-      made[j] = certree::make_rounds(rows[j], settings, watch, first, last, scores[j].view());
+      made[j] = certree::make_rounds(rows[j], settings, watch, first, last, scores[j]);
     });
   });
   const auto hand_over = [&](std::size_t j) {
     RunTrees& trees = made[j];
     const std::size_t m = trees.rows.size();
     const std::size_t n_scores = trees.scores.size() / 2;
-    return std::tuple(scores[j].hand_over(),
+    auto& new_scores = made_scores[j];
+    return std::tuple(new_scores ? std::optional(new_scores->hand_over()) : std::nullopt,
                       handed_over(std::move(trees.nodes), std::move(trees.root)),
                       owned(std::move(trees.value), m, n_outputs),
                       owned(std::move(trees.deviation), m, n_outputs), owned(std::move(trees.rows)),

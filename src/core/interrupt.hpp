@@ -9,6 +9,7 @@
 #include <chrono>
 #include <exception>
 #include <iterator>
+#include <string>
 #include <thread>
 
 #include "arrays.hpp"
@@ -48,9 +49,12 @@ class Call {
   bool poll();
   std::int64_t n_checks() const { return n_checks_; }
   std::int64_t steps_between_checks() const { return schedule_.steps_between_checks; }
+  // Folder for files that hold the large arrays of the call; empty: they are in memory.
+  const std::string& scratch_folder() const { return scratch_folder_; }
 
  protected:
-  explicit Call(CheckSchedule schedule) : schedule_(schedule) {}
+  Call(CheckSchedule schedule, std::string scratch_folder)
+      : schedule_(schedule), scratch_folder_(std::move(scratch_folder)) {}
   // Whether the caller wants to stop the call. Only the thread that made the call asks.
   virtual bool has_stop_request() = 0;
 
@@ -58,6 +62,7 @@ class Call {
   using Clock = std::chrono::steady_clock;
 
   const CheckSchedule schedule_;
+  const std::string scratch_folder_;
   const std::thread::id caller_ = std::this_thread::get_id();
   Clock::time_point next_poll_ = Clock::now() + kPollInterval;
   std::atomic<bool> is_stopped_ = false;

@@ -1618,14 +1618,15 @@ def test_info_prints_size_rows_and_hash(tmp_path, iris):
     n_leaves = int((model.trees_.left < 0).sum())
     certree.save(model, place)
     lines = succeeds("info", place).splitlines()
-    assert f"size: {len(model.trees_)} trees of {n_leaves} leaves, fitted to 150 rows" in lines
+    size = f"size: {len(model.trees_)} trees with {n_leaves} leaves in total"
+    assert f"{size}, fitted to 150 rows" in lines
     assert lines[-1] == f"SHA-256 of the file: {hashlib.sha256(place.read_bytes()).hexdigest()}"
     card = certree.show.model_card(model, X, y)
     assert lines[-1].removeprefix("SHA-256 of the file: ") in card
     # Without hashes of the rows their number is not known.
     certree.save(model, place, sample_hashes=False)
     lines = succeeds("info", place).splitlines()
-    assert f"size: {len(model.trees_)} trees of {n_leaves} leaves" in lines
+    assert f"size: {len(model.trees_)} trees with {n_leaves} leaves in total" in lines
 
 
 def test_info_lists_twelve_features(tmp_path):
@@ -1988,7 +1989,7 @@ def test_a_fit_to_a_folder_equals_one_in_memory(tmp_path, folder):
         "fit", folder, "--target", "late", "-o", model, "--weights", "w", *how, "--verbose"
     )
     assert found.exit_code == 0, found.stderr
-    assert "1,800 rows in 3 files, 3 features; 4 trees of 14 leaves" in found.output
+    assert "1,800 rows in 3 files, 3 features; 4 trees with 14 leaves in total" in found.output
     assert "chosen settings: n_iter 4, max_leaf_nodes 5" in found.output
     rows = table_of(folder, "late", "w")
     y, w = table_of(folder)["late"].to_numpy(False), table_of(folder)["w"].to_numpy()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from certree.certificates.certificate import Certificate
 from certree.certificates.hold_out import compute_look_fraction, expect_known_labels
@@ -17,7 +18,8 @@ from certree.parts.sources import FileRows
 from certree.rows.columns import copy_raw_values
 from certree.rows.duplicates import Duplicates
 from certree.rows.training import RowInputMixin
-from certree.tables.fitted_types import get_column_types, use_model_format
+from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
+from certree.tables.pipeline_columns import create_frame
 from certree.tables.reader import no_types
 
 
@@ -92,8 +94,9 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
 
     Yields
     ------
-    X : pyarrow.Table or ndarray of shape (n_batch, p)
-        Features of a batch; an array if the classifier has no feature names.
+    X : pyarrow.Table, pandas.DataFrame or ndarray of shape (n_batch, p)
+        Features of a batch; an array if the classifier has no feature names, and a data frame if it
+        is a pipeline.
     y : ndarray of shape (n_batch,)
         Their true classes.
 
@@ -111,9 +114,13 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
             "classifier must have classes_ if X names files, got "
             f"{type(classifier).__name__}: read the rows into memory and pass them as arrays"
         )
-    names = getattr(classifier, "feature_names_in_", None)
+    is_pipeline = isinstance(classifier, Pipeline)
     # Classifiers of other libraries do not state the types of their fit.
-    has_types = isinstance(classifier, RowInputMixin)
+    has_types = is_pipeline or isinstance(classifier, RowInputMixin)
+    if has_types:
+        names, inputs = list_input_columns(classifier)
+    else:
+        names, inputs = getattr(classifier, "feature_names_in_", None), []
     types = partial(get_column_types, classifier, y) if has_types else no_types
     rows = FileRows(use_model_format(X, classifier), y, features=names, types=types)
     if not rows.n_rows:
@@ -125,4 +132,8 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
         )
     for chunk in rows.chunks():
         X = chunk.X.select(columns)
-        yield copy_raw_values(X) if names is None else X, np.asarray(chunk.y)
+        if is_pipeline:
+            frame = create_frame(X, inputs)
+            yield frame.to_numpy() if names is None else frame, np.asarray(chunk.y)
+        else:
+            yield copy_raw_values(X) if names is None else X, np.asarray(chunk.y)

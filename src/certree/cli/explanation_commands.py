@@ -27,15 +27,19 @@ from certree.cli.table_input import (
     Target,
     ThresholdCost,
     load_estimator,
+    load_model,
     parse_costs,
     parse_positive,
     read_features,
     read_labelled_rows,
+    transform_rows,
 )
 from certree.explain import interaction_fractions, shapley_values
 from certree.files import tables
 from certree.files.output_paths import expect_writable
+from certree.files.pipelines import name_model_features
 from certree.interface.atomic_write import write_atomically
+from certree.rows.columns import take_rows
 from certree.tables.column_names import expect_distinct
 from certree.tables.table_source import TableSource
 
@@ -117,7 +121,7 @@ def explain(
     """
     tables.expect_table_place(output)
     expect_figure_path(plot)
-    model, X = read_features(model_file, source)
+    model, X = transform_rows(*read_features(model_file, source))
     if not hasattr(model, "explain"):
         raise ValueError(
             "MODEL must be a tree, forest, boosted trees, AdaBoost of trees or naive Bayes to be "
@@ -157,7 +161,7 @@ def _print_interactions(model: Any, X: NDArray[Any], plot: Path | None) -> None:
         save_figure(plot, lambda: show.plot_interactions(fractions))
 
 
-def _sample_background(X: NDArray[Any]) -> NDArray[Any]:
+def _sample_background(X: Any) -> Any:
     """Return the background rows of Shapley values: X, (n, p), or 100 random rows of it.
 
     Features that a coalition lacks take their values from these rows. The draw is the same in each
@@ -165,7 +169,7 @@ def _sample_background(X: NDArray[Any]) -> NDArray[Any]:
     """
     if len(X) <= _N_BACKGROUND_ROWS:
         return X
-    return X[np.random.default_rng(0).choice(len(X), _N_BACKGROUND_ROWS, replace=False)]
+    return take_rows(X, np.random.default_rng(0).choice(len(X), _N_BACKGROUND_ROWS, replace=False))
 
 
 def _tabulate_contributions(explanation: Any) -> pa.Table:
@@ -230,7 +234,8 @@ def report(
     """
     expect_writable(output)
     costs = parse_costs(threshold_cost)
-    model, X, y, group_labels = read_labelled_rows(model_file, source, target, groups)
+    model, rows, y, group_labels = read_labelled_rows(model_file, source, target, groups)
+    model, X = transform_rows(model, rows)
     pos_label = parse_positive(model, positive)
     show.report(model, X, y, output, groups=group_labels, costs=costs, pos_label=pos_label)
     print_text(f"written to {output}")
@@ -313,12 +318,13 @@ def plot(
     if positive is not None and picture not in (PictureName.calibration, PictureName.ranking):
         raise ValueError(f"--positive changes calibration and ranking only, not plot {picture}")
     if picture in _MODEL_PLOTS:
-        model = load_estimator(model_file)
+        model = name_model_features(load_model(model_file))
         save_figure(path, lambda: _MODEL_PLOTS[picture](model))
     elif source is None or target is None:
         raise ValueError(f"plot {picture} needs rows and their targets: give FILE and --target")
     else:
-        model, X, y, _ = read_labelled_rows(model_file, source, target)
+        model, rows, y, _ = read_labelled_rows(model_file, source, target)
+        model, X = transform_rows(model, rows)
         pos_label = parse_positive(model, positive)
         chosen = {} if pos_label is None else {"pos_label": pos_label}
         save_figure(path, lambda: _ROW_PLOTS[picture](model, X, y, **chosen))
@@ -475,7 +481,7 @@ def export(
             raise ValueError(
                 f"{option} needs an --output that ends in {suffix}, got {output}: leave it out"
             )
-    model = load_estimator(model_file)
+    model = load_estimator(model_file, "exported")
     if not hasattr(model, "to_dict"):
         raise ValueError(f"MODEL must consist of trees to be exported, got {type(model).__name__}")
     content = to_content(model, _ExportOptions(output.stem, table, keep or [], inputs))

@@ -1,9 +1,8 @@
 """Commands that apply a model to rows: predict, evaluate and certify; and info."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,7 +39,7 @@ from certree.cli.table_input import (
     Target,
     ThresholdCost,
     expect_not_dropped,
-    load_estimator,
+    load_model,
     parse_costs,
     parse_positive,
     read_extra_column,
@@ -49,20 +48,26 @@ from certree.cli.table_input import (
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import tables
 from certree.files.model_rows import expect_valid_target, select_features
+from certree.files.pipelines import name_model_features, split_pipeline
 from certree.files.predictions import (
     ROWS_PER_BATCH,
     apply_threshold,
     iterate_with_progress,
     predict_batches,
-    predict_columns,
     predict_files,
     read_model_batches,
 )
 from certree.interface.formatting import format_quantity
-from certree.show.model_description import count_fitted_rows, describe_features, describe_size
+from certree.show.model_description import (
+    count_fitted_rows,
+    describe_columns,
+    describe_features,
+    describe_size,
+)
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import RowErrors, describe_verdict, format_scores
 from certree.tables.csv_text import STANDARD_STREAM
+from certree.tables.fitted_types import list_input_columns
 from certree.tables.table import extract_target
 from certree.tables.table_source import TableSource
 
@@ -144,18 +149,18 @@ def predict(
     tables.expect_table_place(output)
     _expect_given("--threshold", threshold, positive)
     destination = STANDARD_STREAM if output is None else str(output)
-    model = load_estimator(model_file)
+    model = load_model(model_file)
+    estimator, _ = split_pipeline(model)
     rule = {"threshold": threshold, "pos_label": parse_positive(model, positive)}
     if as_json and destination == STANDARD_STREAM:
-        predict_rows = partial(predict_columns, model, **rule)
-        rows = (model, source, keep or [], predict_rows, ROWS_PER_BATCH, int(not quiet))
-        print_predictions(model, predict_batches(*rows))
+        rows = (model, source, keep or [], ROWS_PER_BATCH, int(not quiet))
+        print_predictions(estimator, predict_batches(*rows, **rule))
         return
     n_rows = predict_files(
         model, source, destination, keep=keep or [], verbose=int(not quiet), **rule
     )
     if as_json:
-        print_json({"model": type(model).__name__, "output": destination, "rows": n_rows})
+        print_json({"model": type(estimator).__name__, "output": destination, "rows": n_rows})
 
 
 def _expect_given(option: str, value: Any, positive: str | None) -> None:
@@ -202,16 +207,17 @@ def evaluate(
         Whether to show no progress bar.
     """
     _expect_given("--threshold", threshold, positive)
-    model = load_estimator(model_file)
+    model = load_model(model_file)
     pos_label = parse_positive(model, positive)
     errors = _compute_row_errors(model, source, target, threshold, pos_label, quiet)
     scores, n = errors.scores(), len(errors.losses)
+    name = type(split_pipeline(model)[0]).__name__
     if as_json:
-        document = {"model": type(model).__name__, "rows": n, "known_rows": errors.n_known_rows}
+        document = {"model": name, "rows": n, "known_rows": errors.n_known_rows}
         verdict = describe_verdict(scores)
         print_json({**document, "scores": describe_scores(scores), "verdict": verdict})
         return
-    print_text(f"{type(model).__name__} on {format_quantity(n, 'row')}")
+    print_text(f"{name} on {format_quantity(n, 'row')}")
     for line in format_scores(scores):
         print_text(line)
     if errors.n_known_rows:
@@ -257,13 +263,14 @@ def _compute_row_errors(
     errors: list[RowErrors] = []
     labels: NDArray[Any] | None = None
     target_name = f"the target {target!r}"
+    estimator, transform = split_pipeline(model)
     for X, y in _read_labelled_batches(model, source, target, "evaluating", quiet):
         labels = np.unique(y if labels is None else np.concatenate([labels, np.unique(y)]))
         # One class of the model is added, as a later batch may have the classes that this one
         # lacks.
         extra = model.classes_[:1] if is_classifier(model) else labels[:0]
         expect_valid_target(model, np.concatenate([labels, extra]), target_name)
-        evaluated = EvaluatedModel.from_rows(model, X, y)
+        evaluated = EvaluatedModel.from_rows(estimator, transform(X), y)
         if threshold is not None:
             probabilities = evaluated.probabilities
             columns = {} if probabilities is None else dict(enumerate(probabilities.T))
@@ -306,8 +313,9 @@ def _read_labelled_batches(
 
     Yields
     ------
-    X : ndarray of shape (b, p)
-        Features of the b rows of a batch, in the order of the fit.
+    X : ndarray of shape (b, p), or pandas.DataFrame
+        Features of the b rows of a batch, in the order of the fit; a data frame for a pipeline that
+        was fitted with names.
     y : ndarray of shape (b,)
         Their targets.
     """
@@ -321,7 +329,7 @@ def _read_labelled_batches(
             if not len(y) and (has_batch or not batch.is_last):
                 continue
             has_batch, table = True, batch.table
-            if getattr(model, "feature_names_in_", None) is None:
+            if list_input_columns(model)[0] is None:
                 table = table.drop_columns([target, *extra_columns])
             if groups is not None and group_labels is not None:
                 group_labels.append(read_extra_column(batch.table, groups, target))
@@ -362,7 +370,7 @@ def _certify_error(
         model, X, y, _ = read_labelled_rows(model_file, source, target)
         _expect_classifier(model, model_file)
         return model, certify_rows(model, X, y, delta, look=look, duplicates=duplicates)
-    model = load_estimator(model_file)
+    model = load_model(model_file)
     _expect_classifier(model, model_file)
     batches = _read_labelled_batches(model, source, target, "certifying", quiet=True)
     return model, certify_batches(model, batches, delta, look=look, duplicates=duplicates)
@@ -398,7 +406,7 @@ def _compute_guarantees(
         _expect_classifier(model, model_file)
         return model, Guarantees.by_rows(model, X, y, delta, duplicates=duplicates), labels
     expect_not_dropped(source, {"--groups": groups})
-    model, group_labels = load_estimator(model_file), list[NDArray[Any]]()
+    model, group_labels = load_model(model_file), list[NDArray[Any]]()
     _expect_classifier(model, model_file)
     batches = _read_labelled_batches(
         model, source, target, "certifying", True, groups, group_labels
@@ -501,6 +509,7 @@ def certify(
         _print_certificate(model, certificate, as_json)
         return
     model, guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule)
+    name = type(split_pipeline(model)[0]).__name__
     if costs is None:
         group_delta = guarantees.certificate.delta * compute_look_fraction(look)
         families = guarantees.conditional_guarantees(
@@ -508,7 +517,7 @@ def certify(
         )
         if as_json:
             found = {name: describe_family(family) for name, family in families.items()}
-            print_json({"model": type(model).__name__, "families": found})
+            print_json({"model": name, "families": found})
         else:
             print_text(str(families))
         return
@@ -520,7 +529,7 @@ def certify(
     )
     if as_json:
         found = describe_thresholds(thresholds, costs)
-        print_json({"model": type(model).__name__, "thresholds": found})
+        print_json({"model": name, "thresholds": found})
     else:
         _print_thresholds(thresholds, costs)
     if plot is not None:
@@ -530,7 +539,8 @@ def certify(
 def _print_certificate(model: Any, certificate: Certificate, as_json: bool) -> None:
     """Print the certificate of a model as a sentence, or as a JSON document if `as_json` is True."""
     if as_json:
-        document = {"model": type(model).__name__, "certificate": describe_certificate(certificate)}
+        name = type(split_pipeline(model)[0]).__name__
+        document = {"model": name, "certificate": describe_certificate(certificate)}
         print_json(document)
     else:
         print_text(str(certificate))
@@ -550,6 +560,7 @@ def _print_thresholds(thresholds: ThresholdGuarantees, costs: tuple[float, float
 def info(model_file: ModelFile) -> None:
     """Print what a model file holds: parameters, features and their types, classes, size.
 
+    Of a pipeline, the columns that its first step reads are printed before the features of its model.
     The type of a date has its time zone and the calendar parts that the model reads. The number of
     rows of the fit is printed if the file stores hashes of rows. The last line is the SHA-256 hash
     of the file, which identifies the model. At most 12 features are named, and at most 8 leaves
@@ -560,14 +571,14 @@ def info(model_file: ModelFile) -> None:
     model_file : Path
         File of the fitted model.
     """
-    model = load_estimator(model_file)
-    print_text(repr(model))
-    names = model._feature_names()
-    print_text(f"{format_quantity(len(names), 'feature')}:")
-    for name, text in [*zip(names, describe_features(model), strict=True)][:_N_FEATURES_SHOWN]:
-        print_text(f"  {name}: {text}")
-    if len(names) > _N_FEATURES_SHOWN:
-        print_text(f"  and {len(names) - _N_FEATURES_SHOWN:,} more")
+    loaded = load_model(model_file)
+    model = name_model_features(loaded)
+    print_text(repr(loaded))
+    if model is not loaded:
+        names, columns = list_input_columns(loaded)
+        names = [f"column {j}" for j in range(len(columns))] if names is None else names
+        _print_columns("input column", names, describe_columns(columns))
+    _print_columns("feature", model._feature_names(), describe_features(model))
     if is_classifier(model):
         print_text(f"classes: {', '.join(map(str, model.classes_))}")
     n_rows = count_fitted_rows(model)
@@ -579,3 +590,15 @@ def info(model_file: ModelFile) -> None:
         print_text(model.export_text(max_leaves=_N_LEAVES_SHOWN))
     with model_file.open("rb") as file:
         print_text(f"SHA-256 of the file: {file_digest(file, 'sha256').hexdigest()}")
+
+
+def _print_columns(what: str, names: Sequence[str], texts: Sequence[str]) -> None:
+    """Print the number of columns, and names and types of the first ones.
+
+    what: what a column is, such as "feature"; names, texts: name and type of each.
+    """
+    print_text(f"{format_quantity(len(names), what)}:")
+    for name, text in [*zip(names, texts, strict=True)][:_N_FEATURES_SHOWN]:
+        print_text(f"  {name}: {text}")
+    if len(names) > _N_FEATURES_SHOWN:
+        print_text(f"  and {len(names) - _N_FEATURES_SHOWN:,} more")

@@ -9,16 +9,18 @@ import numpy as np
 import pyarrow as pa
 import typer
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 
 from certree.files import models
 from certree.files.model_rows import expect_valid_target, select_features
+from certree.files.pipelines import name_model_features, split_pipeline
 from certree.interface.fitted_state import check_one_target
 from certree.tables import reader
 from certree.tables.column_names import join_names
 from certree.tables.column_types import extract_values
 from certree.tables.csv_text import get_display_name
-from certree.tables.fitted_types import get_column_types, use_model_format
+from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
 from certree.tables.new_values import warn_of_new_values
 from certree.tables.reader import Batch
 from certree.tables.table import extract_target
@@ -93,18 +95,39 @@ class DuplicateRows(StrEnum):
     refuse = "refuse"
 
 
-def load_estimator(model_file: Path) -> Model:
-    """Load a model from a file; raise ValueError if it is a pipeline, whose columns are not known."""
+def load_model(model_file: Path) -> Model:
+    """Load a fitted estimator of certree from a file, or a pipeline that ends in one."""
+    return models.load(model_file)
+
+
+def load_estimator(model_file: Path, purpose: str) -> Model:
+    """Load a fitted estimator of certree from a file; raise ValueError if it is in a pipeline.
+
+    purpose: what the command does with the model, for the message, such as "exported".
+    """
     model = models.load(model_file)
     if isinstance(model, Pipeline):
         raise ValueError(
-            f"MODEL must be an estimator of certree, but {model_file} holds a pipeline of "
-            "scikit-learn: use it in Python, by certree.load"
+            f"MODEL must be an estimator of certree to be {purpose}, but {model_file} holds a pipeline "
+            "of scikit-learn, whose other steps certree cannot translate: convert it in Python with "
+            "skl2onnx, after certree.export.register_converters()"
         )
     return model
 
 
-def read_features(model_file: Path, source: TableSource) -> tuple[Model, NDArray[Any]]:
+def transform_rows(model: Model, rows: Any) -> tuple[Model, Any]:
+    """Return the estimator that explanations and reports need, and the dense rows that it reads.
+
+    model: a fitted estimator, or a pipeline that ends in one; rows: the rows that the model reads. Of
+    a pipeline the last step is returned, whose features have the names that the other steps give them.
+    """
+    _, transform = split_pipeline(model)
+    X: Any = transform(rows)
+    is_sparse: bool = issparse(X)
+    return name_model_features(model), X.toarray() if is_sparse else X
+
+
+def read_features(model_file: Path, source: TableSource) -> tuple[Model, Any]:
     """Load a model, and read the features that it needs from a table.
 
     Parameters
@@ -117,8 +140,8 @@ def read_features(model_file: Path, source: TableSource) -> tuple[Model, NDArray
 
     Returns
     -------
-    model : fitted estimator
-    X : ndarray of shape (n, p)
+    model : fitted estimator, or Pipeline that ends in one
+    X : ndarray of shape (n, p), or pandas.DataFrame
         Features, in the order of the fit.
 
     Raises
@@ -126,7 +149,7 @@ def read_features(model_file: Path, source: TableSource) -> tuple[Model, NDArray
     ValueError
         If a file cannot be read, or a feature is missing or has another type than in the fit.
     """
-    model = load_estimator(model_file)
+    model = load_model(model_file)
     table = _read_for_model(model, source, None, [])
     return model, select_features(model, table, get_display_name(source))
 
@@ -158,7 +181,7 @@ def read_labelled_rows(
     source: TableSource,
     target: str,
     groups: str | None = None,
-) -> tuple[Model, NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+) -> tuple[Model, Any, NDArray[Any], NDArray[Any] | None]:
     """Load a model, and read features, targets and groups from a table.
 
     Parameters
@@ -174,8 +197,8 @@ def read_labelled_rows(
 
     Returns
     -------
-    model : fitted estimator
-    X : ndarray of shape (n, p)
+    model : fitted estimator, or Pipeline that ends in one
+    X : ndarray of shape (n, p), or pandas.DataFrame
         Features, in the order of the fit.
     y : ndarray of shape (n,)
         Targets: classes of the model, or numbers.
@@ -189,13 +212,13 @@ def read_labelled_rows(
         model.
     """
     expect_not_dropped(source, {"--groups": groups})
-    model = load_estimator(model_file)
+    model = load_model(model_file)
     others = [target, *([] if groups is None else [groups])]
     table = _read_for_model(model, source, target, others)
     y = extract_target(table, target, get_display_name(source))
     expect_valid_target(model, y, f"the target {target!r}")
     group_labels = None if groups is None else read_extra_column(table, groups, target)
-    if getattr(model, "feature_names_in_", None) is None:
+    if list_input_columns(model)[0] is None:
         table = table.drop_columns(others)
     return model, select_features(model, table, get_display_name(source)), y, group_labels
 

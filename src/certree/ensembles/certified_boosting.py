@@ -47,7 +47,6 @@ from certree.ensembles.boosting import (
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.staged import make_constant_scores
 from certree.explain.tree_model import declare_trees
-from certree.grow.training_samples import MonotonicCst
 from certree.interface.arrays import (
     Float64,
     Int32,
@@ -59,6 +58,7 @@ from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads_or_all
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
+from certree.rows.monotonic import MonotonicCst
 from certree.rows.split import TrainCalibrationSplitter
 from certree.rows.training import Training
 from certree.tree import Trees

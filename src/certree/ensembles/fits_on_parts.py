@@ -18,11 +18,11 @@ from certree.ensembles.category_statistics import (
     CategoryStatistics,
 )
 from certree.ensembles.custom_loss import CustomLoss
-from certree.ensembles.evaluation import Callback, Evaluation, stops_early
+from certree.ensembles.evaluation import Callback, Evaluation, average_scores, stops_early
 from certree.ensembles.levels_of_parts import see_levels
 from certree.ensembles.losses import HuberLoss, LogLoss, Loss, QuantileLoss
 from certree.ensembles.multi_output_loss import MultiOutputLoss
-from certree.ensembles.rounds import add_gain_importances
+from certree.ensembles.rounds import Rounds, add_gain_importances, resolve_threshold_counts
 from certree.ensembles.rounds_of_parts import RoundsOfParts
 from certree.ensembles.scales_of_parts import start_at_quantile
 from certree.grow.binned_grower import BinnedGrower
@@ -36,6 +36,7 @@ from certree.parts.executors import Executor, InMemory
 from certree.parts.first_look import Learned, largest_of, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import RowsHeldOut, hold_out
+from certree.parts.joined_rows import JoinedRows
 from certree.parts.judging_rows import JudgedParts
 from certree.parts.keys import set_keys
 from certree.parts.made_parts import (
@@ -50,6 +51,7 @@ from certree.parts.made_parts import (
 from certree.parts.memory_limit import Need, most_leaves, numbers_of_categories, sums_of_cell
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.training import Training
+from certree.tree import Trees
 
 # Most rows of fits that may be made in memory.
 _IN_MEMORY = 30_000
@@ -120,8 +122,7 @@ def fit_on_parts(
     how = model.thresholds_, model._seed, n_targets, held_out, statistics
     run = RoundsOfParts(settings, grower, n, weight, *how)
     start = _start(loss, parts, n, n_targets, totals, weighing)
-    evaluation = _evaluation(model, run, stops, callbacks)
-    _boost(model, parts, run, start, n_rounds, evaluation)
+    evaluation = _boost(model, parts, run, start, n_rounds, stops, callbacks)
     if evaluation.may_drop_rounds:
         model.__dict__.update(of_rows)
 
@@ -193,6 +194,8 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
         later=trees + 8.0 * n_leaves * of_cell + in_memory,
         of_thread=0.5 * n_leaves * of_cell,
         of_thread_row=100 + 40 * K + p,
+        # Parts beside the joined rows, or these and the arrays of the core; see `JoinedRows`.
+        scratch_row=3.0 * p + 110 + 48 * K,
     )
 
 
@@ -305,9 +308,14 @@ def _boost(
     run: RoundsOfParts,
     start: Float64,
     n_rounds: int,
-    evaluation: Evaluation,
-) -> None:
-    """Make the rounds of all members, and set what they have made."""
+    stops: bool,
+    callbacks: Sequence[Callback],
+) -> Evaluation:
+    """Make the rounds of all members, and set what they have made; see `_boost_joined_rows`."""
+    joined = parts.join()
+    if joined is not None:
+        return _boost_joined_rows(model, joined, run, start, n_rounds, stops, callbacks)
+    evaluation = _evaluation(model, run, stops, callbacks)
     n_members, runs, pace = model._count_members(), [], RowRate()
     with show_progress(model.verbose > 0, n_members * n_rounds, type(model).__name__) as show:
         for member in range(n_members):
@@ -339,6 +347,100 @@ def _boost(
         model._importances = add_gain_importances(trees, rows, model._importances, outputs)
     model._set_trees(grown)
     model._record(evaluation.get_recorded_scores())
+    return evaluation
+
+
+def _boost_joined_rows(
+    model: Any,
+    rows: JoinedRows,
+    of_parts: RoundsOfParts,
+    start: Float64,
+    n_rounds: int,
+    stops: bool,
+    callbacks: Sequence[Callback],
+) -> Evaluation:
+    """Make the rounds on one table, as in memory, and set the fitted attributes.
+
+    Parameters
+    ----------
+    model : BoostedTrees
+        The model that is fitted.
+    rows : JoinedRows
+        Training rows, followed by the validation set.
+    of_parts : RoundsOfParts
+        Has settings, grower without codes, thresholds, seed, and category statistics.
+    start : ndarray of shape (n_outputs,)
+        Constant start scores.
+    n_rounds : int
+        Number of rounds; if the fit stops early the largest number.
+    stops, callbacks
+        See `BoostedTrees._make_evaluation`.
+
+    Returns
+    -------
+    Evaluation
+        See `BoostedTrees._fit_rounds`.
+    """
+    with rows.storage.hold_core_arrays():
+        run = _start_joined_run(rows, of_parts, start)
+        members = [
+            run.copy_without_trees(
+                seed=of_parts.seed + k, scores=_make_start_scores(rows, start, run.y.shape[-1])
+            )
+            for k in range(model._count_members())
+        ]
+        evaluation = model._make_evaluation(run, None, rows.values, stops, callbacks)
+        evaluation.record_previous_scores(average_scores(members) for _ in range(1))
+        model._n_first_trees, model._has_offset, model._errors = 0, False, None
+        model._loss_factors = getattr(run.settings.loss, "factors", ())
+        model._importances = np.zeros(model._n_encoded)
+        last = model._run_rounds(members, 0, n_rounds, evaluation)
+    model.start_, model.n_iter_ = start, evaluation.count_kept_rounds(0, last)
+    before = Trees.joined([], model._n_encoded, len(start))
+    model._append_new_trees(before, members, model.n_iter_)
+    model._record(evaluation.get_recorded_scores())
+    return evaluation
+
+
+def _start_joined_run(rows: JoinedRows, of_parts: RoundsOfParts, start: Float64) -> Rounds:
+    """Make the run on one table before its first round; see `_boost_joined_rows`."""
+    settings, loss = of_parts.settings, of_parts.settings.loss
+    n, y = rows.n, rows.y
+    if isinstance(loss, MultiOutputLoss) and len(y) < len(loss.components):  # quantiles
+        y = rows.storage.allocate((len(loss.components), y.shape[1]), np.float64)
+        y[:] = rows.y
+    scores = _make_start_scores(rows, start, y.shape[1])
+    if isinstance(loss, MultiOutputLoss) and loss.needs_factors:
+        weight = None if rows.weight is None else rows.weight[:n]
+        means = [
+            one.compute_mean(y[k, :n], scores[k : k + 1, :n], weight)
+            for k, one in enumerate(loss.components)
+        ]
+        settings = replace(settings, loss=loss.with_factors(means))
+    by_row = np.zeros((0, 0), np.uint8)
+    if not resolve_threshold_counts(of_parts.thresholds).any():
+        by_row = rows.transpose_codes()
+    grower = replace(of_parts.grower, bins=of_parts.bins.with_codes(rows.codes, by_row))
+    return Rounds(
+        settings,
+        grower,
+        y if isinstance(loss, MultiOutputLoss) else y[0],
+        rows.weight,
+        rows.keys,
+        of_parts.thresholds,
+        scores,
+        of_parts.seed,
+        values=rows.values,
+        statistics=of_parts.statistics,
+        updates_scores=True,
+    )
+
+
+def _make_start_scores(rows: JoinedRows, start: Float64, n_all: int) -> Float64:
+    """Make scores (n_outputs, n_all) that are `start`, (n_outputs,), in each row, in a file."""
+    scores = rows.storage.allocate((len(start), n_all), np.float64)
+    scores[:] = start[:, None]
+    return scores
 
 
 def _n_rounds(model: Any, n: int, stops: bool) -> int:

@@ -52,13 +52,7 @@ from certree.explain.several_targets import compute_subset_accuracy, select_clas
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
 from certree.grow.binned_grower import BinnedGrower, GrownForest, RowSampling
-from certree.grow.training_samples import (
-    MonotonicCst,
-    MonotonicSigns,
-    check_monotonic_cst,
-    expect_poisson_targets,
-    resolve_max_features,
-)
+from certree.grow.training_samples import expect_poisson_targets, resolve_max_features
 from certree.interface.arrays import (
     Float64,
     Int32,
@@ -77,6 +71,7 @@ from certree.parts.executors import Executor
 from certree.parts.lazy_predictions import support_dask_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.scratch import scratch
+from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.training import training_rows
 from certree.tree import Trees
@@ -1135,7 +1130,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     n_jobs : int or None, default=None
         Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
-        Whether to show a progress bar.
+        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines.
 
     Attributes
     ----------

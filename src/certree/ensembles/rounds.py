@@ -128,6 +128,8 @@ class Rounds:
     losses : list of ndarray
         For each call, weighted sums of the losses of the validation rows after rounds. The last
         entry of the last array is that after the last round.
+    updates_scores : bool
+        Whether `advance` writes to the array `scores`, which is a file; False: it makes a new one.
     """
 
     settings: Settings
@@ -147,6 +149,7 @@ class Rounds:
     deviations: list[Float64] = field(default_factory=list)  # of the values of the prunings
     rows: list[Float64] = field(default_factory=list)  # in-bag rows in each node
     losses: list[Float64] = field(default_factory=list)  # of the validation set
+    updates_scores: bool = False
 
     @property
     def bins(self) -> Bins:
@@ -291,7 +294,8 @@ class Rounds:
 
         It is a tuple: bin codes, column data of the bins, targets, weights, keys, numbers of
         thresholds, seed, scores, feature values of the validation set, gradients of a custom loss,
-        and for rankings (query, cutoffs), else None.
+        for rankings (query, cutoffs), else None, and the scores again if they are written to, else
+        None.
         """
         n_thresholds = resolve_threshold_counts(self.thresholds)
         y = np.atleast_2d(self.y)
@@ -304,7 +308,8 @@ class Rounds:
         loss, scores = self.settings.loss, self.scores[:, :n]
         gradients = loss.stack_custom_gradients(self.y[..., :n], scores)
         ranked = None if self.query is None else (self.query, *self.settings.loss.cutoffs)
-        return *rows, n_thresholds, self.seed, self.scores, values, gradients, ranked
+        updated = self.scores if self.updates_scores else None
+        return *rows, n_thresholds, self.seed, self.scores, values, gradients, ranked, updated
 
 
 def add_gain_importances(
@@ -399,7 +404,7 @@ def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Fl
         n_threads,
     )
     for run, (scores, columns, value, deviations, rows, losses, _) in zip(runs, made, strict=True):
-        run.scores = scores
+        run.scores = run.scores if scores is None else scores
         run.tree_batches.append(Trees.from_ensemble_columns(columns, p, value))
         run.deviations.append(deviations)
         run.rows.append(rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as shortened
@@ -21,6 +20,7 @@ from certree.ensembles.boosting import BoostedTrees
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.files import tables
 from certree.files.model_rows import select_feature_table
+from certree.files.pipelines import split_pipeline
 from certree.interface.extras import import_extra
 from certree.interface.fitted_state import check_one_target
 from certree.interface.positive_class import find_positive_class
@@ -28,7 +28,7 @@ from certree.interface.progress import RowRate, show_progress
 from certree.interface.signatures import validate_arguments
 from certree.tables.column_names import expect_target, join_names
 from certree.tables.csv_text import STANDARD_STREAM
-from certree.tables.fitted_types import get_column_types, use_model_format
+from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
 from certree.tables.new_values import warn_of_new_values
 from certree.tables.reader import Batch, read_batches
 from certree.tables.table_source import TableSource
@@ -155,8 +155,9 @@ def predict_files(
 
     Parameters
     ----------
-    model : fitted estimator of certree
-        The model. If it was fitted with names of features, columns are found by name.
+    model : fitted estimator of certree, or Pipeline that ends in one
+        The model. If it was fitted with names of features, columns are found by name. A pipeline
+        receives data frames of pandas, or arrays if it was fitted without names.
     source : path, list of paths, or pyarrow.dataset.Dataset
         Parquet, Arrow or CSV files, or folders of them; files of a folder are read in the order of
         their names. "-" is CSV from standard input.
@@ -177,7 +178,7 @@ def predict_files(
     batch_size : int
         Number of rows that are processed at a time.
     verbose : int
-        If above 0, show a progress bar.
+        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines.
 
     Returns
     -------
@@ -189,7 +190,8 @@ def predict_files(
     OSError
         If a file does not exist, or the target cannot be written.
     TypeError
-        If the model is not an estimator of certree, such as a ``Pipeline``.
+        If the model is neither an estimator of certree nor a pipeline that ends in one, or the first
+        step of the pipeline does not store its columns.
     ValueError
         If a file lacks a column, has a column of another type than in the fit, cannot be read, or
         changes while it is read; if there are no rows; if the target lies in a folder of the
@@ -213,11 +215,11 @@ def predict_files(
     '"key","prediction","probability_False","probability_True"'
     """
     check_is_fitted(model)
-    if not hasattr(model, "categories_"):
+    if not hasattr(split_pipeline(model)[0], "categories_"):
         raise TypeError(
-            "model must be an estimator of certree, whose fit stores the types of the columns, got "
-            f"{shortened(model)}: for a Pipeline and other models, call model.predict_proba or "
-            "model.predict on batch.to_pandas(), for each batch of "
+            "model must be an estimator of certree, or a Pipeline that ends in one, as the fit stores "
+            f"the types of the columns, got {shortened(model)}: for other models, call "
+            "model.predict_proba or model.predict on batch.to_pandas(), for each batch of "
             "pyarrow.dataset.dataset(source).to_batches()"
         )
     if batch_size < 1:
@@ -231,8 +233,9 @@ def predict_files(
         )
     tables.expect_table_place(target)
     _expect_outside_source(source, target)
-    predict = partial(predict_columns, model, threshold=threshold, pos_label=pos_label)
-    predictions = predict_batches(model, source, [*keep], predict, batch_size, verbose)
+    predictions = predict_batches(
+        model, source, [*keep], batch_size, verbose, threshold=threshold, pos_label=pos_label
+    )
     n_rows = 0
 
     def count_rows() -> Iterator[pa.Table]:
@@ -274,9 +277,11 @@ def predict_batches(
     model: Any,
     source: Any,
     keep: list[str],
-    predict: Callable[[Any], dict[str, Any]],
     batch_size: int,
     verbose: int,
+    *,
+    threshold: float | None,
+    pos_label: Any,
 ) -> Iterator[pa.Table]:
     """Yield an output table for each batch of rows, at least one; all have the schema of the first.
 
@@ -285,19 +290,28 @@ def predict_batches(
 
     Parameters
     ----------
-    model : fitted estimator of certree
-        The model.
+    model : fitted estimator of certree, or Pipeline that ends in one
+        The model, whose columns are read.
     source : path, list of paths, or pyarrow.dataset.Dataset
         Files, or folders of files; "-" is CSV from standard input.
     keep : list of str
         Columns of the source to copy to the output.
-    predict : callable
-        Takes rows, (n, p), and returns the columns of their predictions by name.
     batch_size : int
         Largest number of rows of a batch.
     verbose : int
-        If above 0, show a progress bar.
+        If above 0, show progress.
+    threshold : float or None
+        Predict the positive one of two classes if its probability is at least this; None: predict
+        the most probable class.
+    pos_label : object or None
+        The positive class; None: the second.
     """
+    estimator, transform = split_pipeline(model)
+
+    def predict(rows: Any) -> dict[str, Any]:
+        """Return the columns of the predictions by name, for rows that the model reads."""
+        return predict_columns(estimator, transform(rows), threshold, pos_label)
+
     schema: Any = None
     reader = read_model_batches(
         model, source, extra_columns=keep, keep_words=True, n_rows=batch_size
@@ -354,7 +368,8 @@ def read_model_batches(
     Parameters
     ----------
     model : fitted estimator
-        The model. If it was fitted without feature names, all columns are read.
+        The model, or a pipeline that ends in one. If it was fitted without feature names, all
+        columns are read.
     source : path, list of paths, or pyarrow.dataset.Dataset
         Files, or folders of files; "-" is CSV from standard input.
     target : str or None
@@ -372,7 +387,7 @@ def read_model_batches(
     iterator of Batch
         In the order of the source. A column that a file lacks is missing in its batches.
     """
-    names = getattr(model, "feature_names_in_", None)
+    names, _ = list_input_columns(model)
     targets = [] if target is None else [target]
     columns = None if names is None else [*names, *targets, *extra_columns]
     table_name = str(TableSource(source))
@@ -407,7 +422,7 @@ def _predict_batch(
             f"{join_names(map(repr, missing))}"
         )
     table = batch.table
-    if getattr(model, "feature_names_in_", None) is None:
+    if list_input_columns(model)[0] is None:
         table = table.drop_columns(keep)
     predictions = predict(select_feature_table(model, table, batch.where))
     clashing = [name for name in keep if name in predictions]

@@ -27,13 +27,7 @@ from certree.grow.bins import (
     make_empty_bins,
     put_edge_rows_first,
 )
-from certree.grow.training_samples import (
-    MAX_DEPTH,
-    MonotonicSigns,
-    check_monotonic_cst,
-    expect_numeric_features,
-    expect_poisson_targets,
-)
+from certree.grow.training_samples import MAX_DEPTH, expect_poisson_targets
 from certree.interface.arrays import (
     Float64,
     Int32,
@@ -50,6 +44,7 @@ from certree.interface.parameter_aliases import translate_value
 from certree.interface.threads import get_n_threads
 from certree.rows.draw_order import hash_targets, sum_encoded_table
 from certree.rows.features import DenseFeatures, renumber_codes
+from certree.rows.monotonic import MonotonicSigns, check_monotonic_cst, expect_numeric_features
 from certree.tree import Tree, Trees
 
 _LARGEST = 2**31 - 1

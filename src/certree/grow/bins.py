@@ -209,6 +209,15 @@ class Bins:
         n_bins, bin_start, low, high, *levels = edges
         return cls(codes, n_bins, bin_start, low, high, category, *levels)
 
+    def with_codes(self, codes: UInt8, codes_by_row: UInt8) -> Bins:
+        """Return a copy with other rows, whose bin numbers are given in both memory layouts.
+
+        codes: (p, n); codes_by_row: (n, p), or (0, 0) to make it if it is needed.
+        """
+        bins = replace(self, codes=codes)
+        object.__setattr__(bins, "_transposed", codes_by_row)
+        return bins
+
     def select_rows(self, rows: Indices) -> Bins:
         """Return the bins of k rows, with the same edges and categories.
 

@@ -310,6 +310,9 @@ class OnCluster:
         """See `Executor`."""
         return self.led(_changed, f, given, None if own is None else dict(enumerate(own)))
 
+    def join(self) -> None:
+        """See `Executor`: parts are on several machines."""
+
     def led(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`: the worker at the top does it."""
         job = pickle.dumps((f, given), 5)

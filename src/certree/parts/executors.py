@@ -11,17 +11,27 @@ from typing import Any, Protocol
 
 from certree.interface.progress import RowRate, show_progress
 from certree.parts.chunks import Chunk, as_list, joined
+from certree.parts.joined_rows import MEMORY, JoinedRows, count_bytes
 from certree.parts.memory_limit import (
     Need,
     Portions,
     expect_within,
     give_back,
     held_now,
+    make_plan,
     portions_within,
     smallest_portions,
 )
 from certree.parts.part import PartOfRows
+from certree.parts.plan import FitPlan, PlannedError, is_planned
 from certree.parts.scratch import Scratch
+
+# Joined rows of at most so many bytes stay in memory, which is faster than files: blocks of rows that
+# have been read took more before.
+_JOINED_BYTES = 2**28
+
+
+_NO_LIMIT = 2**62  # bytes
 
 
 class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
@@ -115,6 +125,10 @@ class Executor(Protocol):
         """
         ...
 
+    def join(self) -> JoinedRows | None:
+        """Join all parts, which are gone then, to one table; None if they are on several machines."""
+        ...
+
     def led(self, f: Callable[..., Any], *given: Any) -> Any:
         """F(executor, *given), where questions to all parts cost least.
 
@@ -157,6 +171,7 @@ class SomeRows:
         self._parts = parts
         self.has_weights, self.empty, self.portions = parts.has_weights, parts.empty, parts.portions
         self.collect, self.change, self.led = parts.collect, parts.change, parts.led
+        self.join = parts.join
         self.spread, self.expect_within_limit = parts.spread, parts.expect_within_limit
 
     @property
@@ -278,10 +293,14 @@ class Here(Parts):
 
     def keep_to_limit(self, need: Need) -> None:
         """See `Executor`."""
+        known: Any = self._source
+        if is_planned():
+            limit = _NO_LIMIT if self._limit is None else self._limit
+            portions = portions_within(limit, need, known.about, self._most_threads)
+            raise PlannedError(make_plan(need, known.about, portions))
         if self._limit is None:
             return
         self._most = self._limit
-        known: Any = self._source
         self._take(portions_within(self._limit, need, known.about, self._most_threads))
 
     def expect_within_limit(self, n_together: int = 0) -> None:
@@ -307,6 +326,17 @@ class Here(Parts):
         told = added(self._mapped(self._giving_back(partial(_looked, f, given)), chunks))
         give_back()  # else libraries keep what one pass has taken beside what the next one takes
         return told
+
+    def join(self) -> JoinedRows | None:
+        """See `Executor`."""
+        if self._scratch is None:
+            return None
+        in_memory = self._limit is None and count_bytes(self._parts) <= _JOINED_BYTES
+        storage = MEMORY if in_memory else self._scratch
+        joined = JoinedRows.join(self._parts, storage)
+        self._parts = []
+        self._scratch.clear()
+        return joined
 
     def _giving_back(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """F, which gives back what it has freed if there is a limit."""
@@ -348,6 +378,10 @@ class Here(Parts):
 
     def gathered(self) -> tuple[Any, Any, Any, Any]:
         """See `Executor`."""
+        if is_planned():
+            source: Any = self._source
+            about = source.about
+            raise PlannedError(FitPlan(about.n, about.n_features, 0, 1, held_now(), 0))
         return joined(self.look(as_list))
 
 

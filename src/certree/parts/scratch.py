@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from certree._core import set_scratch_folder
 from certree.parts.part import PartOfRows
 
 # Bytes that are written at a time.
@@ -54,6 +55,29 @@ class Scratch:
             mapped = self._mapped[name] = self.room(name, values.shape, values.dtype)
         mapped[...] = values
         return mapped
+
+    @contextmanager
+    def hold_core_arrays(self) -> Iterator[None]:
+        """Let the core keep its large arrays in files of the folder, until the block is left."""
+        before = set_scratch_folder(str(self.folder))
+        try:
+            yield
+        finally:
+            set_scratch_folder(before)
+
+    def clear(self) -> None:
+        """Delete the files of all parts; arrays that are still mapped keep their values."""
+        for array in self._mapped:
+            (self.folder / array).unlink()
+        self._mapped.clear()
+
+    def allocate(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """Return an array of zeros in a file without a name, which is gone with the array."""
+        if not prod(shape):
+            return np.zeros(shape, dtype)
+        array = self.room("allocated", shape, dtype)
+        (self.folder / "allocated").unlink()
+        return array
 
     def room(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """An array in a file, whose values are 0."""

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
 
 from certree.tables.arrow import pa
+from certree.tables.pipeline_columns import InputColumn, list_pipeline_columns
 from certree.tables.table_source import TableFormat, with_format
 
 # Private attribute of fitted estimators with the format of the CSV files of their fit.
@@ -37,7 +39,7 @@ def get_column_types(
 
     Parameters
     ----------
-    model : fitted estimator
+    model : fitted estimator, or Pipeline that ends in one
         The model. Without feature names, all columns but the target and `extra_columns` are
         features, in their order.
     target : str or None
@@ -51,34 +53,71 @@ def get_column_types(
     -------
     dict
         pyarrow types by column name: string for categories and for classes that are strings,
-        float64 for numbers, and types of dates. Columns that are not in the table, and numeric
-        targets, are left out.
+        float64 for numbers, and types of dates. Columns that are not in the table, columns whose
+        type no step of a pipeline stores, and numeric targets, are left out.
     """
     string = pa.string()
     others = {target, *extra_columns}
-    features = getattr(model, "feature_names_in_", None)
+    features, columns = list_input_columns(model)
     if features is None:
         features = [name for name in names if name not in others]
-    types = dict(zip(features, list_feature_types(model), strict=False))
+    types = {
+        name: column.type
+        for name, column in zip(features, columns, strict=False)
+        if column.type is not None
+    }
     if target is not None and is_classifier(model) and model.classes_.dtype.kind in "OU":
         types[target] = string
     return {name: column_type for name, column_type in types.items() if name in names}
 
 
-def list_feature_types(model: Any) -> list[pa.DataType]:
-    """Return the pyarrow type that each feature had in the fit of a model, in the order of the fit.
+def list_input_columns(model: Any) -> tuple[list[str] | None, list[InputColumn]]:
+    """Return the columns of a table that a fitted model reads, with their types in the fit.
 
-    A list of `model.n_features_in_` types: string for categories that are strings, float64 for
-    numbers and for categories that are numbers, a type of dates or time spans, or null for a
-    categorical feature without any value.
+    Parameters
+    ----------
+    model : fitted estimator of certree, or Pipeline that ends in an estimator
+        The model.
+
+    Returns
+    -------
+    names : list of str, or None
+        Their names, in the order of the fit; None if the model was fitted without names.
+    columns : list of InputColumn
+        Type and categories of each.
+
+    Raises
+    ------
+    TypeError
+        If the first step of a pipeline does not store its columns.
+    """
+    if isinstance(model, Pipeline):
+        last = model.steps[-1][1]
+        n = getattr(last, "n_features_in_", 0)
+        is_known = hasattr(last, "categories_")
+        outputs = _list_model_columns(last) if is_known else [InputColumn()] * n
+        return list_pipeline_columns(model, outputs)
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [*names], _list_model_columns(model)
+
+
+def _list_model_columns(model: Any) -> list[InputColumn]:
+    """Return type and categories of each feature of a fitted estimator of certree.
+
+    Types are string for categories that are strings, float64 for numbers and for categories that are
+    numbers, a type of dates or time spans, or null for a categorical feature without any value.
     """
     if model.categories_ is None:
-        types = [pa.float64()] * model.n_features_in_
+        columns = [InputColumn(_category_type(None))] * model.n_features_in_
     else:
-        types = list(map(_category_type, model.categories_.names))
+        digested = {*getattr(model.categories_, "digested", ())}
+        columns = []
+        for j, names in enumerate(model.categories_.names):
+            is_listed = bool(names) and isinstance(names[0], str) and j not in digested
+            columns.append(InputColumn(_category_type(names), names if is_listed else None))
     for j, dates in (getattr(model, "dates_", None) or {}).items():
-        types[j] = _date_type(dates)
-    return types
+        columns[j] = InputColumn(_date_type(dates))
+    return columns
 
 
 def _date_type(dates: Any) -> pa.DataType:

@@ -9,6 +9,7 @@ from warnings import warn
 
 from certree.interface.formatting import format_quantity
 from certree.tables.arrow import pa, pc
+from certree.tables.fitted_types import list_input_columns
 from certree.tables.reader import Batch
 from certree.tables.table_files import name_range
 from certree.tables.text_formats import count_values
@@ -34,8 +35,8 @@ def warn_of_new_values(
     others : sequence of str
         Columns that are no features. Models without names of features take all others.
     """
-    features, known = getattr(model, "feature_names_in_", None), dict[str, Any]()
-    names: list[str] = []
+    features, columns = list_input_columns(model)
+    names, known = list[str](), dict[str, Any]()
     unseen, n_present = defaultdict[str, Counter[str]](Counter), Counter[str]()
     n_rows, places = 0, dict[str, None]()
     for batch in batches:
@@ -43,7 +44,8 @@ def warn_of_new_values(
         if not places:
             every = [name for name in table.column_names if name not in others]
             names = every if features is None else [*features]
-            known = _list_known_categories(model, names)
+            pairs = zip(names, columns, strict=False)
+            known = {name: pa.array(one.categories) for name, one in pairs if one.categories}
         places[batch.where] = None
         n_rows += len(table)
         for name in table.column_names:
@@ -74,16 +76,3 @@ def _warn_of_categories(name: str, unseen: Counter[str], where: str) -> None:
         f"{format_quantity(unseen.total(), 'row')}: {listed}{more}",
         stacklevel=3,
     )
-
-
-def _list_known_categories(model: Any, names: Sequence[str]) -> dict[str, pa.Array]:
-    """Return the categories of features of text, by name; those stored as hashes are left out."""
-    categories = model.categories_
-    if categories is None:
-        return {}
-    digested = {*getattr(categories, "digested", ())}
-    return {
-        name: pa.array(one)
-        for j, (name, one) in enumerate(zip(names, categories.names, strict=False))
-        if one and isinstance(one[0], str) and j not in digested
-    }

@@ -9,6 +9,8 @@ from functools import partial
 from reprlib import repr as shortened
 from typing import Any, Literal
 
+from sklearn.pipeline import Pipeline
+
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_arguments
 from certree.tables.arrow import pa
@@ -22,7 +24,7 @@ from certree.tables.column_types import (
     join_columns,
     list_date_types,
 )
-from certree.tables.fitted_types import get_column_types, use_model_format
+from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
 from certree.tables.formats import CsvFile, open_files
 from certree.tables.table import (
     InferredSchema,
@@ -81,7 +83,7 @@ def read_table(
     target : str or None
         Name of the target column; None: all columns are features.
     {separator} {decimal} {encoding} {missing} {dates} {drop} {keep_text} {timezone}
-    like : fitted estimator or None
+    like : fitted estimator or pipeline, or None
         A model for which the table is read: columns get the types and formats of its fit, and the
         features are those of the model, in its order. None: types and formats are detected.
 
@@ -100,7 +102,7 @@ def read_table(
         date, or integers that float64 cannot represent; if no value of a column shows its decimal
         mark, or its order of day and month; if the table lacks a feature of `like`.
     TypeError
-        If `like` is no fitted estimator of certree.
+        If `like` is no fitted estimator of certree, and no pipeline.
     ImportError
         If pyarrow is not installed.
 
@@ -134,16 +136,16 @@ def read_table(
         keep_text=keep_text,
         timezone=timezone,
     )
-    if like is not None and not hasattr(like, "categories_"):
+    if like is not None and not (hasattr(like, "categories_") or isinstance(like, Pipeline)):
         raise TypeError(
-            "like must be a fitted estimator of certree, which stores the types of its columns, got "
-            f"{shortened(like)}"
+            "like must be a fitted estimator of certree, which stores the types of its columns, or a "
+            f"pipeline that ends in one, got {shortened(like)}"
         )
     types = no_types if like is None else partial(get_column_types, like, target)
     columns, inferred = read_with_schema(
         use_model_format(given, like), types, () if target is None else [target]
     )
-    names = getattr(like, "feature_names_in_", None)
+    names = None if like is None else list_input_columns(like)[0]
     description = describe_columns(columns, inferred, [target])
     if names is not None:
         if missing_names := [name for name in names if name not in columns.column_names]:

@@ -5,6 +5,8 @@
 #include "ensembles/round.hpp"
 #include "grow/coarser.hpp"
 
+#include <optional>
+
 namespace certree {
 namespace {
 
@@ -23,7 +25,13 @@ class Run {
         losses_(make_buffer<double>(std::max(n_, n_all_ - n_))),
         training_(queries_from(0, n_)),
         judging_(queries_from(n_, n_all_ - n_)),
-        leaf_(n_all_, kLeaf) {}
+        leaf_memory_(make_buffer<std::int32_t>(n_all_)),
+        growing_memory_(make_buffer<std::int32_t>(n_)),
+        sent_memory_(make_buffer<std::int32_t>(n_binned_)),
+        leaf_(leaf_memory_.get(), n_all_) {
+    fill(leaf_, kLeaf);
+    if (thread_work.call && !thread_work.call->scratch_folder().empty()) memory_in_files_.emplace();
+  }
 
   void make(std::int64_t number, RunTrees& trees) {
     const std::span<const Goal> goals = grown_for(number);
@@ -121,19 +129,16 @@ class Run {
       const std::uint64_t least = std::ranges::min(rows_.keys, {}, mixed);
       deal_rows_by([&](std::size_t i) { return rows_.keys[i] == least; });
     }
-    n_others_ = sent_.size();
-    sent_.resize(n_others_ + n_binned_ - n_);
+    sent_ = {sent_memory_.get(), n_others_ + n_binned_ - n_};
     for (const std::size_t i : indices(n_binned_ - n_))
       sent_[n_others_ + i] = static_cast<std::int32_t>(n_ + i);
   }
 
   template <class Grows>
   void deal_rows_by(const Grows& grows) {
-    growing_.resize(n_);
-    sent_.resize(n_);
-    const std::size_t n_growing = part_rows(n_, grows, growing_.data(), sent_.data());
-    growing_.resize(n_growing);
-    sent_.resize(n_ - n_growing);
+    const std::size_t n_growing = part_rows(n_, grows, growing_memory_.get(), sent_memory_.get());
+    growing_ = {growing_memory_.get(), n_growing};
+    n_others_ = n_ - n_growing;
   }
 
   void take_slopes() {
@@ -182,8 +187,9 @@ class Run {
     if (draws.n_edges > 0) {
       const std::size_t n_features = rows_.table.n_bins.size();
       const auto p = static_cast<std::int64_t>(n_features);
-      if (!table.is_sparse()) coarse_.resize(n_features * n_binned_);
-      const Table<std::uint8_t> coarse{coarse_.data(), p, table.codes.of_features.width};
+      if (!table.is_sparse() && !coarse_)
+        coarse_ = make_buffer<std::uint8_t>(n_features, n_binned_);
+      const Table<std::uint8_t> coarse{coarse_.get(), p, table.codes.of_features.width};
       coarsen(rows_.table, draws.features, draws.n_edges, draws.key_of_edges,
               settings_.growth.feature_order, coarser_, coarse);
       table.n_bins = coarser_.n_bins;
@@ -202,7 +208,14 @@ class Run {
     return grow_gradients(
         table, {growing_, sent_}, draws.features, settings_.growth,
         response_of_round(g, h, rows_.keys, draws.other_odd, settings_.subsample >= 1.0),
-        std::span(leaf_).first(n_binned_));
+        growth_memory(), leaf_.first(n_binned_));
+  }
+
+  // Memory stays for later calls, as the first access to new memory takes longer than small trees;
+  // files do not stay.
+  GrowthMemory& growth_memory() {
+    thread_local GrowthMemory kept;
+    return memory_in_files_ ? *memory_in_files_ : kept;
   }
 
   // A threshold may lie anywhere between values of bins, so bins would not tell all rows apart.
@@ -210,7 +223,7 @@ class Run {
     if (n_binned_ == n_all_) return;
     const TreeView view{tree.feature,      tree.threshold,      tree.left,
                         tree.default_left, tree.category_start, tree.categories};
-    const std::span<std::int32_t> leaf = std::span(leaf_).subspan(n_binned_);
+    const std::span<std::int32_t> leaf = leaf_.subspan(n_binned_);
     if (rows_.stored_values.start.empty())
       apply(view, rows_.values, settings_.growth.n_threads, leaf);
     else
@@ -224,8 +237,7 @@ class Run {
     trees.deviation.resize(before + m * n_outputs());
     weights_.resize(settings_.goals.size() * m);
     take_voters();
-    const RoundRows round{leaf_, growing_, std::span(sent_).first(n_others_), gradient(),
-                          hessian()};
+    const RoundRows round{leaf_, growing_, sent_.first(n_others_), gradient(), hessian()};
     const RoundVote vote{settings_.l2,
                          voters_,
                          settings_.others,
@@ -273,10 +285,12 @@ class Run {
   std::vector<Voters> voters_;
   Buffer<double> losses_;
   Queries training_, judging_;  // where rows are ranked
-  std::vector<std::int32_t> leaf_;
-  std::vector<std::int32_t> growing_, sent_;  // of the rows that are sent, others come first
+  Buffer<std::int32_t> leaf_memory_, growing_memory_, sent_memory_;
+  std::span<std::int32_t> leaf_;            // (n_all,)
+  std::span<std::int32_t> growing_, sent_;  // of the rows that are sent, others come first
   std::size_t n_others_ = 0;
-  std::vector<std::uint8_t> coarse_;
+  Buffer<std::uint8_t> coarse_;
+  std::optional<GrowthMemory> memory_in_files_;
   CoarserBins coarser_;
   std::vector<double> weights_;
 };

@@ -19,43 +19,66 @@
 namespace certree {
 namespace {
 
-// -- one tree on gradients
+// A buffer that is replaced by a larger one if needed.
+template <class T>
+class GrowingBuffer {
+ public:
+  // Memory for `size` entries, which may hold those of an earlier call.
+  std::span<T> take(std::size_t size) {
+    if (size > size_) {
+      memory_.reset();
+      memory_ = make_buffer<T>(size);
+      size_ = size;
+    }
+    return {memory_.get(), size};
+  }
 
-struct SentMemory {
-  KeptMemory<Gradients> dense;
-  SparseMemory<Gradients> sparse;
-  std::vector<std::int32_t> growing, others, room;
+ private:
+  std::size_t size_ = 0;
+  Buffer<T> memory_;
 };
 
-template <class T>
-void fit(std::vector<T>& memory, std::size_t size) {
-  if (memory.size() < size) memory.resize(size);
-}
+}  // namespace
 
-void copy(std::span<const std::int32_t> from, std::vector<std::int32_t>& to) {
-  to.resize(from.size());
+// -- one tree on gradients
+
+struct GrowthMemory::Arrays {
+  KeptMemory<Gradients> dense;
+  SparseMemory<Gradients> sparse;
+  GrowingBuffer<std::int32_t> growing, others, room;
+  GrowingBuffer<Gradients::Item> items;  // by number of row
+};
+
+GrowthMemory::GrowthMemory() : arrays_(std::make_unique<Arrays>()) {}
+GrowthMemory::~GrowthMemory() = default;
+
+namespace {
+
+std::span<std::int32_t> copy(std::span<const std::int32_t> from,
+                             GrowingBuffer<std::int32_t>& memory) {
+  const std::span<std::int32_t> to = memory.take(from.size());
   auto at = to.begin();
   for (const auto part : chunks(from)) at = std::ranges::copy(part, at).out;
+  return to;
 }
 
 // Sums: what keeps those of nodes, in memory of its own.
 template <class Sums, class SumsMemory>
 BinnedTree grow_by(const BinnedTable& table, const SentRows& rows,
                    std::span<const std::int32_t> features, const BinnedGrowth& growth,
-                   const Derivatives& response, SentMemory& memory, SumsMemory& of_sums,
+                   const Derivatives& response, GrowthMemory::Arrays& memory, SumsMemory& of_sums,
                    std::span<std::int32_t> leaf) {
   const Gradients target(response, rows.growing, growth);
-  copy(rows.growing, memory.growing);
-  copy(rows.others, memory.others);
-  fit(memory.room, std::max(rows.growing.size(), rows.others.size()));
-  fit(of_sums.items, static_cast<std::size_t>(table.n_rows()));
-  target.itemise(rows.growing, of_sums.items.data());
+  const std::span<std::int32_t> growing = copy(rows.growing, memory.growing);
+  const std::span<std::int32_t> others = copy(rows.others, memory.others);
+  std::int32_t* const room = memory.room.take(std::max(growing.size(), others.size())).data();
+  Gradients::Item* const items = memory.items.take(static_cast<std::size_t>(table.n_rows())).data();
+  target.itemise(rows.growing, items);
   NodeTotals totals;
-  target.total(rows.growing, of_sums.items.data(), totals);
+  target.total(rows.growing, items, totals);
   totals.end_node();
-  Sums sums(table, memory.growing, totals, features, growth, target, of_sums);
-  const MovedRows<std::int32_t> moved{memory.growing, memory.others, memory.room.data(),
-                                      memory.room.data()};
+  Sums sums(table, growing, totals, features, growth, target, items, of_sums);
+  const MovedRows<std::int32_t> moved{growing, others, room, room};
   TreeGrowth tree(table, moved, growth, totals, sums);
   BinnedTree grown{tree.grow(0), {}};
   tree.settle_leaves(grown.columns.left, [&](std::size_t v, std::span<const std::int32_t> some) {
@@ -71,12 +94,13 @@ BinnedTree grow_by(const BinnedTable& table, const SentRows& rows,
 
 BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
                           std::span<const std::int32_t> features, const BinnedGrowth& growth,
-                          const Derivatives& response, std::span<std::int32_t> leaf) {
-  thread_local SentMemory memory;
+                          const Derivatives& response, GrowthMemory& memory,
+                          std::span<std::int32_t> leaf) {
+  GrowthMemory::Arrays& arrays = memory.arrays();
   if (table.is_sparse())
-    return grow_by<SparseSums<Gradients>>(table, rows, features, growth, response, memory,
-                                          memory.sparse, leaf);
-  return grow_by<KeptSums<Gradients>>(table, rows, features, growth, response, memory, memory.dense,
+    return grow_by<SparseSums<Gradients>>(table, rows, features, growth, response, arrays,
+                                          arrays.sparse, leaf);
+  return grow_by<KeptSums<Gradients>>(table, rows, features, growth, response, arrays, arrays.dense,
                                       leaf);
 }
 

@@ -58,11 +58,27 @@ struct BinnedTree {
   std::vector<double> sums;  // (m, 3) of growing rows: gradients, Hessians, number
 };
 
+// Memory that one tree after the other uses.
+class GrowthMemory {
+ public:
+  struct Arrays;
+
+  GrowthMemory();
+  ~GrowthMemory();
+  GrowthMemory(const GrowthMemory&) = delete;
+  GrowthMemory& operator=(const GrowthMemory&) = delete;
+  Arrays& arrays() { return *arrays_; }
+
+ private:
+  std::unique_ptr<Arrays> arrays_;
+};
+
 // features: those that the tree may compare, ascending; leaf: (n,) of the rows that are given;
 // others stay as they are.
 BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
                           std::span<const std::int32_t> features, const BinnedGrowth& growth,
-                          const Derivatives& response, std::span<std::int32_t> leaf);
+                          const Derivatives& response, GrowthMemory& memory,
+                          std::span<std::int32_t> leaf);
 
 // -- the same where rows lie elsewhere, in parts of whose sums one after the other is known
 

@@ -15,7 +15,6 @@ namespace {
 template <class Target>
 struct KeptMemory {
   SumsPool pool;
-  std::vector<typename Target::Item> items;  // by number of row
 };
 
 template <class Target>
@@ -26,8 +25,8 @@ class KeptSums : public SiblingPair<Target, KeptSums<Target>> {
  public:
   KeptSums(const BinnedTable& table, std::span<const std::int32_t> rows, const NodeTotals& sums,
            std::span<const std::int32_t> features, const BinnedGrowth& growth, const Target& target,
-           KeptMemory<Target>& memory)
-      : Pair(table, rows, sums, features, growth, target, memory.items.data()),
+           const typename Target::Item* items, KeptMemory<Target>& memory)
+      : Pair(table, rows, sums, features, growth, target, items),
         layout_(features, table.n_bins, Target::kLanes),
         memory_(memory) {
     memory_.pool.restart(layout_.size());

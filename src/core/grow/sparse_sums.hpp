@@ -93,7 +93,6 @@ struct SlotsOfRows {
 template <class Target>
 struct SparseMemory {
   SlotPool<Target::kLanes> pool;
-  std::vector<typename Target::Item> items;  // by number of row
   std::vector<SlotsOfRows> parts;
   std::vector<std::uint8_t> grows;      // whether a row does
   std::vector<std::uint8_t> scattered;  // codes by row, all 0 in between
@@ -145,8 +144,8 @@ class SparseSums : public SiblingPair<Target, SparseSums<Target>> {
  public:
   SparseSums(const BinnedTable& table, std::span<const std::int32_t> rows, const NodeTotals& sums,
              std::span<const std::int32_t> features, const BinnedGrowth& growth,
-             const Target& target, SparseMemory<Target>& memory)
-      : Pair(table, rows, sums, features, growth, target, memory.items.data()), memory_(memory) {
+             const Target& target, const typename Target::Item* items, SparseMemory<Target>& memory)
+      : Pair(table, rows, sums, features, growth, target, items), memory_(memory) {
     lay_out(features);
     memory_.pool.restart(n_slots_);
     auto& grows = memory_.grows;
