@@ -1359,7 +1359,14 @@ def test_a_table_without_rows_is_named(tmp_path, iris, model_file):
     rows.write_text(",".join(iris.columns) + "\n")
     assert f"{rows} has no rows" in fails("explain", model_file, rows)
     for command in ("evaluate", "certify", "report"):
-        assert "Found array with 0 sample" in fails(command, model_file, rows, "--target", "kind")
+        message = fails(command, model_file, rows, "--target", "kind")
+        assert f"FILE must have at least one row, but {rows} has no rows: pass a table" in message
+    (tmp_path / "folder").mkdir()
+    for name in "ab":
+        (tmp_path / "folder" / f"{name}.csv").write_text(rows.read_text())
+    for command in ("evaluate", "certify"):
+        message = fails(command, model_file, tmp_path / "folder", "--target", "kind")
+        assert "FILE must have at least one row, but" in message
 
 
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
@@ -1432,7 +1439,7 @@ def test_ensembles_are_fitted_and_predict(tmp_path, iris, name):
     text = succeeds(*arguments, "--model", name)
     model = certree.load(model_file)
     if name != "certified":
-        assert f"{len(model.trees_)} trees of " in text
+        assert f"{len(model.trees_)} trees with " in text
     if "certified" in name:
         assert str(model.certificate_) in text
     predicted = pd.read_csv(io.StringIO(succeeds("predict", model_file, table)))
@@ -1928,6 +1935,25 @@ def test_a_dropped_column_has_no_groups(tmp_path, loans, command):
     options = ["--target", "default", "--groups", "branch", "--drop", "branch"]
     message = fails(name, *places.get(command, [model, file]), *options)
     assert "--groups must name a column that is read, but --drop leaves out 'branch'" in message
+
+
+def test_groups_of_dependent_rows_count_once(tmp_path, loans):
+    fit_loans(tmp_path, "--model", "boosted")
+    place, new = tmp_path / "m.certree", tmp_path / "new.csv"
+    frame = loans[800:].assign(customer=np.arange(400) // 3)
+    frame.to_csv(new, index=False)
+    (tmp_path / "folder").mkdir()
+    frame.to_csv(tmp_path / "folder" / "new.csv", index=False)
+    for rows in (new, tmp_path / "folder"):
+        command = ["certify", place, rows, "--target", "default", "--dependent"]
+        printed = succeeds(*command, "customer")
+        assert "134 groups of calibration rows" in printed
+        assert "'nix' beside the target" in fails(*command, "nix")
+        assert "--dependent must name a column that is read" in fails(
+            *command, "customer", "--drop", "customer"
+        )
+        for other in (["--groups", "branch"], ["--threshold-cost", "5:1"]):
+            assert "need independent rows" in fails(*command, "customer", *other)
 
 
 def test_groups_are_certified_and_reported(tmp_path, loans):

@@ -24,6 +24,11 @@ _MOST_ROWS = 2**50
 _ROUNDING = 1e-9
 # Largest number of rows in a certificate of a model file; bounds for more rows take long to compute.
 _MOST_RESTORED = 10**9
+# The assumption of certificates that count groups.
+_NEW_GROUPS = (
+    "no group has rows both among those of the fit and among those that certify: a fit with groups "
+    "splits whole groups, and certify does not check it"
+)
 # Largest number of certificates in a model file; a fit makes fewer.
 _MOST_CERTIFICATES = 64
 
@@ -218,6 +223,8 @@ class Certificate:
         if self.shift is not None:
             drawn = f"{units} are drawn independently; {self.shift.assumption}"
         near = () if self.near_copies is None else self.near_copies.assumptions
+        if self.grouped:
+            near = (_NEW_GROUPS, *near)
         return drawn, *self._duplicate_assumptions, *near, METHODS[self.method].needs
 
     @property
@@ -455,12 +462,16 @@ class Certificate:
         rows, where = (words.format(part=self.part) for words in (method.rows, method.where))
         rows = f"distinct {rows}" if self.distinct else rows
         units = f"groups of {rows}" if self.grouped else rows
-        given = f"{rows}, out of rows" if self.part else "rows given,"
+        given = f"{units}, out of rows" if self.part else "rows given,"
+        if self.grouped:
+            given = "groups of rows given,"
         if self.repeats is None:
             units = f"{given} which were not compared with those of the fit"
         elif self.repeats:
             # Each voter of an ensemble has calibration rows of its own; the sentence means all rows.
             of_which = f"{rows}, where" if " or more " in rows else f"{given} of which"
+            if self.grouped:
+                of_which = "groups of rows given, where"
             units = f"{of_which} {self.repeats:,} repeat other rows, as draws of their own"
             if self.worst:
                 units = f"{of_which} {self.worst:,} repeat other rows and count as the worst case"

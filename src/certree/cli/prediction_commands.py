@@ -38,6 +38,7 @@ from certree.cli.table_input import (
     TableOrFolder,
     Target,
     ThresholdCost,
+    expect_labelled_rows,
     expect_not_dropped,
     load_model,
     parse_costs,
@@ -277,7 +278,7 @@ def _compute_row_errors(
             predicted = apply_threshold(model, columns, threshold, pos_label)
             evaluated = replace(evaluated, predicted=predicted)
         errors.append(RowErrors.from_evaluation(evaluated))
-    assert labels is not None  # EvaluatedModel refuses a table without rows.
+    assert labels is not None  # A table without rows is refused.
     expect_valid_target(model, labels, target_name)
     return RowErrors.concatenate(errors)
 
@@ -291,7 +292,7 @@ def _read_labelled_batches(
     groups: str | None = None,
     group_labels: list[NDArray[Any]] | None = None,
 ) -> Iterator[tuple[Any, NDArray[Any]]]:
-    """Yield features and targets of a table or folder batch by batch, at least one batch.
+    """Yield features and targets of a table or folder batch by batch; none of them is empty.
 
     Parameters
     ----------
@@ -318,17 +319,25 @@ def _read_labelled_batches(
         was fitted with names.
     y : ndarray of shape (b,)
         Their targets.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows at all.
     """
-    has_batch, extra_columns = False, [] if groups is None else [groups]
+    n_rows, extra_columns = 0, [] if groups is None else [groups]
     reader = read_model_batches(
         model, source, target, extra_columns=extra_columns, n_rows=ROWS_PER_BATCH
     )
     with closing(iterate_with_progress(description, reader, not quiet)) as batches:
         for batch in batches:
             y = extract_target(batch.table, target, batch.where)
-            if not len(y) and (has_batch or not batch.is_last):
+            n_rows += len(y)
+            if batch.is_last:
+                expect_labelled_rows(n_rows, source)
+            if not len(y):
                 continue
-            has_batch, table = True, batch.table
+            table = batch.table
             if list_input_columns(model)[0] is None:
                 table = table.drop_columns([target, *extra_columns])
             if groups is not None and group_labels is not None:
@@ -343,6 +352,7 @@ def _certify_error(
     delta: float,
     look: int | None,
     duplicates: Any,
+    groups: str | None,
 ) -> tuple[Any, Certificate]:
     """Load a classifier, and bound its error by the rows of a table or folder.
 
@@ -360,20 +370,27 @@ def _certify_error(
         Number of this inspection, from 1; None: the only one.
     duplicates : {"auto", "genuine", "copies", "refuse"}
         Treatment of equal rows; see `certree.certify`.
+    groups : str or None
+        Column of groups of rows that depend on each other; None: rows are independent.
 
     Returns
     -------
     model : fitted classifier
     certificate : Certificate
     """
+    expect_not_dropped(source, {"--dependent": groups})
+    how = {"look": look, "duplicates": duplicates}
     if not Path(source).is_dir():
-        model, X, y, _ = read_labelled_rows(model_file, source, target)
+        model, X, y, labels = read_labelled_rows(model_file, source, target, groups)
         _expect_classifier(model, model_file)
-        return model, certify_rows(model, X, y, delta, look=look, duplicates=duplicates)
-    model = load_model(model_file)
+        return model, certify_rows(model, X, y, delta, groups=labels, **how)
+    model, group_labels = load_model(model_file), list[NDArray[Any]]()
     _expect_classifier(model, model_file)
-    batches = _read_labelled_batches(model, source, target, "certifying", quiet=True)
-    return model, certify_batches(model, batches, delta, look=look, duplicates=duplicates)
+    batches = _read_labelled_batches(
+        model, source, target, "certifying", True, groups, group_labels
+    )
+    of_rows = None if groups is None else group_labels
+    return model, certify_batches(model, batches, delta, groups=of_rows, **how)
 
 
 def _compute_guarantees(
@@ -452,6 +469,14 @@ def certify(
     ] = DuplicateRows.auto,
     threshold_cost: ThresholdCost = None,
     groups: Groups = None,
+    dependent: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of groups of rows that depend on each other, such as customers (--groups of "
+            "fit). The certificate then counts groups.",
+        ),
+    ] = None,
     positive: Positive = None,
     plot: Annotated[
         Path | None,
@@ -490,6 +515,9 @@ def certify(
         "A:B", the cost of a missed row of the positive class and of a false alarm; None: no costs.
     groups : str or None
         Column of each row's group; None if there are no groups.
+    dependent : str or None
+        Column of groups of rows that depend on each other, of which the certificate counts each
+        once; None: rows are independent. It cannot be used with `groups` or `threshold_cost`.
     positive : str or None
         The positive one of two classes, which needs `threshold_cost`; None: the second.
     plot : Path or None
@@ -502,10 +530,15 @@ def certify(
     _expect_given("--threshold-cost", costs, positive)
     if plot is not None and costs is None:
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
+    if dependent is not None and not (costs is None and groups is None):
+        raise ValueError(
+            "--groups and --threshold-cost need independent rows, which --dependent says they are "
+            "not: pass a table with one row of each group, and leave out --dependent"
+        )
     rule: Any = duplicates.value
     read = (model_file, source, target)
     if costs is None and groups is None:
-        model, certificate = _certify_error(*read, delta, look, rule)
+        model, certificate = _certify_error(*read, delta, look, rule, dependent)
         _print_certificate(model, certificate, as_json)
         return
     model, guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule)

@@ -208,19 +208,29 @@ def read_labelled_rows(
     Raises
     ------
     ValueError
-        If a column is missing or has another type than in the fit, or a target is no class of the
-        model.
+        If a column is missing or has another type than in the fit, a target is no class of the
+        model, or there are no rows.
     """
     expect_not_dropped(source, {"--groups": groups})
     model = load_model(model_file)
     others = [target, *([] if groups is None else [groups])]
     table = _read_for_model(model, source, target, others)
     y = extract_target(table, target, get_display_name(source))
+    expect_labelled_rows(len(y), source)
     expect_valid_target(model, y, f"the target {target!r}")
     group_labels = None if groups is None else read_extra_column(table, groups, target)
     if list_input_columns(model)[0] is None:
         table = table.drop_columns(others)
     return model, select_features(model, table, get_display_name(source)), y, group_labels
+
+
+def expect_labelled_rows(n: int, source: TableSource) -> None:
+    """Raise ValueError if a table or folder with targets has no rows. n: number of its rows."""
+    if not n:
+        raise ValueError(
+            f"FILE must have at least one row, but {get_display_name(source)} has no rows: pass a table "
+            "with known targets, and leave out empty batches"
+        )
 
 
 def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
@@ -234,8 +244,8 @@ def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
     if name not in table.column_names or name == target:
         others = [column for column in table.column_names if column != target]
         raise ValueError(
-            f"--weights and --groups must name columns, but there is no column {name!r} beside the "
-            f"target: name one of {join_names(others)}"
+            "--weights, --groups and --dependent must name columns, but there is no column "
+            f"{name!r} beside the target: name one of {join_names(others)}"
         )
     values = extract_values("the column", table, name, "the table")
     return values.astype(str) if values.dtype == object else values

@@ -1004,7 +1004,7 @@ class BoostedTrees(StagedTrees):
         order = training.draw_order
         bins = Bins.from_table(
             training.features, self._category_mask(), n_jobs=n_threads, feature_order=order
-        )
+        ).with_dates(self.dates_)
         grower = self._make_grower(bins, order)
         run, start = start_run(
             self._make_settings(loss),

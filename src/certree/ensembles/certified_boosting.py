@@ -33,7 +33,7 @@ from certree.certificates.guarantees import (
     certify_fitted,
     delegate_to_guarantees,
 )
-from certree.certificates.hold_out import hold_out, hold_out_mean
+from certree.certificates.hold_out import hold_out_rows
 from certree.certificates.model_selection import PILOT, CurvePoint, choose_train_fraction
 from certree.certificates.subsets.coverage import Scores
 from certree.certificates.trained_classes import TRAINED_CLASSES_FIELD, TrainedClasses
@@ -465,11 +465,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         wrong = self._predict_codes(rows.score) != rows.y
         if rows.is_worst is not None:
             wrong |= rows.is_worst
-        if rows.weight is None:
-            certificate = hold_out(int(wrong.sum()), len(wrong), self.delta)
-        else:
-            risk = float(rows.weight @ wrong) / rows.n
-            certificate = hold_out_mean(risk, rows.n, self.delta, grouped=True)
+        certificate = hold_out_rows(wrong, rows.weight, self.delta)
         baseline = compute_class_baseline(rows.y, self.classes_, rows.weight)
         return replace(certificate, baseline=baseline, **get_sampling_facts(rows))
 

@@ -646,8 +646,9 @@ class TreeForest(Forest):
         """
         n, p = len(rows.y), rows.n_features
         n_units = n if rows.group is None else int(rows.group.max()) + 1
+        bins = rows.features.bins(self._category_mask(), get_n_threads_or_all(self.n_jobs))
         return BinnedGrower(
-            rows.features.bins(self._category_mask(), get_n_threads_or_all(self.n_jobs)),
+            bins.with_dates(self.dates_),
             bootstrap=bool(self.bootstrap),
             n_draws=_resolve_max_samples(self.max_samples, n_units),
             groups=rows.group,

@@ -405,7 +405,8 @@ def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Fl
     )
     for run, (scores, columns, value, deviations, rows, losses, _) in zip(runs, made, strict=True):
         run.scores = run.scores if scores is None else scores
-        run.tree_batches.append(Trees.from_ensemble_columns(columns, p, value))
+        trees = Trees.from_ensemble_columns(columns, p, value)
+        run.tree_batches.append(run.bins.place_on_dates(trees, run.values))
         run.deviations.append(deviations)
         run.rows.append(rows)
         run.losses.append(losses)

@@ -328,9 +328,10 @@ class RoundsOfParts:
             columns[0],
             options[1],
         )
-        return Trees.from_ensemble_columns(
+        trees = Trees.from_ensemble_columns(
             columns, self.bins.n_features, step * settings.learning_rate
-        ), rows
+        )
+        return self.bins.place_on_dates(trees), rows
 
     def _drawn(self, number: int) -> tuple[Any, ...]:
         """What a round draws: of rows, as the core takes it; features, number of edges, and key."""

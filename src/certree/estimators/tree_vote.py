@@ -381,6 +381,7 @@ class TreeVoteEstimator(TreeModel):
             random_state=int(random_state.randint(2**31 - 1)),
             n_jobs=self.n_jobs,
             compute_feature_order=lambda: training.draw_order,
+            dates=self.dates_,
         )
 
     def _get_monotonic_signs(self) -> MonotonicSigns:

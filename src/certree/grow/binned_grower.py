@@ -347,7 +347,8 @@ class BinnedGrower:
             check_nonnegative("min_hessian", min_hessian),
             *self.gradient_options,
         )
-        return CountedTree(Tree.from_grower_columns(columns, bins.n_features), leaf, sums)
+        tree = bins.place_on_dates(Tree.from_grower_columns(columns, bins.n_features))
+        return CountedTree(tree, leaf, sums)
 
     # -- trees on classes and numbers
 
@@ -608,7 +609,10 @@ class BinnedGrower:
         """
         columns, begin, channel, total = grow(*rows, self._limits, *self._constraints)
         return GrownForest(
-            Trees.from_ensemble_columns(columns, self.bins.n_features), begin, channel, total
+            self.bins.place_on_dates(Trees.from_ensemble_columns(columns, self.bins.n_features)),
+            begin,
+            channel,
+            total,
         )
 
     # -- settings for the C++ core, checked once

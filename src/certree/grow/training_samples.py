@@ -25,6 +25,7 @@ from certree.interface.arrays import (
 )
 from certree.interface.threads import get_n_threads
 from certree.rows.categories import make_categorical_mask
+from certree.rows.dates import DateColumns
 from certree.rows.draw_order import sum_encoded_table
 from certree.rows.features import DenseFeatures
 from certree.rows.folds import Indices
@@ -112,6 +113,8 @@ class TrainingSamples:
         Row numbers of these samples in the parent; None without a parent.
     compute_feature_order : callable without arguments, or None
         Returns `feature_order`; None: it is computed from the rows.
+    dates : mapping of int to DateColumn, or None
+        Features that hold dates, whose thresholds are round dates; None: no feature does.
     """
 
     table: NDArray[Any]
@@ -125,6 +128,7 @@ class TrainingSamples:
     parent: TrainingSamples | None = None
     indices: Indices | None = None
     compute_feature_order: Callable[[], Int32] | None = None
+    dates: DateColumns | None = None
     _bins: dict[int, Bins] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -213,7 +217,7 @@ class TrainingSamples:
                 max_bins=max_bins,
                 n_jobs=self.n_jobs,
                 feature_order=self.feature_order,
-            )
+            ).with_dates(self.dates)
         return self._bins[max_bins]
 
     @cached_property

@@ -274,7 +274,8 @@ class _Growing:
             child, feature, gain, threshold, default_left, starts, categories,
             self.grower.order, self.grower.options[0][0],
         )  # fmt: skip
-        tree = Trees.from_ensemble_columns(made, self.grower.bins.n_features).tree(0)
+        bins = self.grower.bins
+        tree = bins.place_on_dates(Trees.from_ensemble_columns(made, bins.n_features)).tree(0)
         leaves = np.flatnonzero(tree.is_leaf).astype(np.int32)
         self.parts.change(settle, cell[leaves], leaves)
         return tree, has_missing[cell].astype(np.bool_) & ~tree.is_leaf

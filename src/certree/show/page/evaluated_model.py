@@ -22,7 +22,7 @@ from certree.ensembles.forest import Forest
 from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.interface.arrays import Float64
-from certree.interface.fitted_state import check_one_target
+from certree.interface.fitted_state import check_one_target, expect_rows
 from certree.interface.formatting import format_four_digits, format_percent
 from certree.interface.positive_class import find_positive_class
 from certree.rows.columns import take_rows
@@ -142,11 +142,7 @@ class EvaluatedModel:
         check_one_target("a report", model)
         target: NDArray[Any] = column_or_1d(y)
         check_consistent_length(X, target)
-        if not len(target):
-            raise ValueError(
-                "Found array with 0 sample(s) while a minimum of 1 is required: X and y must have at "
-                "least one row"
-            )
+        expect_rows(len(target), "evaluate a model")
         if is_regressor(model):
             target = target.astype(np.float64)
         row_groups = None if groups is None else encode_groups(groups, len(target))
