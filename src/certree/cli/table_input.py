@@ -228,8 +228,8 @@ def expect_labelled_rows(n: int, source: TableSource) -> None:
     """Raise ValueError if a table or folder with targets has no rows. n: number of its rows."""
     if not n:
         raise ValueError(
-            f"FILE must have at least one row, but {get_display_name(source)} has no rows: pass a table "
-            "with known targets, and leave out empty batches"
+            f"FILE must have at least one row, but {get_display_name(source)} has no rows: pass a "
+            "table with known targets, and leave out empty batches"
         )
 
 
