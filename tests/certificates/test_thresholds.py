@@ -122,9 +122,7 @@ def test_costs_that_are_named_before_have_bounds_of_their_own():
     point = found.lowest_cost(10, 2)
     assert point.certificate.method == "named_cost"
     assert point.cost_at_most < alone.lowest_cost(10, 2).cost_at_most
-    assert f"at most {point.certificate.promised} was certified" in str(
-        point.certificate.monitor()
-    )
+    assert f"at most {point.certificate.promised} was certified" in str(point.certificate.monitor())
     bounds = []
     for odds in np.exp([-1.0, -0.5, 0.0, 0.5, 1.0]) / 5:
         taken = guarantees.predict_threshold(X, odds / (1 + odds))
@@ -321,7 +319,9 @@ def test_bad_questions_say_what_was_expected():
     with pytest.raises(ValueError, match="delta must lie between 0 and 1, got 2"):
         guarantees.thresholds(delta=2.0)
     grouped = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=np.arange(60) // 2)
-    with pytest.raises(ValueError, match=r"one row of each of some new groups .* Guarantees\.by_rows"):
+    with pytest.raises(
+        ValueError, match=r"one row of each of some new groups .* Guarantees\.by_rows"
+    ):
         grouped.guarantees_.thresholds()
     boxed = CertifiedTreeClassifier(Grid((X.min(axis=0), X.max(axis=0))), max_depth=4)
     with pytest.raises(ValueError, match="with another grower"):

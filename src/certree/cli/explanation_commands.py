@@ -19,7 +19,7 @@ from certree import show
 from certree.cli.app import command, output_file_option, print_note, print_text
 from certree.cli.figure_output import expect_figure_path, save_figure
 from certree.cli.json_output import AsJson, describe_rules, print_json
-from certree.cli.read_options import takes_read_options
+from certree.cli.read_options import takes_source
 from certree.cli.table_input import (
     Groups,
     ModelFile,
@@ -47,7 +47,7 @@ from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_quantity
 from certree.rows.columns import take_rows
 from certree.tables.column_names import expect_distinct
-from certree.tables.table_source import ReadOptions
+from certree.tables.table_source import TableSource
 
 # Rows of the table that Shapley values take as background.
 _N_BACKGROUND_ROWS = 100
@@ -70,10 +70,10 @@ OptionalTarget = Annotated[
 
 
 @command
-@takes_read_options
+@takes_source(TableFile)
 def explain(
     model_file: ModelFile,
-    file: TableFile,
+    source: TableSource,
     row: Annotated[
         int | None,
         typer.Option(
@@ -114,8 +114,6 @@ def explain(
         ),
     ] = False,
     positive: Positive = None,
-    *,
-    options: ReadOptions,
 ) -> None:
     """Print how much each feature adds to the prediction of a row.
 
@@ -129,7 +127,7 @@ def explain(
     ----------
     model_file : Path
         File of the fitted model.
-    file : Path
+    source : TableSource
         The table; "-" is CSV from standard input.
     row : int or None
         Index of the row to explain, from 0; None: the first, unless `rows` is set.
@@ -146,8 +144,6 @@ def explain(
     positive : str or None
         The positive one of two classes, whose probability or score is explained; None: both, or the
         second. It does not change the fractions of variance, which are equal for both.
-    options : ReadOptions
-        Options of reading.
     """
     tables.expect_table_place(output)
     expect_figure_path(plot)
@@ -155,7 +151,7 @@ def explain(
         _expect_unused(
             "--rows", {"--row": row is not None, "--plot": plot, "--interactions": interactions}
         )
-    model, X = transform_rows(*read_features(model_file, file, options))
+    model, X = transform_rows(*read_features(model_file, source))
     if not hasattr(model, "explain"):
         raise ValueError(
             "MODEL must be a tree, forest, boosted trees, AdaBoost of trees or naive Bayes to be "
@@ -165,7 +161,7 @@ def explain(
         _print_interactions(model, X, plot)
         return
     if not len(X):
-        raise ValueError(f"FILE must have at least one row to explain, but {file} has no rows")
+        raise ValueError(f"FILE must have at least one row to explain, but {source} has no rows")
     row = row or 0
     if row >= len(X):
         raise ValueError(f"--row must be below {len(X)}, the number of rows, got {row}")
@@ -318,10 +314,10 @@ def rules(
 
 
 @command
-@takes_read_options
+@takes_source(TableFile)
 def report(
     model_file: ModelFile,
-    file: TableFile,
+    source: TableSource,
     target: Target,
     output: Annotated[
         Path, output_file_option("--output", "-o", help="HTML page to write.")
@@ -329,8 +325,6 @@ def report(
     groups: Groups = None,
     threshold_cost: ThresholdCost = None,
     positive: Positive = None,
-    *,
-    options: ReadOptions,
 ) -> None:
     """Write an HTML page about a model and its scores on the rows of a table.
 
@@ -341,7 +335,7 @@ def report(
     ----------
     model_file : Path
         File of the fitted model.
-    file : Path
+    source : TableSource
         The table; "-" is CSV from standard input.
     target : str
         Column of the target.
@@ -353,12 +347,10 @@ def report(
         "A:B", the cost of a missed row of the positive class and of a false alarm; None: no costs.
     positive : str or None
         The positive one of two classes; None: the second.
-    options : ReadOptions
-        Options of reading.
     """
     expect_writable(output)
     costs = parse_costs(threshold_cost)
-    model, rows, y, group_labels = read_labelled_rows(model_file, file, target, options, groups)
+    model, rows, y, group_labels = read_labelled_rows(model_file, source, target, groups)
     model, X = transform_rows(model, rows)
     pos_label = parse_positive(model, positive)
     show.report(model, X, y, output, groups=group_labels, costs=costs, pos_label=pos_label)
@@ -403,11 +395,11 @@ _ROW_PLOTS: dict[PictureName, Callable[..., Any]] = {
 
 
 @command
-@takes_read_options
+@takes_source(OptionalRows)
 def plot(
     picture: Annotated[PictureName, typer.Argument(metavar="WHAT", help=", ".join(PictureName))],
     model_file: ModelFile,
-    file: OptionalRows = None,
+    source: TableSource | None = None,
     target: OptionalTarget = None,
     output: Annotated[
         Path | None,
@@ -416,8 +408,6 @@ def plot(
         ),
     ] = None,
     positive: Positive = None,
-    *,
-    options: ReadOptions,
 ) -> None:
     """Draw a figure of a model: tree, importance, calibration, ranking, loss, and others.
 
@@ -430,7 +420,7 @@ def plot(
         Which figure to draw.
     model_file : Path
         File of the fitted model.
-    file : Path or None
+    source : TableSource or None
         Table of rows, if the figure needs rows.
     target : str or None
         Column of the target in that table.
@@ -438,8 +428,6 @@ def plot(
         Figure to write; None: WHAT.png.
     positive : str or None
         The positive one of two classes, for calibration and ranking; None: the second.
-    options : ReadOptions
-        Options of reading.
     """
     path = Path(f"{picture}.png") if output is None else output
     expect_figure_path(path)
@@ -448,10 +436,10 @@ def plot(
     if picture in _MODEL_PLOTS:
         model = name_model_features(load_model(model_file))
         save_figure(path, lambda: _MODEL_PLOTS[picture](model))
-    elif file is None or target is None:
+    elif source is None or target is None:
         raise ValueError(f"plot {picture} needs rows and their targets: give FILE and --target")
     else:
-        model, rows, y, _ = read_labelled_rows(model_file, file, target, options)
+        model, rows, y, _ = read_labelled_rows(model_file, source, target)
         model, X = transform_rows(model, rows)
         pos_label = parse_positive(model, positive)
         chosen = {} if pos_label is None else {"pos_label": pos_label}

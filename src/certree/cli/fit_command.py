@@ -23,7 +23,7 @@ from certree.cli.fit_settings import (
     set_monotonic_constraints,
     split_rows,
 )
-from certree.cli.read_options import announce, takes_read_options
+from certree.cli.read_options import announce, takes_source
 from certree.cli.table_input import (
     DuplicateRows,
     TableOrFolder,
@@ -70,7 +70,7 @@ from certree.tables import reader
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.table import Table, describe_columns, describe_schema, split_target
 from certree.tables.table_files import get_stem
-from certree.tables.table_source import ReadOptions, TableSource, with_options
+from certree.tables.table_source import TableSource
 
 # Features along which predictions must not fall, and features along which they must not rise.
 MonotonicFeatures = tuple[list[str], list[str]]
@@ -167,9 +167,9 @@ _MAX_BINS = 255
 
 
 @command
-@takes_read_options
+@takes_source(TableOrFolder)
 def fit(
-    file: TableOrFolder,
+    source: TableSource,
     target: Target,
     output: Annotated[
         Path | None,
@@ -326,8 +326,6 @@ def fit(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Print the settings that the fit has chosen.")
     ] = False,
-    *,
-    options: ReadOptions,
 ) -> None:
     """Fit a model to a table, score it on a test set, and write it to a model file.
 
@@ -338,7 +336,7 @@ def fit(
 
     Parameters
     ----------
-    file : Path
+    source : TableSource
         Table, or folder of tables; "-" is CSV from standard input.
     target : str
         Column of the target.
@@ -373,17 +371,15 @@ def fit(
         Whether to show no progress bar.
     verbose : bool
         Whether to print the settings that the fit has chosen.
-    options : ReadOptions
-        Options of reading.
     """
     if regression and classification:
         raise ValueError("--regression and --classification exclude each other: give one")
     if test_size is not None and not 0 <= test_size < 1:
         raise ValueError(f"--test-size must lie in [0, 1), got {test_size}")
-    is_folder = file.is_dir()
+    is_folder = Path(source).is_dir()
     if model_name is None:
         model_name = ModelName.boosted if is_folder else ModelName.tree
-    model_path = _default_model_path(file) if output is None else output
+    model_path = _default_model_path(Path(source)) if output is None else output
     expect_writable(model_path)
     values = (grower, max_leaf_nodes, max_depth, train_size, delta, duplicates)
     choices = dict(zip(_PARAMETERS, values, strict=True))
@@ -394,13 +390,12 @@ def fit(
     if is_folder and "grower" in parameters and grower in (None, GrowerName.cart):
         model.set_params(grower__max_bins=_MAX_BINS)
     apply_settings(model, parse_settings(settings or []), used_options)
-    expect_not_dropped(options, {"--weights": weights, "--groups": groups})
+    expect_not_dropped(source, {"--weights": weights, "--groups": groups})
     request = _FitRequest(
-        with_options(file, options),
-        *(target, weights, groups, regression, classification, test_size, seed, quiet),
+        *(source, target, weights, groups, regression, classification, test_size, seed, quiet),
     )
     monotonic = increasing or [], decreasing or []
-    with _limit_resources(scheduler, memory_limit, file):
+    with _limit_resources(scheduler, memory_limit, Path(source)):
         summary, seconds = (_fit_folder if is_folder else _fit_table)(model, request, monotonic)
     models.save(
         model,
@@ -564,7 +559,7 @@ def _limit_resources(scheduler: str | None, limit: str | None, file: Path) -> It
         Address of a Dask scheduler; None: fits run on this machine.
     limit : str or None
         Most memory that the process may use, such as "2GB"; None: no limit.
-    file : Path
+    source : TableSource
         Where the rows are. It must be a folder if one of the others is not None.
 
     Raises
@@ -624,7 +619,7 @@ def _read_table(request: _FitRequest) -> tuple[Table, NDArray[Any] | None, NDArr
     table, inferred = reader.read_with_schema(
         request.source, text_dates=[name for name in text_columns if name]
     )
-    description = describe_columns(table, inferred)
+    description = describe_columns(table, inferred, [target, *extra_columns])
     if not request.quiet:
         announce(description)
     weights, groups = (

@@ -28,7 +28,7 @@ from certree.cli.json_output import (
     print_json,
     print_predictions,
 )
-from certree.cli.read_options import takes_read_options
+from certree.cli.read_options import takes_source
 from certree.cli.table_input import (
     DuplicateRows,
     Groups,
@@ -79,7 +79,7 @@ from certree.show.page.scores import RowErrors, describe_verdict, format_scores
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.fitted_types import list_input_columns
 from certree.tables.table import extract_target
-from certree.tables.table_source import ReadOptions, TableSource, unwrap, with_options
+from certree.tables.table_source import TableSource
 
 # Kinds of guarantees that --groups asks for; see `Guarantees.conditional_guarantees`.
 _GROUP_GUARANTEES = ("groups", "gaps")
@@ -97,10 +97,10 @@ Output = Annotated[
 
 
 @command
-@takes_read_options
+@takes_source(TableOrFolder)
 def predict(
     model_file: ModelFile,
-    file: TableOrFolder,
+    source: TableSource,
     output: Output = None,
     threshold: Threshold = None,
     keep: Annotated[
@@ -113,8 +113,6 @@ def predict(
     positive: Positive = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    *,
-    options: ReadOptions,
 ) -> None:
     """Predict every row of a table, with class probabilities.
 
@@ -134,7 +132,7 @@ def predict(
     ----------
     model_file : Path
         File of the fitted model.
-    file : Path
+    source : TableSource
         Table, or folder of tables; "-" is CSV from standard input.
     output : Path or None
         Table of predictions to write; None: CSV is printed.
@@ -148,13 +146,11 @@ def predict(
         Whether to print a JSON document.
     quiet : bool
         Whether to show no progress bar.
-    options : ReadOptions
-        Options of reading.
     """
     tables.expect_table_place(output)
     expect_given("--threshold", threshold, positive)
     destination = STANDARD_STREAM if output is None else str(output)
-    model, source = load_model(model_file), with_options(file, options)
+    model = load_model(model_file)
     estimator, _ = split_pipeline(model)
     rule = {"threshold": threshold, "pos_label": parse_positive(model, positive)}
     if as_json and destination == STANDARD_STREAM:
@@ -169,17 +165,15 @@ def predict(
 
 
 @command
-@takes_read_options
+@takes_source(TableOrFolder)
 def evaluate(
     model_file: ModelFile,
-    file: TableOrFolder,
+    source: TableSource,
     target: Target,
     threshold: Threshold = None,
     positive: Positive = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    *,
-    options: ReadOptions,
 ) -> None:
     """Score a model on the rows of a table or folder, and print each score with its 95 % interval.
 
@@ -193,7 +187,7 @@ def evaluate(
     ----------
     model_file : Path
         File of the fitted model.
-    file : Path
+    source : TableSource
         Table, or folder of tables; "-" is CSV from standard input.
     target : str
         Column of the target.
@@ -205,11 +199,8 @@ def evaluate(
         Whether to print a JSON document.
     quiet : bool
         Whether to show no progress bar.
-    options : ReadOptions
-        Options of reading.
     """
     model = load_model(model_file)
-    source = with_options(file, options)
     pos_label = parse_positive(model, positive)
     errors, binary = _evaluate_rows(model, source, target, threshold, pos_label, quiet)
     scores, n = [*errors.scores(), *(binary.scores() if binary else [])], len(errors.losses)
@@ -347,7 +338,7 @@ def _read_labelled_batches(
             y = extract_target(batch.table, target, batch.where)
             n_rows += len(y)
             if batch.is_last:
-                expect_labelled_rows(n_rows, unwrap(source)[0])
+                expect_labelled_rows(n_rows, source)
             if not len(y):
                 continue
             table = batch.table
@@ -360,9 +351,8 @@ def _read_labelled_batches(
 
 def _certify_error(
     model_file: Path,
-    file: Path,
+    source: TableSource,
     target: str,
-    options: ReadOptions,
     delta: float,
     look: int | None,
     duplicates: Any,
@@ -372,12 +362,12 @@ def _certify_error(
 
     Parameters
     ----------
-    model_file, file : Path
-        Files of the model and of the table; or a folder of tables, which are read batch by batch.
+    model_file : Path
+        File of the model.
+    source : TableSource
+        The table; or a folder of tables, which are read batch by batch.
     target : str
         Column of the target.
-    options : ReadOptions
-        Options of reading.
     delta : float
         Probability with which the certificate may fail.
     look : int or None
@@ -392,15 +382,14 @@ def _certify_error(
     model : fitted classifier
     certificate : Certificate
     """
-    expect_not_dropped(options, {"--dependent": groups})
+    expect_not_dropped(source, {"--dependent": groups})
     how = {"look": look, "duplicates": duplicates}
-    if not file.is_dir():
-        model, X, y, labels = read_labelled_rows(model_file, file, target, options, groups)
+    if not Path(source).is_dir():
+        model, X, y, labels = read_labelled_rows(model_file, source, target, groups)
         _expect_classifier(model, model_file)
         return model, certify_rows(model, X, y, delta, groups=labels, **how)
     model, group_labels = load_model(model_file), list[NDArray[Any]]()
     _expect_classifier(model, model_file)
-    source = with_options(file, options)
     batches = _read_labelled_batches(
         model, source, target, "certifying", True, groups, group_labels
     )
@@ -410,9 +399,8 @@ def _certify_error(
 
 def _compute_guarantees(
     model_file: Path,
-    file: Path,
+    source: TableSource,
     target: str,
-    options: ReadOptions,
     groups: str | None,
     delta: float,
     duplicates: Any,
@@ -421,7 +409,7 @@ def _compute_guarantees(
 
     Parameters
     ----------
-    model_file, file, target, options, delta, duplicates
+    model_file, source, target, delta, duplicates
         As of `_certify_error`.
     groups : str or None
         Column of each row's group; None if there are no groups.
@@ -434,14 +422,13 @@ def _compute_guarantees(
     group_labels : ndarray of shape (n,), or None
         Group of each row; None if `groups` is None.
     """
-    if not file.is_dir():
-        model, X, y, labels = read_labelled_rows(model_file, file, target, options, groups)
+    if not Path(source).is_dir():
+        model, X, y, labels = read_labelled_rows(model_file, source, target, groups)
         _expect_classifier(model, model_file)
         return model, Guarantees.by_rows(model, X, y, delta, duplicates=duplicates), labels
-    expect_not_dropped(options, {"--groups": groups})
+    expect_not_dropped(source, {"--groups": groups})
     model, group_labels = load_model(model_file), list[NDArray[Any]]()
     _expect_classifier(model, model_file)
-    source = with_options(file, options)
     batches = _read_labelled_batches(
         model, source, target, "certifying", True, groups, group_labels
     )
@@ -462,10 +449,10 @@ def _expect_classifier(model: Any, model_file: Path) -> None:
 
 
 @command
-@takes_read_options
+@takes_source(TableOrFolder)
 def certify(
     model_file: ModelFile,
-    file: TableOrFolder,
+    source: TableSource,
     target: Target,
     delta: Delta = 0.05,
     look: Annotated[
@@ -505,8 +492,6 @@ def certify(
         ),
     ] = None,
     as_json: AsJson = False,
-    *,
-    options: ReadOptions,
 ) -> None:
     """Certify the error of a classifier on rows that were never used for it.
 
@@ -520,7 +505,7 @@ def certify(
     ----------
     model_file : Path
         File of the fitted model.
-    file : Path
+    source : TableSource
         Table, or folder of tables; "-" is CSV from standard input.
     target : str
         Column of the target.
@@ -550,8 +535,6 @@ def certify(
         Figure of all thresholds to write, which needs `threshold_cost`; None: none is drawn.
     as_json : bool
         Whether to print a JSON document.
-    options : ReadOptions
-        Options of reading.
     """
     expect_figure_path(plot)
     costs = parse_costs(threshold_cost)
@@ -568,7 +551,7 @@ def certify(
             "are not: pass a table with one row of each group, and leave out --dependent"
         )
     rule: Any = duplicates.value
-    read = (model_file, file, target, options)
+    read = (model_file, source, target)
     if choice is None and groups is None:
         model, certificate = _certify_error(*read, delta, look, rule, dependent)
         _print_certificate(model, certificate, as_json)

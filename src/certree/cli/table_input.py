@@ -22,9 +22,10 @@ from certree.tables.column_names import join_names
 from certree.tables.column_types import extract_values
 from certree.tables.csv_text import get_display_name
 from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
-from certree.tables.new_values import create_new_values
+from certree.tables.new_values import warn_of_new_values
+from certree.tables.reader import Batch
 from certree.tables.table import extract_target
-from certree.tables.table_source import ReadOptions, with_options
+from certree.tables.table_source import TableSource
 
 Model = Any
 
@@ -135,16 +136,16 @@ def transform_rows(model: Model, rows: Any) -> tuple[Model, Any]:
     return name_model_features(model), X.toarray() if is_sparse else X
 
 
-def read_features(model_file: Path, file: Path, options: ReadOptions) -> tuple[Model, Any]:
+def read_features(model_file: Path, source: TableSource) -> tuple[Model, Any]:
     """Load a model, and read the features that it needs from a table.
 
     Parameters
     ----------
-    model_file, file : Path
-        Files of the model and of the table. If the model was fitted with feature names, other
-        columns of the table, such as a target, are ignored; else all columns must be features.
-    options : ReadOptions
-        Options of reading.
+    model_file : Path
+        File of the model.
+    source : TableSource
+        The table. If the model was fitted with feature names, other columns of the table, such as a
+        target, are ignored; else all columns must be features.
 
     Returns
     -------
@@ -158,12 +159,12 @@ def read_features(model_file: Path, file: Path, options: ReadOptions) -> tuple[M
         If a file cannot be read, or a feature is missing or has another type than in the fit.
     """
     model = load_model(model_file)
-    table = _read_for_model(model, file, None, options, [])
-    return model, select_features(model, table, get_display_name(file))
+    table = _read_for_model(model, source, None, [])
+    return model, select_features(model, table, get_display_name(source))
 
 
 def _read_for_model(
-    model: Model, file: Path, target: str | None, options: ReadOptions, others: list[str]
+    model: Model, source: TableSource, target: str | None, others: list[str]
 ) -> pa.Table:
     """Read a table with the types and formats of a model's fit, and warn of values that are new.
 
@@ -171,40 +172,35 @@ def _read_for_model(
     ----------
     model : fitted estimator
         The model.
-    file : Path
+    source : TableSource
         The table.
     target : str or None
         Column of the target; None: there is none.
-    options : ReadOptions
-        Options of reading.
     others : list of str
         Columns that are no features, with the target.
     """
-    source = use_model_format(with_options(file, options), model)
-    table = reader.read(source, partial(get_column_types, model, target))
-    new = create_new_values(model, table, others)
-    new.add(table)
-    new.warn(get_display_name(file))
-    return table
+    table = reader.read(use_model_format(source, model), partial(get_column_types, model, target))
+    rows = Batch(table, get_display_name(source), 1.0, is_last=True)
+    (read,) = warn_of_new_values(model, [rows], others)
+    return read.table
 
 
 def read_labelled_rows(
     model_file: Path,
-    file: Path,
+    source: TableSource,
     target: str,
-    options: ReadOptions,
     groups: str | None = None,
 ) -> tuple[Model, Any, NDArray[Any], NDArray[Any] | None]:
     """Load a model, and read features, targets and groups from a table.
 
     Parameters
     ----------
-    model_file, file : Path
-        Files of the model and of the table.
+    model_file : Path
+        File of the model.
+    source : TableSource
+        The table.
     target : str
         Column of the classes or numbers.
-    options : ReadOptions
-        Options of reading.
     groups : str or None
         Column of each row's group; None if there are no groups.
 
@@ -224,25 +220,25 @@ def read_labelled_rows(
         If a column is missing or has another type than in the fit, a target is no class of the
         model, or there are no rows.
     """
-    expect_not_dropped(options, {"--groups": groups})
+    expect_not_dropped(source, {"--groups": groups})
     model = load_model(model_file)
     others = [target, *([] if groups is None else [groups])]
-    table = _read_for_model(model, file, target, options, others)
-    y = extract_target(table, target, get_display_name(file))
-    expect_labelled_rows(len(y), file)
+    table = _read_for_model(model, source, target, others)
+    y = extract_target(table, target, get_display_name(source))
+    expect_labelled_rows(len(y), source)
     expect_valid_target(model, y, f"the target {target!r}")
     group_labels = None if groups is None else read_extra_column(table, groups, target)
     if list_input_columns(model)[0] is None:
         table = table.drop_columns(others)
-    return model, select_features(model, table, get_display_name(file)), y, group_labels
+    return model, select_features(model, table, get_display_name(source)), y, group_labels
 
 
-def expect_labelled_rows(n: int, file: Path) -> None:
+def expect_labelled_rows(n: int, source: TableSource) -> None:
     """Raise ValueError if a table or folder with targets has no rows. n: number of its rows."""
     if not n:
         raise ValueError(
-            f"FILE must have at least one row, but {get_display_name(file)} has no rows: pass a table "
-            "with known targets, and leave out empty batches"
+            f"FILE must have at least one row, but {get_display_name(source)} has no rows: pass a "
+            "table with known targets, and leave out empty batches"
         )
 
 
@@ -264,13 +260,14 @@ def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
     return values.astype(str) if values.dtype == object else values
 
 
-def expect_not_dropped(options: ReadOptions, columns: dict[str, str | None]) -> None:
+def expect_not_dropped(source: TableSource, columns: dict[str, str | None]) -> None:
     """Raise ValueError if --drop leaves out a column that another option names.
 
-    options: options of reading; columns: names of columns, or None, by the option that names them.
+    source: a table with options of reading; columns: names of columns, or None, by the option that
+    names them.
     """
     for option, name in columns.items():
-        if name is not None and name in options.drop:
+        if name is not None and name in source.drop:
             raise ValueError(
                 f"{option} must name a column that is read, but --drop leaves out {name!r}: remove "
                 f"--drop {name}"

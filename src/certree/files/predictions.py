@@ -31,7 +31,7 @@ from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
 from certree.tables.new_values import warn_of_new_values
 from certree.tables.reader import Batch, read_batches
-from certree.tables.table_source import unwrap
+from certree.tables.table_source import TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -163,7 +163,7 @@ def predict_files(
         several outputs the predictions are ``prediction_0`` and so on.
     keep : sequence of str
         Columns of the source, such as a key, to copy to the output as first columns. Those of CSV
-        files are copied as text.
+        files that are no features are text, as it is written.
     threshold : float or None
         Predict the positive one of two classes if its probability is at least this; None: predict
         the more probable class.
@@ -253,7 +253,7 @@ def _expect_outside_source(source: Any, target: str | os.PathLike[str]) -> None:
     if str(target) == STANDARD_STREAM:
         return
     target_path = Path(os.path.realpath(target))
-    source, *_ = unwrap(source)
+    source = TableSource(source).source
     sources = source if isinstance(source, list | tuple) else [source]
     for path in sources:
         is_folder = isinstance(path, str | os.PathLike) and os.path.isdir(path)
@@ -304,12 +304,14 @@ def predict_batches(
         return predict_columns(estimator, transform(rows), threshold, pos_label)
 
     schema: Any = None
-    reader = read_model_batches(model, source, extra_columns=keep, n_rows=batch_size)
+    reader = read_model_batches(
+        model, source, extra_columns=keep, keep_words=True, n_rows=batch_size
+    )
     with closing(iterate_with_progress("predicting", reader, verbose > 0)) as batches:
         for batch in batches:
             if not len(batch.table) and batch.is_last and schema is None:
                 raise ValueError(
-                    f"source must hold rows to predict, but {unwrap(source)[0]} holds no rows"
+                    f"source must hold rows to predict, but {TableSource(source)} holds no rows"
                 )
             if len(batch.table):
                 table = _predict_batch(model, batch, keep, predict)
@@ -349,6 +351,7 @@ def read_model_batches(
     target: str | None = None,
     *,
     extra_columns: Sequence[str] = (),
+    keep_words: bool = False,
     n_rows: int,
 ) -> Iterator[Batch]:
     """Read batches of the columns that a model needs, with the types that they had in the fit.
@@ -365,6 +368,8 @@ def read_model_batches(
     extra_columns : sequence of str
         Further columns to read that are neither feature nor target. CSV columns are read as text,
         columns of other files as they are.
+    keep_words : bool
+        Whether words such as NA are text in these CSV columns, and only empty fields are missing.
     n_rows : int
         Largest number of rows of a batch.
 
@@ -376,7 +381,7 @@ def read_model_batches(
     names, _ = list_input_columns(model)
     targets = [] if target is None else [target]
     columns = None if names is None else [*names, *targets, *extra_columns]
-    table_name = str(unwrap(source)[0])
+    table_name = str(TableSource(source))
 
     def choose_types(names: Sequence[str]) -> dict[str, pa.DataType]:
         """Return the types of the columns `names`, which are all columns of a file."""
@@ -386,7 +391,7 @@ def read_model_batches(
 
     source = use_model_format(source, model)
     text_columns = [name for name in extra_columns if name != target]
-    batches = read_batches(source, choose_types, n_rows, columns, text_columns)
+    batches = read_batches(source, choose_types, n_rows, columns, text_columns, keep_words)
     return warn_of_new_values(model, batches, [*targets, *extra_columns])
 
 

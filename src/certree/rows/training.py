@@ -135,7 +135,7 @@ from certree.rows.relative_weights import WeightSpread, warn_of_uneven_weights
 from certree.rows.repeat_counts import RepeatCounts, hash_table
 from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures, to_dense
 from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter, check_groups
-from certree.tables.fitted_types import attribute_of_format, set_model_format
+from certree.tables.fitted_types import FORMAT_ATTRIBUTE
 from certree.tables.table import read_attached_format
 
 # Indices of features are int32.
@@ -555,12 +555,14 @@ def _find_kept_rows(place: Indices, rows: Indices) -> Indices:
 
 
 def set_learned_attributes(model: Any, learned: dict[str, Any]) -> None:
-    """Set the fitted attributes that rows of a fit determine; `feature_names_in_` only if not None.
+    """Set the fitted attributes that rows of a fit determine; some of them only if not None.
+
+    These are `feature_names_in_`, `dates_` and the format of CSV files.
 
     model: the estimator. learned: values by name, as `training_rows` returns them.
     """
     model.__dict__.update(learned)
-    for name in ("feature_names_in_", "dates_"):
+    for name in ("feature_names_in_", "dates_", FORMAT_ATTRIBUTE):
         if learned.get(name, model) is None:
             del model.__dict__[name]
 
@@ -688,8 +690,6 @@ class RowInputMixin:
         """
         expect_in_memory(self, X)
         training, learned = training_rows(self, X, y, sample_weight, **how)
-        if "feature_names_in_" in learned:  # no update of an earlier fit
-            set_model_format(self, None)
         set_learned_attributes(self, learned)
         return training
 
@@ -1681,7 +1681,7 @@ def _encode_features(
         **learned,
         "n_features_in_": features.n_features,
         "feature_names_in_": names,
-        **attribute_of_format(read_attached_format(getattr(X, "schema", None))),
+        FORMAT_ATTRIBUTE: read_attached_format(getattr(X, "schema", None)),
     }
 
 

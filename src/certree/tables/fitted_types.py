@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
-from certree.interface.extras import import_extra
+from certree.tables.arrow import pa
 from certree.tables.pipeline_columns import InputColumn, list_pipeline_columns
 from certree.tables.table_source import TableFormat, with_format
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
 # Private attribute of fitted estimators with the format of the CSV files of their fit.
-_ATTRIBUTE = "_table_format"
+FORMAT_ATTRIBUTE = "_table_format"
 
 
 def get_model_format(model: Any) -> TableFormat | None:
     """Return the format of the CSV files that a model was fitted to; None: there is nothing unusual."""
-    found: TableFormat | None = getattr(model, "__dict__", {}).get(_ATTRIBUTE)
+    found: TableFormat | None = getattr(model, "__dict__", {}).get(FORMAT_ATTRIBUTE)
     return found
-
-
-def attribute_of_format(found: TableFormat | None) -> dict[str, TableFormat]:
-    """Return the fitted attribute of a model that holds the format of its CSV files, by name.
-
-    found: the format; None: the result is empty.
-    """
-    return {} if found is None else {_ATTRIBUTE: found}
-
-
-def set_model_format(model: Any, found: TableFormat | None) -> None:
-    """Set the format of the CSV files that a model was fitted to; None: there is nothing unusual."""
-    vars(model).pop(_ATTRIBUTE, None)
-    vars(model).update(attribute_of_format(found))
 
 
 def use_model_format(source: Any, model: Any) -> Any:
@@ -74,7 +56,7 @@ def get_column_types(
         float64 for numbers, and types of dates. Columns that are not in the table, columns whose
         type no step of a pipeline stores, and numeric targets, are left out.
     """
-    string = import_extra("pyarrow", "files").string()
+    string = pa.string()
     others = {target, *extra_columns}
     features, columns = list_input_columns(model)
     if features is None:
@@ -143,7 +125,6 @@ def _date_type(dates: Any) -> pa.DataType:
 
     dates: its `certree.rows.DateColumn`.
     """
-    pa = import_extra("pyarrow", "files")
     if dates.kind == "date":
         return pa.date32()
     return pa.duration("us") if dates.kind == "span" else pa.timestamp("us", dates.zone)
@@ -155,7 +136,6 @@ def _category_type(categories: Sequence[Any] | None) -> pa.DataType:
     categories: its categories in the fit, all str or all numbers; empty if all values were missing
     (type null); None if it is numeric.
     """
-    pa = import_extra("pyarrow", "files")
     if categories is None:
         return pa.float64()
     if not categories:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
@@ -18,9 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from certree.interface.extras import import_extra
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from certree.tables.arrow import pa
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +104,7 @@ def create_frame(table: pa.Table, columns: Sequence[InputColumn]) -> Any:
     table: the columns that a pipeline reads; columns: what is known of each. Text becomes a column of
     objects whose missing values are those of the fit (NaN or None).
     """
-    pd, pa = import_extra("pandas", "frames"), import_extra("pyarrow", "files")
+    pd = import_extra("pandas", "frames")
     series = {}
     for field, column in zip(table.schema, columns, strict=True):
         name, is_coded = field.name, pa.types.is_dictionary(field.type)
@@ -186,7 +184,6 @@ def _merge_all(parts: Sequence[_Columns]) -> _Columns | None:
 
 def _describe_categories(values: list[Any]) -> InputColumn:
     """Return the column whose categories an encoder has stored; values: the categories."""
-    pa = import_extra("pyarrow", "files")
     missing = None if any(value is None for value in values) else np.nan
     texts = [value for value in values if isinstance(value, str)]
     if texts:
@@ -220,7 +217,7 @@ def _find_inputs_by_tags(step: Any) -> _Columns | None:
     """
     if not type(step).__module__.startswith("sklearn."):
         return None
-    pa, tags = import_extra("pyarrow", "files"), get_tags(step)
+    tags = get_tags(step)
     if tags.no_validation or tags.input_tags.categorical:
         return None
     if tags.input_tags.string:
