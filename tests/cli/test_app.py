@@ -2211,6 +2211,17 @@ def test_a_fit_to_a_folder_equals_one_in_memory(tmp_path, folder):
     np.testing.assert_array_equal(certree.load(model).predict_proba(rows), same.predict_proba(rows))
 
 
+def test_a_fit_to_a_folder_is_planned_only(tmp_path, folder):
+    model, command = tmp_path / "m.certree", ["fit", folder, "--target", "late", "--dry-run"]
+    printed = succeeds(*command, "-o", model)
+    assert "features are read in 1 blocks" in printed
+    assert "of temporary files" in printed
+    assert not model.exists()
+    assert "--dry-run is for a folder" in fails(
+        "fit", next(folder.glob("*.parquet")), "--target", "late", "--dry-run"
+    )
+
+
 def test_a_fit_to_a_folder_with_groups_equals_one_in_memory(tmp_path, folder):
     model = tmp_path / "m.certree"
     how = ("--model", "certified", "--groups", "key", "--duplicates", "genuine")

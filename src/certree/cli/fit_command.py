@@ -61,6 +61,7 @@ from certree.interface.formatting import (
     shorten_label,
 )
 from certree.parts import resources
+from certree.parts.plan import plan_fit
 from certree.parts.resources import get_memory_limit
 from certree.parts.sources import FileRows
 from certree.show.model_description import describe_features, describe_size
@@ -322,6 +323,13 @@ def fit(
             show_default="no limit",
         ),
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print how much memory and disk space a fit to a folder needs, and end.",
+        ),
+    ] = False,
     quiet: Quiet = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Print the settings that the fit has chosen.")
@@ -367,6 +375,8 @@ def fit(
         Address of a Dask scheduler for a fit to a folder; None: this machine.
     memory_limit : str or None
         Most memory of a fit to a folder, such as "2GB"; None: no limit.
+    dry_run : bool
+        Whether to print a plan of the fit to a folder instead; no file is written.
     quiet : bool
         Whether to show no progress bar.
     verbose : bool
@@ -393,7 +403,10 @@ def fit(
     expect_not_dropped(source, {"--weights": weights, "--groups": groups})
     request = _FitRequest(
         *(source, target, weights, groups, regression, classification, test_size, seed, quiet),
+        dry_run,
     )
+    if dry_run and not is_folder:
+        raise ValueError(f"--dry-run is for a folder, got the file {source}: leave it out")
     monotonic = increasing or [], decreasing or []
     with _limit_resources(scheduler, memory_limit, Path(source)):
         summary, seconds = (_fit_folder if is_folder else _fit_table)(model, request, monotonic)
@@ -438,6 +451,8 @@ class _FitRequest:
         Seed of the test set.
     quiet : bool
         Whether not to print how the columns were read.
+    dry_run : bool
+        Whether the fit to a folder is planned only.
     """
 
     source: TableSource
@@ -449,6 +464,7 @@ class _FitRequest:
     test_size: float | None
     seed: int
     quiet: bool
+    dry_run: bool
 
     @property
     def target_name(self) -> str:
@@ -501,7 +517,7 @@ def _fit_folder(
     target, weights and groups; monotonic: features along which predictions must not fall, and must
     not rise. Return lines about the folder and the model, for printing, and the seconds of the fit.
     Raise ValueError if the estimator cannot be fitted to a folder, or `request.test_size` is
-    neither None nor 0.
+    neither None nor 0. With `request.dry_run`, print a plan of the fit and raise typer.Exit.
     """
     if type(model) not in _FOLDER_ESTIMATORS:
         names = sorted({name for name, estimator in _MODELS if estimator in _FOLDER_ESTIMATORS})
@@ -522,6 +538,9 @@ def _fit_folder(
     source: Any = request.source
     with catch_warnings():
         filterwarnings("ignore", _ANNOUNCED)
+        if request.dry_run:
+            print_text(str(plan_fit(model, source, request.target, **fit_arguments)))
+            raise typer.Exit
         model.fit(source, request.target, **fit_arguments)
     seconds = time.perf_counter() - start
     size = f"{format_quantity(rows.n_rows, 'row')} in {format_quantity(rows.n_files, 'file')}"
