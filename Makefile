@@ -25,6 +25,10 @@ demo: $(VENV)/user.done
 table2: $(VENV)/user.done
 	$(BIN)/certree table2
 
+# Python keeps compiled tests and modules, also where the environment forbids it: otherwise each process that
+# a test starts would compile certree again.
+test oldest validity: export PYTHONDONTWRITEBYTECODE =
+
 test: $(VENV)/developer.done
 	$(BIN)/python -m pytest -n $(CORES)
 

@@ -17,7 +17,6 @@ import csv
 import re
 import sys
 from collections import defaultdict
-from math import log2
 from pathlib import Path
 
 import numpy as np
@@ -603,8 +602,6 @@ CASE = (
     r"(?P<what>.*): (?P<n>[\d.e+]+) x (?P<p>\d+), (?P<rounds>\d+) rounds of 31 leaves"
     r"(?:, rate (?P<rate>[\d.]+))?"
 )
-# Projections are for so many machines with so many cores, and a network of so many bits a second.
-MACHINES, CORES, BITS = 100, 2, 1e10
 
 
 def read_scale(lines: Frame) -> Frame:
@@ -664,15 +661,10 @@ def scale_projection(lines: Frame, value: str) -> str:
     last, growth = fits.iloc[-1], float(n) / fits.index[-1]
     peaks = fits["files, peak"].iloc[-2:]
     slope = (peaks.iloc[1] - peaks.iloc[0]) / (peaks.index[1] - peaks.index[0])
-    megabytes = lines[lines.case.str.startswith("told in a round")].figure.iloc[0]
-    # Each machine reads from two in each step of a reduction, in 100 rounds.
-    bits = 8e6 * megabytes * 100 * 2 * int(log2(MACHINES))
     projections = {
         "minutes": last["files, wall"] * growth / 60,
         "scratch": last["scratch"] * growth,
         "memory": (peaks.iloc[1] + slope * (float(n) - peaks.index[1])) / 1000,
-        "hours": last["files, CPU"] * growth / MACHINES / CORES / 3600,
-        "network": bits / BITS / 3600,
     }
     return short(projections[what])
 

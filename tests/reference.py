@@ -1539,6 +1539,27 @@ def find_last_rounded_to(number):
     return at(low)
 
 
+def round_threshold(threshold, low, high):
+    """The roundest date within a quarter of a gap, or anywhere in it, in days."""
+    quarter = (high - low) / 4
+    if np.float32(low) != np.float32(high):
+        low, high = max(low, float(np.float32(low))), min(high, float(np.float32(high)))
+
+    def find(per_day, reach):
+        first, last = math.floor(low * per_day), math.ceil(high * per_day)
+        if last - first > 10**4:  # those near the threshold are enough
+            first = math.floor(threshold * per_day) - 2
+            last = first + 5
+        dates = [k / per_day for k in range(first, last + 1)]
+        dates = [one for one in dates if low < one < high and abs(one - threshold) < reach]
+        return min(dates, key=lambda one: (abs(one - threshold), one), default=None)
+
+    per_day = [1, 24, 144, 1440, 86_400, 86_400_000]
+    tried = [(one, quarter) for one in per_day[:4]] + [(one, math.inf) for one in per_day]
+    found = (find(*one) for one in tried)
+    return next((one for one in found if one is not None), threshold)
+
+
 def place_threshold(column, threshold, at_middle=True):
     """Return a threshold in its gap between values of a column that separates both in
     float32, too.

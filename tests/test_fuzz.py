@@ -1,8 +1,6 @@
 """The fuzzer finds what it is to find, and a few of its cases find nothing."""
 
 import inspect
-import os
-import time
 import warnings
 from contextlib import nullcontext
 from math import fsum
@@ -13,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from fuzz import cases, functions, refits, relations, world
 from fuzz.__main__ import options_of
+from fuzz.planted import planted
 from fuzz.workers import watch
 
 
@@ -175,15 +174,6 @@ def test_relations_of_weights_find_faults(fault, relation):
         with pytest.raises(AssertionError) if planted_fault else nullcontext():
             for k in range(9):
                 relation(cases.Random(k), subject)
-
-
-def planted(number, kinds):
-    """Case 3 crashes, case 5 hangs, case 6 finds something."""
-    if number == 3:
-        os.abort()
-    if number == 5:
-        time.sleep(100)
-    return "found" if number == 6 else None
 
 
 def test_crashes_and_hangs_are_reported_and_the_rest_goes_on(capfd):

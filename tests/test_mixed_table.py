@@ -1,6 +1,7 @@
 """One table of dates, texts, decimals and missing values, along every way a model can take."""
 
 import csv
+import inspect
 from decimal import Decimal
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.inspection import partial_dependence, permutation_importance
 from typer.testing import CliRunner
 
 import certree
@@ -189,3 +191,29 @@ def test_the_command_line_goes_the_whole_way(file_type, folder, tmp_path):
     for name in ("m.sql", "m.onnx", "m.json", "m.c", "Model.java"):
         run("export", model, "-o", tmp_path / name)
         assert (tmp_path / name).stat().st_size
+
+
+@pytest.mark.skipif(
+    "custom_values" not in inspect.signature(partial_dependence).parameters,
+    reason="custom_values need scikit-learn 1.7",
+)
+@pytest.mark.parametrize("name", ["tree", "boosted trees", "forest"])
+def test_models_are_inspected_by_scikit_learn(name):
+    model, later = ESTIMATORS[name]().fit(X, Y), NEW[:60].drop(columns=TARGET)
+    importance = permutation_importance(model, later, NEW[TARGET][:60], n_repeats=3, random_state=0)
+    assert importance.importances_mean.shape == (len(FEATURES),)
+    assert importance.importances_mean[FEATURES.index("opened")] > 0.05
+    values = {
+        "town": ["Bonn", None],
+        "age": [20.0, np.nan],
+        "opened": [OLD["opened"].min(), OLD["opened"].max()],
+    }
+    for feature, chosen in values.items():
+        custom = {feature: np.array(chosen, dtype=float if feature == "age" else object)}
+        found = partial_dependence(
+            model, later, [feature], custom_values=custom, response_method="predict_proba"
+        )
+        expected = [
+            model.predict_proba(later.assign(**{feature: value}))[:, 1].mean() for value in chosen
+        ]
+        np.testing.assert_allclose(found["average"][0], expected, rtol=1e-12)

@@ -24,6 +24,7 @@ from certree.interface.arrays import (
     to_array,
 )
 from certree.interface.signatures import validate_arguments, validate_settings
+from certree.rows.monotonic import MonotonicSigns
 from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.nodes import expect_nodes
 from certree.stats.sparse import Entries
@@ -33,7 +34,6 @@ from certree.weights.node_weights import NodeWeights, reached
 __all__ = ["PredictionVariance", "Vote", "Voting", "prediction_variance", "vote"]
 
 Kind = Literal["majority", "mean"]
-MonotonicSigns = NDArray[np.int8] | None
 
 # Number of scores that are held in memory at a time when only labels are needed.
 _BLOCK = 1 << 22

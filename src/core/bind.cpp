@@ -44,7 +44,8 @@ void bind_scratch(nanobind::module_& core) {
         return std::exchange(certree::bindings::next_scratch_folder, std::move(folder));
       },
       nanobind::arg("folder"),
-      "Keep the large arrays of the next calls of this thread in files of a folder, or in memory if "
+      "Keep the large arrays of the next calls of this thread in files of a folder, or in memory "
+      "if "
       "it "
       "is empty. Return the folder so far.");
   nanobind::register_exception_translator([](const std::exception_ptr& error, void*) {

@@ -41,8 +41,7 @@ void* map_scratch(std::size_t bytes) {
   unlink(name.c_str());
   const int full = posix_fallocate(file.descriptor, 0, static_cast<off_t>(bytes));
   if (full != 0) fail(bytes, full, folder);
-  void* const memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor, 0);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor, 0);
   if (memory == MAP_FAILED) fail(bytes, errno, folder);
   return memory;
 }

@@ -106,7 +106,18 @@ def test_a_function_of_few_bits_is_evaluated_at_all_rows():
     np.testing.assert_array_equal(
         found.spectrum.coefficients, spectrum_of_values(values).coefficients
     )
-    assert str(found).startswith("64 terms from 64 queries. The function was evaluated at all rows")
+    start = "64 terms from 64 queries at rows of 0 and 1. The function was evaluated at all rows"
+    assert str(found).startswith(start)
+
+
+def test_the_text_of_a_result_states_the_values_of_the_rows():
+    product = lambda X: np.prod(X[:, :2], axis=1)  # noqa: E731
+    signs = sparse_transform(product, 4, coding="-1/+1")
+    assert len(signs.spectrum) == 1
+    assert "queries at rows of -1 and +1." in str(signs)
+    assert "queries at rows of 0 and 1." in str(sparse_transform(product, 4))
+    found = kushilevitz_mansour(product, 4, 0.5, coding="-1/+1", random_state=0)
+    assert "queries at rows of -1 and +1." in str(found)
 
 
 def test_a_budget_that_ends_first_is_reported():

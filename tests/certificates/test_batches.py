@@ -59,6 +59,22 @@ def test_a_folder_its_files_and_a_data_set_certify_as_rows_in_memory(model, fold
     assert one == certify(model, *split(rows.iloc[:200]), look=2)
 
 
+def test_groups_of_files_are_a_column(model, tmp_path):
+    rows = drawn(600, 1).assign(customer=[f"c{i // 7}" for i in range(600)])
+    for k in range(3):
+        rows.iloc[k * 200 : (k + 1) * 200].to_csv(tmp_path / f"{k}.csv", index=False)
+    found = certify(model, tmp_path, "label", groups="customer")
+    assert found.n == 86
+    assert found == certify(model, *split(rows), groups=rows["customer"])
+    for groups, error, message in (
+        ("nix", ValueError, "groups='nix' is no column"),
+        ("a", ValueError, "groups must name a column that is no feature"),
+        (rows["customer"], TypeError, "take the name of a column for groups"),
+    ):
+        with pytest.raises(error, match=message):
+            certify(model, tmp_path, "label", groups=groups)
+
+
 def test_the_method_takes_files_too(folder):
     place, rows = folder
     model = CertifiedTreeClassifier(random_state=0).fit(*split(drawn(300, 0)))

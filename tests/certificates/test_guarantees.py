@@ -161,6 +161,138 @@ def test_rows_of_the_fit_guarantee_nothing():
     assert known.certify_set(0.5)[0].matches.found == 12
 
 
+def grouped_rows(seed, n_groups=60):
+    """Rows in groups of 1 to 4, in a random order: features, classes and groups."""
+    rng = np.random.default_rng(seed)
+    group = rng.permutation(np.repeat(np.arange(n_groups), rng.integers(1, 5, n_groups)))
+    X = rng.normal(size=(len(group), 2))
+    return X, X[:, 0] + rng.normal(size=n_groups)[group] > 0, group
+
+
+def test_each_group_counts_once():
+    X, y, group = grouped_rows(0)
+    model = LogisticRegression().fit(*grouped_rows(1)[:2])
+    found = certree.certify(model, X, y, 0.1, groups=group.astype(str), look=2)
+    assert found.grouped
+    assert (found.n, found.repeats) == (60, None)
+    means = [np.mean(model.predict(X[group == k]) != y[group == k]) for k in range(60)]
+    assert found.risk == pytest.approx(np.mean(means), abs=1e-15)
+    expected = certree.certificates.hold_out_mean(found.risk, 60, 0.1, 6 / (2 * np.pi) ** 2)
+    assert found.bound == expected.bound
+    counts = np.array([[np.mean(y[group == k] == one) for k in range(60)] for one in (False, True)])
+    assert found.baseline.value == pytest.approx(1 - counts.mean(axis=1).max(), abs=1e-12)
+    assert "60 groups of rows given, which were not compared" in str(found)
+    assert any("certify does not check it" in one for one in found.assumptions)
+    rows = Guarantees.by_rows(model, X, y, 0.1, groups=group)
+    assert rows.certificate == certree.certify(model, X, y, 0.1, groups=group)
+    for asked in (
+        rows.thresholds,
+        rows.conditional_guarantees,
+        rows.selective_certificates,
+        rows.certify_set,
+        lambda: rows.predict_set(X),
+        lambda: rows.predict_threshold(X, 0.5),
+        lambda: rows.predict_selective(X, 0.5),
+    ):
+        with pytest.raises(ValueError, match="calibration rows came in groups"):
+            asked()
+
+
+def test_groups_certify_as_a_certified_fit_does():
+    """The certificate of a fit, from the calibration rows that it held out."""
+    X, y, group = grouped_rows(2, 200)
+    for duplicates in ("auto", "copies"):
+        model = certree.CertifiedBoostedTreesClassifier(
+            max_iter=3, train_size=0.5, duplicates=duplicates, random_state=0
+        ).fit(X, y, groups=group)
+        held = model.calibration_.given
+        new = X[held] + 1e-12  # other rows for the hashes, the same for the trees
+        found = model.certify(new, y[held], groups=group[held], duplicates=duplicates)
+        assert (found.bound, found.n) == (model.certificate_.bound, model.certificate_.n)
+        assert found.baseline.value == model.certificate_.baseline.value
+
+
+def test_equal_rows_of_one_group_are_one_repeated_row():
+    X, y, group = grouped_rows(3)
+    model = LogisticRegression().fit(*grouped_rows(1)[:2])
+    tree = certree.PrunedTreeClassifier(random_state=0).fit(*grouped_rows(1)[:2])
+    inside = np.argsort(group, kind="stable")[[-1, -1, -1]]  # three copies in their own group
+    rows = np.concatenate([np.arange(len(y)), inside])
+    found = certree.certify(tree, X[rows], y[rows], groups=group[rows])
+    assert found.repeats == 0
+    strange = group[rows].copy()
+    strange[-2:] = 0  # two copies in another group, where they are one
+    found = certree.certify(tree, X[rows], y[rows], groups=strange)
+    assert found.repeats == 1
+    assert "where 1 repeat other rows" in str(found)
+    with pytest.raises(ValueError, match="equal rows in several groups"):
+        certree.certify(model, X[rows], y[rows], groups=strange, duplicates="copies")
+    merged = certree.certify(model, X[rows], y[rows], groups=group[rows], duplicates="copies")
+    assert merged.bound == certree.certify(model, X, y, groups=group).bound
+
+
+@pytest.mark.parametrize(
+    ("groups", "error", "message"),
+    [
+        (np.zeros(3), ValueError, r"groups must have shape \(\d+,\), got \(3,\)"),
+        (lambda group: [None, *group[1:]], ValueError, "got none for 1 of"),
+        (
+            lambda group: np.array(["a", *group[1:].tolist()], dtype=object),
+            TypeError,
+            "groups must hold values that can",
+        ),
+    ],
+)
+def test_groups_that_name_none_of_a_row_are_refused(groups, error, message):
+    X, y, group = grouped_rows(0)
+    model = LogisticRegression().fit(*grouped_rows(1)[:2])
+    with pytest.raises(error, match=message):
+        certree.certify(model, X, y, groups=groups(group) if callable(groups) else groups)
+    with pytest.raises(ValueError, match="groups describe new rows"):
+        certree.CertifiedTreeClassifier(random_state=0).fit(X, y).certify(groups=group)
+
+
+def test_numbers_are_certified_by_groups():
+    X, _, group = grouped_rows(4, 200)
+    y = X[:, 0] + np.random.default_rng(0).normal(size=200)[group]
+    model = certree.CertifiedTreeRegressor(random_state=0).fit(X, y, groups=group)
+    X_new, _, new = grouped_rows(5)
+    found = model.certify(X_new, X_new[:, 0], groups=new)
+    limit = model.certificate_.unit
+    errors = np.minimum(abs(model.predict(X_new) - X_new[:, 0]), limit)
+    means = [errors[new == k].mean() for k in range(60)]
+    assert found.grouped
+    assert found.n == 60
+    assert found.risk == pytest.approx(np.mean(means))
+    assert found.bound > model.certify(X_new, X_new[:, 0], duplicates="genuine").risk
+    with pytest.raises(ValueError, match="duplicates and groups describe new rows"):
+        model.certify(groups=new)
+
+
+def test_no_rows_certify_nothing():
+    X, y, _ = grouped_rows(0)
+    model = CertifiedTreeClassifier(random_state=0).fit(X, y)
+    number = certree.CertifiedTreeRegressor(random_state=0).fit(X, X[:, 0])
+    message = "X and y must hold at least one row to certify a model, got 0 rows: pass rows"
+    for asked in (
+        lambda: certree.certify(model, X[:0], y[:0]),
+        lambda: certree.certify(model, X[:0], [], groups=[]),
+        lambda: model.certify(X[:0], y[:0]),
+        lambda: number.certify(X[:0], y[:0]),
+        lambda: Guarantees.by_rows(model, X[:0], y[:0]),
+        lambda: Guarantees.by_batches(model, []),
+        lambda: Guarantees.by_batches(model, [(X[:0], y[:0])]),
+        lambda: certree.certificates.conditional_guarantees(model, X[:0], y[:0]),
+    ):
+        with pytest.raises(ValueError, match=message):
+            asked()
+    new = X + 0.1
+    batches = [(new[:0], y[:0]), (new, y), (new[:0], y[:0])]
+    assert Guarantees.by_batches(model, batches).certificate == certree.certify(model, new, y)
+    with pytest.raises(ValueError, match="at least one row to evaluate a model, got 0 rows"):
+        certree.show.report(model, X[:0], y[:0], "none.html")
+
+
 def test_guarantees_are_of_the_classifier_as_it_was():
     model, guarantees, X, y = judged(CLASSIFIERS[0])
     expected = guarantees.predict_set(X, 0.8)

@@ -137,16 +137,23 @@ def test_numbers_out_of_range_are_refused(number):
 
 def test_a_monitor_of_costs_names_them_in_their_unit():
     monitor = Monitor(0.05, unit=10.0)
-    assert (
-        str(monitor) == "A mean loss of at most 0.5 was guaranteed, and no rows have come in yet."
+    assert str(monitor) == (
+        "A mean loss of at most 0.5 was certified. No new rows have come in yet: pass their losses to "
+        "update."
     )
     text = str(monitor.update([0, 0.1, 0, 0.1]))
-    assert text.startswith("A mean loss of at most 0.5 was guaranteed; it is 0.5 on 4 new rows")
-    assert str(Monitor(0.1).update([0, 1])).startswith("An error of at most 10.0 % was guaranteed")
+    assert text.startswith(
+        "A mean loss of at most 0.5 was certified. On 4 new rows it is 0.5. No a"
+    )
+    assert str(Monitor(0.1).update([0, 1])).startswith(
+        "An error of at most 10.0 % was certified. On"
+    )
 
 
 def test_a_bound_of_one_cannot_be_broken():
-    with pytest.raises(ValueError, match=r"bound must lie between 0 and 1, got 1\.0"):
+    with pytest.raises(
+        ValueError, match=r"bound must lie between 0 and 1, got 1\.0: no mean loss can"
+    ):
         hold_out(10, 10).monitor()
 
 
@@ -154,16 +161,17 @@ def test_a_monitor_says_what_it_has_seen():
     certificate = hold_out(30, 1000)
     monitor = certificate.monitor(alpha=0.01)
     assert monitor.bound == certificate.bound
-    assert "no rows have come in yet" in str(monitor)
+    assert "No new rows have come in yet" in str(monitor)
     assert monitor.mean_loss is None
     monitor.update([0] * 9 + [1])
     assert str(monitor) == (
-        "An error of at most 4.1 % was guaranteed; it is 10.0 % on 10 new rows so far, which does not "
-        "speak against it."
+        "An error of at most 4.1 % was certified. On 10 new rows it is 10.0 %. This is above the "
+        "bound, but may be chance: no alarm (e-value 1, alarm from 100). Add further rows as they "
+        "arrive."
     )
     monitor.update(np.ones(10, dtype=bool))
-    assert f"since row {monitor.first_alarm} the guarantee counts as broken" in str(monitor)
-    assert "with probability 1 % at most" in str(monitor)
+    assert f"Alarm after row {monitor.first_alarm}: the new rows contradict the" in str(monitor)
+    assert "the probability of any alarm is at most 1 %. Stop relying on it" in str(monitor)
     assert html.escape(str(monitor)) in monitor._repr_html_()
     again = pickle.loads(pickle.dumps(monitor))
     assert repr(again) == repr(monitor)

@@ -122,9 +122,7 @@ def test_costs_that_are_named_before_have_bounds_of_their_own():
     point = found.lowest_cost(10, 2)
     assert point.certificate.method == "named_cost"
     assert point.cost_at_most < alone.lowest_cost(10, 2).cost_at_most
-    assert f"at most {point.certificate.promised} was guaranteed" in str(
-        point.certificate.monitor()
-    )
+    assert f"at most {point.certificate.promised} was certified" in str(point.certificate.monitor())
     bounds = []
     for odds in np.exp([-1.0, -0.5, 0.0, 0.5, 1.0]) / 5:
         taken = guarantees.predict_threshold(X, odds / (1 + odds))
@@ -152,6 +150,42 @@ def test_the_highest_recall_has_the_precision_that_was_asked_for():
         found.highest_recall(0.999)
     with pytest.raises(ValueError, match=r"precision must lie between 0 and 1, got 1\.0"):
         found.highest_recall(1.0)
+
+
+@pytest.mark.parametrize("recall", [0.05, 0.5, 0.8])
+def test_the_highest_threshold_has_the_recall_that_was_asked_for(recall):
+    found = guaranteed(400)[1]
+    point = found.highest_threshold(recall=recall)
+    assert point.recall.lowest >= recall
+    for threshold, lowest in zip(found.threshold, found.recall.lowest, strict=True):
+        assert threshold <= point.threshold or lowest < recall
+    assert point == found.at(point.threshold)
+
+
+def test_a_recall_that_is_not_certified_is_refused():
+    found = guaranteed(100)[1]
+    with pytest.raises(ValueError, match=r"recall=0\.999 is not .* certified recall is 0\.\d"):
+        found.highest_threshold(0.999)
+    with pytest.raises(ValueError, match=r"recall must lie between 0 and 1, got 0\.0"):
+        found.highest_threshold(0.0)
+    with pytest.raises(TypeError, match="recall must be a number, got 'high'"):
+        found.highest_threshold("high")
+
+
+def test_a_table_has_the_thresholds_that_were_asked_for():
+    found = guaranteed(100)[1]
+    head, lines = found.table([0.3, 0.75])
+    assert head == found.table()[0]
+    assert [line[0] for line in lines] == ["0.3", "0.75"]
+    for threshold, line in zip((0.3, 0.75), lines, strict=True):
+        point = found.at(threshold)
+        rounded = math.floor(1000 * point.recall.lowest) / 1000
+        assert line[1] == f"{point.predicted_positive_rate.observed:.3f}"
+        assert line[3] == f">= {rounded:.3f}"
+    with pytest.raises(ValueError, match="threshold must be a number, got nan"):
+        found.table([math.nan])
+    with pytest.raises(TypeError, match="thresholds must be"):
+        found.table(0.3)
 
 
 def test_groups_and_the_whole_share_delta():
@@ -285,7 +319,9 @@ def test_bad_questions_say_what_was_expected():
     with pytest.raises(ValueError, match="delta must lie between 0 and 1, got 2"):
         guarantees.thresholds(delta=2.0)
     grouped = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=np.arange(60) // 2)
-    with pytest.raises(ValueError, match=r"one row of each group .* Guarantees\.by_rows"):
+    with pytest.raises(
+        ValueError, match=r"one row of each of some new groups .* Guarantees\.by_rows"
+    ):
         grouped.guarantees_.thresholds()
     boxed = CertifiedTreeClassifier(Grid((X.min(axis=0), X.max(axis=0))), max_depth=4)
     with pytest.raises(ValueError, match="with another grower"):

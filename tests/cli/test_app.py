@@ -141,7 +141,7 @@ def test_help_says_what_groups_are(command):
 def test_help_lists_the_commands():
     text = succeeds("--help")
     for command in (
-        *("fit", "predict", "evaluate", "certify", "info", "explain", "report", "plot"),
+        *("fit", "predict", "evaluate", "certify", "info", "explain", "rules", "report", "plot"),
         *("table1", "table2", "figure2", "rates"),
     ):
         assert re.search(rf"\b{command}\b", text)
@@ -159,7 +159,8 @@ def test_help_lists_the_commands():
         ),
         ("fit", ["--target", "--output", "--model", "--grower", "--seed", "--quiet"]),
         ("evaluate", ["--target", "--json", "MODEL", "FILE"]),
-        ("explain", ["--row", "--output", "--plot"]),
+        ("explain", ["--row", "--rows", "--output", "--plot"]),
+        ("rules", ["--max-leaves", "--positive", "--json"]),
         ("report", ["--target", "--output"]),
         ("plot", ["WHAT", "--target", "--output", "calibration"]),
         ("predict", ["--output", "MODEL", "FILE"]),
@@ -1359,7 +1360,14 @@ def test_a_table_without_rows_is_named(tmp_path, iris, model_file):
     rows.write_text(",".join(iris.columns) + "\n")
     assert f"{rows} has no rows" in fails("explain", model_file, rows)
     for command in ("evaluate", "certify", "report"):
-        assert "Found array with 0 sample" in fails(command, model_file, rows, "--target", "kind")
+        message = fails(command, model_file, rows, "--target", "kind")
+        assert f"FILE must have at least one row, but {rows} has no rows: pass a table" in message
+    (tmp_path / "folder").mkdir()
+    for name in "ab":
+        (tmp_path / "folder" / f"{name}.csv").write_text(rows.read_text())
+    for command in ("evaluate", "certify"):
+        message = fails(command, model_file, tmp_path / "folder", "--target", "kind")
+        assert "FILE must have at least one row, but" in message
 
 
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
@@ -1432,7 +1440,7 @@ def test_ensembles_are_fitted_and_predict(tmp_path, iris, name):
     text = succeeds(*arguments, "--model", name)
     model = certree.load(model_file)
     if name != "certified":
-        assert f"{len(model.trees_)} trees of " in text
+        assert f"{len(model.trees_)} trees with " in text
     if "certified" in name:
         assert str(model.certificate_) in text
     predicted = pd.read_csv(io.StringIO(succeeds("predict", model_file, table)))
@@ -1618,14 +1626,15 @@ def test_info_prints_size_rows_and_hash(tmp_path, iris):
     n_leaves = int((model.trees_.left < 0).sum())
     certree.save(model, place)
     lines = succeeds("info", place).splitlines()
-    assert f"size: {len(model.trees_)} trees of {n_leaves} leaves, fitted to 150 rows" in lines
+    size = f"size: {len(model.trees_)} trees with {n_leaves} leaves in total"
+    assert f"{size}, fitted to 150 rows" in lines
     assert lines[-1] == f"SHA-256 of the file: {hashlib.sha256(place.read_bytes()).hexdigest()}"
     card = certree.show.model_card(model, X, y)
     assert lines[-1].removeprefix("SHA-256 of the file: ") in card
     # Without hashes of the rows their number is not known.
     certree.save(model, place, sample_hashes=False)
     lines = succeeds("info", place).splitlines()
-    assert f"size: {len(model.trees_)} trees of {n_leaves} leaves" in lines
+    assert f"size: {len(model.trees_)} trees with {n_leaves} leaves in total" in lines
 
 
 def test_info_lists_twelve_features(tmp_path):
@@ -1651,6 +1660,85 @@ def test_a_row_is_explained_and_all_contributions_are_written(tmp_path, iris, mo
     np.testing.assert_allclose(sums, explanation.prediction, atol=1e-12)
     assert kind_of(picture) == ".png"
     assert "--row must be below 150" in fails("explain", model_file, rows, "--row", 150)
+
+
+def test_several_rows_are_explained(tmp_path, iris, model_file):
+    rows, place = write(iris, tmp_path / "rows.csv"), tmp_path / "contributions.csv"
+    explanation = certree.load(model_file).explain(iris.drop(columns="kind"))
+    text = succeeds("explain", model_file, rows, "--rows", "0-1, 149")
+    expected = "\n\n".join(f"row {i}\n{explanation[i]}" for i in (0, 1, 149))
+    assert " ".join(text.split()) == " ".join(expected.split())
+    options = {"0-9": range(10), "149,3-5,3": [149, 3, 4, 5, 3], "all": range(150)}
+    for asked, indices in options.items():
+        printed = succeeds("explain", model_file, rows, "--rows", asked, "-o", place)
+        assert printed.strip() == f"{len(indices)} rows written to {place}"
+        table = pd.read_csv(place)
+        assert table["row"].tolist() == [*indices]
+        assert list(table)[1:3] == ["setosa: base", "setosa: sepal length"]
+        sums = table.iloc[:, 1:].to_numpy().reshape(len(indices), 3, 5).sum(axis=2)
+        np.testing.assert_allclose(sums, explanation.prediction[[*indices]], atol=1e-12)
+    renamed = write(iris.rename(columns={"sepal length": "row"}), tmp_path / "named.csv")
+    fit = ("fit", renamed, "--target", "petal width", "--regression", "--drop", "kind")
+    succeeds(*fit, "--quiet", "--test-size", 0, "-o", tmp_path / "named")
+    succeeds("explain", tmp_path / "named", renamed, "--rows", "7", "--shapley", "-o", place)
+    assert list(pd.read_csv(place))[:3] == ["row_", "base", "row"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rows", "3-1"], "--rows must be numbers of rows such as 3, 0-9, 3,7,20-29 or all, got"),
+        (["--rows", "-1"], "got '-1'"),
+        (["--rows", "1,,2"], "got '1,,2'"),
+        (["--rows", "²"], "got '²'"),
+        (["--rows", "7,150"], "--rows must be below 150, the number of rows, got 150"),
+        (["--rows", "1", "--row", "0"], "--rows and --row exclude each other"),
+        (["--rows", "1", "--plot", "a.png"], "--rows and --plot exclude each other"),
+        (["--rows", "1", "--interactions"], "--rows and --interactions exclude each other"),
+    ],
+)
+def test_rows_that_cannot_be_explained_are_named(tmp_path, iris, model_file, options, message):
+    rows, place = write(iris, tmp_path / "rows.csv"), tmp_path / "contributions.csv"
+    assert message in " ".join(fails("explain", model_file, rows, *options, "-o", place).split())
+    assert not place.exists()
+
+
+def test_rules_of_a_tree_are_printed(tmp_path, loans):
+    model, _ = fit_loans(tmp_path, "--model", "certified", "--set", "max_leaf_nodes=4")
+    place, positive = tmp_path / "m.certree", ["--positive", "no"]
+    assert succeeds("rules", place).strip() == str(model.rules(4))
+    assert "R1: if " in succeeds("rules", place)
+    expected = model.rules(2, pos_label="no")
+    printed = call("rules", place, *positive, "--max-leaves", 2)
+    assert printed.stdout.strip() == str(expected)
+    assert f"--max-leaves {model.get_n_leaves()} prints all rules" in printed.stderr
+    document = json.loads(succeeds("rules", place, *positive, "--max-leaves", 2, "--json"))
+    assert (document["statement"], document["delta"]) == (expected.title, 0.05)
+    assert (document["positive"], document["leaves"]) == ("no", model.get_n_leaves())
+    for found, rule in zip(document["rules"], expected, strict=True):
+        assert found["statement"] == str(rule)
+        assert found["conditions"] == [str(condition) for condition in rule.conditions]
+        assert (found["number"], found["error_at_most"]) == (rule.number, rule.error_at_most)
+        assert (found["prediction"], found["probability"]) == (rule.prediction, rule.probability)
+        assert found["training_rows"] == rule.training_rows
+        assert found["calibration_rows"] == rule.calibration_rows
+
+
+def test_rules_of_a_vote_and_of_numbers_are_printed(tmp_path, iris):
+    table, place = write(iris, tmp_path / "iris.csv"), tmp_path / "model"
+    fit = ("fit", table, "--quiet", "--test-size", 0, "-o", place, "--target")
+    succeeds(*fit, "petal width", "--regression", "--model", "tree")
+    model = certree.load(place)
+    assert model.get_n_leaves() > 16
+    printed = call("rules", place)
+    assert printed.stdout.strip() == str(model.rules(16))
+    assert f"the tree has {model.get_n_leaves()} leaves" in printed.stderr
+    document = json.loads(succeeds("rules", place, "--json"))
+    assert document["rules"][0]["prediction"] == model.rules(16)[0].prediction
+    assert document["rules"][0]["number"] is None
+    assert "target has no classes" in fails("rules", place, "--positive", "1")
+    succeeds(*fit, "kind", "--model", "boosted", "--set", "max_iter=2")
+    assert "MODEL must be a single tree to have rules, got Boosted" in fails("rules", place)
 
 
 def test_a_row_has_shapley_values_and_features_act_together(tmp_path, iris, model_file):
@@ -1721,6 +1809,23 @@ def test_exports_keep_columns_and_have_named_inputs(tmp_path, model_file):
     assert "--keep needs an --output that ends in .sql" in message
     message = fails("export", model_file, "-o", query, "--inputs", "matrix")
     assert "--inputs needs an --output that ends in .onnx" in message
+
+
+def test_statements_have_the_threshold_of_a_class(tmp_path, loans):
+    model, _ = fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=5")
+    place, query, graph = (tmp_path / name for name in ("m.certree", "m.sql", "m.onnx"))
+    positive = ["--positive", "no"]
+    succeeds("export", place, "-o", query, "--threshold", "0.7", *positive)
+    assert query.read_text().strip() == model.to_sql("rows", threshold=0.7, pos_label="no")
+    succeeds("export", place, "-o", graph, *positive)
+    assert graph.read_bytes() == model.to_onnx(pos_label="no").SerializeToString()
+    for message, output, *options in (
+        ("--threshold needs an --output that ends in .sql, got", graph, "--threshold", "0.7"),
+        ("--positive needs an --output that ends in .sql or .onnx", tmp_path / "m.c", *positive),
+        ("--positive no changes --threshold only: give", query, *positive),
+        ("threshold must lie in [0, 1], got 7.0", query, "--threshold", "7"),
+    ):
+        assert message in " ".join(fails("export", place, "-o", output, *options).split())
 
 
 def test_models_without_export_are_refused(tmp_path, iris, model_file):
@@ -1818,6 +1923,37 @@ def test_invalid_settings_are_refused(options, message, tmp_path, loans):
     assert not list(tmp_path.glob("*.certree"))
 
 
+@pytest.mark.parametrize("name", ["tree", "pruned", "certified", "boosted", "forest"])
+def test_trees_are_limited_by_options(tmp_path, loans, name):
+    limits = ["--max-leaf-nodes", 5, "--max-depth", 3]
+    fast = {"boosted": ["--set", "max_iter=2"], "forest": ["--set", "n_estimators=2"]}
+    model, _ = fit_loans(tmp_path, "--model", name, *limits, *fast.get(name, []))
+    inner = model if hasattr(model, "max_leaf_nodes") else model.grower
+    assert (inner.max_leaf_nodes, model.max_depth) == (5, 3)
+    trees = getattr(model, "trees_", None)
+    n_leaves = model.get_n_leaves() if trees is None else max((one.left < 0).sum() for one in trees)
+    assert 1 < n_leaves <= 5
+
+
+def test_a_limit_of_leaves_may_have_its_grower(tmp_path, loans):
+    model, _ = fit_loans(tmp_path, "--model", "pruned", "--grower", "cart", "--max-leaf-nodes", 4)
+    assert repr(model.grower) == "Cart(max_leaf_nodes=4)"
+    file = tmp_path / "loans.csv"
+    fit = ["fit", file, "--target", "default", "--max-leaf-nodes", 4, "--model"]
+    same = "and --max-leaf-nodes set the same parameter: give one"
+    for message, *options in (
+        ("--max-leaf-nodes is not for --grower kd", "tree", "--grower", "kd"),
+        ("--max-leaf-nodes is not for --model naive-bayes", "naive-bayes"),
+        (f"--set grower__max_leaf_nodes {same}", "pruned", "--set", "grower__max_leaf_nodes=3"),
+        (f"--set grower {same}", "pruned", "--set", "grower=kd"),
+        (f"--set max_leaf_nodes {same}", "certified", "--set", "max_leaf_nodes=3"),
+    ):
+        assert message in " ".join(fails(*fit, *options).split())
+    options = ["--max-leaf-nodes", 4, "--set", "grower__max_leaf_nodes=30"]
+    model, _ = fit_loans(tmp_path, "--model", "certified", *options)
+    assert (model.max_leaf_nodes, model.grower.max_leaf_nodes) == (4, 30)
+
+
 def test_weights_of_a_fit_are_a_column(tmp_path, loans):
     model, _ = fit_loans(tmp_path, "--weights", "rows", "--set", "cv=3")
     assert list(model.feature_names_in_) == ["income", "debt", "branch"]
@@ -1873,6 +2009,13 @@ def test_the_positive_class_can_be_named(tmp_path, loans):
     np.testing.assert_array_equal(predicted["prediction"], expected)
     printed = succeeds("evaluate", place, *rows, "--threshold", "0.6", *positive)
     assert f"Error {100 * np.mean(expected != y.to_numpy()):.1f} %" in printed
+    hits = np.sum((expected == "no") & (y.to_numpy() == "no"))
+    assert f"Recall of no {100 * hits / np.sum(y == 'no'):.1f} %" in printed
+    assert f"Precision of no {100 * hits / np.sum(expected == 'no'):.1f} %" in printed
+    usual = model.predict(X)
+    hits = np.sum((usual == "no") & (y.to_numpy() == "no"))
+    printed = succeeds("evaluate", place, *rows, *positive)
+    assert f"Precision of no {100 * hits / np.sum(usual == 'no'):.1f} %" in printed
     printed = succeeds("certify", place, *rows, "--threshold-cost", "5:1", *positive)
     curves = Guarantees.by_rows(model, X, y).thresholds(costs=(5, 1), pos_label="no")
     assert printed.strip() == f"{curves}\n{curves.lowest_cost(5, 1)}"
@@ -1889,11 +2032,62 @@ def test_the_positive_class_can_be_named(tmp_path, loans):
     for message, *command in (
         (unknown, "report", place, *rows, "--positive", "late"),
         ("give --threshold as well", "predict", place, new, *positive),
-        ("give --threshold as well", "evaluate", place, *rows, *positive),
-        ("give --threshold-cost as well", "certify", place, *rows, *positive),
+        ("give --threshold-cost, --recall, --precision or", "certify", place, *rows, *positive),
         ("changes calibration and ranking only", "plot", "loss", place, *rows, *positive),
     ):
         assert message in " ".join(fails(*command).split())
+
+
+def test_thresholds_are_chosen_by_recall_or_precision_and_listed(tmp_path, loans):
+    model, _ = fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=10")
+    certify = ["certify", tmp_path / "m.certree", tmp_path / "new.csv", "--target", "default"]
+    X, y = loans[800:][list(model.feature_names_in_)], loans["default"][800:]
+    guarantees = Guarantees.by_rows(model, X, y)
+    curves = guarantees.thresholds(pos_label="no")
+    options = ["--positive", "no"]
+    text = succeeds(*certify, *options, "--recall", "0.6")
+    assert text.strip() == f"{curves}\n{curves.highest_threshold(0.6)}"
+    text = succeeds(*certify, *options, "--precision", "0.6")
+    assert text.strip() == f"{curves}\n{curves.highest_recall(0.6)}"
+    lines = succeeds(*certify, *options, "--threshold", "0.5", "--threshold", "0.7").splitlines()
+    assert lines[0] == curves.title
+    assert [line.split() for line in lines[2:]] == [
+        " ".join(line).split() for line in curves.table([0.5, 0.7])[1]
+    ]
+    listed = [*options, "--threshold", "0.5", "--recall", "0.6", "--groups", "branch"]
+    text = succeeds(*certify, *listed)
+    curves = guarantees.thresholds(pos_label="no", groups=loans["branch"][800:])
+    assert str(curves.highest_threshold(0.6)) in text
+    document = json.loads(succeeds(*certify, *listed, "--json"))["thresholds"]
+    assert document.keys() == {"statement", "highest_threshold", "table", "groups"}
+    assert [point["threshold"] for point in document["table"]] == [0.5]
+    for name, group in curves.groups.items():
+        point = group.highest_threshold(0.6)
+        assert f"{name}: {group.at(0.5)}\n{name}: {point}" in text
+        found = document["groups"][name]
+        assert found["highest_threshold"]["threshold"] == point.threshold
+        assert found["table"][0]["recall"]["lowest"] == group.at(0.5).recall.lowest
+    for message, *options in (
+        ("each choose a threshold: give one of them", "--recall", "0.5", "--precision", "0.5"),
+        ("--threshold must lie in [0, 1], got 1.5", "--threshold", "1.5"),
+        ("recall must lie between 0 and 1, got 1.0", "--recall", "1"),
+        ("recall=0.999 is not certified at any threshold", "--recall", "0.999"),
+    ):
+        assert message in " ".join(fails(*certify, *options).split())
+
+
+def test_a_group_without_a_threshold_does_not_hide_the_others(tmp_path, loans):
+    fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=10")
+    new = loans[800:].assign(branch=["north"] * 20 + ["south"] * 380)
+    write(new, tmp_path / "new.csv")
+    certify = ["certify", tmp_path / "m.certree", tmp_path / "new.csv", "--target", "default"]
+    options = ["--groups", "branch", "--recall", "0.7"]
+    text = succeeds(*certify, *options)
+    assert "\nsouth: At threshold" in text
+    assert "\nnorth: recall=0.7 is not certified at any threshold: the highest" in text
+    document = json.loads(succeeds(*certify, *options, "--json"))["thresholds"]["groups"]
+    assert document["north"] == {"highest_threshold": None}
+    assert document["south"]["highest_threshold"]["recall"]["lowest"] >= 0.7
 
 
 def test_a_positive_number_is_named_by_its_text():
@@ -1927,6 +2121,25 @@ def test_a_dropped_column_has_no_groups(tmp_path, loans, command):
     options = ["--target", "default", "--groups", "branch", "--drop", "branch"]
     message = fails(name, *places.get(command, [model, file]), *options)
     assert "--groups must name a column that is read, but --drop leaves out 'branch'" in message
+
+
+def test_groups_of_dependent_rows_count_once(tmp_path, loans):
+    fit_loans(tmp_path, "--model", "boosted")
+    place, new = tmp_path / "m.certree", tmp_path / "new.csv"
+    frame = loans[800:].assign(customer=np.arange(400) // 3)
+    frame.to_csv(new, index=False)
+    (tmp_path / "folder").mkdir()
+    frame.to_csv(tmp_path / "folder" / "new.csv", index=False)
+    for rows in (new, tmp_path / "folder"):
+        command = ["certify", place, rows, "--target", "default", "--dependent"]
+        printed = succeeds(*command, "customer")
+        assert "134 groups of calibration rows" in printed
+        assert "'nix' beside the target" in fails(*command, "nix")
+        assert "--dependent must name a column that is read" in fails(
+            *command, "customer", "--drop", "customer"
+        )
+        for other in (["--groups", "branch"], ["--threshold-cost", "5:1"]):
+            assert "need independent rows" in fails(*command, "customer", *other)
 
 
 def test_groups_are_certified_and_reported(tmp_path, loans):
@@ -1988,7 +2201,7 @@ def test_a_fit_to_a_folder_equals_one_in_memory(tmp_path, folder):
         "fit", folder, "--target", "late", "-o", model, "--weights", "w", *how, "--verbose"
     )
     assert found.exit_code == 0, found.stderr
-    assert "1,800 rows in 3 files, 3 features; 4 trees of 14 leaves" in found.output
+    assert "1,800 rows in 3 files, 3 features; 4 trees with 14 leaves in total" in found.output
     assert "chosen settings: n_iter 4, max_leaf_nodes 5" in found.output
     rows = table_of(folder, "late", "w")
     y, w = table_of(folder)["late"].to_numpy(False), table_of(folder)["w"].to_numpy()
@@ -1996,6 +2209,17 @@ def test_a_fit_to_a_folder_equals_one_in_memory(tmp_path, folder):
         max_iter=4, max_leaf_nodes=5, monotonic_cst={"amount": 1}, random_state=0
     ).fit(rows, y, w)
     np.testing.assert_array_equal(certree.load(model).predict_proba(rows), same.predict_proba(rows))
+
+
+def test_a_fit_to_a_folder_is_planned_only(tmp_path, folder):
+    model, command = tmp_path / "m.certree", ["fit", folder, "--target", "late", "--dry-run"]
+    printed = succeeds(*command, "-o", model)
+    assert "features are read in 1 blocks" in printed
+    assert "of temporary files" in printed
+    assert not model.exists()
+    assert "--dry-run is for a folder" in fails(
+        "fit", next(folder.glob("*.parquet")), "--target", "late", "--dry-run"
+    )
 
 
 def test_a_fit_to_a_folder_with_groups_equals_one_in_memory(tmp_path, folder):

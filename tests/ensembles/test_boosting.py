@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import warnings
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -15,13 +16,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
-from certree import BoostedTreesClassifier, BoostedTreesRegressor, Tree, _core, load, save
+from certree import (
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    CertifiedBoostedTreesClassifier,
+    Tree,
+    _core,
+    load,
+    save,
+)
 from certree.ensembles.linear_start import grow_linear_start
 from certree.ensembles.losses import (
     GammaLoss,
@@ -1195,6 +1207,40 @@ def test_an_evaluation_set_has_rows_and_targets():
         model.fit(X, y, X_val=X, y_val=y + 5)
     with pytest.raises(NotFittedError):
         model.predict(X)
+
+
+def test_validation_rows_of_a_pipeline_are_refused_with_how_to_pass_them():
+    X = pd.DataFrame({"town": ["u", "v", "w"] * 20, "wage": np.arange(60.0)})
+    y = np.arange(60) % 2
+    steps = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
+    name = "boostedtreesclassifier__"
+    pipeline = make_pipeline(steps, BoostedTreesClassifier(**SHORT))
+    message = (
+        rf"X_val must hold rows .*'town' must hold numbers.* transformed as {name}X_val, or use"
+    )
+    with pytest.raises(ValueError, match=message):
+        pipeline.fit(X, y, **{f"{name}X_val": X, f"{name}y_val": y})
+    scaled = make_pipeline(StandardScaler(), BoostedTreesClassifier(**SHORT))
+    values = {f"{name}X_val": X[["wage"]], f"{name}y_val": y}
+    with pytest.warns(UserWarning, match=f"X_val has names .* {name}X_val") as found:
+        scaled.fit(X[["wage"]], y, **values)
+    assert len(found) == 1
+    values[f"{name}X_val"] = StandardScaler().fit_transform(X[["wage"]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scaled.fit(X[["wage"]], y, **values)
+
+
+@pytest.mark.parametrize(
+    "estimator", [BoostedTreesClassifier, CertifiedBoostedTreesClassifier], ids=lambda c: c.__name__
+)
+def test_too_few_rows_to_hold_out_name_a_parameter_that_every_model_has(estimator):
+    X, y = np.arange(40.0)[:, None], np.arange(40) % 2
+    model = estimator(early_stopping=True, validation_fraction=1, **SHORT)
+    with pytest.raises(ValueError, match=r"change validation_fraction, or use .*=None") as found:
+        model.fit(X, y)
+    assert "X_val" not in str(found.value)
+    model.set_params(validation_fraction=None).fit(X, y)
 
 
 def test_a_model_is_cloned_and_pickled():

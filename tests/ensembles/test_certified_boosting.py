@@ -145,9 +145,9 @@ def test_groups_are_assigned_whole_and_count_once():
     assert model.certificate_.n == 30
     assert model.certificate_.risk == pytest.approx(wrong.mean())
     for asked in (model.predict_set, model.predict_selective):
-        with pytest.raises(ValueError, match="rows of this fit came in groups"):
+        with pytest.raises(ValueError, match="calibration rows came in groups"):
             asked(X, 0.8)
-    with pytest.raises(ValueError, match="rows of this fit came in groups"):
+    with pytest.raises(ValueError, match="calibration rows came in groups"):
         model.conditional_guarantees()
 
 

@@ -1,5 +1,9 @@
 """The same model, bit by bit, of rows in memory and of rows in files, however these are divided."""
 
+import sys
+import threading
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
@@ -9,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from certree import _core
 from certree.ensembles import (
     BoostedTreesClassifier,
     BoostedTreesRanker,
@@ -17,6 +22,8 @@ from certree.ensembles import (
     CertifiedForestClassifier,
     CustomLoss,
     evaluation,
+    fits_on_parts,
+    rounds,
 )
 from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.fitted_state import atomic_fit
@@ -742,14 +749,86 @@ def test_a_fit_that_is_stopped_leaves_the_model_as_it_was(
 
     def counted(self, *given, **how):
         calls.append(given)
-        if len(calls) == call:
+        if len(calls) == call and name == "change":
             raise KeyboardInterrupt
+        if len(calls) == call:
+            _core.interrupt_at(3, 1000)  # in the rounds
         return asked(self, *given, **how)
 
     monkeypatch.setattr(executors.Here, name, counted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(file, "y")
     assert vars(model) == before
+    assert _core.set_scratch_folder("") == ""
+
+
+@pytest.mark.parametrize("how", [{}, {"max_thresholds": 8}, {"early_stopping": True, "tol": 0.0}])
+@pytest.mark.parametrize("target", ["two", "three", "numbers"])
+def test_rows_in_mapped_arrays_mean_the_same(target, how, tmp_path, monkeypatch, left_nothing):
+    rows = make_table(N, target)
+    here = model_of(target, **how).fit(*split_table(rows))
+    write_files(tmp_path, rows)
+    monkeypatch.setattr(executors, "_JOINED_BYTES", 0)
+    expect_same(here, model_of(target, **how).fit(tmp_path, "y", sample_weight="w"), tmp_path)
+
+
+def test_arrays_of_the_core_lie_in_files_too(tmp_path, monkeypatch, left_nothing):
+    """150,000 rows have arrays of more than a mebibyte; they are anonymous where memory is enough."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150_000, 2))
+    rows = pa.table({"a": X[:, 0], "b": X[:, 1], "y": X[:, 0] * X[:, 1]})
+    here = model_of("numbers").fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
+    write_files(tmp_path, rows, (0, 70_000, 150_000))
+    run, maps = fits_on_parts.start_rounds, []
+
+    def noted(*given):
+        started = run(*given)
+        # A grower's arrays are there while it works: look from the first round on.
+        monkeypatch.setattr(rounds, "run_rounds", watched(rounds.run_rounds))
+        return started
+
+    def watched(core):
+        def call(*given):
+            n_before = count_mapped_files(left_nothing)
+            looks = []
+            stop = threading.Event()
+
+            def look():
+                while not stop.is_set():
+                    looks.append(count_mapped_files(left_nothing))
+
+            thread = threading.Thread(target=look)
+            thread.start()
+            made = core(*given)
+            stop.set()
+            thread.join()
+            maps.append((n_before, max(looks)))
+            return made
+
+        return call
+
+    monkeypatch.setattr(executors, "_JOINED_BYTES", 0)
+    monkeypatch.setattr(fits_on_parts, "start_rounds", noted)
+    expect_same(here, model_of("numbers").fit(tmp_path, "y"), tmp_path)
+    if sys.platform == "linux":
+        assert all(during > before for before, during in maps)
+    assert not any(left_nothing.iterdir())
+
+
+def count_mapped_files(folder):
+    """Count the deleted files in a folder that this process has mapped."""
+    lines = Path("/proc/self/maps").read_text().splitlines() if sys.platform == "linux" else ()
+    return sum(str(folder) in line and line.endswith("(deleted)") for line in lines)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="large arrays are files on Linux alone")
+def test_arrays_of_the_core_name_the_folder_that_cannot_hold_them(tmp_path):
+    before = _core.set_scratch_folder(str(tmp_path / "none"))
+    try:
+        with pytest.raises(OSError, match=r"bytes of scratch are needed .*TMPDIR.*none"):
+            model_of("numbers").fit(np.arange(300_000.0)[:, None], np.arange(300_000.0))
+    finally:
+        assert _core.set_scratch_folder(before) == str(tmp_path / "none")
 
 
 def test_a_full_disk_is_said(tmp_path, monkeypatch, left_nothing):

@@ -226,7 +226,7 @@ def test_each_inspection_of_arriving_rows_has_a_part_of_delta():
             ValueError, match=r"look must be .*(a positive integer|an integer).*, got"
         ):
             certree.certify(model, X[300:], y[300:], look=look)
-    with pytest.raises(ValueError, match="look and duplicates describe new rows"):
+    with pytest.raises(ValueError, match="look, duplicates and groups describe new rows"):
         model.certify(look=1)
 
 
@@ -287,6 +287,30 @@ def test_what_is_certified_shown_and_exported_is_one_small_tree(switches):
     assert len(model.to_sql("loans")) < 3000
 
 
+@pytest.mark.parametrize("selection", ["best", "vote"])
+def test_the_certificate_of_a_small_tree_names_a_tree(selection, tmp_path):
+    X, y = credit()
+    model = certified(max_leaf_nodes=6, selection=selection).fit(X, y)
+    certree.save(model, tmp_path / "model")
+    for one in (model, certree.load(tmp_path / "model")):
+        certificate = one.certificate_
+        assert certificate.about == "this tree's error"
+        assert ", this tree's error on new rows" in str(certificate)
+        for other in (*one.certificates_[:2], certificate.at(0.1), certificate.nearby(kl=0.01)):
+            assert other.about == "this tree's error"
+        assert one.full_certificate_.about == "this vote's error"
+        families = one.conditional_guarantees()
+        assert "at least 95 %, this tree's error is at most" in str(families)
+        assert "vote's" not in str(families)
+        (whole,) = families["error"].values()
+        assert whole.about == "this tree's error"
+        assert "this tree's error, where it does" in str(
+            one.selective_certificates()[0].certificate
+        )
+    vote = certified().fit(X, y).certificate_
+    assert not vote.is_single_tree
+
+
 def test_a_small_tree_has_the_certificate_of_the_full_vote_too():
     X, y = credit()
     full, small = (certified(max_leaf_nodes=most).fit(X, y) for most in (None, 6))
@@ -296,6 +320,7 @@ def test_a_small_tree_has_the_certificate_of_the_full_vote_too():
     assert small.posteriors_ == ["pruning"]
     report = small.report()
     assert report.startswith(f"One tree of {small.get_n_leaves()} leaves.")
+    assert full.certificate_.about == "this vote's error"
     price = 100 * (small.certificate_.risk - full.certificate_.risk)
     assert f"one small tree costs {price:.1f} points of the observed error" in report
     assert "one small tree" not in full.report()

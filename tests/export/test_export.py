@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -29,6 +29,7 @@ from certree import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    Cart,
     CertifiedBoostedTreesClassifier,
     CertifiedBoostedTreesRegressor,
     CertifiedForestClassifier,
@@ -53,6 +54,7 @@ from certree.export.comparison import Predictions, compare_predictions, predict_
 from certree.export.engines import quote_name, run_in_onnxruntime
 from certree.export.formula import Formula, break_ties_by_label, round_down_to_float32
 from certree.export.onnx_graph import make_onnx_model
+from certree.files.predictions import predict_columns
 from reference import find_fractional_leaves
 from strategies import trees
 
@@ -583,6 +585,64 @@ def test_graphs_name_the_positive_class_on_request():
         assert graph.graph == plain.graph
         with pytest.raises(ValueError, match="pos_label must be one of the classes"):
             model.to_onnx(pos_label="late")
+
+
+@pytest.mark.parametrize("kind", ALL_CLASSIFIERS)
+@pytest.mark.parametrize("pos_label", [None, "it's", "paid"])
+def test_statements_predict_by_a_threshold(kind, pos_label):
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X = X.iloc[:, :6].astype(np.float32)
+    model = ALL_CLASSIFIERS[kind].fit(X, np.where(y == 0, "it's", "paid"))
+    positive = 0 if pos_label == "it's" else 1
+    rows = X.mask(np.random.default_rng(0).random(X.shape) < 0.05)
+    ends = np.quantile(model.predict_proba(rows)[:, positive], [0, 1])
+    for threshold in (ends.mean(), np.float32(ends @ [0.25, 0.75])):
+        asked = {"threshold": threshold, "pos_label": pos_label}
+        truth = pd.DataFrame(predict_columns(model, rows, **asked))
+        assert truth["prediction"].nunique() == 2
+        # The probabilities of databases are rounded elsewhere.
+        is_clear = abs(truth.iloc[:, 1 + positive] - float(threshold)) > 1e-12
+        assert is_clear.mean() > 0.9
+        statement = model.to_sql("t", keep=["mean radius"], **asked)
+        for engine in ENGINES:
+            found = engine(statement, rows, "t")
+            assert [*found][:4] == ["mean radius", *truth.columns]
+            assert found["prediction"][is_clear].equals(truth["prediction"][is_clear])
+            values = found.iloc[:, 2:4].to_numpy(float)
+            np.testing.assert_allclose(values, truth.iloc[:, 1:], atol=1e-14)
+
+
+def test_a_probability_that_equals_the_threshold_is_positive():
+    X = pd.DataFrame({"x": np.arange(40.0, dtype=np.float32)})
+    y = np.where(X["x"] % 4 == 0, True, X["x"] > 19)
+    model = PrunedTreeClassifier(Cart(max_leaf_nodes=2), random_state=0).fit(X, y)
+    low, _ = np.unique(model.predict_proba(X)[:, 1])
+    for threshold, expected in ((0, 40), (low, 40), (np.nextafter(low, 1), 20), (1, 20)):
+        for engine in ENGINES:
+            found = engine(model.to_sql("t", threshold=threshold), X, "t")
+            assert found["prediction"].sum() == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"pos_label": "a"}, "pos_label needs a threshold of its probability"),
+        ({"threshold": 0.5, "pos_label": "c"}, "pos_label must be one of the classes 'a' and 'b'"),
+        ({"threshold": 1.5}, r"threshold must lie in \[0, 1\], got 1.5"),
+        ({"threshold": float("nan")}, r"threshold must lie in \[0, 1\], got nan"),
+        ({"threshold": "0.5"}, r"threshold must lie in \[0, 1\], got '0.5'"),
+    ],
+)
+def test_thresholds_of_statements_are_checked(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        fit_to_letters()[0].to_sql("t", **arguments)
+
+
+def test_thresholds_of_statements_need_two_classes():
+    X, y = load_iris(return_X_y=True)
+    for model in (PrunedTreeClassifier(), PrunedTreeRegressor()):
+        with pytest.raises(ValueError, match="unless the model is a classifier of two classes"):
+            model.fit(X, y).to_sql("t", threshold=0.5)
 
 
 def test_whole_numbers_that_others_would_change_are_refused():

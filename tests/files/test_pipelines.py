@@ -1,17 +1,17 @@
 """Files of pipelines that end in an estimator of certree."""
 
 import io
-import subprocess
-import sys
+import json
 import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
-from pyarrow.dataset import dataset
+from scipy.sparse import issparse
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -21,8 +21,10 @@ from sklearn.preprocessing import (
     OrdinalEncoder,
     StandardScaler,
 )
+from typer.testing import CliRunner
 
 import certree
+from certree.cli.app import app
 from certree.show import model_card, report
 
 
@@ -81,16 +83,133 @@ def test_a_loaded_pipeline_predicts_as_the_saved_one(model, tmp_path):
 def test_files_are_not_predicted_by_models_without_column_types(tmp_path):
     X, y = draw()
     X.to_parquet(tmp_path / "rows.parquet")
-    pipeline = make_pipeline(make_columns(), MODELS[0]).fit(X, y)
-    certree.save(pipeline, tmp_path / "pipeline")
     calibrated = CalibratedClassifierCV(MODELS[0], cv=2).fit(X, y)
-    for model in (pipeline, certree.load(tmp_path / "pipeline"), calibrated):
+    linear = make_pipeline(make_columns(), SimpleImputer(), LogisticRegression()).fit(X, y)
+    for model in (calibrated, linear):
         with pytest.raises(TypeError, match=r"model must be .*batch\.to_pandas\(\).*to_batches"):
             certree.predict_files(model, tmp_path / "rows.parquet", tmp_path / "predicted.csv")
+    words = make_pipeline(CountVectorizer(), MODELS[0]).fit(X["town"], y)
+    with pytest.raises(
+        TypeError, match="CountVectorizer does not: put it into a ColumnTransformer"
+    ):
+        certree.predict_files(words, tmp_path / "rows.parquet", tmp_path / "predicted.csv")
     assert not (tmp_path / "predicted.csv").exists()
-    batches = dataset(tmp_path / "rows.parquet").to_batches(batch_size=150)
-    found = [pipeline.predict_proba(batch.to_pandas()) for batch in batches]
-    np.testing.assert_array_equal(np.concatenate(found), pipeline.predict_proba(X))
+
+
+def draw_hard(n=300):
+    """Rows whose CSV file does not show the types: codes as text, texts that are missing, dates."""
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(
+        {
+            "code": rng.choice(["01", "02", "10"], n),
+            "plan": rng.integers(1, 4, n),
+            "town": pd.Series(rng.choice(["Lima", "Oslo", None], n), dtype=object).fillna(np.nan),
+            "wage": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+            "day": pd.date_range("2024-01-01", periods=n, freq="7h"),
+            "note": rng.choice(["good lamp", "late, broken", "no lamp"], n),
+            "unused": rng.choice(["7", "x"], n),
+        }
+    )
+    signal = (X["code"] == "02") + (X["plan"] == 2) + X["wage"].fillna(0) + X["note"].str.len() / 9
+    return X, np.where(signal + rng.normal(size=n) / 4 > 2, "yes", "no")
+
+
+def make_hard_columns(output="default"):
+    filled = make_pipeline(
+        SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")
+    )
+    columns = ColumnTransformer(
+        [
+            ("code", OrdinalEncoder(), ["code"]),
+            ("plan", OneHotEncoder(sparse_output=False), ["plan"]),
+            ("wage", make_pipeline(SimpleImputer(), StandardScaler()), ["wage"]),
+            ("unused", "drop", ["unused"]),
+        ],
+        remainder="passthrough",
+    )
+    if output == "pandas":
+        return columns.set_output(transform="pandas")
+    sparse = [("town", filled, ["town"]), ("note", TfidfVectorizer(), "note")]
+    return columns.set_params(
+        transformers=[*columns.transformers, *sparse, ("day", "drop", ["day"])],
+        remainder="drop",
+        sparse_threshold=1.0,
+    )
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("output", ["default", "pandas"])
+def test_predictions_of_files_equal_those_of_data_frames(output, suffix, tmp_path):
+    X, y = draw_hard()
+    pipeline = make_pipeline(make_hard_columns(output), MODELS[0]).fit(X[:200], y[:200])
+    new = X[200:]
+    path = tmp_path / f"new.{suffix}"
+    rows = new.drop(columns="unused").assign(key=np.arange(len(new)))
+    if suffix == "csv":
+        rows.to_csv(path, index=False)
+    else:
+        rows.to_parquet(path)
+    n = certree.predict_files(
+        pipeline, path, tmp_path / "out.parquet", keep=["key"], batch_size=33, threshold=0.4
+    )
+    out = pd.read_parquet(tmp_path / "out.parquet")
+    probabilities = pipeline.predict_proba(new)
+    np.testing.assert_array_equal(out[["probability_no", "probability_yes"]], probabilities)
+    np.testing.assert_array_equal(out["prediction"] == "yes", probabilities[:, 1] >= 0.4)
+    assert n == len(new) == int(out["key"].iloc[-1]) + 1
+    labelled = rows.drop(columns="key").assign(label=y[200:])
+    labelled.to_csv(tmp_path / "labelled.csv", index=False)
+    known = {"duplicates": "genuine"}  # rows without a wage have equal features after the steps
+    certificate = certree.certify(pipeline, tmp_path / "labelled.csv", "label", **known)
+    assert certificate == certree.certify(pipeline, new, y[200:], **known)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_missing_texts_of_files_are_those_of_the_fit(missing, tmp_path):
+    X, y = draw()
+    X["town"] = X["town"].astype(object).where(X["size"] != "S", missing)
+    imputer = SimpleImputer(strategy="constant", fill_value="none", missing_values=missing)
+    for step in (OrdinalEncoder(), make_pipeline(imputer, OrdinalEncoder())):
+        pipeline = make_pipeline(step, MODELS[0]).fit(X[["town", "size"]], y)
+        X.to_csv(tmp_path / "rows.csv", index=False)
+        certree.predict_files(pipeline, tmp_path / "rows.csv", tmp_path / "out.csv")
+        out = pd.read_csv(tmp_path / "out.csv")
+        expected = pipeline.predict_proba(X[["town", "size"]])[:, 1]
+        np.testing.assert_allclose(out["probability_yes"], expected, rtol=1e-15)
+
+
+def test_pipelines_without_names_read_columns_by_position(tmp_path):
+    X, _ = draw()
+    numbers, target = X[["income", "debt"]].to_numpy(), X["income"].to_numpy() ** 2
+    model = certree.BoostedTreesRegressor(max_iter=5, standard_errors=True, random_state=0)
+    pipeline = make_pipeline(SimpleImputer(), "passthrough", model).fit(numbers, target)
+    X[["income", "debt"]].to_parquet(tmp_path / "rows.parquet")
+    certree.predict_files(pipeline, tmp_path / "rows.parquet", tmp_path / "out.parquet")
+    out = pd.read_parquet(tmp_path / "out.parquet")
+    np.testing.assert_array_equal(out["prediction"], pipeline.predict(numbers))
+    np.testing.assert_array_equal(out["std"], model.predict_std(pipeline[:-1].transform(numbers)))
+    X.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(
+        ValueError, match=r"must have 2 columns, as the model has no names .* got 4"
+    ):
+        certree.predict_files(pipeline, tmp_path / "rows.parquet", tmp_path / "out.parquet")
+
+
+def test_files_that_do_not_suit_a_pipeline_are_refused_or_warned_of(tmp_path):
+    X, y = draw()
+    pipeline = make_pipeline(make_columns(), MODELS[0]).fit(X, y)
+    path, out = tmp_path / "rows.csv", tmp_path / "out.csv"
+    X.drop(columns="town").to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"rows\.csv must have all features .* lacks 'town'"):
+        certree.predict_files(pipeline, path, out)
+    X.assign(town=1.5).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(
+        ValueError, match=r"feature 'town' must hold strings as in the fit, got 1\.5"
+    ):
+        certree.predict_files(pipeline, tmp_path / "rows.parquet", out)
+    X.assign(town=X["town"].replace("süd", "west")).to_csv(path, index=False)
+    with pytest.warns(UserWarning, match="'town' of .* has 1 category .* not seen.*'west'"):
+        certree.predict_files(pipeline, path, out)
 
 
 def test_reports_of_a_pipeline_are_those_of_its_last_step(tmp_path):
@@ -183,19 +302,72 @@ def test_types_that_skops_does_not_trust_are_refused(tmp_path):
         certree.load(tmp_path / "file")
 
 
-def test_the_command_line_refuses_a_pipeline_in_one_line(tmp_path):
+def call(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return result.exit_code, result.stdout, result.output
+
+
+def test_commands_on_a_pipeline_equal_what_python_computes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
     X, y = draw()
-    pipeline = make_pipeline(StandardScaler(), certree.BoostedTreesClassifier(max_iter=2))
-    certree.save(pipeline.fit(X[["income"]], y), tmp_path / "file")
-    for command in (["predict", "file", "rows.csv"], ["info", "file"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "certree", *command],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            check=False,
-        )
-        assert done.returncode == 1
-        assert done.stderr.startswith(
-            "error: MODEL must be an estimator of certree, but file holds"
-        )
+    model = MODELS[0]
+    pipeline = make_pipeline(make_columns(), model).fit(X[:300], y[:300])
+    certree.save(pipeline, "model")
+    new, truth = X[300:], y[300:]
+    (tmp_path / "folder").mkdir()
+    for path in ("new.csv", "folder/new.csv"):
+        new.assign(late=truth).to_csv(path, index=False)
+    probabilities = pipeline.predict_proba(new)
+
+    def run(*arguments):
+        code, printed, output = call(*arguments)
+        assert code == 0, output
+        return printed
+
+    printed = json.loads(run("predict", "model", "new.csv", "--json"))
+    assert printed["model"] == "BoostedTreesClassifier"
+    found = [[row["probability_no"], row["probability_yes"]] for row in printed["predictions"]]
+    np.testing.assert_array_equal(found, probabilities)
+    certificate = str(certree.certify(pipeline, new, truth))
+    for source in ("new.csv", "folder"):
+        scores = json.loads(run("evaluate", "model", source, "--target", "late", "--json"))
+        wrong = float(np.mean(pipeline.predict(new) != truth))
+        assert scores["scores"]["error"]["value"] == pytest.approx(wrong)
+        assert (scores["rows"], scores["known_rows"]) == (100, 0)
+        assert run("certify", "model", source, "--target", "late").strip() == certificate
+        groups = run("certify", "model", source, "--target", "late", "--groups", "size")
+        assert "at most" in groups
+    described = run("info", "model")
+    assert "4 input columns:\n  income: number\n  debt: number\n  town: text\n" in described
+    assert "town__town_süd: number" in described
+    explained = run("explain", "model", "new.csv", "--row", 1)
+    names = pipeline[:-1].get_feature_names_out()
+    contributions = model.explain(pipeline[:-1].transform(new[1:2])).contributions[0, 0]
+    for name, value in zip(names, contributions, strict=True):
+        line = next(line for line in explained.splitlines() if line.startswith(f"{name} ="))
+        assert float(line.split()[-1]) == pytest.approx(value, abs=6e-4)
+    run("explain", "model", "new.csv", "--shapley", "-o", "shapley.csv")
+    assert "numbers__income" in pd.read_csv("shapley.csv").columns
+    run("report", "model", "new.csv", "--target", "late")
+    assert "town__town_süd" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    run("plot", "importance", "model")
+    code, _, output = call("export", "model", "-o", "model.sql")
+    assert code == 1
+    assert "MODEL must be an estimator of certree to be exported, but model holds a p" in output
+
+
+def test_pipelines_with_sparse_rows_are_evaluated_and_explained(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = draw_hard()
+    pipeline = make_pipeline(make_hard_columns(), MODELS[0]).fit(X[:200], y[:200])
+    assert issparse(pipeline[:-1].transform(X))
+    certree.save(pipeline, "model")
+    X[200:].assign(late=y[200:]).to_csv("new.csv", index=False)
+    code, printed, output = call("evaluate", "model", "new.csv", "--target", "late", "--json")
+    assert code == 0, output
+    wrong = np.mean(pipeline.predict(X[200:]) != y[200:])
+    assert json.loads(printed)["scores"]["error"]["value"] == pytest.approx(wrong)
+    code, printed, output = call("explain", "model", "new.csv")
+    assert code == 0, output
+    assert "wage__wage = " in printed

@@ -28,7 +28,7 @@ def main() -> bool:
         finding = run(options.case, options.kinds)
         print(finding or "found nothing")
         return finding is not None
-    n_ran, found = watch(options)
+    n_ran, found = watch(options, run)
     print(f"{n_ran:,} cases, {len(found)} findings")
     return bool(found)
 

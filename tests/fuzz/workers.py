@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
-from fuzz.cases import run
-
 # What runs a case, given its number and the kinds it may be of; a text if it found something.
 Run = Callable[[int, Sequence[str]], str | None]
 
@@ -86,7 +84,7 @@ class Worker:
         return time.monotonic() - self._since > patience
 
 
-def watch(options: Namespace, one: Run = run) -> tuple[int, list[tuple[int, str]]]:
+def watch(options: Namespace, one: Run) -> tuple[int, list[tuple[int, str]]]:
     """Run cases in all processes until the time is over; return how many ran, and the findings."""
     until = time.monotonic() + options.seconds
     every = range(options.start, options.start + options.cases)

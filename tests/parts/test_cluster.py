@@ -46,6 +46,7 @@ from same_models import (
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
+    dask = pytest.importorskip("dask")
     da = pytest.importorskip("dask.array")
     dd = pytest.importorskip("dask.dataframe")
     distributed = pytest.importorskip("distributed")
@@ -55,12 +56,24 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 N = 1300
+FORKED_WITH = [
+    *("distributed", "dask.array", "dask.dataframe", "pandas", "pyarrow.dataset"),
+    *("pyarrow.parquet", "scipy.stats", "sklearn.base", "sklearn.model_selection"),
+]
 
 
 @contextlib.contextmanager
 def two_workers():
-    with warnings.catch_warnings():
+    """The client of a cluster of two processes.
+
+    They are forked from a process that has imported what certree needs, which takes seconds.
+    """
+    with (
+        warnings.catch_warnings(),
+        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
+    ):
         warnings.simplefilter("ignore")
+        distributed.utils.get_mp_context().set_forkserver_preload(FORKED_WITH)
         with (
             distributed.LocalCluster(
                 n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
@@ -165,7 +178,7 @@ def test_several_targets_on_workers_have_the_same_model(target, names, how, clie
     there = model_of(target, **how).fit(together, names, "w")
     expect_same(here, there, tmp_path)
     kept = {"dataframe.convert-string": False}  # the lowest version converts all objects
-    with pytest.importorskip("dask").config.set(kept):
+    with dask.config.set(kept):
         said = there.predict(cuts[0]).compute()
     assert np.array_equal(said.to_numpy(), here.predict(X.iloc[order]))
 

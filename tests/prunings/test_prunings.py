@@ -618,6 +618,53 @@ def test_a_rule_without_its_prunings_says_what_to_define():
 
     tree = Tree([0, 0, 0], [0.5, 0, 0], [1, -1, -1], n_features=1)
     with pytest.raises(
-        NotImplementedError, match=r"Unfinished must define the method family\(self"
+        NotImplementedError, match=r"Unfinished must define solve\(self, tree, stats, alpha\)"
     ):
-        Unfinished().family(tree, NodeStats([[1, 1]] * 3, [0, 0, 0]))
+        Unfinished().family(tree, NodeStats([[1, 1]] * 3, [0, 0, 0])).solve(1.0)
+
+
+class ByDepth(PruningRule):
+    """Charge alpha for each level of the deepest leaf, which is no sum over leaves."""
+
+    def solve(self, tree, stats, alpha):
+        path = certree.prunings.cost_complexity_path(tree, stats)
+        prunings = [path.pruning(i) for i in range(len(path.alphas))]
+        depth = tree.splits_above
+        return min(
+            prunings, key=lambda one: one.weight @ stats.loss + alpha * depth[one.weight == 1].max()
+        )
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+def test_alpha_of_a_penalty_that_is_no_sum_over_leaves_is_chosen(numeric):
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2))
+    y = (X[:, 0] > 0.5) ^ (rng.random(300) < 0.2)
+    kind = certree.PrunedTreeRegressor if numeric else certree.PrunedTreeClassifier
+    y = y.astype(float) if numeric else y
+    model = kind(rule=ByDepth(), random_state=0).fit(X, y)
+    whole = kind(rule=ByDepth(), alpha=0, random_state=0).fit(X, y)
+    assert model.best_params_["alpha"] > 0
+    assert model.get_n_leaves() <= whole.get_n_leaves()
+    again = kind(rule=ByDepth(), alpha=model.best_params_["alpha"], random_state=0).fit(X, y)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_rules_that_return_no_prunings_are_refused():
+    class NoPruning(PruningRule):
+        """A rule whose method returns a number."""
+
+        def solve(self, *_):
+            return 1.0
+
+    class NoFamily(PruningRule):
+        """A rule whose family cannot score its prunings."""
+
+        def family(self, tree, stats):
+            return certree.prunings.cost_complexity(tree, stats, 1.0)
+
+    X, y = np.arange(40.0)[:, None] % 10, np.arange(40) % 2
+    with pytest.raises(TypeError, match="must return a NodeWeights, got"):
+        certree.PrunedTreeClassifier(rule=NoPruning(), alpha=1).fit(X, y)
+    with pytest.raises(TypeError, match="must return an object with solve and compute_losses"):
+        certree.PrunedTreeClassifier(rule=NoFamily(), cv=2).fit(X, y)

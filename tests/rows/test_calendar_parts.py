@@ -342,6 +342,8 @@ def test_messages_on_monotonic_constraints_name_the_category(model):
     for constraints in ({"city": -1}, [0, 0, -1]):
         with pytest.raises(ValueError, match=r"monotonic_cst must be 0 .* got -1 for feature 'cit"):
             clone(model).set_params(monotonic_cst=constraints).fit(X, y)
+    with pytest.raises(ValueError, match=r"monotonic_cst must have shape \(3,\), got \(2,\)"):
+        clone(model).set_params(monotonic_cst=[1, 0]).fit(X, y)
     with pytest.raises(ValueError, match="got -1 for feature 2"):
         clone(model).set_params(monotonic_cst=[0, 0, -1]).fit(X.to_numpy(dtype=object), y)
 

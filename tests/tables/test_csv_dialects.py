@@ -2,9 +2,11 @@
 
 import codecs
 import csv
+import datetime as dt
 import gzip
 import io
 import re
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -315,7 +317,7 @@ def test_what_is_not_decided_is_refused_with_the_option_that_mends_it(name, tmp_
         ({"dates": "yy"}, "dates must be None or"),
         ({"drop": ["w"]}, "drop must name columns of .*'w': name some of x, y"),
         ({"keep_text": ["w"]}, "keep_text must name columns of .*'w': name some of x, y"),
-        ({"missing": "NA"}, "missing must be a sequence"),
+        ({"missing": "NA"}, "missing must be None or a sequence"),
     ],
 )
 def test_wrong_options_are_named(options, message, tmp_path):
@@ -465,7 +467,10 @@ def test_an_unnamed_column_of_row_numbers_is_left_out(name, start, tmp_path):
     expected = {
         (True, True): f"{shown}: left out: no name, and numbers the rows",
         (False, True): f"{shown}: number, numbers the rows: leave it out by drop= (--drop)",
-        (False, False): f"{shown}: number",
+        (
+            False,
+            False,
+        ): f"{shown}: number, may identify the rows: if so, leave it out by drop= (--drop)",
     }
     assert describe(table, shown) == expected[is_left_out, start < 2]
 
@@ -639,6 +644,153 @@ def test_markers_of_the_fit_are_missing_in_new_files(tmp_path):
     predict_files(model, path, tmp_path / "out.parquet")
     found = pa.parquet.read_table(tmp_path / "out.parquet")["probability_no"]
     np.testing.assert_array_equal(found, model.predict_proba(table.to_arrow())[:, 0])
+
+
+COUNTRIES = rows(country=["NA", "DE", "", "FR"], x=["NA", *["1.5"] * 9], flag=["NA", "true"])
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "values"),
+    [
+        ({}, "country: category, 20 missing (empty, NA)", {None, "DE", "FR"}),
+        (
+            {"keep_text": ["country"]},
+            "country: category, 10 missing (empty)",
+            {None, "NA", "DE", "FR"},
+        ),
+        (
+            {"missing": ["FR"]},
+            "country: category, NA kept as text, 20 missing (FR, empty)",
+            {None, "NA", "DE"},
+        ),
+        (
+            {"missing": []},
+            "country: category, NA kept as text, 10 missing (empty)",
+            {None, "NA", "DE", "FR"},
+        ),
+    ],
+)
+def test_words_of_missing_values_can_be_kept_as_text(options, line, values, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(text_of(COUNTRIES))
+    table = read_in_all_ways(path, **options)
+    found = describe(table, "country")
+    assert sorted(re.split(r"[ ,()]+", found)) == sorted(re.split(r"[ ,()]+", line))
+    assert {*table.X[:, 0].tolist()} == values
+    # Among numbers and booleans they remain missing.
+    assert describe(table, "x") == "x: number, 4 missing (NA)"
+    assert describe(table, "flag") == "flag: boolean, 20 missing (NA)"
+    # Folders are described without another pass.
+    rows_of_files = FileRows(TableSource(path, **options), "y")
+    described = certree.tables.table.describe_schema(rows_of_files.inferred_schema)
+    assert str(described) == str(table.description)
+    (tmp_path / "folder").mkdir()
+    for number in range(3):
+        (tmp_path / "folder" / f"{number}.csv").write_text(text_of(COUNTRIES))
+    rows_of_files = FileRows(TableSource(tmp_path / "folder", **options), "y")
+    described = certree.tables.table.describe_schema(rows_of_files.inferred_schema)
+    folder = read_table(tmp_path / "folder", "y", **options)
+    assert str(described) == str(folder.description)
+    # Models read new files alike.
+    model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(
+        TableSource(path, **options), "y"
+    )
+    certree.save(model, tmp_path / "model.certree")
+    loaded = certree.load(tmp_path / "model.certree")
+    predict_files(loaded, path, tmp_path / "out.parquet")
+    found = pa.parquet.read_table(tmp_path / "out.parquet")["probability_no"]
+    np.testing.assert_array_equal(found, model.predict_proba(table.to_arrow())[:, 0])
+    again = read_table(path, "y", like=loaded)
+    assert str(again.X.tolist()) == str(table.X.tolist())  # NaN differs from itself.
+
+
+def test_columns_to_keep_are_copied_as_they_are_written(tmp_path):
+    path = tmp_path / "rows.csv"
+    keys = [("007", "NA", "1.50", "")[i % 4] for i in range(N)]
+    path.write_text(text_of({**rows(x=["1", "2"]), "key": keys}))
+    model = BoostedTreesClassifier(max_iter=3).fit(TableSource(path, drop=["key"]), "y")
+    predict_files(model, path, tmp_path / "out.parquet", keep=["key"])
+    found = pa.parquet.read_table(tmp_path / "out.parquet")["key"].to_pylist()
+    assert found == [key or None for key in keys]
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Zurich", "America/New_York"])
+def test_times_with_an_offset_are_read_in_a_zone(zone, tmp_path):
+    path = tmp_path / "rows.csv"
+    texts = [f"2024-{1 + i % 12:02d}-{1 + i % 28:02d}T23:30:00+01:00" for i in range(400)]
+    days = [dt.datetime.fromisoformat(text).astimezone(ZoneInfo(zone or "UTC")) for text in texts]
+    labels = ["late" if day.weekday() >= 5 else "early" for day in days]
+    path.write_text(text_of({"when": texts, "plain": [text[:-6] for text in texts], "y": labels}))
+    options = {} if zone is None else {"timezone": zone}
+    table = read_table(path, "y", **options)
+    note = "in UTC: name another time zone by timezone= (--timezone)"
+    assert (
+        describe(table, "when")
+        == f"when: date, {note if zone is None else f'local time of {zone}'}"
+    )
+    assert describe(table, "plain") == "plain: date"
+    assert [one.hour for one in table.X[:, 0]] == [day.hour for day in days]
+    source = TableSource(path, drop=["plain"], **options)
+    model = BoostedTreesClassifier(max_iter=30, random_state=0).fit(source, "y")
+    assert model.dates_[0].zone == (zone or "UTC")
+    assert model.dates_[0].parts == ("weekday",)
+    predict_files(model, path, tmp_path / "out.parquet")
+    predicted = pa.parquet.read_table(tmp_path / "out.parquet")["prediction"].to_pylist()
+    assert np.mean(np.array(predicted) == labels) > 0.99
+
+
+def test_an_unknown_time_zone_is_refused():
+    with pytest.raises(ValueError, match=r"timezone must be the name of a time zone.*got 'Mars'"):
+        TableSource("rows.csv", timezone="Mars")
+
+
+def test_a_table_is_read_with_the_formats_of_a_model(fitted):
+    model, _, new, features = fitted
+    table = read_table(new, "y", like=model)
+    assert table.feature_names == ["betrag", "ort"]
+    expected = model.predict_proba(features)
+    np.testing.assert_array_equal(model.predict_proba(table.to_arrow()), expected)
+    again = read_table(new, like=model)  # Without a target, other columns are left out.
+    np.testing.assert_array_equal(model.predict_proba(again.to_arrow()), expected)
+    new.write_text("betrag;y\n1,5;ja\n")
+    with pytest.raises(TypeError, match="like must be a fitted estimator of certree"):
+        read_table(new, "y", like=BoostedTreesClassifier())
+    with pytest.raises(ValueError, match=r"like must be a model whose features .* no column 'ort'"):
+        read_table(new, "y", like=model)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "is_named"),
+    [
+        ("user_id", [5 * (i * 7 % 40) for i in range(40)], True),
+        ("userId", [5 * (i * 7 % 40) for i in range(40)], True),
+        ("paid", [5 * (i * 7 % 40) for i in range(40)], False),
+        ("user_id", [i // 2 for i in range(40)], False),
+        ("stamp", [100 + 3 * i for i in range(40)], True),
+        ("stamp", [100 + 3 * i for i in range(10)], False),
+        ("id", [i + 0.5 for i in range(40)], False),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_integers_that_may_identify_rows_are_named(name, values, is_named, suffix, tmp_path):
+    columns = {name: values, "y": [str(i % 2) + "a" for i in range(len(values))]}
+    path = tmp_path / f"rows{suffix}"
+    if suffix == ".csv":
+        path.write_text(text_of(columns))
+    else:
+        pa.parquet.write_table(pa.table(columns), path)
+    line = "number, may identify the rows: if so, leave it out by drop= (--drop)"
+    found = describe(read_table(path, "y"), name)
+    assert found == f"{name}: {line if is_named else 'number'}"
+    assert "may identify" not in str(read_table(path, name).description)
+
+
+def test_a_source_in_a_source_keeps_its_options(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x;y\n3,5;a\n2,5;b\n")
+    inner = TableSource(path, decimal=",")
+    assert read_table(inner, "y", drop=[]).X.tolist() == [[3.5], [2.5]]
+    assert TableSource(inner, missing=["?"]).decimal == ","
 
 
 # -- the command line ---------------------------------------------------------------------------------

@@ -265,7 +265,12 @@ READ = [
     ("booleans.arrow", table_of([True, None]), "boolean, 1 missing", [1, NAN]),
     ("dates.csv", csv_of(["2020-01-01", ""]), "date, 1 missing (empty)", [DAY, None]),
     ("stamps.csv", csv_of(["2020-01-01 10:00:00"]), "date", [TEN]),
-    ("zones.csv", csv_of(["2020-01-01T10:00:00Z"]), "date", [TEN.replace(tzinfo=dt.UTC)]),
+    (
+        "zones.csv",
+        csv_of(["2020-01-01T10:00:00Z"]),
+        "date, in UTC: name another time zone by timezone= (--timezone)",
+        [TEN.replace(tzinfo=dt.UTC)],
+    ),
     ("days.parquet", table_of(pa.array([DAY], pa.date64())), "date", [DAY]),
     ("stamps.arrow", table_of(pa.array([TEN], pa.timestamp("ns"))), "date", [TEN]),
     ("spans.parquet", table_of(pa.array([dt.timedelta(1)])), "time span", [dt.timedelta(1)]),
@@ -459,11 +464,11 @@ def test_a_value_that_is_no_number_is_named_in_predictions(late, tmp_path):
 
 
 def test_columns_keep_their_text(tmp_path):
-    path = put(tmp_path / "rows.csv", csv_of(["01", "1", "NA"]))
+    path = put(tmp_path / "rows.csv", csv_of(["01", "NA", ""]))
     table = read_table(path, "y", keep_text=["x"])
-    assert table.X[:, 0].tolist() == ["01", "1", None]
+    assert table.X[:, 0].tolist() == ["01", "NA", None]
     assert table.X[:, 1].tolist() == [0.0, 1.0, 2.0]
-    assert str(table.description.columns[0]) == "x: category, 1 missing (NA)"
+    assert str(table.description.columns[0]) == "x: category, 1 missing (empty)"
     with pytest.raises(ValueError, match=r"keep_text must name columns of .*rows\.csv, but .*'w'"):
         read_table(path, "y", keep_text=["w"])
     with pytest.raises(TypeError, match="keep_text must be a sequence"):

@@ -13,7 +13,8 @@ from pyarrow import csv, parquet
 
 from certree import BoostedTreesClassifier
 from certree.parts.sources import FileRows
-from certree.tables.table_files import FileState, list_files, open_file
+from certree.tables.formats import open_file
+from certree.tables.table_files import FileState, list_files
 
 
 def test_what_is_hidden_or_no_table_is_passed_over(tmp_path):
@@ -72,7 +73,7 @@ def test_rights_are_no_change_and_another_file_of_that_name_is(suffix, tmp_path)
         os.replace(other, path)
 
     as_before(path, replace)
-    assert FileState.read(path)[:2] == file.before[:2]
+    assert FileState.read(path)[:2] == file.states[path][:2]
     with pytest.raises(ValueError, match="has changed while it was read"):
         file.expect_unchanged()
 
@@ -92,7 +93,7 @@ def test_rows_that_were_rewritten_in_place_are_refused(suffix, is_limited, tmp_p
     list(rows.chunks())
     list(rows.chunks())
     as_before(path, lambda path: put(path, numbers(1)))
-    assert open_file(path).before == rows._tables[0].before
+    assert open_file(path).states == rows._tables[0].states
     with pytest.raises(ValueError, match=rf"t\{suffix} has changed .* has other values"):
         list(rows.chunks())
 
@@ -113,7 +114,7 @@ def test_a_file_that_is_truncated_is_refused(suffix, tmp_path):
     """In an interpreter of its own, which a bus error would end."""
     path = put(tmp_path / f"t{suffix}", numbers(0, 200_000), n_rows=200_000)
     code = (
-        "import sys; from pathlib import Path; from certree.tables.table_files import open_file\n"
+        "import sys; from pathlib import Path; from certree.tables.formats import open_file\n"
         "path = Path(sys.argv[1]); batches = open_file(path).batches(['a', 'y'], 50_000)\n"
         "first = next(batches)\n"
         "with path.open('r+b') as file: file.truncate(9000)\n"

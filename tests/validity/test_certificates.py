@@ -963,6 +963,27 @@ def test_rows_of_groups_are_not_independent():
     assert violations > 100 * 4 * DELTA
 
 
+@pytest.mark.parametrize("group_size", [5, 60])
+def test_certify_keeps_its_promise_for_new_groups(group_size):
+    """Groups share their noise, and have equal sizes, so that their mean error is that of rows."""
+    outcomes, ignored = [], []
+    for seed in range(REPEATS):
+        draw = Draw(World(2), seed, group_size)
+        X, y, grow, _ = draw.rows()
+        n_new = 4 * group_size * 20
+        X_new, y_new = draw.world.draw(np.random.default_rng([seed, 1]), n_new, group_size)
+        model = certree.PrunedTreeClassifier("kd", alpha=2, random_state=seed).fit(X[grow], y[grow])
+        risk = 1 - draw.world.classes[np.arange(len(GRID)), model.predict(GRID)].mean()
+        rows = model, X_new, y_new, DELTA
+        groups = np.arange(n_new) // group_size
+        found = certree.certify(*rows, duplicates="genuine", groups=groups)
+        outcomes.append((found.bound, risk))
+        ignored.append(certree.certify(*rows, duplicates="genuine").bound < risk)
+    expect_valid(*np.array(outcomes).T, worth=0.5)
+    if group_size == 60:  # were the groups ignored, it would fail far more often than it may
+        assert np.mean(ignored) > 2 * DELTA
+
+
 def test_labelled_prunings_need_no_growing_rows():
     grid = Tree(*_quartered(), 2)
     world = World(5)

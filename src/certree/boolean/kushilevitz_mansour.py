@@ -63,7 +63,10 @@ def kushilevitz_mansour(
     theta : float
         Smallest size of the coefficients to be found, at least `largest` / 1000.
     coding : {"0/1", "-1/+1"}
-        The two values of features.
+        The two values of the features in the rows that `function` gets. Pass "-1/+1" for a function
+        of signs, such as a product of features. With "0/1" it would be evaluated at rows of 0 and
+        1, where it is another function with another spectrum, which no check can notice; the
+        result's text states the two values.
     largest : float
         Upper bound on the size of the function's values.
     delta : float

@@ -66,7 +66,8 @@ class LowDegree:
             Sum of the squares of the coefficients of larger sets, which are not estimated.
         l1_norm : float or None
             Upper bound on the sum of the sizes of all estimated coefficients, for instance the
-            number of leaves of a tree with values of size at most 1; None: unknown.
+            number of leaves of a tree with values of size at most 1. None: unknown; the bound for
+            keep="proven" is then larger than that for keep="all", as it grows with N.
 
         Returns
         -------
@@ -121,10 +122,13 @@ def low_degree(
         Number of features of the largest sets.
     keep : {"proven", "all", "practical"}
         The terms that are kept. "proven": those of size ``sqrt(2) b`` and more, where b is
-        `LowDegree.radius`; the bound on the error then grows with the logarithm of the number of
-        sets. "all": all terms. "practical": those of size ``sqrt(2 ln(N) / m)`` times the root mean
-        square of y, and more; N is the number of sets. If y were only noise, no coefficient would
-        be that large in most samples. There is no proven bound for these.
+        `LowDegree.radius`. If the sizes of all coefficients sum to at most `l1_norm`, an argument
+        of `LowDegree.error_bound`, the bound on the error is ``(1 + sqrt(2)) b l1_norm``, which
+        grows only with the root of the logarithm of the number N of sets. Without `l1_norm` it is
+        ``(1 + sqrt(2))^2 N b^2``, more than the ``N b^2`` of "all". "all": all terms. "practical":
+        those of size ``sqrt(2 ln(N) / m)`` times the root mean square of y, and more. If y were
+        only noise, no coefficient would be that large in most samples. There is no proven bound for
+        these.
     coding : {"auto", "0/1", "-1/+1"}
         The two values of features; "auto" infers them from X.
     largest : float
@@ -137,7 +141,8 @@ def low_degree(
     Returns
     -------
     LowDegree
-        The terms that are kept, with a bound on their errors.
+        The terms that are kept. Its method `error_bound` bounds the mean squared error of their
+        sum; pass `l1_norm` to it with keep="proven".
 
     Raises
     ------

@@ -48,8 +48,11 @@ class Recovered:
     guarantee: str
 
     def __str__(self) -> str:
+        # The two values, as a function of -1 and 1 has another spectrum at rows of 0 and 1.
+        low, high = self.spectrum.bits.coding.split("/")
         return (
-            f"{len(self.spectrum)} terms from {self.n_queries} queries. {self.guarantee} "
+            f"{len(self.spectrum)} terms from {self.n_queries} queries at rows of {low} and {high}. "
+            f"{self.guarantee} "
             f"(with probability {1 - self.delta:.6g})"
         )
 

@@ -59,7 +59,10 @@ def sparse_transform(
     n_features : int
         Number of features.
     coding : {"0/1", "-1/+1"}
-        The two values of features.
+        The two values of the features in the rows that `function` gets. Pass "-1/+1" for a function
+        of signs, such as a product of features. With "0/1" it would be evaluated at rows of 0 and
+        1, where it is another function with another spectrum, which no check can notice; the
+        result's text states the two values.
     budget : int or None
         Largest number of rows at which the function is evaluated; None: as many as needed, which
         are all 2^n_features rows if too many coefficients are not 0.

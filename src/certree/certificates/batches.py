@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from certree.certificates.certificate import Certificate
 from certree.certificates.hold_out import compute_look_fraction, expect_known_labels
 from certree.certificates.leakage_check import LeakageCheck
-from certree.interface.fitted_state import check_one_target
+from certree.interface.fitted_state import check_one_target, expect_rows
 from certree.parts.sources import FileRows
 from certree.rows.columns import copy_raw_values
 from certree.rows.duplicates import Duplicates
 from certree.rows.training import RowInputMixin
-from certree.tables.fitted_types import get_column_types, use_model_format
+from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
+from certree.tables.pipeline_columns import create_frame
 from certree.tables.reader import no_types
 
 
@@ -28,8 +30,9 @@ def certify_batches(
     *,
     look: int | None = None,
     duplicates: Duplicates = "auto",
+    groups: Sequence[NDArray[Any]] | None = None,
 ) -> Certificate:
-    """Compute the Clopper-Pearson bound on a classifier's error from calibration rows in batches.
+    """Bound a classifier's error by calibration rows in batches.
 
     Does what `certify` does for rows in memory. Of each row it keeps a hash, its class, and
     whether it is an error.
@@ -39,7 +42,7 @@ def certify_batches(
     classifier : fitted classifier
         With ``predict`` and ``classes_``.
     batches : iterable of (array-like of shape (n_batch, p), ndarray of shape (n_batch,))
-        Rows that no step of the fit has used, and their true classes; at least one batch.
+        Rows that no step of the fit has used, and their true classes. Empty batches are left out.
     delta : float
         Probability with which the bound may be below the true error.
     look : int or None
@@ -49,6 +52,9 @@ def certify_batches(
         "auto": a small number of rows may equal each other or rows of the fit (`certify` states
         it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no row
         may equal another or one of the fit.
+    groups : sequence of ndarray of shape (n_batch,), or None
+        Group of each row of each batch, if only groups are independent. It is read after the last
+        batch, so that `batches` may fill it. None: rows are independent.
 
     Returns
     -------
@@ -58,25 +64,31 @@ def certify_batches(
     Raises
     ------
     ValueError
-        If `look` is not a positive integer, no class is known to the classifier, or too many rows
-        equal each other or rows of the fit.
+        If there are no rows, `look` is not a positive integer, no class is known to the classifier,
+        or too many rows equal each other or rows of the fit.
     """
     check_one_target("a certificate", classifier)
     share = compute_look_fraction(look)
     check, wrong, encoded = LeakageCheck(classifier, duplicates), [], []
     for X, truth in batches:
+        if not len(truth):
+            continue
         check.add(X, truth)
         wrong.append(np.asarray(classifier.predict(X)) != truth)
         labels, codes = np.unique(truth, return_inverse=True)
         encoded.append((labels, codes.astype(np.int32)))
+    expect_rows(len(encoded), "certify a model")
     classes = np.unique(np.concatenate([labels for labels, _ in encoded]))
     expect_known_labels("y", classes, np.asarray(classifier.classes_))
     codes = np.concatenate([np.searchsorted(classes, labels)[codes] for labels, codes in encoded])
-    return check.select_rows().certify_errors(np.concatenate(wrong), codes, classes, delta, share)
+    selected = check.select_rows(None if groups is None else np.concatenate(groups))
+    return selected.certify_errors(np.concatenate(wrong), codes, classes, delta, share)
 
 
-def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray[Any]]]:
-    """Read feature rows and their classes from files, batch by batch.
+def read_batches(
+    classifier: Any, X: Any, y: Any, groups: Any, group_labels: list[NDArray[Any]]
+) -> Iterator[tuple[Any, NDArray[Any]]]:
+    """Read feature rows and their classes, and perhaps groups, from files, batch by batch.
 
     A generator; it raises its errors when the first batch is read.
 
@@ -89,18 +101,23 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
         Files, or folders of files.
     y : str
         Name of the column of true classes.
+    groups : str or None
+        Name of the column of groups; None: rows have no groups.
+    group_labels : list
+        The groups of the rows of each batch, (n_batch,), are appended to it.
 
     Yields
     ------
-    X : pyarrow.Table or ndarray of shape (n_batch, p)
-        Features of a batch; an array if the classifier has no feature names.
+    X : pyarrow.Table, pandas.DataFrame or ndarray of shape (n_batch, p)
+        Features of a batch; an array if the classifier has no feature names, and a data frame if it
+        is a pipeline.
     y : ndarray of shape (n_batch,)
         Their true classes.
 
     Raises
     ------
     TypeError
-        If `y` is not a str, or the classifier has no ``classes_``.
+        If `y` or `groups` is not a str, or the classifier has no ``classes_``.
     ValueError
         If the files have no rows, lack a feature of the classifier, or cannot be read.
     """
@@ -111,11 +128,20 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
             "classifier must have classes_ if X names files, got "
             f"{type(classifier).__name__}: read the rows into memory and pass them as arrays"
         )
-    names = getattr(classifier, "feature_names_in_", None)
+    is_pipeline = isinstance(classifier, Pipeline)
     # Classifiers of other libraries do not state the types of their fit.
-    has_types = isinstance(classifier, RowInputMixin)
+    has_types = is_pipeline or isinstance(classifier, RowInputMixin)
+    if has_types:
+        names, inputs = list_input_columns(classifier)
+    else:
+        names, inputs = getattr(classifier, "feature_names_in_", None), []
     types = partial(get_column_types, classifier, y) if has_types else no_types
-    rows = FileRows(use_model_format(X, classifier), y, features=names, types=types)
+    if isinstance(groups, str) and names is not None and groups in list(names):
+        raise ValueError(
+            f"groups must name a column that is no feature of the classifier, got {groups!r}: copy "
+            "the column under another name, or read the rows into memory"
+        )
+    rows = FileRows(use_model_format(X, classifier), y, groups=groups, features=names, types=types)
     if not rows.n_rows:
         raise ValueError("X must name files that hold at least one row, got files without rows")
     columns = rows.features if names is None else list(names)
@@ -124,5 +150,11 @@ def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray
             f"X must name files with a column {missing[0]!r}, as the classifier was fitted with it"
         )
     for chunk in rows.chunks():
+        if chunk.groups is not None:
+            group_labels.append(np.asarray(chunk.groups))
         X = chunk.X.select(columns)
-        yield copy_raw_values(X) if names is None else X, np.asarray(chunk.y)
+        if is_pipeline:
+            frame = create_frame(X, inputs)
+            yield frame.to_numpy() if names is None else frame, np.asarray(chunk.y)
+        else:
+            yield copy_raw_values(X) if names is None else X, np.asarray(chunk.y)

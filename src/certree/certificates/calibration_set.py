@@ -28,7 +28,7 @@ from certree.interface.signatures import POSITIVE, validate_arguments, validate_
 from certree.rows.duplicates import count_worst
 from certree.rows.folds import Indices
 from certree.rows.near_copies import NearCopies
-from certree.rows.split import TrainCalibrationSplit, check_groups
+from certree.rows.split import TrainCalibrationSplit, check_groups, compute_group_weights
 from certree.stats import NodeStats, TargetStats
 from certree.stats.exact_leaf_sums import count_exactly, reduce_in_memory
 from certree.stats.nodes import count_by_leaf
@@ -262,23 +262,6 @@ def _check_indices(name: str, values: ArrayLike, n: int) -> Indices:
     return numbers
 
 
-def compute_group_weights(groups: NDArray[Any], train: Indices, calibration: Indices) -> Float64:
-    """Compute the weight of each calibration row, 1 / (calibration rows of its group).
-
-    groups: group of each row, (n_rows,); train, calibration: indices of the training and the
-    calibration rows. Return the weights, in the order of `calibration`; they sum to the number of
-    groups among the calibration rows. Raises ValueError if a group is in both sets.
-    """
-    shared = np.intersect1d(groups[train], groups[calibration])
-    if len(shared):
-        raise ValueError(
-            "groups must not be in both the training set and the calibration set, but "
-            f"{len(shared)} are, such as {shared[0]}"
-        )
-    _, group, size = np.unique(groups[calibration], return_inverse=True, return_counts=True)
-    return np.asarray(1 / size[group])
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CalibrationSet(ArrayRecord):
     """The calibration set of a fit, by row: positions, targets and repeats, without features.
@@ -359,7 +342,8 @@ class CalibrationSet(ArrayRecord):
         """
         weight = None
         if split.groups is not None:
-            weight = compute_group_weights(split.groups, split.train, split.calibration)
+            split.expect_whole_groups()
+            weight = compute_group_weights(split.groups[split.calibration])
         given, n_given = split.calibration_places
         return cls(
             given=given,

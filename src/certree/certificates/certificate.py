@@ -24,6 +24,11 @@ _MOST_ROWS = 2**50
 _ROUNDING = 1e-9
 # Largest number of rows in a certificate of a model file; bounds for more rows take long to compute.
 _MOST_RESTORED = 10**9
+# The assumption of certificates that count groups.
+_NEW_GROUPS = (
+    "no group has rows both among those of the fit and among those that certify: a fit with groups "
+    "splits whole groups, and certify does not check it"
+)
 # Largest number of certificates in a model file; a fit makes fewer.
 _MOST_CERTIFICATES = 64
 
@@ -144,6 +149,9 @@ class Certificate:
         Error of a constant prediction on the calibration rows, in the units of `bound`: of the
         most frequent class, or of the median of a numeric target. It is an estimate, not a bound.
         None: it is not known, or new rows are from another source. Not compared by ``==``.
+    is_single_tree : bool
+        Whether the labels of a vote are those of one small tree (`max_leaf_nodes`), so that the
+        sentence names a tree instead of a vote. Not compared by ``==``.
 
     Raises
     ------
@@ -169,6 +177,7 @@ class Certificate:
     worst: int = field(default=0, metadata=ADDED_LATER)
     near_copies: NearCopies | None = field(default=None, compare=False, metadata=ADDED_LATER)
     baseline: Baseline | None = field(default=None, compare=False, metadata=ADDED_LATER)
+    is_single_tree: bool = field(default=False, compare=False, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         validate_settings(self)
@@ -193,9 +202,10 @@ class Certificate:
     def about(self) -> str:
         """What this certificate's bound limits, as a phrase such as "this classifier's error".
 
-        It is the `subject` of its method in `METHODS`.
+        It is the `subject` of its method in `METHODS`, with the word "tree" instead of "vote" if
+        `is_single_tree` is set.
         """
-        return METHODS[self.method].subject
+        return METHODS[self.method].get_subject(self.is_single_tree)
 
     @property
     def is_below_baseline(self) -> bool | None:
@@ -218,6 +228,8 @@ class Certificate:
         if self.shift is not None:
             drawn = f"{units} are drawn independently; {self.shift.assumption}"
         near = () if self.near_copies is None else self.near_copies.assumptions
+        if self.grouped:
+            near = (_NEW_GROUPS, *near)
         return drawn, *self._duplicate_assumptions, *near, METHODS[self.method].needs
 
     @property
@@ -307,7 +319,7 @@ class Certificate:
 
         The bound is computed again from the same observations; `share` and all other fields stay.
         """
-        kept = ("risk", "part", "shift", "unit", "baseline")
+        kept = ("risk", "part", "shift", "unit", "baseline", "is_single_tree")
         rest = {name: getattr(self, name) for name in kept} | get_sampling_facts(self)
         entries = self.method, self.observed, self.n, self.complexity
         return compute_certificate(*entries, delta, self.share, **rest)
@@ -455,12 +467,16 @@ class Certificate:
         rows, where = (words.format(part=self.part) for words in (method.rows, method.where))
         rows = f"distinct {rows}" if self.distinct else rows
         units = f"groups of {rows}" if self.grouped else rows
-        given = f"{rows}, out of rows" if self.part else "rows given,"
+        given = f"{units}, out of rows" if self.part else "rows given,"
+        if self.grouped:
+            given = "groups of rows given,"
         if self.repeats is None:
             units = f"{given} which were not compared with those of the fit"
         elif self.repeats:
             # Each voter of an ensemble has calibration rows of its own; the sentence means all rows.
             of_which = f"{rows}, where" if " or more " in rows else f"{given} of which"
+            if self.grouped:
+                of_which = "groups of rows given, where"
             units = f"{of_which} {self.repeats:,} repeat other rows, as draws of their own"
             if self.worst:
                 units = f"{of_which} {self.worst:,} repeat other rows and count as the worst case"
@@ -471,7 +487,7 @@ class Certificate:
         if self.grouped:
             losses = "fraction of errors" if self.unit is None else "mean"
             new = f"new groups from {source}, the mean over groups of each group's {losses},"
-        subject = method.subject
+        subject = self.about
         if self.unit is not None and not get_inequality(self.method).whole_errors:
             subject += f" (one beyond {self.unit:.4g} counts as that)"
         observed, verdict = "there are none", ""
@@ -696,11 +712,14 @@ def restore_certificate(entries: Any) -> Certificate:
 def _store_certificate(certificate: Certificate) -> dict[str, Any]:
     """Return what a model file holds of a certificate: its fields by name.
 
-    Files of earlier versions lack the field `baseline`; so do those of models without it.
+    Files of earlier versions lack the fields `baseline` and `is_single_tree`; so do those of models
+    without a baseline, or of a vote.
     """
     entries = asdict(certificate)
     if certificate.baseline is None:
         del entries["baseline"]
+    if not certificate.is_single_tree:
+        del entries["is_single_tree"]
     return entries
 
 

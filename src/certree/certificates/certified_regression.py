@@ -15,7 +15,7 @@ from certree.certificates.certificate import Certificate, compute_certificate, g
 from certree.certificates.leakage_check import select_calibration_rows
 from certree.certificates.subsets.coverage import Scores
 from certree.interface.arrays import Float64, check_column
-from certree.interface.fitted_state import snapshot_method
+from certree.interface.fitted_state import expect_rows, snapshot_method
 from certree.rows.duplicates import Duplicates
 
 # Relative rounding error of computing a score from a target and an interval from a score. Intervals are
@@ -142,6 +142,7 @@ class CertifiedRegressorMixin:
         delta: float | None = None,
         *,
         duplicates: Duplicates | None = None,
+        groups: ArrayLike | None = None,
     ) -> Certificate:
         """Certify the mean absolute error by new rows, or return the certificate of the fit.
 
@@ -159,6 +160,10 @@ class CertifiedRegressorMixin:
             "auto": a small number of rows may equal each other or rows of the fit
             (`certree.certify` states it); "genuine": all rows are new draws; "copies": equal rows
             count once; "refuse": no row may equal another or one of the fit. None: "auto".
+        groups : array-like of shape (n,), or None
+            Group of each row, such as a customer, if rows of a group depend on each other; the
+            bound is then on the mean over groups of each group's mean error. No row of the fit may
+            be of these groups, which is not checked. None: rows are independent.
 
         Returns
         -------
@@ -170,26 +175,29 @@ class CertifiedRegressorMixin:
         Raises
         ------
         ValueError
-            If only one of X and y is passed, `duplicates` is passed without rows, y has another
-            length or is not finite, or `duplicates` does not accept the repeated rows.
+            If only one of X and y is passed, `duplicates` or `groups` is passed without rows, y has
+            another length or is not finite, there are no rows, `groups` does not name a group for
+            each row, or `duplicates` does not accept the repeated rows.
         """
         check_is_fitted(self)
         level = self.delta if delta is None else delta
         if X is None and y is None:
-            if duplicates is not None:
-                raise ValueError("duplicates describes new rows: pass X and y with it")
+            if duplicates is not None or groups is not None:
+                raise ValueError("duplicates and groups describe new rows: pass X and y with them")
             return self.certificate_ if delta is None else self.certificate_.at(delta)
         if X is None or y is None:
             raise ValueError(
                 "X and y must be passed together, or neither for the certificate of the fit"
             )
+        expect_rows(np.size(y), "certify a model")
         model: Any = self
         predicted = model.predict(X)
         truth: Float64 = check_column("y", y, "float64", predicted.shape)
         word: Duplicates = "auto" if duplicates is None else duplicates
-        selected = select_calibration_rows(self, X, truth, word)
-        rows = selected.rows
-        about = predicted[rows], truth[rows], self._error_limit, level
+        selected = select_calibration_rows(self, X, truth, word, groups)
+        rows, weight = selected.rows, selected.weight
+        n = None if weight is None else round(weight.sum())
+        about = predicted[rows], truth[rows], self._error_limit, level, weight, n
         return certify_absolute_error(*about, is_worst=selected.is_worst, **selected.drawn)
 
     @property

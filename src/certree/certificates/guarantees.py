@@ -79,6 +79,7 @@ from certree.interface.fitted_state import (
     Arguments,
     Result,
     check_one_target,
+    expect_rows,
     get_snapshot,
     snapshot_method,
 )
@@ -91,11 +92,11 @@ from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights
 from certree.weights.rule_numbers import RuleNumbers
 
-# The message for guarantees other than the certificate after a fit whose rows came in groups.
+# The message for guarantees other than the certificate if the calibration rows came in groups.
 GROUPS_NOT_SUPPORTED = (
-    "conditional guarantees, thresholds and prediction sets need independent rows, but the rows of "
-    "this fit came in groups, which depend on each other: keep one row of each group and fit without "
-    "groups, or pass one row of each of some new groups to Guarantees.by_rows"
+    "conditional guarantees, thresholds, prediction sets and abstention need independent rows, but "
+    "the calibration rows came in groups, whose rows depend on each other: pass one row of each of "
+    "some new groups to Guarantees.by_rows, without groups"
 )
 # Margins below which a classifier may abstain, fixed before any row is seen.
 _MARGINS = [i / 20 for i in range(20)]
@@ -185,6 +186,7 @@ class Guarantees:
         delta: float = 0.05,
         *,
         duplicates: Duplicates = "auto",
+        groups: ArrayLike | None = None,
     ) -> Guarantees:
         """Predict the rows of a calibration set with a fitted classifier, and collect its guarantees.
 
@@ -204,11 +206,16 @@ class Guarantees:
             "auto": a small number of rows may equal each other or rows of the fit
             (`certree.certify` states it); "genuine": all rows are new draws; "copies": equal rows
             count once; "refuse": no row may equal another or one of the fit.
+        groups : array-like of shape (n,), or None
+            Group of each row, such as a customer, if rows of a group depend on each other.
+            `certificate` and `nearby` then count groups, as `certree.certify` does, and the other
+            methods raise ValueError, as they need independent rows. None: rows are independent.
+            Groups to compare are an argument of `conditional_guarantees` instead.
 
         Returns
         -------
         Guarantees
-            Its `certificate` is the Clopper-Pearson bound of these rows.
+            Its `certificate` is the bound of `certree.certify` by these rows.
 
         Raises
         ------
@@ -218,7 +225,7 @@ class Guarantees:
         # A later fit of the classifier must not change the guarantees.
         is_estimator = isinstance(classifier, BaseEstimator)
         snapshot = get_snapshot(classifier) if is_estimator else classifier
-        found = _evaluate_rows(snapshot, X, y, delta, duplicates=duplicates)
+        found = _evaluate_rows(snapshot, X, y, delta, duplicates=duplicates, groups=groups)
         if not (hasattr(snapshot, "predict_proba") and hasattr(snapshot, "classes_")):
             return found
         return replace(found, shares=found._compute_probabilities(X)[found._input_positions[0]])
@@ -242,7 +249,8 @@ class Guarantees:
         classifier : fitted classifier
             With ``predict``, ``predict_proba`` and ``classes_``.
         batches : iterable of (array-like of shape (n_batch, p), ndarray of shape (n_batch,))
-            Rows that no step of the fit has used, and their true classes; at least one batch.
+            Rows that no step of the fit has used, and their true classes. Empty batches are left
+            out.
         delta : float
             Probability with which each guarantee may fail, over the draw of the rows.
         duplicates : {"auto", "genuine", "copies", "refuse"}
@@ -258,14 +266,17 @@ class Guarantees:
         Raises
         ------
         ValueError
-            As `certree.certify`: for classes that the classifier does not know, and for too many
-            repeated rows.
+            As `certree.certify`: if there are no rows, for classes that the classifier does not
+            know, and for too many repeated rows.
         """
         check_one_target("a certificate", classifier)
         check, outputs = LeakageCheck(classifier, duplicates), []
         for X, truth in batches:
+            if not len(truth):
+                continue
             check.add(X, truth)
             outputs.append((truth, np.asarray(classifier.predict(X)), classifier.predict_proba(X)))
+        expect_rows(len(outputs), "certify a model")
         y, predicted, shares = (np.concatenate(one) for one in zip(*outputs, strict=True))
         expect_known_labels("y", np.unique(y), np.asarray(classifier.classes_))
         selected = check.select_rows()
@@ -449,7 +460,10 @@ class Guarantees:
                 "pass more rows"
             )
         share = 1 / len(named) if jointly else 1.0
-        about = get_sampling_facts(self.certificate)
+        about = {
+            "is_single_tree": self.certificate.is_single_tree,
+            **get_sampling_facts(self.certificate),
+        }
         terms, found = CertificateTerms(self._choose_delta(delta), share, shift=shift, **about), {}
         for name in named:
             method, parts = self._get_method(name), self._make_subsets(name, kept, of_groups)
@@ -725,8 +739,11 @@ class Guarantees:
         """Return the field `shares`: the probabilities of the calibration rows, (n, n_scored).
 
         Columns are the n_scored classes of `_scored_classes`. Raises TypeError if it is None, as
-        prediction sets, abstention and thresholds need probabilities.
+        prediction sets, abstention and thresholds need probabilities, and ValueError if the rows
+        came in groups.
         """
+        if self.certificate.grouped:
+            raise ValueError(GROUPS_NOT_SUPPORTED)
         if self.shares is None:
             raise TypeError(
                 "prediction sets, abstention and thresholds need probabilities: the classifier must "
@@ -1088,8 +1105,6 @@ class FitGuarantees(Guarantees):
         They are n_scored columns of the field `shares`, (n, n_scored). Raises ValueError if the
         rows of the fit came in groups, TypeError if there are no probabilities.
         """
-        if self.certificate.grouped:
-            raise ValueError(GROUPS_NOT_SUPPORTED)
         return super()._get_calibration_probabilities()[:, self._is_trained]
 
     def explain_missing_guarantees(self) -> str | None:
@@ -1239,7 +1254,12 @@ class TreeGuarantees(FitGuarantees):
         with abstention as a further label, covers all margins together.
         """
         held, prior = self.rows.held, self.rows.structure
-        return selective_certificates(held, self.ballot, prior, delta, fixed=self.fixed)
+        found = selective_certificates(held, self.ballot, prior, delta, fixed=self.fixed)
+        is_single_tree = self.certificate.is_single_tree
+        return tuple(
+            replace(one, certificate=replace(one.certificate, is_single_tree=is_single_tree))
+            for one in found
+        )
 
     def _predict_margins(self, X: ArrayLike) -> tuple[NDArray[Any], Float64]:
         """Return the predicted class and the margin of new rows, both (n_rows,).
@@ -1358,6 +1378,7 @@ def _evaluate_rows(
     share: float = 1.0,
     *,
     duplicates: Duplicates,
+    groups: ArrayLike | None = None,
 ) -> Guarantees:
     """Predict calibration rows, check them for rows of the fit, and make `Guarantees` of the results.
 
@@ -1365,11 +1386,12 @@ def _evaluate_rows(
     (n_rows,); delta: probability with which the certificate may fail; share: fraction of delta that
     it uses; duplicates: whether rows that equal each other or rows of the fit are accepted in a
     small number ("auto"), accepted as new draws ("genuine"), counted once ("copies") or refused
-    ("refuse"). The certificate is the Clopper-Pearson bound on the error. Probabilities are not
-    computed: `Guarantees.shares` is None.
+    ("refuse"); groups: group of each row, (n_rows,), or None. The certificate is the
+    Clopper-Pearson bound on the error; with groups it is Hoeffding's bound on the mean over groups
+    of each group's fraction of errors. Probabilities are not computed: `Guarantees.shares` is None.
     """
     predicted, truth = predict_rows(classifier, X, y)
-    selected = select_calibration_rows(classifier, X, truth, duplicates)
+    selected = select_calibration_rows(classifier, X, truth, duplicates, groups)
     rows = selected.rows
     classes, codes = np.unique(truth, return_inverse=True)
     return Guarantees(
@@ -1392,6 +1414,7 @@ def certify(
     *,
     look: int | None = None,
     duplicates: Duplicates = "auto",
+    groups: Any = None,
 ) -> Certificate:
     """Compute an upper bound on the error of any fitted classifier, from rows that its fit did not use.
 
@@ -1425,11 +1448,18 @@ def certify(
         equal rows are copies of one row, which counts once; rows that equal rows of the fit count
         as errors, up to the same limit. "refuse": no repeated row is accepted. The certificate
         states the assumption.
+    groups : array-like of shape (n,), str or None
+        Group of each row, such as a customer, if rows of a group depend on each other and only
+        groups are independent; if X names files, the name of the column of groups. Pass all
+        calibration rows of a group. No row of the fit may be of these groups. This is not checked,
+        as models do not store the groups of their fit. Equal rows of one group count as one
+        repeated row. None: rows are independent.
 
     Returns
     -------
     Certificate
-        Upper bound (Clopper-Pearson) on the probability that a new row is predicted wrongly.
+        Upper bound (Clopper-Pearson) on the probability that a new row is predicted wrongly. With
+        groups, upper bound (Hoeffding) on the expected fraction of wrong rows of a new group.
 
     Raises
     ------
@@ -1440,12 +1470,13 @@ def certify(
         If there are no rows, y does not have one class for each row, files cannot be read or lack a
         column, no class is known to the classifier or classes have another type (text instead of
         numbers), or `look` is not a positive integer; if more rows equal each other or rows of the
-        fit than `duplicates` allows; or if the model was saved without the hashes of these rows and
-        `duplicates` is not "genuine".
+        fit than `duplicates` allows; if the model was saved without the hashes of these rows and
+        `duplicates` is not "genuine"; or if `groups` does not name a group for each row.
 
     References
     ----------
-    Clopper and Pearson, "The use of confidence or fiducial limits", Biometrika 1934.
+    Clopper and Pearson, "The use of confidence or fiducial limits", Biometrika 1934. Hoeffding,
+    "Probability inequalities for sums of bounded random variables", JASA 1963.
 
     Examples
     --------
@@ -1459,10 +1490,14 @@ def certify(
     (0.108, 0.144)
     """
     if is_file_source(X):
-        batches = read_batches(classifier, X, y)
-        return certify_batches(classifier, batches, delta, look=look, duplicates=duplicates)
+        labels: list[NDArray[Any]] = []
+        batches = read_batches(classifier, X, y, groups, labels)
+        of_rows = None if groups is None else labels
+        rule: dict[str, Any] = {"look": look, "duplicates": duplicates, "groups": of_rows}
+        return certify_batches(classifier, batches, delta, **rule)
+    share = compute_look_fraction(look)
     return _evaluate_rows(
-        classifier, X, y, delta, compute_look_fraction(look), duplicates=duplicates
+        classifier, X, y, delta, share, duplicates=duplicates, groups=groups
     ).certificate
 
 
@@ -1570,6 +1605,7 @@ def certify_fitted(
     *,
     look: int | None = None,
     duplicates: Duplicates | None = None,
+    groups: Any = None,
 ) -> Certificate:
     """Return the certificate of the fit, or certify the fitted model by new rows.
 
@@ -1592,30 +1628,34 @@ def certify_fitted(
         / 4) of n count as draws, more, up to 2 % of n, as errors, and more raise ValueError.
         "genuine": all rows are new draws. "copies": equal rows count once. "refuse": no row may
         equal another or one of the fit. None: "auto".
+    groups : array-like of shape (n,), str or None
+        Group of each row, such as a customer, if rows of a group depend on each other; if X names
+        files, the name of the column of groups. The certificate then counts groups; see
+        `certree.certify`. None: rows are independent.
 
     Returns
     -------
     Certificate
-        With rows the Clopper-Pearson bound. Without rows ``certificate_``, recomputed for `delta`;
-        the model that predicts was selected with the delta of the fit, and all candidates are
-        covered at any delta.
+        With rows the Clopper-Pearson bound, with groups Hoeffding's. Without rows
+        ``certificate_``, recomputed for `delta`; the model that predicts was selected with the
+        delta of the fit, and all candidates are covered at any delta.
 
     Raises
     ------
     ValueError
-        If only one of X and y is passed; if `look` or `duplicates` is passed without rows; or if
-        more rows equal each other or rows of the fit than `duplicates` allows.
+        If only one of X and y is passed; if `look`, `duplicates` or `groups` is passed without
+        rows; or if more rows equal each other or rows of the fit than `duplicates` allows.
     """
     check_is_fitted(self)
     if X is not None and y is not None:
         word = "auto" if duplicates is None else duplicates
         level = self.delta if delta is None else delta
-        return certify(self, X, y, level, look=look, duplicates=word)
+        return certify(self, X, y, level, look=look, duplicates=word, groups=groups)
     if (X is None) != (y is None):
         raise ValueError(
             "X and y must be passed together, or neither for the certificate of the fit"
         )
-    if look is not None or duplicates is not None:
-        raise ValueError("look and duplicates describe new rows: pass X and y with them")
+    if look is not None or duplicates is not None or groups is not None:
+        raise ValueError("look, duplicates and groups describe new rows: pass X and y with them")
     one: Certificate = self.certificate_
     return one if delta is None else one.at(delta)

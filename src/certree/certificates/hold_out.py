@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.certificates.certificate import Certificate, compute_certificate
-from certree.interface.arrays import to_array
-from certree.interface.fitted_state import check_one_target
+from certree.interface.arrays import Float64, to_array
+from certree.interface.fitted_state import check_one_target, expect_rows
 from certree.interface.signatures import validate_arguments
 
 
@@ -133,6 +133,35 @@ def hold_out_mean(
     return compute_certificate("hold_out_mean", (risk,), n, 0.0, delta, share, grouped=grouped)
 
 
+def hold_out_rows(
+    wrong: NDArray[np.bool_], weight: Float64 | None, delta: float, share: float = 1.0
+) -> Certificate:
+    """Certify a fixed classifier by its errors on single rows, or on rows in groups.
+
+    Parameters
+    ----------
+    wrong : ndarray of bool, shape (n,)
+        Whether each calibration row counts as an error.
+    weight : ndarray of float64, shape (n,), or None
+        For rows in groups 1 / (number of calibration rows of the row's group); None: rows are
+        independent.
+    delta, share : float
+        Probability with which certificates may fail, and the fraction of it that this one uses.
+
+    Returns
+    -------
+    Certificate
+        `hold_out` of the number of errors; with groups `hold_out_mean` of each group's fraction of
+        errors.
+    """
+    if weight is None:
+        return hold_out(int(wrong.sum()), len(wrong), delta, share)
+    n_groups = round(weight.sum())
+    # Rounding may raise the sum above the number of groups.
+    risk = min(float(weight @ wrong) / n_groups, 1.0)
+    return hold_out_mean(risk, n_groups, delta, share, grouped=True)
+
+
 def compute_look_fraction(look: Any) -> float:
     """Return the fraction of delta that one of several inspections of the rows uses.
 
@@ -151,16 +180,18 @@ def predict_rows(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], N
     """Predict rows with a fitted classifier, and check their true classes.
 
     classifier: with ``predict``; X: rows, (n, p); y: true classes, (n,). Return predicted and true
-    classes, both (n,). Raises TypeError if the classifier has no ``predict``, ValueError if y has
-    another shape, or its classes are of another type than those of the classifier or all unknown to
-    it.
+    classes, both (n,). Raises TypeError if the classifier has no ``predict``, ValueError if there
+    are no rows, y has another shape, or its classes are of another type than those of the
+    classifier or all unknown to it.
     """
     if not hasattr(classifier, "predict"):
         raise TypeError(
             f"classifier must be a fitted classifier with predict, got {shortened(classifier)}"
         )
     check_one_target("a certificate", classifier)
-    predicted, truth = np.asarray(classifier.predict(X)), to_array("y", y)
+    truth = to_array("y", y)
+    expect_rows(truth.size, "certify a model")
+    predicted = np.asarray(classifier.predict(X))
     if truth.ndim != 1 or truth.shape != predicted.shape:
         raise ValueError(
             f"y must have shape {predicted.shape}, a class for each row of X, got {truth.shape}"

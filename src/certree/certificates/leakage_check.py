@@ -12,9 +12,10 @@ from sklearn.utils import _safe_indexing
 
 from certree.certificates.baseline import compute_class_baseline
 from certree.certificates.certificate import Certificate, Matches
-from certree.certificates.hold_out import hold_out
+from certree.certificates.hold_out import hold_out_rows
 from certree.certificates.inequalities.good_turing import bound_matches, estimate_matches
-from certree.interface.arrays import UInt64, find_positions, to_array
+from certree.interface.arrays import Float64, UInt64, find_positions, to_array
+from certree.interface.fitted_state import expect_rows
 from certree.rows.columns import as_data_frame, copy_raw_values
 from certree.rows.duplicates import (
     QUESTION,
@@ -24,11 +25,13 @@ from certree.rows.duplicates import (
     decide_worst_case,
     find_first_equal_keys,
     get_allowed_repeats,
+    mark_repeated_units,
     merge_copies,
 )
-from certree.rows.folds import Indices
+from certree.rows.folds import Indices, number_groups
 from certree.rows.hashes import RowHashes, find_known_rows, hash_samples, merge_hashes
 from certree.rows.repeat_counts import RepeatCounts, hash_table_rows
+from certree.rows.split import check_groups, compute_group_weights
 from certree.rows.training import get_first_untrained_code
 
 # Classifiers of scikit-learn whose member uses a subset of the features.
@@ -63,11 +66,14 @@ class CalibrationRows:
         None) and "worst" (number of rows that count as errors).
     is_worst : ndarray of bool, shape (len(rows),), or None
         True for repeated rows that count as errors; None: no such rows.
+    weight : ndarray of float64, shape (len(rows),), or None
+        For rows in groups 1 / (number of these rows of the row's group); None: no groups.
     """
 
     rows: Indices
     drawn: dict[str, Any]
     is_worst: NDArray[np.bool_] | None = None
+    weight: Float64 | None = None
 
     def certify_errors(
         self,
@@ -77,9 +83,10 @@ class CalibrationRows:
         delta: float,
         share: float = 1.0,
     ) -> Certificate:
-        """Compute the Clopper-Pearson bound from the rows to use, those of the field `rows`.
+        """Bound the error by the rows to use, those of the field `rows`.
 
-        Rows of `is_worst` count as errors.
+        Rows of `is_worst` count as errors. The bound is that of Clopper and Pearson; with groups it
+        is Hoeffding's on the mean over groups of each group's fraction of errors.
 
         Parameters
         ----------
@@ -100,13 +107,17 @@ class CalibrationRows:
         wrong = is_wrong[self.rows]
         if self.is_worst is not None:
             wrong |= self.is_worst
-        found = hold_out(int(wrong.sum()), len(wrong), delta, share)
-        baseline = compute_class_baseline(codes[self.rows], classes)
+        found = hold_out_rows(wrong, self.weight, delta, share)
+        baseline = compute_class_baseline(codes[self.rows], classes, self.weight)
         return replace(found, baseline=baseline, **self.drawn)
 
 
 def select_calibration_rows(
-    classifier: Any, X: Any, y: ArrayLike, duplicates: Duplicates
+    classifier: Any,
+    X: Any,
+    y: ArrayLike,
+    duplicates: Duplicates,
+    groups: ArrayLike | None = None,
 ) -> CalibrationRows:
     """Check rows for leakage, and select those that may certify a classifier.
 
@@ -123,6 +134,8 @@ def select_calibration_rows(
         "auto": a small number of rows may equal each other or rows of the fit (`certify` states
         it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no row
         may equal another or one of the fit.
+    groups : array-like of shape (n,), or None
+        Group of each row, if only groups are independent; None: rows are independent.
 
     Returns
     -------
@@ -134,12 +147,13 @@ def select_calibration_rows(
     ValueError
         If more rows equal rows of the fit, or each other, than `duplicates` accepts; if the model
         was saved without its hashes and `duplicates` is not "genuine"; or if "genuine" cannot be
-        true, as the rows are the table of the fit, or equal more of its rows than new rows would.
+        true, as the rows are the table of the fit, or equal more of its rows than new rows would;
+        or if `groups` does not name a group for each row.
     """
     truth = to_array("y", y)
     check = LeakageCheck(classifier, duplicates)
     check.add(X, truth)
-    return check.select_rows()
+    return check.select_rows(groups)
 
 
 # The part of messages that says how to accept repeated rows.
@@ -272,29 +286,41 @@ class LeakageCheck:
         self._rounded.append(rounded)
         self._hashes.append(self._alike.hash_rows(X, truth))
 
-    def select_rows(self) -> CalibrationRows:
+    def select_rows(self, groups: ArrayLike | None = None) -> CalibrationRows:
         """Return which of the rows added so far may be used as calibration rows.
 
-        At least one batch must have been added. Return a `CalibrationRows` with all rows, or with
-        "copies" the first of each set of equal rows. Raises ValueError if more rows equal rows of
-        the fit, or each other, than `duplicates` accepts.
+        At least one row must have been added. groups: group of each row, (n,); equal rows of one
+        group count as one repeated row, as in fits. None: rows are independent. Return a
+        `CalibrationRows` with all rows, or with "copies" the first of each set of equal rows.
+        Raises ValueError if more rows equal rows of the fit, or each other, than `duplicates`
+        accepts, if "copies" are in different groups, or if `groups` has another length or missing
+        entries.
         """
+        expect_rows(sum(map(len, self._exact)), "certify a model")
         exact, rounded = np.concatenate(self._exact), np.concatenate(self._rounded)
         seen, has_hashes, word = exact | rounded, self._has_hashes, self._duplicates
         first = find_first_equal_keys(RowHashes.concatenate(self._hashes).keys)
-        rows, repeats = np.arange(len(first)), seen | (first != np.arange(len(first)))
+        rows = np.arange(len(first))
+        group = None if groups is None else number_groups(check_groups(groups, len(rows)))[1]
         if word == "copies":
-            rows = merge_copies(first, None)[0]
-            repeats = seen[rows]
-        self._check_new(seen[rows], exact[rows], int(repeats.sum()))
-        is_worst = repeats if decide_worst_case(int(repeats.sum()), len(rows), word) else None
+            rows = merge_copies(first, None, group)[0]
+        group = None if group is None else group[rows]
+        repeats = mark_repeated_units(first[rows], seen[rows], group)
+        n_repeats, weight = int(repeats.sum()), None
+        if group is not None:
+            # Equal rows of one group count as one row.
+            pairs = np.stack([first[rows], group])[:, repeats]
+            n_repeats, weight = np.unique(pairs, axis=1).shape[1], compute_group_weights(group)
+        self._check_new(seen[rows], exact[rows], n_repeats)
+        is_worst = repeats if decide_worst_case(n_repeats, len(rows), word) else None
         drawn = {
-            "repeats": int(repeats.sum()) if has_hashes else None,
+            "grouped": group is not None,
+            "repeats": n_repeats if has_hashes else None,
             "distinct": word == "copies",
             "matches": self._matches(int(seen[rows].sum())) if has_hashes and seen.any() else None,
             "worst": count_worst(is_worst),
         }
-        return CalibrationRows(rows, drawn, is_worst)
+        return CalibrationRows(rows, drawn, is_worst, weight)
 
     def _check_new(self, seen: NDArray[np.bool_], exact: NDArray[np.bool_], repeats: int) -> None:
         """Raise ValueError if rows equal rows of the fit and `duplicates` does not accept that.

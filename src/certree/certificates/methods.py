@@ -39,6 +39,10 @@ class Method:
     rows: str = "calibration rows"
     where: str = ""
 
+    def get_subject(self, is_single_tree: bool) -> str:
+        """Return `subject`; if the vote consists of one tree it says "this tree" for "this vote"."""
+        return self.subject.replace("this vote", "this tree") if is_single_tree else self.subject
+
 
 _CLASSIFIER = "this classifier's error"
 _VOTE = "this vote's error"

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree.certificates.inequalities.bounds import kl_upper
 from certree.interface.arrays import MAX_SETTING, Float64, check_column, check_nonnegative, to_array
-from certree.interface.formatting import format_bound, format_loss_bound
+from certree.interface.formatting import format_bound, format_loss_bound, format_quantity
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_settings
 
@@ -215,7 +215,9 @@ class Monitor:
             if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
                 raise TypeError(f"{name} must be a number, got {value!r}")
             if not 0 < value < 1:
-                raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
+                vacuous = ": no mean loss can exceed a bound of 1, so no rows can contradict it"
+                reason = vacuous if name == "bound" and value == 1 else ""
+                raise ValueError(f"{name} must lie between 0 and 1, got {value!r}{reason}")
         self.bound, self.alpha = float(bound), float(alpha)
         self._rows, self._losses = 0, 0.0
         self._log_products = (0.0,) * len(self._stakes)
@@ -303,27 +305,30 @@ class Monitor:
         return self
 
     def __str__(self) -> str:
-        """Return the state of this monitor as a sentence.
-
-        Bound, mean loss, and whether it raised an alarm.
-        """
+        """Return what was certified, what the new rows show, how certain this is, and what to do."""
         is_error, unit = self.unit is None, self.unit or 1.0
-        claim = f"an error of at most {format_bound(self.bound)}"
+        claim = f"An error of at most {format_bound(self.bound)} was certified."
         if not is_error:
             # The product with the unit may exceed the certified bound by rounding.
-            claim = f"a mean loss of at most {format_loss_bound(self.bound * unit * (1 - 1e-12))}"
+            bound = format_loss_bound(self.bound * unit * (1 - 1e-12))
+            claim = f"A mean loss of at most {bound} was certified."
         if not self._rows:
-            return f"{claim} was guaranteed, and no rows have come in yet.".capitalize()
+            return f"{claim} No new rows have come in yet: pass their losses to update."
         mean = self._losses / self._rows
         seen = f"{100 * mean:.1f} %" if is_error else f"{mean * unit:.4g}"
-        seen += f" on {self._rows:,} new rows so far"
-        said = "which does not speak against it"
+        found = f"{claim} On {format_quantity(self._rows, 'new row')} it is {seen}."
         if self.broken:
-            said = (
-                f"and since row {self._first_alarm:,} the guarantee counts as broken; while it holds "
-                f"this happens with probability {100 * self.alpha:.4g} % at most"
+            return (
+                f"{found} Alarm after row {self._first_alarm:,}: the new rows contradict the "
+                f"certificate, under which the probability of any alarm is at most "
+                f"{100 * self.alpha:.4g} %. Stop relying on it: look for what has changed in the rows "
+                "or labels, then fit and certify again on new rows."
             )
-        return f"{claim} was guaranteed; it is {seen}, {said}.".capitalize()
+        evidence = f"e-value {self.e_value:.2g}, alarm from {1 / self.alpha:.4g}"
+        judged = "No alarm: the new rows do not contradict the certificate"
+        if mean > self.bound:
+            judged = "This is above the bound, but may be chance: no alarm"
+        return f"{found} {judged} ({evidence}). Add further rows as they arrive."
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self}>"

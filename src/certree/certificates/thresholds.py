@@ -473,33 +473,79 @@ class ThresholdGuarantees:
         ValueError
             If no threshold has such a lower limit of the precision.
         """
-        if not 0 < precision < 1:
-            raise ValueError(f"precision must lie between 0 and 1, got {precision!r}")
-        sure = self.precision.lowest >= precision
-        if not sure.any():
-            raise ValueError(
-                f"precision={precision!r} is not certified at any threshold: the highest certified "
-                f"precision is {_round_down(self.precision.lowest.max())}; pass a lower one, or more "
-                "calibration rows"
-            )
+        sure = self._find_certified("precision", precision, self.precision.lowest)
         place = int(np.argmax(np.where(sure, self.recall.lowest, -1.0)))
         return self.at(float(self.threshold[place]))
 
+    @validate_arguments
+    def highest_threshold(self, recall: float) -> OperatingPoint:
+        """Return the point with the highest threshold, given a certified recall.
+
+        At this threshold the fewest rows are predicted positive.
+
+        Parameters
+        ----------
+        recall : float
+            Smallest lower limit of the recall, between 0 and 1; it may be chosen after looking.
+
+        Returns
+        -------
+        OperatingPoint
+            Its fields hold the threshold, and the limits of its recall, precision and other rates.
+
+        Raises
+        ------
+        ValueError
+            If no threshold has such a lower limit of the recall.
+        """
+        sure = self._find_certified("recall", recall, self.recall.lowest)
+        return self.at(float(self.threshold[int(np.argmax(sure))]))
+
+    def _find_certified(self, name: str, wanted: float, lowest: Float64) -> NDArray[np.bool_]:
+        """Return at which thresholds the lower limit of a rate is at least as high as wanted, (m,).
+
+        name: the rate, for messages; wanted: number between 0 and 1; lowest: lower limits, (m,).
+        Raise ValueError if `wanted` is out of range, or there is no such threshold.
+        """
+        if not 0 < wanted < 1:
+            raise ValueError(f"{name} must lie between 0 and 1, got {wanted!r}")
+        sure = lowest >= wanted
+        if not sure.any():
+            raise ValueError(
+                f"{name}={wanted!r} is not certified at any threshold: the highest certified {name} "
+                f"is {_round_down(lowest.max())}; pass a lower one, or more calibration rows"
+            )
+        return sure
+
     # -- in words ----------------------------------------------------------------------------------
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
-        """Return the head and the rows of a table of up to ten thresholds, as lists of str.
+    @validate_arguments
+    def table(self, thresholds: Sequence[float] | None = None) -> tuple[list[str], list[list[str]]]:
+        """Return the head and the rows of a table of thresholds, as lists of str.
 
         The columns are the threshold, the fraction of rows that are predicted positive, the upper
-        limit of the false positive rate, and the lower limits of recall and precision. The
-        thresholds are spread evenly over that fraction.
+        limit of the false positive rate, and the lower limits of recall and precision.
+
+        Parameters
+        ----------
+        thresholds : sequence of float or None
+            A row for each of these thresholds, which may be chosen after looking. None: up to ten
+            thresholds, which are spread evenly over the fraction of rows that are predicted
+            positive.
+
+        Returns
+        -------
+        head : list of str
+        rows : list of list of str
         """
-        taken = self.predicted_positive_rate.observed
-        some = np.unique(np.searchsorted(taken, np.linspace(0, 1, _LINES + 2)[1:-1]))
+        if thresholds is None:
+            taken = self.predicted_positive_rate.observed
+            some = np.unique(np.searchsorted(taken, np.linspace(0, 1, _LINES + 2)[1:-1]))
+            thresholds = self.threshold[some].tolist()
         head = ["threshold", "taken", "false positive rate", "recall", "precision"]
         lines = []
-        for place in some.tolist():
-            point = self.at(float(self.threshold[place]))
+        for threshold in thresholds:
+            point = self.at(threshold)
             lines.append(
                 [
                     f"{point.threshold:.4g}",

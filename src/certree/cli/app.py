@@ -15,6 +15,7 @@ from typer.main import get_group
 
 import certree
 from certree.interface.formatting import escape_controls
+from certree.interface.progress import hide_lines
 
 # Headings of the help page.
 _MODELS, _EXPLANATIONS, _PAPER = (
@@ -60,7 +61,12 @@ _COMMANDS = {
     "explain": (
         "explanation_commands",
         _EXPLANATIONS,
-        "Print how much each feature adds to the prediction of one row.",
+        "Print how much each feature adds to the prediction of a row.",
+    ),
+    "rules": (
+        "explanation_commands",
+        _EXPLANATIONS,
+        "Print the rules of a single tree: conditions, prediction, rows and error bounds.",
     ),
     "report": (
         "explanation_commands",
@@ -158,7 +164,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> None:
-        with _print_errors_in_one_line(), _print_warnings_in_one_line():
+        with _print_errors_in_one_line(), _print_warnings_in_one_line(), hide_lines():
             function(*args, **kwargs)
 
     _loaded_commands.command()(run)

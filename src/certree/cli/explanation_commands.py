@@ -1,4 +1,4 @@
-"""Commands that explain, draw or export a model: explain, report, plot and export."""
+"""Commands that explain, draw or export a model: explain, rules, report, plot and export."""
 
 import io
 import json
@@ -16,31 +16,43 @@ import typer
 from numpy.typing import NDArray
 
 from certree import show
-from certree.cli.app import command, output_file_option, print_text
+from certree.cli.app import command, output_file_option, print_note, print_text
 from certree.cli.figure_output import expect_figure_path, save_figure
-from certree.cli.read_options import takes_read_options
+from certree.cli.json_output import AsJson, describe_rules, print_json
+from certree.cli.read_options import takes_source
 from certree.cli.table_input import (
     Groups,
     ModelFile,
     Positive,
     TableFile,
     Target,
+    Threshold,
     ThresholdCost,
+    expect_given,
     load_estimator,
+    load_model,
     parse_costs,
     parse_positive,
+    parse_rows,
     read_features,
     read_labelled_rows,
+    transform_rows,
 )
+from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_fractions, shapley_values
 from certree.files import tables
 from certree.files.output_paths import expect_writable
+from certree.files.pipelines import name_model_features
 from certree.interface.atomic_write import write_atomically
+from certree.interface.formatting import format_quantity
+from certree.rows.columns import take_rows
 from certree.tables.column_names import expect_distinct
-from certree.tables.table_source import ReadOptions
+from certree.tables.table_source import TableSource
 
 # Rows of the table that Shapley values take as background.
 _N_BACKGROUND_ROWS = 100
+# Most rules that are printed of a tree whose rules have no numbers.
+_N_RULES = 16
 
 OptionalRows = Annotated[
     Path | None,
@@ -58,17 +70,31 @@ OptionalTarget = Annotated[
 
 
 @command
-@takes_read_options
+@takes_source(TableFile)
 def explain(
     model_file: ModelFile,
-    file: TableFile,
-    row: Annotated[int, typer.Option(min=0, help="Number of the row to explain, from 0.")] = 0,
+    source: TableSource,
+    row: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="N", help="Number of the row to explain, from 0.", show_default="0"
+        ),
+    ] = None,
+    rows: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROWS",
+            help="Rows to explain instead of one: numbers and ranges such as 0-9 or 3,7,20-29, or "
+            "all.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         output_file_option(
             "--output",
             "-o",
-            help="Table to write with the contributions for all rows.",
+            help="Table to write with the contributions: .csv, .csv.gz, .tsv or .parquet. It has "
+            "those of --rows, else those of all rows.",
         ),
     ] = None,
     plot: Annotated[
@@ -88,25 +114,27 @@ def explain(
         ),
     ] = False,
     positive: Positive = None,
-    *,
-    options: ReadOptions,
 ) -> None:
-    """Print how much each feature adds to the prediction of one row.
+    """Print how much each feature adds to the prediction of a row.
 
-    --output writes the contributions for all rows; --plot draws those of the row. With
-    --interactions, print (and draw) which fraction of the variance of the predictions for all rows
-    is due to each feature and each pair of features instead.\f
+    --rows explains several rows; with --output their contributions are written to a table, whose
+    column "row" has the numbers of the rows. Without --rows, --output writes the contributions for
+    all rows. --plot draws those of the single row. With --interactions, print (and draw) which
+    fraction of the variance of the predictions for all rows is due to each feature and each pair of
+    features instead.\f
 
     Parameters
     ----------
     model_file : Path
         File of the fitted model.
-    file : Path
+    source : TableSource
         The table; "-" is CSV from standard input.
-    row : int
-        Index of the row to explain, from 0.
+    row : int or None
+        Index of the row to explain, from 0; None: the first, unless `rows` is set.
+    rows : str or None
+        Rows to explain, as `parse_rows` reads them; None: only `row`.
     output : Path or None
-        Table of the contributions for all rows to write; None: none.
+        Table of the contributions to write, for `rows` or else for all rows; None: none.
     plot : Path or None
         Figure to write; None: none is drawn.
     shapley : bool
@@ -116,12 +144,14 @@ def explain(
     positive : str or None
         The positive one of two classes, whose probability or score is explained; None: both, or the
         second. It does not change the fractions of variance, which are equal for both.
-    options : ReadOptions
-        Options of reading.
     """
     tables.expect_table_place(output)
     expect_figure_path(plot)
-    model, X = read_features(model_file, file, options)
+    if rows is not None:
+        _expect_unused(
+            "--rows", {"--row": row is not None, "--plot": plot, "--interactions": interactions}
+        )
+    model, X = transform_rows(*read_features(model_file, source))
     if not hasattr(model, "explain"):
         raise ValueError(
             "MODEL must be a tree, forest, boosted trees, AdaBoost of trees or naive Bayes to be "
@@ -131,9 +161,11 @@ def explain(
         _print_interactions(model, X, plot)
         return
     if not len(X):
-        raise ValueError(f"FILE must have at least one row to explain, but {file} has no rows")
+        raise ValueError(f"FILE must have at least one row to explain, but {source} has no rows")
+    row = row or 0
     if row >= len(X):
         raise ValueError(f"--row must be below {len(X)}, the number of rows, got {row}")
+    chosen = None if rows is None else parse_rows(rows, len(X))
     method = (
         partial(shapley_values, model, background=_sample_background(X))
         if shapley
@@ -141,12 +173,44 @@ def explain(
     )
     pos_label = parse_positive(model, positive)
     explain_rows = method if pos_label is None else partial(method, pos_label=pos_label)
+    if chosen is not None:
+        _explain_chosen_rows(explain_rows(take_rows(X, np.asarray(chosen))), chosen, output)
+        return
     explanation = explain_rows(X[row : row + 1])
     if output is not None:
         tables.write(_tabulate_contributions(explain_rows(X)), output)
     print_text(str(explanation))
     if plot is not None:
         save_figure(plot, lambda: show.plot_explanation(explanation))
+
+
+def _expect_unused(option: str, others: dict[str, Any]) -> None:
+    """Raise ValueError if another option is used that an option excludes.
+
+    option: name of the option that is used; others: for each excluded option its value, which is
+    false if it is not used.
+    """
+    for other, value in others.items():
+        if value:
+            raise ValueError(f"{option} and {other} exclude each other: give one")
+
+
+def _explain_chosen_rows(explanation: Any, rows: NDArray[np.intp], output: Path | None) -> None:
+    """Print the explanations of several rows, or write their contributions to a table.
+
+    explanation: contributions for the r rows; rows: their indices in the table, (r,); output: table
+    to write, or None to print.
+    """
+    if output is None:
+        texts = (f"row {row}\n{explanation[i]}" for i, row in enumerate(rows.tolist()))
+        print_text("\n\n".join(texts))
+        return
+    contributions = _tabulate_contributions(explanation)
+    name = "row"
+    while name in contributions.column_names:
+        name += "_"
+    tables.write(contributions.add_column(0, name, pa.array(rows)), output)
+    print_text(f"{format_quantity(len(rows), 'row')} written to {output}")
 
 
 def _print_interactions(model: Any, X: NDArray[Any], plot: Path | None) -> None:
@@ -161,7 +225,7 @@ def _print_interactions(model: Any, X: NDArray[Any], plot: Path | None) -> None:
         save_figure(plot, lambda: show.plot_interactions(fractions))
 
 
-def _sample_background(X: NDArray[Any]) -> NDArray[Any]:
+def _sample_background(X: Any) -> Any:
     """Return the background rows of Shapley values: X, (n, p), or 100 random rows of it.
 
     Features that a coalition lacks take their values from these rows. The draw is the same in each
@@ -169,7 +233,7 @@ def _sample_background(X: NDArray[Any]) -> NDArray[Any]:
     """
     if len(X) <= _N_BACKGROUND_ROWS:
         return X
-    return X[np.random.default_rng(0).choice(len(X), _N_BACKGROUND_ROWS, replace=False)]
+    return take_rows(X, np.random.default_rng(0).choice(len(X), _N_BACKGROUND_ROWS, replace=False))
 
 
 def _tabulate_contributions(explanation: Any) -> pa.Table:
@@ -198,10 +262,62 @@ def _tabulate_contributions(explanation: Any) -> pa.Table:
 
 
 @command
-@takes_read_options
+def rules(
+    model_file: ModelFile,
+    max_leaves: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Most rules to print: those of the leaves that matter most.",
+            show_default="all rules of a small tree, else 16",
+        ),
+    ] = None,
+    positive: Positive = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the rules of a single tree: conditions, prediction, rows and error bounds.
+
+    The rules of a tree that predicts alone and has at most 64 leaves are numbered from left to
+    right: R1, R2, ... A certified tree has an upper bound on the error of each rule. With
+    --positive, each rule has the probability of this class instead of that of the predicted
+    class.\f
+
+    Parameters
+    ----------
+    model_file : Path
+        File of the fitted model: a single tree, or a pipeline that ends in one.
+    max_leaves : int or None
+        Largest number of rules; None: all if rules have numbers, else 16.
+    positive : str or None
+        The positive one of two classes, whose probability the rules have; None: the predicted one.
+    as_json : bool
+        Whether to print a JSON document.
+    """
+    model = name_model_features(load_model(model_file))
+    if not isinstance(model, TreeVoteEstimator) or not hasattr(model, "rules"):
+        raise ValueError(
+            f"MODEL must be a single tree to have rules, got {type(model).__name__}: fit a tree with "
+            "--model pruned, tree or certified"
+        )
+    n_leaves = model.get_n_leaves()
+    if max_leaves is None:
+        # One rule is enough to see whether rules have numbers.
+        max_leaves = n_leaves if model.rules(1)[0].number else _N_RULES
+    found = model.rules(max_leaves, pos_label=parse_positive(model, positive))
+    if as_json:
+        print_json({"model": type(model).__name__, "leaves": n_leaves, **describe_rules(found)})
+        return
+    print_text(str(found))
+    if len(found) < n_leaves:
+        print_note(f"the tree has {n_leaves:,} leaves: --max-leaves {n_leaves} prints all rules")
+
+
+@command
+@takes_source(TableFile)
 def report(
     model_file: ModelFile,
-    file: TableFile,
+    source: TableSource,
     target: Target,
     output: Annotated[
         Path, output_file_option("--output", "-o", help="HTML page to write.")
@@ -209,8 +325,6 @@ def report(
     groups: Groups = None,
     threshold_cost: ThresholdCost = None,
     positive: Positive = None,
-    *,
-    options: ReadOptions,
 ) -> None:
     """Write an HTML page about a model and its scores on the rows of a table.
 
@@ -221,7 +335,7 @@ def report(
     ----------
     model_file : Path
         File of the fitted model.
-    file : Path
+    source : TableSource
         The table; "-" is CSV from standard input.
     target : str
         Column of the target.
@@ -233,12 +347,11 @@ def report(
         "A:B", the cost of a missed row of the positive class and of a false alarm; None: no costs.
     positive : str or None
         The positive one of two classes; None: the second.
-    options : ReadOptions
-        Options of reading.
     """
     expect_writable(output)
     costs = parse_costs(threshold_cost)
-    model, X, y, group_labels = read_labelled_rows(model_file, file, target, options, groups)
+    model, rows, y, group_labels = read_labelled_rows(model_file, source, target, groups)
+    model, X = transform_rows(model, rows)
     pos_label = parse_positive(model, positive)
     show.report(model, X, y, output, groups=group_labels, costs=costs, pos_label=pos_label)
     print_text(f"written to {output}")
@@ -282,11 +395,11 @@ _ROW_PLOTS: dict[PictureName, Callable[..., Any]] = {
 
 
 @command
-@takes_read_options
+@takes_source(OptionalRows)
 def plot(
     picture: Annotated[PictureName, typer.Argument(metavar="WHAT", help=", ".join(PictureName))],
     model_file: ModelFile,
-    file: OptionalRows = None,
+    source: TableSource | None = None,
     target: OptionalTarget = None,
     output: Annotated[
         Path | None,
@@ -295,8 +408,6 @@ def plot(
         ),
     ] = None,
     positive: Positive = None,
-    *,
-    options: ReadOptions,
 ) -> None:
     """Draw a figure of a model: tree, importance, calibration, ranking, loss, and others.
 
@@ -309,7 +420,7 @@ def plot(
         Which figure to draw.
     model_file : Path
         File of the fitted model.
-    file : Path or None
+    source : TableSource or None
         Table of rows, if the figure needs rows.
     target : str or None
         Column of the target in that table.
@@ -317,20 +428,19 @@ def plot(
         Figure to write; None: WHAT.png.
     positive : str or None
         The positive one of two classes, for calibration and ranking; None: the second.
-    options : ReadOptions
-        Options of reading.
     """
     path = Path(f"{picture}.png") if output is None else output
     expect_figure_path(path)
     if positive is not None and picture not in (PictureName.calibration, PictureName.ranking):
         raise ValueError(f"--positive changes calibration and ranking only, not plot {picture}")
     if picture in _MODEL_PLOTS:
-        model = load_estimator(model_file)
+        model = name_model_features(load_model(model_file))
         save_figure(path, lambda: _MODEL_PLOTS[picture](model))
-    elif file is None or target is None:
+    elif source is None or target is None:
         raise ValueError(f"plot {picture} needs rows and their targets: give FILE and --target")
     else:
-        model, X, y, _ = read_labelled_rows(model_file, file, target, options)
+        model, rows, y, _ = read_labelled_rows(model_file, source, target)
+        model, X = transform_rows(model, rows)
         pos_label = parse_positive(model, positive)
         chosen = {} if pos_label is None else {"pos_label": pos_label}
         save_figure(path, lambda: _ROW_PLOTS[picture](model, X, y, **chosen))
@@ -358,19 +468,28 @@ class _ExportOptions:
         Columns of that table that the statement selects besides the predictions.
     inputs : GraphInputs or None
         Inputs of an ONNX graph; None: "named" for a model of dates, else "matrix".
+    threshold : float or None
+        Probability from which an SQL statement predicts the positive class; None: it predicts the
+        more probable class.
+    pos_label : object or None
+        The positive one of two classes, for an SQL statement with a threshold and the metadata of
+        an ONNX graph; None: the second.
     """
 
     name: str
     table: str
     keep: list[str]
     inputs: GraphInputs | None
+    threshold: float | None
+    pos_label: Any
 
 
 def _to_onnx(model: Any, options: _ExportOptions) -> bytes:
     """Return the bytes of an ONNX file of a fitted model, with the inputs of the options."""
     inputs = options.inputs or (GraphInputs.named if model.dates_ else GraphInputs.matrix)
     named = inputs is GraphInputs.named
-    graph = model.to_onnx("auto", inputs="named") if named else model.to_onnx()
+    dtype: Any = "auto" if named else "float32"
+    graph = model.to_onnx(dtype, inputs=inputs.value, pos_label=options.pos_label)
     return bytes(graph.SerializeToString())
 
 
@@ -385,9 +504,11 @@ def _to_json(model: Any, _: _ExportOptions) -> bytes:
 def _to_sql(model: Any, options: _ExportOptions) -> bytes:
     """Return an SQL statement, as bytes, that predicts the rows of a table by a model.
 
-    model: fitted trees; options: the table, whose columns are the features, and columns to keep.
+    model: fitted trees; options: the table, whose columns are the features, columns to keep, and
+    the threshold of the positive class.
     """
-    return model.to_sql(options.table, keep=options.keep).encode() + b"\n"
+    rule = {"threshold": options.threshold, "pos_label": options.pos_label}
+    return model.to_sql(options.table, keep=options.keep, **rule).encode() + b"\n"
 
 
 def _to_joblib(model: Any, _: _ExportOptions) -> bytes:
@@ -458,12 +579,15 @@ def export(
             show_default="named for a model of dates, else matrix",
         ),
     ] = None,
+    threshold: Threshold = None,
+    positive: Positive = None,
 ) -> None:
     """Export a model to a file of ONNX, SQL, JSON, C, Java, JavaScript or scikit-learn.
 
     The suffix of the file decides. Models that consist of trees can be exported. The name of a C
     file becomes the prefix of its functions. That of a Java file becomes the name of the class, so
-    it begins with a capital letter.\f
+    it begins with a capital letter. With --threshold, an SQL statement predicts as certree predict
+    does.\f
 
     Parameters
     ----------
@@ -477,19 +601,36 @@ def export(
         Columns of the table that the statement selects besides the predictions; None: none.
     inputs : GraphInputs or None
         Inputs of an ONNX graph; None: "named" for a model of dates, else "matrix".
+    threshold : float or None
+        Probability from which an SQL statement predicts the positive class; None: the more
+        probable class.
+    positive : str or None
+        The positive one of two classes, for an SQL statement with `threshold` or the metadata of an
+        ONNX graph; None: the second.
     """
     expect_writable(output)
-    to_content = _FORMATS.get(output.suffix.lower())
+    suffix = output.suffix.lower()
+    to_content = _FORMATS.get(suffix)
     if to_content is None:
         raise ValueError(f"--output must end in one of {', '.join(_FORMATS)}, got {output}")
-    for option, value, suffix in (("--keep", keep, ".sql"), ("--inputs", inputs, ".onnx")):
-        if value is not None and output.suffix.lower() != suffix:
+    for option, value, suffixes in (
+        ("--keep", keep, [".sql"]),
+        ("--threshold", threshold, [".sql"]),
+        ("--inputs", inputs, [".onnx"]),
+        ("--positive", positive, [".sql", ".onnx"]),
+    ):
+        if value is not None and suffix not in suffixes:
             raise ValueError(
-                f"{option} needs an --output that ends in {suffix}, got {output}: leave it out"
+                f"{option} needs an --output that ends in {' or '.join(suffixes)}, got {output}: "
+                "leave it out"
             )
-    model = load_estimator(model_file)
+    if suffix == ".sql":
+        expect_given("--threshold", threshold, positive)
+    model = load_estimator(model_file, "exported")
     if not hasattr(model, "to_dict"):
         raise ValueError(f"MODEL must consist of trees to be exported, got {type(model).__name__}")
-    content = to_content(model, _ExportOptions(output.stem, table, keep or [], inputs))
+    pos_label = parse_positive(model, positive)
+    options = _ExportOptions(output.stem, table, keep or [], inputs, threshold, pos_label)
+    content = to_content(model, options)
     write_atomically(output, lambda stream: stream.write(content))
     print_text(f"written to {output} ({len(content) / 1e6:.2g} MB)")

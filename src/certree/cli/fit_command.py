@@ -23,7 +23,7 @@ from certree.cli.fit_settings import (
     set_monotonic_constraints,
     split_rows,
 )
-from certree.cli.read_options import announce, takes_read_options
+from certree.cli.read_options import announce, takes_source
 from certree.cli.table_input import (
     DuplicateRows,
     TableOrFolder,
@@ -61,6 +61,7 @@ from certree.interface.formatting import (
     shorten_label,
 )
 from certree.parts import resources
+from certree.parts.plan import plan_fit
 from certree.parts.resources import get_memory_limit
 from certree.parts.sources import FileRows
 from certree.show.model_description import describe_features, describe_size
@@ -70,11 +71,13 @@ from certree.tables import reader
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.table import Table, describe_columns, describe_schema, split_target
 from certree.tables.table_files import get_stem
-from certree.tables.table_source import ReadOptions, TableSource, with_options
+from certree.tables.table_source import TableSource
 
 # Features along which predictions must not fall, and features along which they must not rise.
 MonotonicFeatures = tuple[list[str], list[str]]
 
+# Parameters of estimators that have options of their own.
+_PARAMETERS = ("grower", "max_leaf_nodes", "max_depth", "train_size", "delta", "duplicates")
 # Most distinct numbers of a target for which classification is assumed without asking.
 _MAX_NUMERIC_CLASSES = 20
 # Posteriors of a mixture that --verbose prints, by largest weight.
@@ -165,9 +168,9 @@ _MAX_BINS = 255
 
 
 @command
-@takes_read_options
+@takes_source(TableOrFolder)
 def fit(
-    file: TableOrFolder,
+    source: TableSource,
     target: Target,
     output: Annotated[
         Path | None,
@@ -208,6 +211,25 @@ def fit(
             metavar="NAME",
             help=f"Grower of a single tree: {', '.join(GrowerName)}.",
             show_default="cart",
+        ),
+    ] = None,
+    max_leaf_nodes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Most leaves of a tree. A certified tree grows larger, and is pruned to at most N "
+            "leaves.",
+            show_default="chosen by the fit",
+        ),
+    ] = None,
+    max_depth: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Most splits on the path from the root of a tree to a leaf.",
+            show_default="no limit",
         ),
     ] = None,
     train_size: Annotated[
@@ -301,12 +323,17 @@ def fit(
             show_default="no limit",
         ),
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print how much memory and disk space a fit to a folder needs, and end.",
+        ),
+    ] = False,
     quiet: Quiet = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Print the settings that the fit has chosen.")
     ] = False,
-    *,
-    options: ReadOptions,
 ) -> None:
     """Fit a model to a table, score it on a test set, and write it to a model file.
 
@@ -317,7 +344,7 @@ def fit(
 
     Parameters
     ----------
-    file : Path
+    source : TableSource
         Table, or folder of tables; "-" is CSV from standard input.
     target : str
         Column of the target.
@@ -329,8 +356,9 @@ def fit(
         Whether to predict the target as a number, or to treat each number as a class.
     test_size : float or None
         Fraction of the rows in the test set; None: 0.2 for a table, 0 for a folder.
-    grower, train_size, delta, duplicates
-        Parameters of the estimator; None: its default.
+    grower, max_leaf_nodes, max_depth, train_size, delta, duplicates
+        Parameters of the estimator; None: its default. The grower has `max_leaf_nodes` if the
+        estimator has no such parameter.
     no_sample_hashes, no_calibration_samples : bool
         What `certree.save` leaves out of the file.
     settings : list of str or None
@@ -347,38 +375,40 @@ def fit(
         Address of a Dask scheduler for a fit to a folder; None: this machine.
     memory_limit : str or None
         Most memory of a fit to a folder, such as "2GB"; None: no limit.
+    dry_run : bool
+        Whether to print a plan of the fit to a folder instead; no file is written.
     quiet : bool
         Whether to show no progress bar.
     verbose : bool
         Whether to print the settings that the fit has chosen.
-    options : ReadOptions
-        Options of reading.
     """
     if regression and classification:
         raise ValueError("--regression and --classification exclude each other: give one")
     if test_size is not None and not 0 <= test_size < 1:
         raise ValueError(f"--test-size must lie in [0, 1), got {test_size}")
-    is_folder = file.is_dir()
+    is_folder = Path(source).is_dir()
     if model_name is None:
         model_name = ModelName.boosted if is_folder else ModelName.tree
-    model_path = _default_model_path(file) if output is None else output
+    model_path = _default_model_path(Path(source)) if output is None else output
     expect_writable(model_path)
-    choices = {"grower": grower, "train_size": train_size, "delta": delta, "duplicates": duplicates}
-    model = _create_estimator(model_name, regression, choices)
+    values = (grower, max_leaf_nodes, max_depth, train_size, delta, duplicates)
+    choices = dict(zip(_PARAMETERS, values, strict=True))
+    model, used_options = _create_estimator(model_name, regression, choices)
     parameters = model.get_params(deep=False)
     general = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
     model.set_params(**{name: general[name] for name in general if name in parameters})
-    if is_folder and parameters.get("grower") == "cart":
+    if is_folder and "grower" in parameters and grower in (None, GrowerName.cart):
         model.set_params(grower__max_bins=_MAX_BINS)
-    used_options = [name for name in choices if choices[name] is not None]
     apply_settings(model, parse_settings(settings or []), used_options)
-    expect_not_dropped(options, {"--weights": weights, "--groups": groups})
+    expect_not_dropped(source, {"--weights": weights, "--groups": groups})
     request = _FitRequest(
-        with_options(file, options),
-        *(target, weights, groups, regression, classification, test_size, seed, quiet),
+        *(source, target, weights, groups, regression, classification, test_size, seed, quiet),
+        dry_run,
     )
+    if dry_run and not is_folder:
+        raise ValueError(f"--dry-run is for a folder, got the file {source}: leave it out")
     monotonic = increasing or [], decreasing or []
-    with _limit_resources(scheduler, memory_limit, file):
+    with _limit_resources(scheduler, memory_limit, Path(source)):
         summary, seconds = (_fit_folder if is_folder else _fit_table)(model, request, monotonic)
     models.save(
         model,
@@ -421,6 +451,8 @@ class _FitRequest:
         Seed of the test set.
     quiet : bool
         Whether not to print how the columns were read.
+    dry_run : bool
+        Whether the fit to a folder is planned only.
     """
 
     source: TableSource
@@ -432,6 +464,7 @@ class _FitRequest:
     test_size: float | None
     seed: int
     quiet: bool
+    dry_run: bool
 
     @property
     def target_name(self) -> str:
@@ -484,7 +517,7 @@ def _fit_folder(
     target, weights and groups; monotonic: features along which predictions must not fall, and must
     not rise. Return lines about the folder and the model, for printing, and the seconds of the fit.
     Raise ValueError if the estimator cannot be fitted to a folder, or `request.test_size` is
-    neither None nor 0.
+    neither None nor 0. With `request.dry_run`, print a plan of the fit and raise typer.Exit.
     """
     if type(model) not in _FOLDER_ESTIMATORS:
         names = sorted({name for name, estimator in _MODELS if estimator in _FOLDER_ESTIMATORS})
@@ -505,6 +538,9 @@ def _fit_folder(
     source: Any = request.source
     with catch_warnings():
         filterwarnings("ignore", _ANNOUNCED)
+        if request.dry_run:
+            print_text(str(plan_fit(model, source, request.target, **fit_arguments)))
+            raise typer.Exit
         model.fit(source, request.target, **fit_arguments)
     seconds = time.perf_counter() - start
     size = f"{format_quantity(rows.n_rows, 'row')} in {format_quantity(rows.n_files, 'file')}"
@@ -542,7 +578,7 @@ def _limit_resources(scheduler: str | None, limit: str | None, file: Path) -> It
         Address of a Dask scheduler; None: fits run on this machine.
     limit : str or None
         Most memory that the process may use, such as "2GB"; None: no limit.
-    file : Path
+    source : TableSource
         Where the rows are. It must be a folder if one of the others is not None.
 
     Raises
@@ -602,7 +638,7 @@ def _read_table(request: _FitRequest) -> tuple[Table, NDArray[Any] | None, NDArr
     table, inferred = reader.read_with_schema(
         request.source, text_dates=[name for name in text_columns if name]
     )
-    description = describe_columns(table, inferred)
+    description = describe_columns(table, inferred, [target, *extra_columns])
     if not request.quiet:
         announce(description)
     weights, groups = (
@@ -733,7 +769,9 @@ def _expect_target_of_folder(rows: FileRows, target_name: str, regression: bool)
         _expect_target(values, target_name, regression)
 
 
-def _create_estimator(name: ModelName, regression: bool, options: dict[str, Any]) -> Any:
+def _create_estimator(
+    name: ModelName, regression: bool, options: dict[str, Any]
+) -> tuple[Any, list[str]]:
     """Return an unfitted estimator with the parameters that were set by options of the command.
 
     Parameters
@@ -745,10 +783,18 @@ def _create_estimator(name: ModelName, regression: bool, options: dict[str, Any]
     options : dict
         Values of options by the name of the parameter, such as "train_size"; None if not used.
 
+    Returns
+    -------
+    model : estimator
+        The estimator.
+    parameters : list of str
+        Names of the parameters that were set, such as "grower__max_leaf_nodes".
+
     Raises
     ------
     ValueError
-        If there is no such regressor, or the estimator lacks a parameter whose option was used.
+        If there is no such regressor, or the estimator or its grower lacks a parameter whose option
+        was used.
     """
     if regression and name not in _REGRESSORS:
         raise ValueError(
@@ -757,14 +803,27 @@ def _create_estimator(name: ModelName, regression: bool, options: dict[str, Any]
         )
     estimator = (_REGRESSORS if regression else _CLASSIFIERS)[name]
     parameters = estimator().get_params(deep=False)
-    used_options = {option: value for option, value in options.items() if value is not None}
+    used_options = {
+        option: getattr(value, "value", value)
+        for option, value in options.items()
+        if value is not None
+    }
+    has_own_limit = "max_leaf_nodes" in parameters or "grower" not in parameters
+    if "max_leaf_nodes" in used_options and not has_own_limit:
+        grower = used_options.get("grower", GrowerName.cart)
+        if grower != GrowerName.cart:
+            raise ValueError(
+                f"--max-leaf-nodes is not for --grower {grower}, whose trees have no such limit: use "
+                "--grower cart, or --max-depth"
+            )
+        used_options["grower__max_leaf_nodes"] = used_options.pop("max_leaf_nodes")
     for option in used_options:
-        if option not in parameters:
+        if option.partition("__")[0] not in parameters:
             raise ValueError(
                 f"--{option.replace('_', '-')} is not for --model {name}, which has no such "
                 "parameter: leave it out"
             )
-    return estimator(**{key: getattr(value, "value", value) for key, value in used_options.items()})
+    return estimator().set_params(**used_options), [*used_options]
 
 
 def _describe_classes(model: Any, y: NDArray[Any]) -> str:

@@ -70,7 +70,8 @@ def apply_settings(model: Any, settings: dict[str, Any], used_options: Sequence[
     settings : dict
         Parameters by name, as `parse_settings` returns them.
     used_options : sequence of str
-        Parameters that the user has set by options of their own, such as "delta" by --delta.
+        Parameters that the user has set by options of their own, such as "delta" by --delta, or
+        "grower__max_leaf_nodes" by --max-leaf-nodes.
 
     Raises
     ------
@@ -84,9 +85,11 @@ def apply_settings(model: Any, settings: dict[str, Any], used_options: Sequence[
         outer = name.partition("__")[0]
         if name in _SET_ELSEWHERE and name in parameters:
             raise ValueError(f"--set does not take {name}: use {_SET_ELSEWHERE[name]}")
-        if name in used_options:
-            option = name.replace("_", "-")
-            raise ValueError(f"--set {name} and --{option} set the same parameter: give one")
+        for used in used_options:
+            # A new grower would drop what an option has set in the old one.
+            if used == name or used.startswith(f"{name}__"):
+                option = used.rpartition("__")[2].replace("_", "-")
+                raise ValueError(f"--set {name} and --{option} set the same parameter: give one")
         if outer not in parameters:
             check_for_aliases(model, [name], parameters)
             raise ValueError(

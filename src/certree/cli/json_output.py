@@ -7,11 +7,14 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from certree.certificates import Certificate
 from certree.certificates.subsets.families import CertificateFamily
 from certree.certificates.thresholds import Limits, OperatingPoint, ThresholdGuarantees
+from certree.cli.threshold_choice import ThresholdChoice
+from certree.explain.rules import Rules
 from certree.show.page.scores import Score
 
 if TYPE_CHECKING:
@@ -21,6 +24,8 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of the other output.")
 ]
 
+# Fields of `Rule` that a document has under the same names.
+_RULE_FIELDS = ("probability", "training_rows", "calibration_rows", "error_at_most")
 # Fields of `Certificate` that a document has under the same names.
 _CERTIFICATE_FIELDS = (
     "method",
@@ -122,22 +127,68 @@ def describe_family(family: CertificateFamily) -> list[dict[str, Any]]:
     return [describe_certificate(certificate) for certificate in family.values()]
 
 
-def describe_thresholds(
-    guarantees: ThresholdGuarantees, costs: tuple[float, float]
-) -> dict[str, Any]:
-    """Return the threshold of lowest cost as an object of JSON, and that of each group.
+def describe_rules(rules: Rules) -> dict[str, Any]:
+    """Return the rules of a tree as an object of JSON.
 
-    costs: cost of a missed row of the positive class, and of a false alarm. The object has
-    "statement", "lowest_cost", and "groups" by name.
+    It has "statement" (what holds for the error bounds, or why there are none; "": the tree is not
+    certified), "delta", "positive" (the class of the probabilities; None: the predicted class of
+    each rule), and the list "rules" of objects with fields of `Rule` and "statement", its sentence.
+    """
+    return {
+        "statement": rules.title,
+        "delta": rules.delta,
+        "positive": None if rules[0].pos_label is None else str(rules[0].pos_label),
+        "rules": [
+            {
+                "number": rule.number,
+                "statement": str(rule),
+                "conditions": [str(condition) for condition in rule.conditions],
+                "prediction": _get_plain(rule.prediction),
+                **{name: _get_plain(getattr(rule, name)) for name in _RULE_FIELDS},
+            }
+            for rule in rules
+        ],
+    }
+
+
+def _get_plain(value: Any) -> Any:
+    """Return a NumPy scalar as the Python object with the same value, and all else unchanged."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def describe_thresholds(guarantees: ThresholdGuarantees, choice: ThresholdChoice) -> dict[str, Any]:
+    """Return the chosen thresholds as an object of JSON, and those of each group.
+
+    choice: how a threshold is chosen, and the thresholds of the table. The object has "statement",
+    the name of the choice, such as "lowest_cost", "table" if there are thresholds, and "groups" by
+    name, which have the same fields but the first and the last. If the choice is not possible in a
+    group, it is None there.
     """
     return {
         "statement": guarantees.title,
-        "lowest_cost": _describe_point(guarantees.lowest_cost(*costs)),
+        **_describe_choice(guarantees, choice, choice.find_point(guarantees)),
         "groups": {
-            name: _describe_point(group.lowest_cost(*costs))
+            name: _describe_choice(group, choice, choice.find_point_or_reason(group))
             for name, group in guarantees.groups.items()
         },
     }
+
+
+def _describe_choice(
+    guarantees: ThresholdGuarantees, choice: ThresholdChoice, found: OperatingPoint | str | None
+) -> dict[str, Any]:
+    """Return the chosen threshold and those of the table as an object of JSON.
+
+    found: the chosen threshold, or why there is none; None if no threshold was to be chosen.
+    """
+    described: dict[str, Any] = {}
+    if choice.name is not None:
+        described[choice.name] = (
+            _describe_point(found) if isinstance(found, OperatingPoint) else None
+        )
+    if choice.thresholds:
+        described["table"] = [_describe_point(guarantees.at(one)) for one in choice.thresholds]
+    return described
 
 
 def _describe_point(point: OperatingPoint) -> dict[str, Any]:

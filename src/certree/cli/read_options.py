@@ -10,7 +10,7 @@ import typer
 
 from certree.cli.app import print_note
 from certree.tables.table import TableDescription
-from certree.tables.table_source import ReadOptions
+from certree.tables.table_source import TableSource
 
 _PANEL = "Reading of CSV files"
 _DETECTED = "detected"
@@ -77,8 +77,8 @@ _Missing = Annotated[
     typer.Option(
         "--missing",
         metavar="TEXT",
-        help="Text that is a missing value in every column, such as -999, beside NA, NULL and the "
-        "like; repeat for more.",
+        help="Text that is a missing value in every column, such as -999, in place of NA, NULL and the "
+        "like, which remain missing among numbers and dates; repeat for more.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -106,8 +106,21 @@ _KeepText = Annotated[
     typer.Option(
         "--keep-text",
         metavar="COLUMN",
-        help="Column of codes that are categories although they look like numbers or dates; repeat "
-        "for more.",
+        help="Column of codes that are categories although they look like numbers, dates or missing "
+        "values such as NA; repeat for more.",
+        rich_help_panel=_PANEL,
+    ),
+]
+# Words that stand for separators which are hard to type.
+_SIGNS = {"tab": "\t", "\\t": "\t", "space": " "}
+_Timezone = Annotated[
+    str | None,
+    typer.Option(
+        "--timezone",
+        metavar="NAME",
+        help="Time zone of dates with times that have an offset from UTC, such as Europe/Zurich, in "
+        "which their weekday and hour are read.",
+        show_default="UTC",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -119,62 +132,59 @@ _OPTIONS = {
     "dates": _Dates,
     "drop": _Drop,
     "keep_text": _KeepText,
+    "timezone": _Timezone,
 }
 
 
-def takes_read_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of reading to a command.
+def takes_source(argument: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that gives a command the argument FILE and the options of reading.
 
     Parameters
     ----------
-    function : callable
-        A command with a last parameter `options`, which gets them as `ReadOptions`.
+    argument : annotation
+        That of the argument of the command, a path.
 
     Returns
     -------
     callable
-        The command, with a parameter for each option in place of `options`.
+        Takes a command with a parameter `source`, a `TableSource`, and returns the command that
+        Typer calls: in place of `source` it takes a path, and last the options.
     """
-    signature = inspect.signature(function)
-    added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in _OPTIONS.items()
-    ]
-    kept = [one for name, one in signature.parameters.items() if name != "options"]
 
-    @wraps(function)
-    def run(*args: Any, **kwargs: Any) -> None:
-        given = {name: kwargs.pop(name, None) for name in _OPTIONS}
-        function(*args, **kwargs, options=_create_options(**given))
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @wraps(function)
+        def run(*args: Any, **kwargs: Any) -> None:
+            given = {name: kwargs.pop(name, None) for name in _OPTIONS}
+            chosen: dict[str, Any] = {
+                name: str(value) if isinstance(value, StrEnum) else value
+                for name, value in given.items()
+                if value is not None
+            }
+            if "separator" in chosen:
+                chosen["separator"] = _SIGNS.get(chosen["separator"], chosen["separator"])
+            file = kwargs["source"]
+            source = None if file is None else TableSource(file, **chosen)
+            function(*args, **{**kwargs, "source": source})
 
-    annotations = {
-        name: kind for name, kind in function.__annotations__.items() if name != "options"
-    }
-    run.__annotations__ = {**annotations, **_OPTIONS}
-    run.__signature__ = signature.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
-    return run
+        signature = inspect.signature(function)
+        last = inspect.Parameter.KEYWORD_ONLY
+        parameters = [
+            *(
+                {
+                    **signature.parameters,
+                    "source": signature.parameters["source"].replace(annotation=argument),
+                }
+            ).values(),
+            *(
+                inspect.Parameter(name, last, default=None, annotation=kind)
+                for name, kind in _OPTIONS.items()
+            ),
+        ]
+        run.__annotations__ = {**function.__annotations__, "source": argument, **_OPTIONS}
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return run
 
-
-def _create_options(
-    separator: str | None,
-    decimal: str | None,
-    encoding: str | None,
-    missing: list[str] | None,
-    dates: str | None,
-    drop: list[str] | None,
-    keep_text: list[str] | None,
-) -> ReadOptions:
-    """Return the options of reading; the parameters are the values of the command's options."""
-    names = {"tab": "\t", "\\t": "\t", "space": " "}
-    return ReadOptions(
-        names.get(separator or "", separator),
-        None if decimal is None else str(decimal),
-        encoding,
-        tuple(missing or ()),
-        None if dates is None else str(dates),
-        tuple(drop or ()),
-        tuple(keep_text or ()),
-    )
+    return decorate
 
 
 def announce(description: TableDescription) -> None:

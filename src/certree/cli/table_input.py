@@ -1,5 +1,6 @@
 """Options of commands that read tables, and the reading of tables as rows of a model."""
 
+import re
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -9,19 +10,22 @@ import numpy as np
 import pyarrow as pa
 import typer
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 
 from certree.files import models
 from certree.files.model_rows import expect_valid_target, select_features
+from certree.files.pipelines import name_model_features, split_pipeline
 from certree.interface.fitted_state import check_one_target
 from certree.tables import reader
 from certree.tables.column_names import join_names
 from certree.tables.column_types import extract_values
 from certree.tables.csv_text import get_display_name
-from certree.tables.fitted_types import get_column_types, use_model_format
-from certree.tables.new_values import create_new_values
+from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
+from certree.tables.new_values import warn_of_new_values
+from certree.tables.reader import Batch
 from certree.tables.table import extract_target
-from certree.tables.table_source import ReadOptions, with_options
+from certree.tables.table_source import TableSource
 
 Model = Any
 
@@ -63,6 +67,14 @@ ThresholdCost = Annotated[
         "of its probability and report the cheapest. Choose the costs before you see the rows.",
     ),
 ]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        metavar="T",
+        help="Predict the positive class if its probability is at least T.",
+        show_default="the more probable class",
+    ),
+]
 Positive = Annotated[
     str | None,
     typer.Option(
@@ -92,32 +104,53 @@ class DuplicateRows(StrEnum):
     refuse = "refuse"
 
 
-def load_estimator(model_file: Path) -> Model:
-    """Load a model from a file; raise ValueError if it is a pipeline, whose columns are not known."""
+def load_model(model_file: Path) -> Model:
+    """Load a fitted estimator of certree from a file, or a pipeline that ends in one."""
+    return models.load(model_file)
+
+
+def load_estimator(model_file: Path, purpose: str) -> Model:
+    """Load a fitted estimator of certree from a file; raise ValueError if it is in a pipeline.
+
+    purpose: what the command does with the model, for the message, such as "exported".
+    """
     model = models.load(model_file)
     if isinstance(model, Pipeline):
         raise ValueError(
-            f"MODEL must be an estimator of certree, but {model_file} holds a pipeline of "
-            "scikit-learn: use it in Python, by certree.load"
+            f"MODEL must be an estimator of certree to be {purpose}, but {model_file} holds a pipeline "
+            "of scikit-learn, whose other steps certree cannot translate: convert it in Python with "
+            "skl2onnx, after certree.export.register_converters()"
         )
     return model
 
 
-def read_features(model_file: Path, file: Path, options: ReadOptions) -> tuple[Model, NDArray[Any]]:
+def transform_rows(model: Model, rows: Any) -> tuple[Model, Any]:
+    """Return the estimator that explanations and reports need, and the dense rows that it reads.
+
+    model: a fitted estimator, or a pipeline that ends in one; rows: the rows that the model reads. Of
+    a pipeline the last step is returned, whose features have the names that the other steps give them.
+    """
+    _, transform = split_pipeline(model)
+    X: Any = transform(rows)
+    is_sparse: bool = issparse(X)
+    return name_model_features(model), X.toarray() if is_sparse else X
+
+
+def read_features(model_file: Path, source: TableSource) -> tuple[Model, Any]:
     """Load a model, and read the features that it needs from a table.
 
     Parameters
     ----------
-    model_file, file : Path
-        Files of the model and of the table. If the model was fitted with feature names, other
-        columns of the table, such as a target, are ignored; else all columns must be features.
-    options : ReadOptions
-        Options of reading.
+    model_file : Path
+        File of the model.
+    source : TableSource
+        The table. If the model was fitted with feature names, other columns of the table, such as a
+        target, are ignored; else all columns must be features.
 
     Returns
     -------
-    model : fitted estimator
-    X : ndarray of shape (n, p)
+    model : fitted estimator, or Pipeline that ends in one
+    X : ndarray of shape (n, p), or pandas.DataFrame
         Features, in the order of the fit.
 
     Raises
@@ -125,13 +158,13 @@ def read_features(model_file: Path, file: Path, options: ReadOptions) -> tuple[M
     ValueError
         If a file cannot be read, or a feature is missing or has another type than in the fit.
     """
-    model = load_estimator(model_file)
-    table = _read_for_model(model, file, None, options, [])
-    return model, select_features(model, table, get_display_name(file))
+    model = load_model(model_file)
+    table = _read_for_model(model, source, None, [])
+    return model, select_features(model, table, get_display_name(source))
 
 
 def _read_for_model(
-    model: Model, file: Path, target: str | None, options: ReadOptions, others: list[str]
+    model: Model, source: TableSource, target: str | None, others: list[str]
 ) -> pa.Table:
     """Read a table with the types and formats of a model's fit, and warn of values that are new.
 
@@ -139,47 +172,42 @@ def _read_for_model(
     ----------
     model : fitted estimator
         The model.
-    file : Path
+    source : TableSource
         The table.
     target : str or None
         Column of the target; None: there is none.
-    options : ReadOptions
-        Options of reading.
     others : list of str
         Columns that are no features, with the target.
     """
-    source = use_model_format(with_options(file, options), model)
-    table = reader.read(source, partial(get_column_types, model, target))
-    new = create_new_values(model, table, others)
-    new.add(table)
-    new.warn(get_display_name(file))
-    return table
+    table = reader.read(use_model_format(source, model), partial(get_column_types, model, target))
+    rows = Batch(table, get_display_name(source), 1.0, is_last=True)
+    (read,) = warn_of_new_values(model, [rows], others)
+    return read.table
 
 
 def read_labelled_rows(
     model_file: Path,
-    file: Path,
+    source: TableSource,
     target: str,
-    options: ReadOptions,
     groups: str | None = None,
-) -> tuple[Model, NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+) -> tuple[Model, Any, NDArray[Any], NDArray[Any] | None]:
     """Load a model, and read features, targets and groups from a table.
 
     Parameters
     ----------
-    model_file, file : Path
-        Files of the model and of the table.
+    model_file : Path
+        File of the model.
+    source : TableSource
+        The table.
     target : str
         Column of the classes or numbers.
-    options : ReadOptions
-        Options of reading.
     groups : str or None
         Column of each row's group; None if there are no groups.
 
     Returns
     -------
-    model : fitted estimator
-    X : ndarray of shape (n, p)
+    model : fitted estimator, or Pipeline that ends in one
+    X : ndarray of shape (n, p), or pandas.DataFrame
         Features, in the order of the fit.
     y : ndarray of shape (n,)
         Targets: classes of the model, or numbers.
@@ -189,19 +217,29 @@ def read_labelled_rows(
     Raises
     ------
     ValueError
-        If a column is missing or has another type than in the fit, or a target is no class of the
-        model.
+        If a column is missing or has another type than in the fit, a target is no class of the
+        model, or there are no rows.
     """
-    expect_not_dropped(options, {"--groups": groups})
-    model = load_estimator(model_file)
+    expect_not_dropped(source, {"--groups": groups})
+    model = load_model(model_file)
     others = [target, *([] if groups is None else [groups])]
-    table = _read_for_model(model, file, target, options, others)
-    y = extract_target(table, target, get_display_name(file))
+    table = _read_for_model(model, source, target, others)
+    y = extract_target(table, target, get_display_name(source))
+    expect_labelled_rows(len(y), source)
     expect_valid_target(model, y, f"the target {target!r}")
     group_labels = None if groups is None else read_extra_column(table, groups, target)
-    if getattr(model, "feature_names_in_", None) is None:
+    if list_input_columns(model)[0] is None:
         table = table.drop_columns(others)
-    return model, select_features(model, table, get_display_name(file)), y, group_labels
+    return model, select_features(model, table, get_display_name(source)), y, group_labels
+
+
+def expect_labelled_rows(n: int, source: TableSource) -> None:
+    """Raise ValueError if a table or folder with targets has no rows. n: number of its rows."""
+    if not n:
+        raise ValueError(
+            f"FILE must have at least one row, but {get_display_name(source)} has no rows: pass a "
+            "table with known targets, and leave out empty batches"
+        )
 
 
 def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
@@ -215,20 +253,21 @@ def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
     if name not in table.column_names or name == target:
         others = [column for column in table.column_names if column != target]
         raise ValueError(
-            f"--weights and --groups must name columns, but there is no column {name!r} beside the "
-            f"target: name one of {join_names(others)}"
+            "--weights, --groups and --dependent must name columns, but there is no column "
+            f"{name!r} beside the target: name one of {join_names(others)}"
         )
     values = extract_values("the column", table, name, "the table")
     return values.astype(str) if values.dtype == object else values
 
 
-def expect_not_dropped(options: ReadOptions, columns: dict[str, str | None]) -> None:
+def expect_not_dropped(source: TableSource, columns: dict[str, str | None]) -> None:
     """Raise ValueError if --drop leaves out a column that another option names.
 
-    options: options of reading; columns: names of columns, or None, by the option that names them.
+    source: a table with options of reading; columns: names of columns, or None, by the option that
+    names them.
     """
     for option, name in columns.items():
-        if name is not None and name in options.drop:
+        if name is not None and name in source.drop:
             raise ValueError(
                 f"{option} must name a column that is read, but --drop leaves out {name!r}: remove "
                 f"--drop {name}"
@@ -250,6 +289,51 @@ def parse_costs(text: str | None) -> tuple[float, float] | None:
             f"--threshold-cost must be two numbers such as 5:1, got {text!r}"
         ) from None
     return false_negative, false_positive
+
+
+def parse_rows(text: str, n: int) -> NDArray[np.intp]:
+    """Parse the value of --rows, such as "0-9", "3,7,20-29" or "all", into indices of rows.
+
+    Parameters
+    ----------
+    text : str
+        Numbers of rows from 0, and ranges with both ends, separated by commas; or "all".
+    n : int
+        Number of rows of the table.
+
+    Returns
+    -------
+    ndarray of int
+        The indices in the order of the text.
+
+    Raises
+    ------
+    ValueError
+        If the text has another form, or a number is not below n.
+    """
+    if text.strip() == "all":
+        return np.arange(n)
+    indices: list[int] = []
+    for item in text.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", item.strip(), re.ASCII)
+        first, last = (0, -1) if match is None else (int(match[1]), int(match[2] or match[1]))
+        if last < first:
+            raise ValueError(
+                f"--rows must be numbers of rows such as 3, 0-9, 3,7,20-29 or all, got {text!r}"
+            )
+        if last >= n:
+            raise ValueError(f"--rows must be below {n}, the number of rows, got {last}")
+        indices.extend(range(first, last + 1))
+    return np.array(indices)
+
+
+def expect_given(option: str, value: Any, positive: str | None) -> None:
+    """Raise ValueError if --positive is used without the option whose meaning it changes.
+
+    option: name of that option; value, positive: values of both options, None if they are not used.
+    """
+    if positive is not None and value is None:
+        raise ValueError(f"--positive {positive} changes {option} only: give {option} as well")
 
 
 def parse_positive(model: Model, text: str | None) -> Any:

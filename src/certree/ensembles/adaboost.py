@@ -330,7 +330,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         rows = training.X, training.y, self.n_classes_
         order = training.draw_order
         return WeakTreeFitter.from_rows(
-            *rows, max_depth, max_leaves, mask, self.n_jobs, feature_order=order
+            *rows, max_depth, max_leaves, mask, self.n_jobs, feature_order=order, dates=self.dates_
         )
 
     def _set_constant_prediction(self, y: NDArray[Any], weight: Float64) -> None:

@@ -10,6 +10,7 @@ from itertools import combinations
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, Literal, Self, get_args
+from warnings import catch_warnings, filterwarnings, warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,7 @@ from sklearn.base import RegressorMixin, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import (
+    _get_feature_names,
     check_array,
     check_consistent_length,
     check_is_fitted,
@@ -67,12 +69,7 @@ from certree.explain.tree_model import declare_trees
 from certree.export.formula import Formula, Link
 from certree.grow.binned_grower import BinnedGrower, resolve_interaction_groups
 from certree.grow.bins import Bins
-from certree.grow.training_samples import (
-    MonotonicCst,
-    MonotonicSigns,
-    check_monotonic_cst,
-    resolve_max_features,
-)
+from certree.grow.training_samples import resolve_max_features
 from certree.interface.arrays import Float64, Int32, Int64, to_array, to_row_order
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import (
@@ -93,6 +90,7 @@ from certree.parts.lazy_predictions import support_dask_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.rows.calendar_parts import add_parts_to_groups
 from certree.rows.folds import Fold
+from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.sparse_rows import DenseOrSparseFeatures, stack_tables, to_dense
 from certree.rows.training import Training, training_rows
@@ -543,11 +541,36 @@ class BoostedTrees(StagedTrees):
         if X_val is None:
             return None, {}
         self._encode_targets(y_val)
-        rows, learned = training_rows(self, X_val, y_val, sample_weight_val, reuse_encoding=True)
+        rows, learned = self._encode_validation_rows(X_val, y_val, sample_weight_val)
         self._make_loss().check_targets(rows.y.T)
         rows = self._attach_offset("offset_val", offset_val, rows)
         names = ("sample_hashes_", "_sample_counts")
         return rows, {name: learned[name] for name in names if name in learned}
+
+    def _encode_validation_rows(
+        self, X_val: Any, y_val: Any, sample_weight_val: Any
+    ) -> tuple[Training, dict[str, Any]]:
+        """Check and encode validation rows as the training rows were; return what `training_rows` does.
+
+        The parameters are those of `fit`. A Pipeline transforms X but not X_val, so an error, or the
+        warning that only X_val has names, states what to pass there.
+        """
+        name = type(self).__name__.lower()
+        hint = (
+            f"in a Pipeline, pass rows that its other steps have transformed as {name}__X_val, or use "
+            "transform_input=['X_val'] with metadata routing"
+        )
+        with catch_warnings():
+            filterwarnings("ignore", "X has feature names, but", UserWarning)
+            try:
+                rows = training_rows(self, X_val, y_val, sample_weight_val, reuse_encoding=True)
+            except ValueError as error:
+                raise ValueError(
+                    f"X_val must hold rows like those of X: {error}; {hint}"
+                ) from error
+        if not hasattr(self, "feature_names_in_") and _get_feature_names(X_val) is not None:
+            warn(f"X_val has names of features, but X had none: {hint}", stacklevel=5)
+        return rows
 
     def _fit_rounds(
         self,
@@ -981,7 +1004,7 @@ class BoostedTrees(StagedTrees):
         order = training.draw_order
         bins = Bins.from_table(
             training.features, self._category_mask(), n_jobs=n_threads, feature_order=order
-        )
+        ).with_dates(self.dates_)
         grower = self._make_grower(bins, order)
         run, start = start_run(
             self._make_settings(loss),
@@ -1672,7 +1695,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     n_jobs : int or None, default=None
         Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
-        A positive number shows a progress bar.
+        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines.
 
     Attributes
     ----------

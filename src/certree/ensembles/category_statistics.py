@@ -592,7 +592,7 @@ class CategoryStatistics:
         categorical features. Columns have no monotonic constraint.
         """
         bins, added = grower.bins, replace(self.bins, codes=codes)
-        joined = {
+        joined: dict[str, Any] = {
             name: np.concatenate([getattr(bins, name), getattr(added, name)])
             for name in ("codes", "n_bins", "low", "high", "is_categorical")
         }

@@ -33,7 +33,7 @@ from certree.certificates.guarantees import (
     certify_fitted,
     delegate_to_guarantees,
 )
-from certree.certificates.hold_out import hold_out, hold_out_mean
+from certree.certificates.hold_out import hold_out_rows
 from certree.certificates.model_selection import PILOT, CurvePoint, choose_train_fraction
 from certree.certificates.subsets.coverage import Scores
 from certree.certificates.trained_classes import TRAINED_CLASSES_FIELD, TrainedClasses
@@ -47,7 +47,6 @@ from certree.ensembles.boosting import (
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.staged import make_constant_scores
 from certree.explain.tree_model import declare_trees
-from certree.grow.training_samples import MonotonicCst
 from certree.interface.arrays import (
     Float64,
     Int32,
@@ -59,6 +58,7 @@ from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads_or_all
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
+from certree.rows.monotonic import MonotonicCst
 from certree.rows.split import TrainCalibrationSplitter
 from certree.rows.training import Training
 from certree.tree import Trees
@@ -465,11 +465,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         wrong = self._predict_codes(rows.score) != rows.y
         if rows.is_worst is not None:
             wrong |= rows.is_worst
-        if rows.weight is None:
-            certificate = hold_out(int(wrong.sum()), len(wrong), self.delta)
-        else:
-            risk = float(rows.weight @ wrong) / rows.n
-            certificate = hold_out_mean(risk, rows.n, self.delta, grouped=True)
+        certificate = hold_out_rows(wrong, rows.weight, self.delta)
         baseline = compute_class_baseline(rows.y, self.classes_, rows.weight)
         return replace(certificate, baseline=baseline, **get_sampling_facts(rows))
 

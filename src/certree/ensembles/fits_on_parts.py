@@ -199,6 +199,8 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
         later=trees + 8.0 * n_leaves * of_cell + in_memory,
         of_thread=0.5 * n_leaves * of_cell,
         of_thread_row=100 + 40 * K + p,
+        # Parts beside the joined rows, or these and the arrays of the core; see `JoinedRows`.
+        scratch_row=3.0 * p + 110 + 48 * K,
     )
 
 

@@ -52,13 +52,7 @@ from certree.explain.several_targets import compute_subset_accuracy, select_clas
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
 from certree.grow.binned_grower import BinnedGrower, GrownForest, RowSampling
-from certree.grow.training_samples import (
-    MonotonicCst,
-    MonotonicSigns,
-    check_monotonic_cst,
-    expect_poisson_targets,
-    resolve_max_features,
-)
+from certree.grow.training_samples import expect_poisson_targets, resolve_max_features
 from certree.interface.arrays import (
     Float64,
     Int32,
@@ -77,6 +71,7 @@ from certree.parts.executors import Executor
 from certree.parts.lazy_predictions import support_dask_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.scratch import scratch
+from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.training import training_rows
 from certree.tree import Trees
@@ -651,8 +646,9 @@ class TreeForest(Forest):
         """
         n, p = len(rows.y), rows.n_features
         n_units = n if rows.group is None else int(rows.group.max()) + 1
+        bins = rows.features.bins(self._category_mask(), get_n_threads_or_all(self.n_jobs))
         return BinnedGrower(
-            rows.features.bins(self._category_mask(), get_n_threads_or_all(self.n_jobs)),
+            bins.with_dates(self.dates_),
             bootstrap=bool(self.bootstrap),
             n_draws=_resolve_max_samples(self.max_samples, n_units),
             groups=rows.group,
@@ -1135,7 +1131,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     n_jobs : int or None, default=None
         Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
-        Whether to show a progress bar.
+        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines.
 
     Attributes
     ----------

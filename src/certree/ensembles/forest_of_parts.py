@@ -160,6 +160,7 @@ def _need(model: Any, learned: Learned) -> Need:
         later=max(at_first, held + max(growing, judging)) + nodes,
         of_thread_row=2 * p + 100,
         sums=2 + 60 / p,
+        scratch_row=2.0 * p + 8 * q + 40,
     )
 
 

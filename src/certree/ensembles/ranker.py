@@ -20,12 +20,12 @@ from certree.ensembles.losses import RankingLoss
 from certree.ensembles.round_schedule import RANKING_SCHEDULE, RoundSchedule
 from certree.ensembles.rounds import Rounds
 from certree.export.formula import Link
-from certree.grow.training_samples import MonotonicCst
 from certree.interface.arrays import Float64, Int32, to_contiguous
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import COUNT
 from certree.rows.folds import Indices
+from certree.rows.monotonic import MonotonicCst
 from certree.rows.out_of_core import expect_in_memory
 from certree.rows.queries import (
     expect_equal_weights_in_queries,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import fsum
 from typing import Any
 
@@ -425,12 +426,29 @@ def _run_core(
     )
     for run, (scores, columns, value, deviations, rows, losses, _) in zip(runs, made, strict=True):
         run.scores = run.scores if scores is None else scores
-        run.tree_batches.append(Trees.from_ensemble_columns(columns, p, value))
+        trees = Trees.from_ensemble_columns(columns, p, value)
+        share_gaps = None if links is None else partial(_share_gaps, links)
+        run.tree_batches.append(run.bins.place_on_dates(trees, run.values, share_gaps))
         run.deviations.append(deviations)
         run.rows.append(rows)
         run.losses.append(losses)
     watched: Float64 = made[0][-1]
     return watched
+
+
+def _share_gaps(links: Links, lower: Float64, upper: Float64) -> tuple[Float64, Float64]:
+    """Return the largest lower ends and the smallest upper ends of all ranks, (k,) each.
+
+    lower, upper: the ends on this rank, (k,) each.
+    """
+    largest = np.int64(2**63 - 1)
+    words = np.concatenate([lower, -upper]).view(np.int64)
+    # Bits of negative numbers are in the opposite order.
+    words = np.where(words < 0, words ^ largest, words)
+    links.reduce(words, 0)
+    links.share(words)
+    ends = np.where(words < 0, words ^ largest, words).view(np.float64)
+    return ends[: len(lower)], -ends[len(lower) :]
 
 
 def resolve_feature_counts(fractions: Sequence[float], p: int) -> Int32:

@@ -14,6 +14,7 @@ from certree.ensembles.adaboost_rounds import Codes
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, find_positions
+from certree.rows.dates import DateColumns
 from certree.tree import Tree
 
 # Smallest gain of a split of more than two classes, as a fraction of the weight. Lower gains are
@@ -86,6 +87,7 @@ class WeakTreeFitter:
         categorical: NDArray[np.bool_] | None = None,
         n_jobs: int | None = None,
         feature_order: Int32 | None = None,
+        dates: DateColumns | None = None,
     ) -> WeakTreeFitter:
         """Bin the rows, and return the callable that grows trees on them; no tree is grown yet.
 
@@ -106,9 +108,12 @@ class WeakTreeFitter:
         feature_order : ndarray of int32, shape (p,), or None
             The order in which features are compared, so that of equal splits the first feature
             wins; None: by column.
+        dates : mapping of int to DateColumn, or None
+            Features that hold dates, whose thresholds are round dates; None: none do.
         """
         X = np.ascontiguousarray(X)
         bins = Bins.from_table(X, categorical, n_jobs=n_jobs, feature_order=feature_order)
+        bins = bins.with_dates(dates)
         grower = BinnedGrower(
             bins,
             max_leaves=max_leaves,

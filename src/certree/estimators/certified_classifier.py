@@ -753,9 +753,13 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         assert rows is not None  # The fit has just collected them.
         codes = rows.y if trained is None else trained.class_positions[rows.y]
         baseline = compute_class_baseline(codes, self.classes_, rows.weight)
-        found = [*selected.alternatives, *selected.others]
-        place = [certificate is selected.certificate for certificate in found].index(True)
-        self.certificates_ = tuple(replace(one, baseline=baseline) for one in found)
+        alternatives = [
+            replace(one, is_single_tree=full is not None) for one in selected.alternatives
+        ]
+        place = [one is selected.certificate for one in selected.alternatives].index(True)
+        self.certificates_ = tuple(
+            replace(one, baseline=baseline) for one in (*alternatives, *selected.others)
+        )
         self.certificate_ = self.certificates_[place]
         self.full_certificate_ = None if full is None else replace(full, baseline=baseline)
 

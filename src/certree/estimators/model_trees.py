@@ -32,7 +32,8 @@ from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import snapshot_method
 from certree.interface.signatures import POSITIVE
 from certree.interface.threads import get_n_threads
-from certree.prunings.paths import compute_leaf_losses, round_to_scale
+from certree.prunings.leaf_losses import compute_leaf_losses
+from certree.prunings.paths import round_to_scale
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
 from certree.rows.categories import UNKNOWN_CODE

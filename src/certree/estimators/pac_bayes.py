@@ -17,9 +17,10 @@ from certree.estimators.tree_vote import (
 )
 from certree.estimators.tune import Candidate, Search
 from certree.estimators.updatable import UpdatableTree
-from certree.grow.training_samples import MaxDepth, MonotonicSigns
+from certree.grow.training_samples import MaxDepth
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import NONNEGATIVE
+from certree.rows.monotonic import MonotonicSigns
 from certree.votes import Kind, Voting
 from certree.weights.family import Family, LossName, Scoring
 from certree.weights.pac_bayes_posteriors import PriorName, likeliest_prunings, pac_bayes_family
@@ -231,7 +232,7 @@ class PACBayesTreeClassifier(UpdatableTree, CompactableTree, PACBayesTree, TreeV
     n_jobs : int or None, default=None
         Number of threads; None means 1, -1 all. The model does not depend on it.
     verbose : int, default=0
-        Whether to show a progress bar (> 0).
+        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines.
 
     Attributes
     ----------

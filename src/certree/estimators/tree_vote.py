@@ -37,7 +37,7 @@ from certree.explain.several_targets import score_classifier, select_classes
 from certree.explain.tree_model import TreeModel, has_numeric_leaves
 from certree.export.formula import Formula, Link, normalize_with_labels
 from certree.grow.grower import GROWERS, Grower, grow_trees, resolve_grower
-from certree.grow.training_samples import MonotonicSigns, TrainingSamples, check_monotonic_cst
+from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import Float64, Int32, check_codes
 from certree.interface.fitted_state import available_if, fit_method, snapshot_method
 from certree.interface.formatting import format_quantity
@@ -49,6 +49,7 @@ from certree.interface.threads import N_JOBS, get_n_threads
 from certree.parts.executors import Executor
 from certree.parts.lazy_predictions import support_dask_collections
 from certree.rows.folds import Fold, Indices
+from certree.rows.monotonic import MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.training import Training, WeightedTarget, to_table
 from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
@@ -380,6 +381,7 @@ class TreeVoteEstimator(TreeModel):
             random_state=int(random_state.randint(2**31 - 1)),
             n_jobs=self.n_jobs,
             compute_feature_order=lambda: training.draw_order,
+            dates=self.dates_,
         )
 
     def _get_monotonic_signs(self) -> MonotonicSigns:

@@ -255,6 +255,7 @@ def need_of_tree(
         of_thread=100.0 * n_leaves,
         of_thread_row=200,
         sums=7,
+        scratch_row=p + 80.0 + 60 * are_dealt + 64 * n_leaves / max(n, 1),
     )
 
 

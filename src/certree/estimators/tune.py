@@ -211,6 +211,12 @@ class Objective:
         families: list[tuple[Tunable, ValidationVotes]] = []
         for fold in folds:
             family = candidate.family(fold.tree, fold.stats)
+            if not hasattr(family, "compute_losses"):
+                raise TypeError(
+                    "family of a pruning rule must return an object with solve and compute_losses, "
+                    f"got {type(family).__name__}: define solve(self, tree, stats, alpha) in place of "
+                    "family, by which cross-validation can choose alpha"
+                )
             families += [(family, votes) for votes in fold.get_validation_votes(candidate.voting)]
         return cls(families, scoring, n_threads)
 

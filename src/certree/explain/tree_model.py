@@ -491,7 +491,14 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         return make_nodes_frame(self._build_formula())
 
     @snapshot_method
-    def to_sql(self, table: str, *, keep: Sequence[str] = ()) -> str:
+    def to_sql(
+        self,
+        table: str,
+        *,
+        keep: Sequence[str] = (),
+        threshold: float | None = None,
+        pos_label: Any = None,
+    ) -> str:
         """Write the model as a SQL statement that predicts the rows of a table.
 
         DuckDB, PostgreSQL and SQLite run it. NULL and NaN are missing values. Categories that the
@@ -511,11 +518,17 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             fit had no names.
         keep : sequence of str
             Columns of the table that the statement selects besides the predictions.
+        threshold : float or None
+            Predict the positive one of two classes if its probability is at least this; None:
+            predict the most probable class. The database computes the probability to rounding.
+        pos_label : object or None
+            The positive class, which needs `threshold`; None: the second of ``classes_``.
 
         Raises
         ------
         TypeError, ValueError
             As in `to_dict`; also if the model predicts several quantiles, or names of columns
-            differ by case only, are empty or contain a NUL.
+            differ by case only, are empty or contain a NUL, or `threshold` or `pos_label` does not
+            suit the model.
         """
-        return make_sql_statement(self._build_formula(), table, keep)
+        return make_sql_statement(self._build_formula(), table, keep, threshold, pos_label)

@@ -16,6 +16,7 @@ import numpy as np
 
 from certree.export.calendar_steps import ZoneSteps, compute_part, count_days
 from certree.export.formula import Formula, check_int64, check_utf8, extend_largest_threshold
+from certree.interface.positive_class import check_threshold
 from certree.rows.calendar_parts import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from certree.rows.categories import UNKNOWN_CODE
 from certree.rows.dates import DateColumn
@@ -26,7 +27,13 @@ _PREDICTION, _RULE = "prediction", "rule"
 _TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
-def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str:
+def make_sql_statement(
+    formula: Formula,
+    table: str,
+    keep: Sequence[str],
+    threshold: float | None = None,
+    pos_label: Any = None,
+) -> str:
     """Return a SELECT statement that predicts the rows of a table with a model.
 
     Parameters
@@ -39,6 +46,11 @@ def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str
         missing value.
     keep : sequence of str
         Columns of the table to select besides the predictions.
+    threshold : float or None
+        Predict the positive one of two classes if its probability is at least this; None: predict
+        the most probable class.
+    pos_label : object or None
+        The positive class, which needs `threshold`; None: the second.
 
     Returns
     -------
@@ -53,8 +65,10 @@ def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str
         If `keep` is not a sequence of strings.
     ValueError
         If the model predicts several quantiles and sorts them, names are empty, cannot be written
-        in SQL or differ by case only, or a class is an integer of more than 64 bits.
+        in SQL or differ by case only, a class is an integer of more than 64 bits, or `threshold` or
+        `pos_label` does not suit the model.
     """
+    positive = check_threshold(formula.classes, threshold, pos_label)
     classes = [] if formula.classes is None else formula.labels
     if formula.link == "sorted":
         raise ValueError(
@@ -79,8 +93,14 @@ def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str
     scores = selects.add("score", [*outputs, *rule])
     rule = scores[len(outputs) :]
     ranked, probabilities = _add_probabilities(formula, selects, scores[: len(outputs)])
-    best = _select_largest(ranked, [_format_literal(label) for label in classes])
-    named = zip([best, *probabilities, *rule], results, strict=True)
+    labels = [_format_literal(label) for label in classes]
+    if threshold is None or positive is None:
+        predicted_class = _select_largest(ranked, labels)
+    else:
+        is_positive = f"{probabilities[positive]} >= {_format_literal(float(threshold))}"
+        predicted_class = f"CASE WHEN {is_positive} THEN {labels[positive]} "
+        predicted_class += f"ELSE {labels[1 - positive]} END"
+    named = zip([predicted_class, *probabilities, *rule], results, strict=True)
     return selects.build_statement(keep, [*named])
 
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
 
 from certree.certificates.hold_out import expect_known_labels
 from certree.interface.extras import import_extra
 from certree.tables.column_names import join_names
 from certree.tables.column_types import extract_feature, is_date_type, is_number_type
-from certree.tables.fitted_types import list_feature_types
+from certree.tables.fitted_types import list_input_columns
+from certree.tables.pipeline_columns import create_frame
 from certree.tables.table import create_arrow_table, split_target
 
 if TYPE_CHECKING:
@@ -33,12 +35,12 @@ def expect_valid_target(model: Any, y: NDArray[Any], target_name: str) -> None:
         )
 
 
-def select_features(model: Any, table: pa.Table, table_name: str) -> NDArray[Any]:
-    """Return the features that a model needs from a table as an array, in the order of the fit.
+def select_features(model: Any, table: pa.Table, table_name: str) -> Any:
+    """Return the features that a model needs from a table, in the order of the fit.
 
     Parameters
     ----------
-    model : fitted estimator
+    model : fitted estimator, or Pipeline that ends in one
         The model.
     table : pyarrow.Table
         The table. It may have other columns as well, if the model was fitted with feature names.
@@ -47,15 +49,18 @@ def select_features(model: Any, table: pa.Table, table_name: str) -> NDArray[Any
 
     Returns
     -------
-    ndarray of shape (n, n_features_in_)
+    ndarray of shape (n, n_features_in_), or pandas.DataFrame
         float64 if all features are numeric; else objects, which are str or None in categorical
-        features, float in numeric ones, and those of `datetime`, or None, in features of dates.
+        features, float in numeric ones, and those of `datetime`, or None, in features of dates. For
+        a pipeline, the rows that its `predict` needs: a data frame if it was fitted with names.
 
     Raises
     ------
     ValueError
         If a feature is missing, or holds another one of numbers, strings and dates than in the fit.
     """
+    if isinstance(model, Pipeline):
+        return select_feature_table(model, table, table_name)
     features = _select_columns(table, model, table_name)
     X = split_target(features, None).X
     _expect_feature_types(features, model, table_name)
@@ -65,22 +70,29 @@ def select_features(model: Any, table: pa.Table, table_name: str) -> NDArray[Any
 def select_feature_table(model: Any, table: pa.Table, table_name: str) -> Any:
     """Return the features that a model needs from a table, for its `predict`.
 
-    model: a fitted estimator; table: the rows; table_name: name of the table in messages. Return a
-    pyarrow table with strings, float64 or dates, in the order of the fit, if the model was fitted with
-    feature names; else the array of `select_features`. Raise the errors of `select_features`.
+    model: a fitted estimator, or a pipeline that ends in one; table: the rows; table_name: name of the
+    table in messages. Return a pyarrow table with strings, float64 or dates, in the order of the fit,
+    if the model was fitted with feature names; else the array of `select_features`. For a pipeline
+    return a data frame of pandas, or an array without names. Raise the errors of `select_features`.
     """
-    if getattr(model, "feature_names_in_", None) is None:
+    names, columns = list_input_columns(model)
+    is_pipeline = isinstance(model, Pipeline)
+    if names is None and not is_pipeline:
         return select_features(model, table, table_name)
     features = _select_columns(table, model, table_name)
     _expect_feature_types(features, model, table_name)
-    return create_arrow_table(
-        {
-            field.name: features[field.name]
-            if is_date_type(field.type)
-            else extract_feature(features, field.name)
-            for field in features.schema
-        }
-    )
+    # A column whose type is not known stays as the file has it.
+    known = {
+        field.name: features[field.name]
+        if is_date_type(field.type) or column.type is None
+        else extract_feature(features, field.name)
+        for field, column in zip(features.schema, columns, strict=True)
+    }
+    converted = create_arrow_table(known)
+    if not is_pipeline:
+        return converted
+    frame = create_frame(converted, columns)
+    return frame.to_numpy() if names is None else frame
 
 
 def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
@@ -90,11 +102,11 @@ def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
     Raise ValueError if a feature is missing, or the number of columns differs; table_name: name of
     the table in the message.
     """
-    names = getattr(model, "feature_names_in_", None)
+    names, columns = list_input_columns(model)
     if names is None:
-        if table.num_columns != model.n_features_in_:
+        if table.num_columns != len(columns):
             raise ValueError(
-                f"{table_name} must have {model.n_features_in_} columns, as the model has no names "
+                f"{table_name} must have {len(columns)} columns, as the model has no names "
                 f"of features, got {table.num_columns}"
             )
         return table
@@ -104,7 +116,7 @@ def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
             f"{table_name} must have all features of the model, but lacks "
             f"{join_names(map(repr, missing))}: add these columns"
         )
-    return table.select(list(names))
+    return table.select(names)
 
 
 def _expect_feature_types(features: pa.Table, model: Any, table_name: str) -> None:
@@ -114,7 +126,11 @@ def _expect_feature_types(features: pa.Table, model: Any, table_name: str) -> No
     the fit; model: the fitted model; table_name: name of the table in the message.
     """
     pa = import_extra("pyarrow", "files")
-    for name, fitted_type in zip(features.column_names, list_feature_types(model), strict=True):
+    _, columns = list_input_columns(model)
+    for name, fitted in zip(features.column_names, columns, strict=True):
+        fitted_type = fitted.type
+        if fitted_type is None:
+            continue
         column = features[name].drop_null()
         has_strings = not (is_number_type(column.type) or pa.types.is_boolean(column.type))
         if fitted_type == pa.float64() and has_strings and len(column):

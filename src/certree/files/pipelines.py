@@ -11,8 +11,11 @@ import io
 import os
 import stat
 import zipfile
+from collections.abc import Callable
+from copy import copy
 from typing import Any, BinaryIO
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -89,6 +92,47 @@ def get_model(pipeline: Pipeline) -> Any:
     """
     check_is_fitted(pipeline)
     return pipeline.steps[-1][1]
+
+
+def split_pipeline(model: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Split a fitted pipeline into its last step and the transformation before it.
+
+    Parameters
+    ----------
+    model : fitted estimator, or Pipeline that ends in one
+        The model.
+
+    Returns
+    -------
+    estimator : fitted estimator
+        The last step; the model itself if it is no pipeline.
+    transform : callable
+        Takes rows as the model's `predict` does, and returns those that the last step reads.
+    """
+    if not isinstance(model, Pipeline) or len(model.steps) == 1:
+        return (model.steps[-1][1] if isinstance(model, Pipeline) else model), lambda rows: rows
+    return model.steps[-1][1], model[:-1].transform
+
+
+def name_model_features(model: Any) -> Any:
+    """Return the last step of a fitted pipeline with names of the features that it reads.
+
+    The names are those that the steps before give to their columns, such as "town_Lima", and change
+    no prediction. model: a fitted estimator of certree, which is returned as it is, or a pipeline
+    that ends in one. The last step is returned as it is if it has names, or its features have none.
+    """
+    if not isinstance(model, Pipeline):
+        return model
+    estimator, _ = split_pipeline(model)
+    if hasattr(estimator, "feature_names_in_") or len(model.steps) == 1:
+        return estimator
+    try:
+        names = model[:-1].get_feature_names_out()
+    except (AttributeError, ValueError):  # a step cannot name its columns
+        return estimator
+    named = copy(estimator)
+    named.feature_names_in_ = np.asarray(names, dtype=object)
+    return named
 
 
 def is_pipeline_file(path: str | os.PathLike[str]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as shortened
@@ -21,17 +20,18 @@ from certree.ensembles.boosting import BoostedTrees
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.files import tables
 from certree.files.model_rows import select_feature_table
+from certree.files.pipelines import split_pipeline
 from certree.interface.extras import import_extra
 from certree.interface.fitted_state import check_one_target
-from certree.interface.positive_class import find_positive_class
+from certree.interface.positive_class import check_threshold
 from certree.interface.progress import RowRate, show_progress
 from certree.interface.signatures import validate_arguments
 from certree.tables.column_names import expect_target, join_names
 from certree.tables.csv_text import STANDARD_STREAM
-from certree.tables.fitted_types import get_column_types, use_model_format
+from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
 from certree.tables.new_values import warn_of_new_values
 from certree.tables.reader import Batch, read_batches
-from certree.tables.table_source import unwrap
+from certree.tables.table_source import TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,15 +121,9 @@ def apply_threshold(
         If the model is not a classifier of two classes, `pos_label` is not one of them, or the
         threshold is out of range.
     """
-    if not is_classifier(model) or len(model.classes_) != 2:
-        raise ValueError(
-            "threshold must be None unless the model is a classifier of two classes, got "
-            f"threshold={threshold!r}"
-        )
-    if not 0 <= threshold <= 1:
-        raise ValueError(f"threshold must lie in [0, 1], got {threshold}")
-    classes = np.asarray(model.classes_)
-    positive = find_positive_class(classes, pos_label)
+    classes = np.asarray(model.classes_ if is_classifier(model) else [])
+    positive = check_threshold(classes, threshold, pos_label)
+    assert positive is not None  # There is a threshold.
     is_positive = [*probabilities.values()][positive] >= threshold
     labels: NDArray[Any] = classes[np.where(is_positive, positive, 1 - positive)]
     return labels
@@ -155,8 +149,9 @@ def predict_files(
 
     Parameters
     ----------
-    model : fitted estimator of certree
-        The model. If it was fitted with names of features, columns are found by name.
+    model : fitted estimator of certree, or Pipeline that ends in one
+        The model. If it was fitted with names of features, columns are found by name. A pipeline
+        receives data frames of pandas, or arrays if it was fitted without names.
     source : path, list of paths, or pyarrow.dataset.Dataset
         Parquet, Arrow or CSV files, or folders of them; files of a folder are read in the order of
         their names. "-" is CSV from standard input.
@@ -168,7 +163,7 @@ def predict_files(
         several outputs the predictions are ``prediction_0`` and so on.
     keep : sequence of str
         Columns of the source, such as a key, to copy to the output as first columns. Those of CSV
-        files are copied as text.
+        files that are no features are text, as it is written.
     threshold : float or None
         Predict the positive one of two classes if its probability is at least this; None: predict
         the more probable class.
@@ -177,7 +172,7 @@ def predict_files(
     batch_size : int
         Number of rows that are processed at a time.
     verbose : int
-        If above 0, show a progress bar.
+        If above 0, show progress on standard error: a bar in terminals and notebooks, else lines.
 
     Returns
     -------
@@ -189,7 +184,8 @@ def predict_files(
     OSError
         If a file does not exist, or the target cannot be written.
     TypeError
-        If the model is not an estimator of certree, such as a ``Pipeline``.
+        If the model is neither an estimator of certree nor a pipeline that ends in one, or the first
+        step of the pipeline does not store its columns.
     ValueError
         If a file lacks a column, has a column of another type than in the fit, cannot be read, or
         changes while it is read; if there are no rows; if the target lies in a folder of the
@@ -213,26 +209,24 @@ def predict_files(
     '"key","prediction","probability_False","probability_True"'
     """
     check_is_fitted(model)
-    if not hasattr(model, "categories_"):
+    if not hasattr(split_pipeline(model)[0], "categories_"):
         raise TypeError(
-            "model must be an estimator of certree, whose fit stores the types of the columns, got "
-            f"{shortened(model)}: for a Pipeline and other models, call model.predict_proba or "
-            "model.predict on batch.to_pandas(), for each batch of "
+            "model must be an estimator of certree, or a Pipeline that ends in one, as the fit stores "
+            f"the types of the columns, got {shortened(model)}: for other models, call "
+            "model.predict_proba or model.predict on batch.to_pandas(), for each batch of "
             "pyarrow.dataset.dataset(source).to_batches()"
         )
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     if isinstance(keep, str):
         raise TypeError(f"keep must be a sequence of column names, got {keep!r}: use [{keep!r}]")
-    if pos_label is not None and threshold is None:
-        raise ValueError(
-            f"pos_label needs a threshold of its probability, got pos_label={pos_label!r} and "
-            "threshold=None: pass both, or neither"
-        )
+    if threshold is None:
+        check_threshold(None, threshold, pos_label)
     tables.expect_table_place(target)
     _expect_outside_source(source, target)
-    predict = partial(predict_columns, model, threshold=threshold, pos_label=pos_label)
-    predictions = predict_batches(model, source, [*keep], predict, batch_size, verbose)
+    predictions = predict_batches(
+        model, source, [*keep], batch_size, verbose, threshold=threshold, pos_label=pos_label
+    )
     n_rows = 0
 
     def count_rows() -> Iterator[pa.Table]:
@@ -259,7 +253,7 @@ def _expect_outside_source(source: Any, target: str | os.PathLike[str]) -> None:
     if str(target) == STANDARD_STREAM:
         return
     target_path = Path(os.path.realpath(target))
-    source, *_ = unwrap(source)
+    source = TableSource(source).source
     sources = source if isinstance(source, list | tuple) else [source]
     for path in sources:
         is_folder = isinstance(path, str | os.PathLike) and os.path.isdir(path)
@@ -274,9 +268,11 @@ def predict_batches(
     model: Any,
     source: Any,
     keep: list[str],
-    predict: Callable[[Any], dict[str, Any]],
     batch_size: int,
     verbose: int,
+    *,
+    threshold: float | None,
+    pos_label: Any,
 ) -> Iterator[pa.Table]:
     """Yield an output table for each batch of rows, at least one; all have the schema of the first.
 
@@ -285,26 +281,37 @@ def predict_batches(
 
     Parameters
     ----------
-    model : fitted estimator of certree
-        The model.
+    model : fitted estimator of certree, or Pipeline that ends in one
+        The model, whose columns are read.
     source : path, list of paths, or pyarrow.dataset.Dataset
         Files, or folders of files; "-" is CSV from standard input.
     keep : list of str
         Columns of the source to copy to the output.
-    predict : callable
-        Takes rows, (n, p), and returns the columns of their predictions by name.
     batch_size : int
         Largest number of rows of a batch.
     verbose : int
-        If above 0, show a progress bar.
+        If above 0, show progress.
+    threshold : float or None
+        Predict the positive one of two classes if its probability is at least this; None: predict
+        the most probable class.
+    pos_label : object or None
+        The positive class; None: the second.
     """
+    estimator, transform = split_pipeline(model)
+
+    def predict(rows: Any) -> dict[str, Any]:
+        """Return the columns of the predictions by name, for rows that the model reads."""
+        return predict_columns(estimator, transform(rows), threshold, pos_label)
+
     schema: Any = None
-    reader = read_model_batches(model, source, extra_columns=keep, n_rows=batch_size)
+    reader = read_model_batches(
+        model, source, extra_columns=keep, keep_words=True, n_rows=batch_size
+    )
     with closing(iterate_with_progress("predicting", reader, verbose > 0)) as batches:
         for batch in batches:
             if not len(batch.table) and batch.is_last and schema is None:
                 raise ValueError(
-                    f"source must hold rows to predict, but {unwrap(source)[0]} holds no rows"
+                    f"source must hold rows to predict, but {TableSource(source)} holds no rows"
                 )
             if len(batch.table):
                 table = _predict_batch(model, batch, keep, predict)
@@ -344,6 +351,7 @@ def read_model_batches(
     target: str | None = None,
     *,
     extra_columns: Sequence[str] = (),
+    keep_words: bool = False,
     n_rows: int,
 ) -> Iterator[Batch]:
     """Read batches of the columns that a model needs, with the types that they had in the fit.
@@ -351,7 +359,8 @@ def read_model_batches(
     Parameters
     ----------
     model : fitted estimator
-        The model. If it was fitted without feature names, all columns are read.
+        The model, or a pipeline that ends in one. If it was fitted without feature names, all
+        columns are read.
     source : path, list of paths, or pyarrow.dataset.Dataset
         Files, or folders of files; "-" is CSV from standard input.
     target : str or None
@@ -359,6 +368,8 @@ def read_model_batches(
     extra_columns : sequence of str
         Further columns to read that are neither feature nor target. CSV columns are read as text,
         columns of other files as they are.
+    keep_words : bool
+        Whether words such as NA are text in these CSV columns, and only empty fields are missing.
     n_rows : int
         Largest number of rows of a batch.
 
@@ -367,10 +378,10 @@ def read_model_batches(
     iterator of Batch
         In the order of the source. A column that a file lacks is missing in its batches.
     """
-    names = getattr(model, "feature_names_in_", None)
+    names, _ = list_input_columns(model)
     targets = [] if target is None else [target]
     columns = None if names is None else [*names, *targets, *extra_columns]
-    table_name = str(unwrap(source)[0])
+    table_name = str(TableSource(source))
 
     def choose_types(names: Sequence[str]) -> dict[str, pa.DataType]:
         """Return the types of the columns `names`, which are all columns of a file."""
@@ -380,7 +391,7 @@ def read_model_batches(
 
     source = use_model_format(source, model)
     text_columns = [name for name in extra_columns if name != target]
-    batches = read_batches(source, choose_types, n_rows, columns, text_columns)
+    batches = read_batches(source, choose_types, n_rows, columns, text_columns, keep_words)
     return warn_of_new_values(model, batches, [*targets, *extra_columns])
 
 
@@ -402,7 +413,7 @@ def _predict_batch(
             f"{join_names(map(repr, missing))}"
         )
     table = batch.table
-    if getattr(model, "feature_names_in_", None) is None:
+    if list_input_columns(model)[0] is None:
         table = table.drop_columns(keep)
     predictions = predict(select_feature_table(model, table, batch.where))
     clashing = [name for name in keep if name in predictions]

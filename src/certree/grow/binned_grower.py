@@ -27,13 +27,7 @@ from certree.grow.bins import (
     make_empty_bins,
     put_edge_rows_first,
 )
-from certree.grow.training_samples import (
-    MAX_DEPTH,
-    MonotonicSigns,
-    check_monotonic_cst,
-    expect_numeric_features,
-    expect_poisson_targets,
-)
+from certree.grow.training_samples import MAX_DEPTH, expect_poisson_targets
 from certree.interface.arrays import (
     Float64,
     Int32,
@@ -50,6 +44,7 @@ from certree.interface.parameter_aliases import translate_value
 from certree.interface.threads import get_n_threads
 from certree.rows.draw_order import hash_targets, sum_encoded_table
 from certree.rows.features import DenseFeatures, renumber_codes
+from certree.rows.monotonic import MonotonicSigns, check_monotonic_cst, expect_numeric_features
 from certree.tree import Tree, Trees
 
 _LARGEST = 2**31 - 1
@@ -352,7 +347,8 @@ class BinnedGrower:
             check_nonnegative("min_hessian", min_hessian),
             *self.gradient_options,
         )
-        return CountedTree(Tree.from_grower_columns(columns, bins.n_features), leaf, sums)
+        tree = bins.place_on_dates(Tree.from_grower_columns(columns, bins.n_features))
+        return CountedTree(tree, leaf, sums)
 
     # -- trees on classes and numbers
 
@@ -613,7 +609,10 @@ class BinnedGrower:
         """
         columns, begin, channel, total = grow(*rows, self._limits, *self._constraints)
         return GrownForest(
-            Trees.from_ensemble_columns(columns, self.bins.n_features), begin, channel, total
+            self.bins.place_on_dates(Trees.from_ensemble_columns(columns, self.bins.n_features)),
+            begin,
+            channel,
+            total,
         )
 
     # -- settings for the C++ core, checked once

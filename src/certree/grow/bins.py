@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +15,15 @@ from certree.interface.arrays import Float64, Int32, Int64, check_matrix, get_cs
 from certree.interface.signatures import validate_arguments
 from certree.interface.threads import get_n_threads
 from certree.rows.categories import make_categorical_mask
+from certree.rows.dates import DateColumns
 from certree.rows.features import DenseFeatures
 from certree.rows.folds import Indices
 from certree.rows.hashes import hash_samples
 from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures
+from certree.tree import Trees, group_by_feature
 
 UInt8 = NDArray[np.uint8]
+AnyTrees = TypeVar("AnyTrees", bound=Trees)
 
 MISSING = 255
 # Number of rows from which bin edges are computed.
@@ -118,6 +121,8 @@ class Bins:
         Category codes that occur in the table, ascending within a feature.
     category_bin : ndarray of uint8, shape (number of categories,)
         Bin of each of these categories.
+    dates : mapping of int to DateColumn
+        Features that hold dates, whose thresholds `place_on_dates` makes round.
 
     Examples
     --------
@@ -136,6 +141,7 @@ class Bins:
     category_start: Int64
     category_codes: Int32
     category_bin: UInt8
+    dates: DateColumns = field(default_factory=dict, repr=False)
     # The codes by row, from the first read of `codes_by_feature_and_row` on.
     _transposed: UInt8 = field(
         default_factory=lambda: np.zeros((0, 0), np.uint8), init=False, repr=False
@@ -226,6 +232,50 @@ class Bins:
         if isinstance(self.codes, SparseCodes):
             return replace(self, codes=self.codes.select_rows(rows))
         return replace(self, codes=np.ascontiguousarray(self.codes[:, rows]))
+
+    def with_dates(self, dates: DateColumns | None) -> Bins:
+        """Return a copy that knows which features hold dates, by index; None: no feature does."""
+        return self if not dates else replace(self, dates=dates)
+
+    def place_on_dates(
+        self,
+        trees: AnyTrees,
+        others: Float64 | None = None,
+        share_gaps: Callable[[Float64, Float64], tuple[Float64, Float64]] | None = None,
+    ) -> AnyTrees:
+        """Return trees that were grown on these bins with round thresholds of dates.
+
+        A threshold moves within the gap between two bins, so that all rows of the table reach the
+        same leaves; see `DateColumn.round_thresholds`. Without dates the trees are returned as they
+        are.
+
+        trees: `Tree` or `Trees` with thresholds between the values of two bins; others: further
+        rows, (n_others, p), such as a validation set, which reach the same leaves, too; None: none;
+        share_gaps: for rows on several ranks, replaces the lower ends of gaps between values by the
+        largest of all ranks, and the upper ends by the smallest; None: all rows are here.
+        """
+        if not self.dates:
+            return trees
+        threshold = trees.threshold.copy()
+        nodes = np.flatnonzero(trees.compares_numbers)
+        for j, group in group_by_feature(trees.feature, nodes):
+            if j not in self.dates:
+                continue
+            low, high = self.bin_ranges(j)
+            gap = np.searchsorted(high, threshold[group], side="right") - 1
+            # Thresholds below or above all values only separate missing ones.
+            is_inside = (gap >= 0) & (gap < len(high) - 1)
+            moved, gap = group[is_inside], gap[is_inside]
+            ends, given = (high[gap], low[gap + 1]), threshold[moved]
+            if others is not None or share_gaps is not None:
+                values = np.sort(np.zeros(0) if others is None else others[:, j])  # NaN comes last
+                bounded = np.concatenate([[-np.inf], values[~np.isnan(values)], [np.inf]])
+                place = np.searchsorted(bounded, given, side="right")
+                gaps = bounded[place - 1], bounded[place]
+                gaps = gaps if share_gaps is None else share_gaps(*gaps)
+                ends = np.maximum(ends[0], gaps[0]), np.minimum(ends[1], gaps[1])
+            threshold[moved] = self.dates[j].round_thresholds(given, *ends)
+        return trees.with_splits(threshold, trees.category_start, trees.categories)
 
     @property
     def codes_by_feature_and_row(self) -> SparseCodes | tuple[UInt8, UInt8]:

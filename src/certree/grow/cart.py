@@ -20,9 +20,7 @@ from certree.grow.threshold_placement import place_thresholds
 from certree.grow.training_samples import (
     GrowthSettings,
     MaxDepth,
-    MonotonicCst,
     TrainingSamples,
-    expect_numeric_features,
     expect_poisson_targets,
     resolve_max_depth,
     resolve_max_features,
@@ -33,6 +31,7 @@ from certree.interface.parameter_aliases import translate_value
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.interface.threads import get_n_threads
 from certree.rows.hashes import order_targets
+from certree.rows.monotonic import MonotonicCst, expect_numeric_features
 from certree.rows.relative_weights import compute_integer_weights
 from certree.tree import Tree
 
@@ -181,7 +180,7 @@ class Cart(BaseEstimator):
         if self.max_bins is not None:
             return self._grow_histogram(rows)
         tree = self._grow_exact(rows)
-        return place_thresholds(tree, rows.X, at_middle=self.splitter == "best")
+        return place_thresholds(tree, rows.X, at_middle=self.splitter == "best", dates=rows.dates)
 
     def _grow_exact(self, rows: TrainingSamples) -> Tree:
         """Return the tree that compares splits between any two values of a feature.

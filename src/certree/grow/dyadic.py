@@ -194,7 +194,10 @@ class Dyadic(BaseEstimator):
             n_threads=get_n_threads(rows.n_jobs),
         )
         return place_thresholds(
-            Tree.from_grower_columns(columns, rows.X.shape[1]), rows.X, at_middle=False
+            Tree.from_grower_columns(columns, rows.X.shape[1]),
+            rows.X,
+            at_middle=False,
+            dates=rows.dates,
         )
 
 

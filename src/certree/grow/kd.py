@@ -79,7 +79,10 @@ class KD(BaseEstimator):
             n_threads=get_n_threads(rows.n_jobs),
         )
         return place_thresholds(
-            Tree.from_grower_columns(columns, rows.X.shape[1]), rows.X, at_middle=True
+            Tree.from_grower_columns(columns, rows.X.shape[1]),
+            rows.X,
+            at_middle=True,
+            dates=rows.dates,
         )
 
 

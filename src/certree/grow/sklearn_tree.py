@@ -48,7 +48,7 @@ class SklearnTree(BaseEstimator):
             estimator.set_params(random_state=rows.random_state)
         weight = np.ones(len(rows.X)) if rows.weight is None else rows.weight
         tree = from_sklearn(estimator.fit(rows.X, rows.y, sample_weight=weight))
-        return place_thresholds(tree, rows.X, at_middle=False)
+        return place_thresholds(tree, rows.X, at_middle=False, dates=rows.dates)
 
 
 @validate_arguments

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import choose_thresholds
+from certree.rows.dates import DateColumns
 from certree.tree import ALL_LEFT, Tree, group_by_feature
 
 
-def place_thresholds(tree: Tree, X: NDArray[Any], *, at_middle: bool) -> Tree:
+def place_thresholds(
+    tree: Tree, X: NDArray[Any], *, at_middle: bool, dates: DateColumns | None = None
+) -> Tree:
     """Return a copy of a tree with thresholds moved within gaps between neighbouring values.
 
     The gap of a threshold lies between the largest value of its feature in X that is not above it,
@@ -28,6 +31,9 @@ def place_thresholds(tree: Tree, X: NDArray[Any], *, at_middle: bool) -> Tree:
     at_middle : bool
         Whether thresholds move to the middles of their gaps. If False, a threshold moves only as
         far as rounding to float32 requires.
+    dates : mapping of int to DateColumn, or None
+        Features that hold dates. Their thresholds move on to the roundest dates in their gaps; see
+        `DateColumn.round_thresholds`. None: no feature does.
 
     Returns
     -------
@@ -48,6 +54,9 @@ def place_thresholds(tree: Tree, X: NDArray[Any], *, at_middle: bool) -> Tree:
         is_below_all = np.isinf(low)
         is_above_all = (threshold[group] == ALL_LEFT) & (low < ALL_LEFT)
         moves = ~is_below_all & ~is_above_all
-        moved = choose_thresholds(threshold[group[moves]], low[moves], high[moves], at_middle)
+        low, high = low[moves], high[moves]
+        moved = choose_thresholds(threshold[group[moves]], low, high, at_middle)
+        if dates and j in dates:
+            moved = dates[j].round_thresholds(moved, low, high)
         threshold[group[moves]] = moved
     return tree.with_splits(threshold, tree.category_start, tree.categories)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
@@ -25,14 +25,14 @@ from certree.interface.arrays import (
 )
 from certree.interface.threads import get_n_threads
 from certree.rows.categories import make_categorical_mask
+from certree.rows.dates import DateColumns
 from certree.rows.draw_order import sum_encoded_table
 from certree.rows.features import DenseFeatures
 from certree.rows.folds import Indices
+from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.relative_weights import compute_relative_weights
 
 MaxDepth = int | Literal["log"] | None
-MonotonicCst = ArrayLike | Mapping[str, int] | None
-MonotonicSigns = NDArray[np.int8] | None
 
 # Depth at which growth stops in any case. The C++ core counts depth in int32, with chain lengths.
 MAX_DEPTH = 2**30
@@ -113,6 +113,8 @@ class TrainingSamples:
         Row numbers of these samples in the parent; None without a parent.
     compute_feature_order : callable without arguments, or None
         Returns `feature_order`; None: it is computed from the rows.
+    dates : mapping of int to DateColumn, or None
+        Features that hold dates, whose thresholds are round dates; None: no feature does.
     """
 
     table: NDArray[Any]
@@ -126,6 +128,7 @@ class TrainingSamples:
     parent: TrainingSamples | None = None
     indices: Indices | None = None
     compute_feature_order: Callable[[], Int32] | None = None
+    dates: DateColumns | None = None
     _bins: dict[int, Bins] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -214,7 +217,7 @@ class TrainingSamples:
                 max_bins=max_bins,
                 n_jobs=self.n_jobs,
                 feature_order=self.feature_order,
-            )
+            ).with_dates(self.dates)
         return self._bins[max_bins]
 
     @cached_property
@@ -470,61 +473,3 @@ def _check_target(y: ArrayLike | None, n: int) -> NDArray[Any] | None:
     if not np.isfinite(target).all():
         raise ValueError("y must be finite, got NaN or infinity")
     return target
-
-
-def check_monotonic_cst(
-    monotonic_cst: MonotonicCst,
-    p: int,
-    names: Sequence[str] | None,
-    n_encoded: int | None = None,
-    categorical: NDArray[np.bool_] | None = None,
-) -> MonotonicSigns:
-    """Return monotonic constraints as an array of -1, 0 and 1, (p,) int8; None if all are 0.
-
-    monotonic_cst: one integer per feature, a dict from feature names to integers, or None; names:
-    the names of the p features, which a dict needs; n_encoded: number of encoded columns, if the
-    result shall have an entry for each: 0 for the calendar parts of dates; categorical: which
-    encoded columns are categorical, a mask; None: none is, or the caller checks it. Raise
-    ValueError if the length differs, a value is not -1, 0 or 1, a name is unknown, or a categorical
-    feature has a constraint.
-    """
-    if monotonic_cst is None:
-        return None
-    if isinstance(monotonic_cst, Mapping):
-        features = [] if names is None else list(names)
-        unknown = [name for name in monotonic_cst if name not in features]
-        if unknown:
-            raise ValueError(
-                f"monotonic_cst must have names of features, {features}, as keys, got {unknown}"
-            )
-        monotonic_cst = [monotonic_cst.get(name, 0) for name in features]
-    signs = to_array("monotonic_cst", monotonic_cst)
-    if signs.shape != (p,):
-        raise ValueError(f"monotonic_cst must have shape ({p},), got {signs.shape}")
-    if not np.isin(signs, (-1, 0, 1)).all():
-        raise ValueError(f"monotonic_cst must hold -1, 0 or 1, got {signs.tolist()}")
-    if not signs.any():
-        return None
-    n_parts = 0 if n_encoded is None else n_encoded - p
-    encoded = np.pad(signs.astype(np.int8), (0, n_parts))
-    expect_numeric_features(encoded, categorical, names)
-    return encoded
-
-
-def expect_numeric_features(
-    signs: NDArray[Any], categorical: NDArray[np.bool_] | None, names: Sequence[str] | None
-) -> None:
-    """Raise ValueError if a categorical feature has a monotonic constraint.
-
-    signs: constraint of each encoded column, 0 for none; categorical: which of them are
-    categorical, a mask; None: none is; names: names of the features; None: the message has the
-    index of the feature.
-    """
-    if categorical is None or not signs[categorical].any():
-        return
-    j = int(np.flatnonzero(categorical & (signs != 0))[0])
-    feature = f"feature {j}" if names is None else f"feature {str(names[j])!r}"
-    raise ValueError(
-        f"monotonic_cst must be 0 for categorical features, got {int(signs[j])} for {feature}: use "
-        "0, or turn its categories into numbers"
-    )

@@ -37,3 +37,23 @@ def import_extra(module: str, extra: Extra) -> Any:
         raise ImportError(
             f'{package} is not installed: pip install "certree[{extra}]"', name=package
         ) from error
+
+
+class DelayedModule:
+    """A module of an optional package, which is imported when one of its attributes is first read.
+
+    Reading an attribute raises the ImportError of `import_extra` if the package is not installed.
+
+    Parameters
+    ----------
+    module, extra : str
+        As of `import_extra`.
+    """
+
+    def __init__(self, module: str, extra: Extra) -> None:
+        self._module, self._extra = module, extra
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # Python itself reads these, without any use of the package.
+            raise AttributeError(name)
+        return getattr(import_extra(self._module, self._extra), name)

@@ -319,6 +319,18 @@ class _AvailableUnless:
         return MethodType(self._method, model)
 
 
+def expect_rows(n: int, purpose: str) -> None:
+    """Raise ValueError if there are no rows to evaluate or to certify a model by.
+
+    n: number of rows; purpose: what they are needed for, such as "certify a model".
+    """
+    if not n:
+        raise ValueError(
+            f"X and y must hold at least one row to {purpose}, got 0 rows: pass rows with known "
+            "targets, and leave out empty batches"
+        )
+
+
 def check_one_target(caller: str, model: Any) -> None:
     """Raise ValueError if a fitted model, of certree or scikit-learn, has several targets.
 

@@ -1,12 +1,13 @@
 """The positive one of two classes: the class whose probability, recall and costs are reported."""
 
 from collections.abc import Hashable
+from numbers import Real
 from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
 
-from certree.interface.arrays import list_classes
+from certree.interface.arrays import list_classes, to_float
 
 
 def find_positive_class(classes: Any, pos_label: Any) -> int:
@@ -45,3 +46,45 @@ def find_positive_class(classes: Any, pos_label: Any) -> int:
             f"{shortened(pos_label)}"
         )
     return names.index(pos_label)
+
+
+def check_threshold(classes: Any, threshold: float | None, pos_label: Any = None) -> int | None:
+    """Check a threshold of the positive class's probability, and return the index of this class.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (K,), or None
+        Classes of the model; None: it predicts numbers.
+    threshold : float or None
+        Number in [0, 1]; None: there is no threshold.
+    pos_label : object or None
+        The positive class; None: the second class.
+
+    Returns
+    -------
+    int or None
+        0 or 1; None without a threshold.
+
+    Raises
+    ------
+    ValueError
+        If `pos_label` has no threshold, or the threshold is no number in [0, 1], or there are not
+        two classes, or `pos_label` is not one of them.
+    """
+    if threshold is None:
+        if pos_label is not None:
+            raise ValueError(
+                f"pos_label needs a threshold of its probability, got pos_label={pos_label!r} and "
+                "threshold=None: pass both, or neither"
+            )
+        return None
+    if classes is None or len(classes) != 2:
+        raise ValueError(
+            "threshold must be None unless the model is a classifier of two classes, got "
+            f"threshold={threshold!r}"
+        )
+    number: Any = to_float(threshold)
+    is_number = isinstance(number, Real)
+    if not is_number or not 0 <= number <= 1:
+        raise ValueError(f"threshold must lie in [0, 1], got {shortened(threshold)}")
+    return find_positive_class(classes, pos_label)

@@ -1,23 +1,40 @@
-"""Progress bars for long operations."""
+"""Progress of long operations: bars in terminals and notebooks, else lines of text."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from time import perf_counter
 
 from certree.interface.extras import import_extra
 from certree.interface.formatting import format_duration, format_four_digits
 
-# Number of lines if there is no bar.
-_N_LINES = 10
+# Number of lines if there is no bar. A long operation writes further lines: after ten seconds, or a
+# tenth of the time that has passed, without one.
+_N_LINES, _SECONDS_PER_LINE = 10, 10.0
+# Whether lines are written if standard error is neither a terminal nor a notebook.
+_writes_lines: ContextVar[bool] = ContextVar("_writes_lines", default=True)
+
+
+@contextmanager
+def hide_lines() -> Iterator[None]:
+    """Write no lines of progress in the with statement's body; bars are shown as otherwise.
+
+    Commands use it, as they show progress without being asked to.
+    """
+    token = _writes_lines.set(False)
+    try:
+        yield
+    finally:
+        _writes_lines.reset(token)
 
 
 @contextmanager
 def show_progress(shown: bool, total: int, description: str) -> Iterator[Callable[..., None]]:
-    """Show a progress bar on standard error; a context manager.
+    """Show progress on standard error; a context manager.
 
-    If rich is not installed, about ten lines of text are written instead of the bar. If rich is
-    installed, nothing is shown unless standard error is a terminal or a notebook.
+    In a terminal or a notebook this is a bar, which needs rich. Elsewhere, such as in a log file, it
+    is about ten lines of text without control characters, unless `hide_lines` is in effect.
 
     Parameters
     ----------
@@ -26,7 +43,7 @@ def show_progress(shown: bool, total: int, description: str) -> Iterator[Callabl
     total : int
         Number of steps.
     description : str
-        Text beside the bar.
+        Text beside the bar, or in front of each line.
 
     Yields
     ------
@@ -34,23 +51,27 @@ def show_progress(shown: bool, total: int, description: str) -> Iterator[Callabl
         ``advance(steps, note)`` advances the bar by this number of steps (default 1), and shows a
         note (default "") beside it. Pass both by position. It does nothing if nothing is shown.
     """
-    console = None
-    if shown:
-        with suppress(ImportError):
-            console = import_extra("rich.console", "cli").Console(stderr=True)
-            bars = import_extra("rich.progress", "cli")
-        if console is None:
-            yield _show_lines(total, description)
-            return
-    # In a file, a bar would be an empty line.
-    if console is None or not (console.is_terminal or console.is_jupyter):
+    if not shown:
         yield lambda _steps=1, _note="": None
         return
-    with bars.Progress(console=console, transient=True) as bar:
-        task = bar.add_task(description, total=total)
-        yield lambda steps=1, note="": bar.update(
-            task, advance=steps, description=f"{description} {note}".rstrip()
-        )
+    console = None
+    with suppress(ImportError):
+        console = import_extra("rich.console", "cli").Console(stderr=True)
+        bars = import_extra("rich.progress", "cli")
+    if console is None:  # Without rich there are no bars, and no commands either.
+        with _show_lines(total, description) as advance:
+            yield advance
+    elif console.is_jupyter or (console.is_terminal and not console.is_dumb_terminal):
+        with bars.Progress(console=console, transient=True) as bar:
+            task = bar.add_task(description, total=total)
+            yield lambda steps=1, note="": bar.update(
+                task, advance=steps, description=f"{description} {note}".rstrip()
+            )
+    elif _writes_lines.get():
+        with _show_lines(total, description) as advance:
+            yield advance
+    else:
+        yield lambda _steps=1, _note="": None
 
 
 class RowRate:
@@ -69,25 +90,37 @@ class RowRate:
         return f"{format_four_digits(float(f'{self._n / seconds:.2g}'))} rows/s"
 
 
-def _show_lines(total: int, description: str) -> Callable[..., None]:
-    """Return a function that writes about ten lines of progress to standard error in all.
+@contextmanager
+def _show_lines(total: int, description: str) -> Iterator[Callable[..., None]]:
+    """Write lines of progress to standard error, about ten in all; a context manager.
 
-    total: number of steps; description: beginning of each line. The function is called as
-    ``advance(steps=1, note="")``, as that of `show_progress`; a line has the steps that are done,
-    the note and an estimate of the time left.
+    A line has the steps that are done, the note and an estimate of the time left. The last line has
+    the total time. It follows at the end, also if fewer steps were needed, as by early stopping.
+
+    total: number of steps; description: beginning of each line. Yield a function that is called as
+    ``advance(steps=1, note="")``, as that of `show_progress`.
     """
     done = shown = 0
-    begin = perf_counter()
+    last_note = ""
+    begin = last_time = perf_counter()
+
+    def write(note: str, duration: str) -> None:
+        """Write a line with the steps that are done, a note, which may be "", and a duration."""
+        nonlocal shown, last_time
+        shown, last_time = done, perf_counter()
+        details = ", ".join(text for text in (note, duration) if text)
+        sys.stderr.write(f"{description}: {done} of {total}, {details}\n")
 
     def advance(steps: int = 1, note: str = "") -> None:
-        nonlocal done, shown
-        done += steps
-        if done < total and (done - shown) * _N_LINES < total:
-            return
-        shown = done
-        left = (total - done) * (perf_counter() - begin) / max(done, 1)
-        remaining = f"{format_duration(left)} left" if done < total else ""
-        details = ", ".join(text for text in (note, remaining) if text)
-        sys.stderr.write(f"{description}: {done} of {total} {details}".rstrip() + "\n")
+        """Count steps, and write a line if one is due."""
+        nonlocal done, last_note
+        done, last_note = done + steps, note
+        now = perf_counter()
+        is_late = now - last_time >= max(_SECONDS_PER_LINE, (now - begin) / _N_LINES)
+        if done < total and ((done - shown) * _N_LINES >= total or is_late):
+            left = (total - done) * (now - begin) / max(done, 1)
+            write(note, f"{format_duration(left)} left")
 
-    return advance
+    yield advance
+    if done:
+        write(last_note, f"finished in {format_duration(perf_counter() - begin)}")

@@ -5,6 +5,7 @@ reductions: exact sums, maxima, hashes and counts. So such a fit gives the same 
 as a fit to the same rows in one array.
 """
 
+from certree.parts.plan import FitPlan, plan_fit
 from certree.parts.resources import resources
 
-__all__ = ["resources"]
+__all__ = ["FitPlan", "plan_fit", "resources"]

@@ -18,16 +18,21 @@ from certree.parts.memory_limit import (
     expect_within,
     give_back,
     held_now,
+    make_plan,
     portions_within,
     smallest_portions,
 )
 from certree.parts.part import PartOfRows
+from certree.parts.plan import FitPlan, PlannedError, is_planned
 from certree.parts.ranks import Rank
 from certree.parts.scratch import Scratch
 
 # Joined rows of at most so many bytes stay in memory, which is faster than files: blocks of rows that
 # have been read took more before.
 _JOINED_BYTES = 2**28
+
+
+_NO_LIMIT = 2**62  # bytes
 
 
 class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
@@ -283,10 +288,14 @@ class Here(Parts):
 
     def keep_to_limit(self, need: Need) -> None:
         """See `Executor`."""
+        known: Any = self._source
+        if is_planned():
+            limit = _NO_LIMIT if self._limit is None else self._limit
+            portions = portions_within(limit, need, known.about, self._most_threads)
+            raise PlannedError(make_plan(need, known.about, portions))
         if self._limit is None:
             return
         self._most = self._limit
-        known: Any = self._source
         self._take(portions_within(self._limit, need, known.about, self._most_threads))
 
     def expect_within_limit(self, n_together: int = 0) -> None:
@@ -370,6 +379,10 @@ class Here(Parts):
 
     def gathered(self) -> tuple[Any, Any, Any, Any]:
         """See `Executor`."""
+        if is_planned():
+            source: Any = self._source
+            about = source.about
+            raise PlannedError(FitPlan(about.n, about.n_features, 0, 1, held_now(), 0))
         return joined(self.look(as_list))
 
 

@@ -45,7 +45,7 @@ from certree.rows.training import (
     set_learned_attributes,
     split_target_columns,
 )
-from certree.tables.fitted_types import attribute_of_format, set_model_format
+from certree.tables.fitted_types import FORMAT_ATTRIBUTE
 from certree.tables.table import read_attached_format
 from certree.tables.table_source import TableFormat
 
@@ -205,7 +205,6 @@ class Learned:
 
     def teach(self, model: Any) -> None:
         """Let a model know classes and features."""
-        set_model_format(model, None)
         set_learned_attributes(model, self.attributes)
 
 
@@ -480,10 +479,10 @@ def _learned_by(found: Found, model: Any) -> dict[str, Any]:
     learned: dict[str, Any] = {
         "categories_": Categories(names, (), not model._has_code_of_unknown()) if has_any else None,
         "dates_": found.dates or None,
+        FORMAT_ATTRIBUTE: found.table_format,
         "n_features_in_": found.n_features,
         "feature_names_in_": None if found.names is None else np.array(found.names, dtype=object),
     }
-    learned |= attribute_of_format(found.table_format)
     if model._takes_outputs:
         learned["n_outputs_"] = found.n_targets
     if found.classes is None:

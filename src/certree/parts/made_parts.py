@@ -171,7 +171,8 @@ def make_parts(
         made = parts.make(_made_part, *given)
     else:
         made = parts.make(_made_part, *given, held.division, own=held.masks)
-    return bins_of(edges, made.ends, _category(reader)), made.totals
+    bins = bins_of(edges, made.ends, _category(reader))
+    return bins.with_dates(reader.dates_), made.totals
 
 
 def warn_of_identifiers(model: Any, known: Sketch) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from certree.grow.bins import EDGE_ROWS
 from certree.interface.extras import import_extra
+from certree.parts.plan import FitPlan
 
 # Sizes as Dask writes them.
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -105,6 +106,8 @@ class Need:
         Then for each thread, and for each row of its part.
     sums : float
         So many times the sums that are asked of the parts at a time, and once for each thread.
+    scratch_row : float
+        For each row in files of the scratch folder.
     """
 
     always: float
@@ -114,6 +117,7 @@ class Need:
     of_thread: float = 0.0
     of_thread_row: float = 0.0
     sums: float = 0.0
+    scratch_row: float = 0.0
 
     def most(self, rows: RowsRead, portions: Portions) -> float:
         """The most that is held at a time, beside what the process holds before."""
@@ -159,6 +163,18 @@ def portions_within(limit: int, need: Need, rows: RowsRead, n_threads: int) -> P
     raise ValueError(
         f"memory_limit={limit:,} is too little for this fit: it takes at least {least:,} bytes, of "
         f"which the process holds {int(before):,} before the fit{large}"
+    )
+
+
+def make_plan(need: Need, rows: RowsRead, portions: Portions) -> FitPlan:
+    """Return what a fit needs that reads rows in so large portions."""
+    return FitPlan(
+        rows.n,
+        rows.n_features,
+        -(-rows.n // portions.part_rows),
+        portions.n_threads,
+        int(held_now() + need.most(rows, portions)),
+        int(need.scratch_row * rows.n),
     )
 
 

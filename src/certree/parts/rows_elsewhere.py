@@ -10,6 +10,7 @@ from certree.interface.extras import import_extra
 from certree.parts.cluster import OnCluster, Partitions
 from certree.parts.executors import Executor, Here
 from certree.parts.judging_rows import JudgedParts, SourceWithJudges
+from certree.parts.plan import is_planned
 from certree.parts.resources import get_active_client, get_memory_limit
 from certree.parts.scratch import scratch
 from certree.parts.sources import FileRows
@@ -81,7 +82,8 @@ def rows_elsewhere(
 def _source(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> FileRows | Partitions:
     limit = get_memory_limit()
     if not is_dask_collection(X):
-        return FileRows(X, y, sample_weight, groups, is_limited=limit is not None)
+        is_limited = limit is not None or is_planned()
+        return FileRows(X, y, sample_weight, groups, is_limited=is_limited)
     if limit is not None:
         raise ValueError(
             "memory_limit is for files, got a collection of Dask: workers have a memory_limit of "

@@ -27,10 +27,10 @@ from certree.tables.column_types import (
     is_text_type,
     name_type,
 )
-from certree.tables.formats import FIRST_ROWS, SPARE, Piece
+from certree.tables.formats import FIRST_ROWS, SPARE, open_files
 from certree.tables.reader import Types, infer_schema, no_types
 from certree.tables.table import attach_format
-from certree.tables.table_files import DataSet, TableFile, name_range, open_files
+from certree.tables.table_files import Piece, TableFile, name_range
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +95,7 @@ class FileRows:
                 )
         self._y, self._weight, self._groups, self.part_rows = y, weight, groups, part_rows
         self._is_limited = is_limited
-        self._tables: Sequence[TableFile | DataSet] = open_files(X, is_limited)
+        self._tables: Sequence[TableFile] = open_files(X, is_limited)
         self._checksums = Checksums()
         # Dates that are classes or groups stay text, as they are written in later files.
         self.inferred_schema = infer_schema(self._tables, types, self._beside())
@@ -140,8 +140,7 @@ class FileRows:
     def about(self) -> RowsRead:
         """What reading takes where memory is limited."""
         columns = [*self.features, *self._beside()]
-        files: Any = self._tables  # no data set, which are refused
-        most = max(files, key=lambda one: one.held(columns))
+        most = max(self._tables, key=lambda one: one.held(columns))
         numbers = [one for one in columns if not is_text_type(self._schema.field(one).type)]
         words = self._bytes_of_words([one for one in columns if one not in numbers])
         of_row = sum(count_bytes(self._schema.field(one).type) for one in numbers)

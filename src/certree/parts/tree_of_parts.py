@@ -22,7 +22,7 @@ from certree._core import cut_cells, fixed_unit, key_of_root, tables_of_some, tr
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
 from certree.grow.cart import Cart, expect_monotonic_support
-from certree.grow.training_samples import MaxDepth, MonotonicSigns, expect_poisson_targets
+from certree.grow.training_samples import MaxDepth, expect_poisson_targets
 from certree.interface.arrays import Float64, Int32, Int64
 from certree.parts.cells_of_tree import (
     FoldOfParts,
@@ -36,6 +36,7 @@ from certree.parts.cells_of_tree import (
 from certree.parts.executors import Executor
 from certree.parts.part import digests
 from certree.parts.waiting_cells import CutCells, TablesOfCells, WaitingCells, joined, lanes_at
+from certree.rows.monotonic import MonotonicSigns
 from certree.tree import LEAF, Tree, Trees
 
 
@@ -273,7 +274,8 @@ class _Growing:
             child, feature, gain, threshold, default_left, starts, categories,
             self.grower.order, self.grower.options[0][0],
         )  # fmt: skip
-        tree = Trees.from_ensemble_columns(made, self.grower.bins.n_features).tree(0)
+        bins = self.grower.bins
+        tree = bins.place_on_dates(Trees.from_ensemble_columns(made, bins.n_features)).tree(0)
         leaves = np.flatnonzero(tree.is_leaf).astype(np.int32)
         self.parts.change(settle, cell[leaves], leaves)
         return tree, has_missing[cell].astype(np.bool_) & ~tree.is_leaf

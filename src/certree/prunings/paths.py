@@ -9,6 +9,7 @@ from certree._core import find_critical_prices, find_merge_order
 from certree.interface.arrays import ArrayRecord, Float64, Int32
 from certree.interface.parameter_aliases import translate_value
 from certree.interface.signatures import validate_arguments, validate_settings
+from certree.prunings.leaf_losses import compute_leaf_losses
 from certree.prunings.rule import PruningRule
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
@@ -135,29 +136,6 @@ class PruningPath(ArrayRecord):
         totals = np.cumsum(np.concatenate([[full_total], -gains[inner]]))
         n_merged = np.searchsorted(self.critical[inner], alphas, side="right")
         return totals[n_merged]
-
-
-def compute_leaf_losses(votes: ValidationVotes, scoring: Scoring) -> Float64:
-    """Compute the loss of the validation rows in each node if the node is a leaf, (m,).
-
-    votes: the prediction of each node as a leaf, and statistics of the validation set, which must
-    not be sparse; scoring: "error" (misclassified rows), "log_loss" (nats) or "squared" (numeric
-    targets). Losses are summed over the rows of each node by their weights.
-    """
-    validation, values = votes.validation, votes.values
-    predicted: Float64 = np.eye(validation.shape[1])[votes.label] if values is None else values
-    losses: Float64
-    if scoring == "squared":
-        rows, mean, sse = validation.T
-        with np.errstate(over="ignore"):  # beyond float64 a loss is infinite
-            losses = rows * (predicted[:, 0] - mean) ** 2 + sse
-    elif scoring == "error":
-        losses = NodeStats(validation, predicted.argmax(axis=1)).errors
-    else:
-        predicted = predicted / predicted.sum(axis=1, keepdims=True)
-        logs = np.log(np.maximum(predicted, np.finfo(np.float64).eps))
-        losses = -(validation * logs).sum(axis=1)
-    return losses
 
 
 def _find_alphas(critical: Float64) -> Float64:

@@ -1,24 +1,27 @@
 """The base class of pruning rules."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
 from certree.grow.dyadic import get_resolution
 from certree.grow.grower import Grower
+from certree.prunings.leaf_losses import SolvedPrunings
 from certree.tree import Tree
 from certree.weights.family import Tunable
+from certree.weights.node_weights import NodeWeights
 
 
 class PruningRule(BaseEstimator):
     """Base class of pruning rules, which minimise errors + alpha * penalty.
 
     Errors are the weight of misclassified rows, or the loss of a numeric target. A subclass defines
-    `family`, and by it the penalty; its constructor parameters are settings of the penalty (the
-    base class has none). The estimator chooses alpha, for instance by cross-validation. The class
-    attribute `reads_classes` is True for rules that need class counts and do not apply to numeric
-    targets.
+    either `family` or `solve`, and by it the penalty; its constructor parameters are settings of
+    the penalty (the base class has none). The estimator chooses alpha, for instance by
+    cross-validation. The class attribute `reads_classes` is True for rules that need class counts
+    and do not apply to numeric targets.
     """
 
     # Whether the rule needs class counts, so that it does not apply to numeric targets.
@@ -29,11 +32,23 @@ class PruningRule(BaseEstimator):
 
         tree: the tree; stats: statistics of its nodes, such as `NodeStats`, the class counts. The
         object's `solve` returns the pruning of an alpha, and its `compute_losses` scores prunings
-        on a validation set. Subclasses implement the method.
+        on a validation set. Here both call the method `solve` of the rule; subclasses with faster
+        algorithms override this method.
+        """
+        return SolvedPrunings(tree, partial(self.solve, tree, stats))
+
+    def solve(self, tree: Tree, stats: Any, alpha: float) -> NodeWeights:
+        """Return the pruning with the smallest errors + alpha * penalty, for one alpha.
+
+        tree: the tree; stats: statistics of its nodes, such as `NodeStats`; alpha: factor of the
+        penalty, >= 0. The result has weight 1 at the leaves of the pruning and 0 at other nodes.
+        Subclasses implement this method if their penalty is no sum over leaves; cross-validation
+        calls it for each alpha that it tries. It is not called if they override `family`.
         """
         raise NotImplementedError(
-            f"{type(self).__name__} must define the method family(self, tree, stats), which returns "
-            "the prunings for all alphas: see the page on adding a pruning rule"
+            f"{type(self).__name__} must define solve(self, tree, stats, alpha), which returns the "
+            "pruning of an alpha, or family(self, tree, stats), which returns those of all alphas: "
+            "see the page on adding a pruning rule"
         )
 
     def match_grower(

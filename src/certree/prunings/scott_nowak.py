@@ -18,10 +18,10 @@ from certree.grow.grower import Grower
 from certree.interface.arrays import ArrayRecord, Float64, check_nonnegative
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_arguments
+from certree.prunings.leaf_losses import compute_leaf_losses
 from certree.prunings.paths import (
     PruningPath,
     compute_leaf_gains,
-    compute_leaf_losses,
     cost_complexity_path,
 )
 from certree.prunings.penalties import check_cost

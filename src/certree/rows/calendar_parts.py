@@ -136,18 +136,28 @@ def describe_dates(dates: DateColumns | None, n_features: int) -> Mapping[int, D
     return {**dates, **dict(enumerate(list_parts(dates), n_features))}
 
 
+def list_owners(n_features: int, dates: DateColumns | None) -> NDArray[np.intp]:
+    """Return the index of the user's feature to which each encoded column belongs.
+
+    n_features: number of the user's features, p, which own themselves. dates: the date columns, by
+    index, or None. The columns of calendar parts, which come last, belong to their dates.
+    """
+    parts = [one.feature for one in list_parts(dates)]
+    return np.append(np.arange(n_features), parts).astype(np.intp)
+
+
 def fold_parts(values: Float64, n_features: int, dates: DateColumns | None) -> Float64:
     """Add the values of calendar parts to those of their date columns.
 
     values: (..., number of encoded columns), such as importances. n_features: number of the user's
     features, p. dates: the date columns, by index, or None. Return (..., p).
     """
-    parts = list_parts(dates)
-    if not parts:
+    owners = list_owners(n_features, dates)
+    if len(owners) == n_features:
         return values
     folded = values[..., :n_features].copy()
-    for k, one in enumerate(parts, n_features):
-        folded[..., one.feature] += values[..., k]
+    for k, owner in enumerate(owners[n_features:], n_features):
+        folded[..., owner] += values[..., k]
     return folded
 
 
@@ -159,9 +169,9 @@ def add_parts_to_groups(
     groups: collections of feature indices. n_features: number of the user's features, p. dates: the
     date columns, by index, or None. Return the groups with the encoded columns of the parts.
     """
-    parts = list_parts(dates)
+    parts = list_owners(n_features, dates)[n_features:].tolist()
     return [
-        [*group, *(k for k, one in enumerate(parts, n_features) if one.feature in group)]
+        [*group, *(k for k, owner in enumerate(parts, n_features) if owner in group)]
         for group in groups
     ]
 

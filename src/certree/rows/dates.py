@@ -28,6 +28,8 @@ DateKind = Literal["date", "midnight", "datetime", "span"]
 CalendarPart = Literal["month", "day", "weekday", "hour"]
 
 MICROSECONDS_PER_DAY = 86_400 * 10**6
+# Milliseconds, seconds, minutes, ten minutes, hours and midnights of a day: moments that are round.
+_MOMENTS_PER_DAY = (86_400_000, 86_400, 1_440, 144, 24, 1)
 # Later dates, in days since 1970, have no 64-bit number of microseconds.
 _MAX_DAYS = 10**8
 # Units of NumPy's dates without a time of day.
@@ -117,9 +119,10 @@ class DateColumn:
     def format(self, days: float) -> str:
         """Write a number of days as a date or as a time span, rounded down to microseconds.
 
-        Dates are in ISO format and in the zone of the column, with a time unless it is midnight.
-        Columns of the kinds "date" and "midnight" show the date only. Spans, and years that
-        Python's dates do not have, become a number of days.
+        Dates are in ISO format and in the zone of the column, with a time, also at midnight: a
+        date alone in "at <= 2024-05-31" would seem to mean the whole day. Columns of the kinds
+        "date" and "midnight" show the date only. Spans, and years that Python's dates do not have,
+        become a number of days.
 
         days: value or threshold of the column.
         """
@@ -128,10 +131,43 @@ class DateColumn:
             return f"{days:.6g} days"
         if not self.has_hours:
             return local.date().isoformat()
-        plain = local.replace(tzinfo=None)
-        if plain == datetime(plain.year, plain.month, plain.day):
-            return plain.date().isoformat()
         return local.isoformat(sep=" ")
+
+    def round_thresholds(self, threshold: Float64, low: Float64, high: Float64) -> Float64:
+        """Move thresholds to the roundest date with a time in their gaps, (k,).
+
+        Midnight is rounder than a full hour, and so on by ten minutes, minutes, seconds and
+        milliseconds; of equally round dates the nearest to the threshold counts. A date at a full
+        minute that is nearer than a quarter of the gap is preferred to rounder dates that are not.
+        Dates are in UTC, so that the same dates in another time zone give the same model.
+        Thresholds stay in columns without times of day, and in gaps without such a date. Dates at
+        both ends of a gap reach the same child as before, and so do they after rounding to float32,
+        unless float32 merges them.
+
+        threshold: days, (k,); low, high: ends of the gaps, (k,), with low <= threshold < high: the
+        largest value that is not above the threshold, and the smallest one above it, or infinity.
+        """
+        if not self.has_hours:
+            return threshold
+        quarter = (high - low) / 4
+        with np.errstate(over="ignore"):
+            ends = low.astype(np.float32).astype(float), high.astype(np.float32).astype(float)
+        is_merged = ends[0] == ends[1]
+        low = np.where(is_merged, low, np.maximum(low, ends[0]))
+        high = np.where(is_merged, high, np.minimum(high, ends[1]))
+        rounded, every, middle = threshold, np.arange(len(threshold)), threshold.clip(low, high)
+        # Later dates replace earlier ones.
+        for per_day, reach in (
+            *((per_day, np.inf) for per_day in _MOMENTS_PER_DAY),
+            *((per_day, quarter) for per_day in _MOMENTS_PER_DAY[2:]),
+        ):
+            before = np.floor(middle * per_day)
+            dates = np.stack([before, before + 1]) / per_day
+            distance = np.abs(dates - threshold)
+            distance[(dates <= low) | (dates >= high) | (distance >= reach)] = np.inf
+            nearest = distance.argmin(axis=0), every
+            rounded = np.where(np.isfinite(distance[nearest]), dates[nearest], rounded)
+        return rounded
 
     def format_utc(self, days: float) -> str | None:
         """Write a number of days in ISO format and UTC, rounded down, so that texts sort as dates.

@@ -361,12 +361,38 @@ def mark_repeats(
     is_trained = np.zeros(len(first), dtype=bool)
     is_trained[first[train]] = True
     keys = first[calibration]
+    return mark_repeated_units(
+        keys, is_trained[keys], None if groups is None else groups[calibration]
+    )
+
+
+def mark_repeated_units(
+    keys: Indices, is_trained: NDArray[np.bool_], groups: NDArray[Any] | None = None
+) -> NDArray[np.bool_]:
+    """Mark the calibration rows that equal a training row, or an earlier calibration row.
+
+    Parameters
+    ----------
+    keys : ndarray of intp, shape (n,)
+        An index for each calibration row, the same for equal rows, as in `find_first_equal_keys`.
+    is_trained : ndarray of bool, shape (n,)
+        Whether each of them equals a training row.
+    groups : ndarray of shape (n,), or None
+        Group of each of them. Equal rows of one group do not repeat each other. If several groups
+        have equal rows, the rows of all groups but the first, in sorted order, are marked. None:
+        each row is its own group, and groups have the order of the rows.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        True for repeated rows.
+    """
     unit = np.arange(len(keys))
     if groups is not None:
-        unit = np.unique(groups, return_inverse=True)[1][calibration]
-    lowest = np.full(len(first), len(first))
+        unit = np.unique(groups, return_inverse=True)[1]
+    lowest = np.full(int(keys.max(initial=0)) + 1, len(keys))
     np.minimum.at(lowest, keys, unit)
-    return np.asarray(is_trained[keys] | (lowest[keys] != unit))
+    return np.asarray(is_trained | (lowest[keys] != unit))
 
 
 def count_worst(is_worst: NDArray[np.bool_] | None) -> int:

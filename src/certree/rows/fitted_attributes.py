@@ -10,7 +10,7 @@ from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.categories import Categories
 from certree.rows.dates import DateColumn
 from certree.rows.repeat_counts import RepeatCounts
-from certree.tables.fitted_types import attribute_of_format, get_model_format
+from certree.tables.fitted_types import FORMAT_ATTRIBUTE, get_model_format
 from certree.tables.table_source import TableFormat
 
 # Dtype kinds of classes that are numbers, and of dates and time spans, which files hold as integers.
@@ -73,7 +73,7 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
     if "n_outputs" in stored:
         learned["n_outputs_"] = stored.get_integer("n_outputs", 2, _MOST_FEATURES)
     if "table_format" in stored:
-        learned |= attribute_of_format(TableFormat.from_stored(stored["table_format"]))
+        learned[FORMAT_ATTRIBUTE] = TableFormat.from_stored(stored["table_format"])
     return learned if names is None else {**learned, "feature_names_in_": _restore_names(names, p)}
 
 

@@ -87,6 +87,20 @@ class TrainCalibrationSplit:
         n = len(self.train) + len(self.calibration) if self.n_given is None else self.n_given
         return self.calibration if self.indices is None else self.indices[self.calibration], n
 
+    def expect_whole_groups(self) -> None:
+        """Raise a ValueError if a group has rows both in the training and in the calibration set.
+
+        The sets are the fields `train` and `calibration`; without groups nothing is checked.
+        """
+        if self.groups is None:
+            return
+        shared = np.intersect1d(self.groups[self.train], self.groups[self.calibration])
+        if len(shared):
+            raise ValueError(
+                "groups must not be in both the training set and the calibration set, but "
+                f"{len(shared)} are, such as {shared[0]}"
+            )
+
     @classmethod
     def train_on_all(cls, n: int) -> TrainCalibrationSplit:
         """Return a split of n rows with all of them in the training set."""
@@ -104,6 +118,15 @@ def check_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
         raise ValueError(f"groups must have shape ({n},), got {given.shape}")
     expect_no_missing_groups(count_missing_groups(given), n)
     return given
+
+
+def compute_group_weights(groups: NDArray[Any]) -> Float64:
+    """Compute 1 / (number of rows of the row's group) for each of n rows, (n,).
+
+    groups: group of each row, (n,). The weights sum to the number of groups.
+    """
+    _, group, size = np.unique(groups, return_inverse=True, return_counts=True)
+    return np.asarray(1 / size[group])
 
 
 def count_missing_groups(groups: NDArray[Any]) -> int:

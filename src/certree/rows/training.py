@@ -72,6 +72,7 @@ from certree.rows.calendar_parts import (
     describe_dates,
     draw_samples,
     fold_parts,
+    list_owners,
     list_parts,
     name_parts,
 )
@@ -121,6 +122,7 @@ from certree.rows.folds import (
     split_by_groups,
 )
 from certree.rows.hashes import RowHashes, compute_fit_hashes, hash_samples, merge_hashes
+from certree.rows.monotonic import check_monotonic_cst
 from certree.rows.near_copies import (
     ComparedRows,
     NearCopies,
@@ -133,11 +135,14 @@ from certree.rows.relative_weights import WeightSpread, warn_of_uneven_weights
 from certree.rows.repeat_counts import RepeatCounts, hash_table
 from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures, to_dense
 from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter, check_groups
-from certree.tables.fitted_types import attribute_of_format, set_model_format
+from certree.tables.fitted_types import FORMAT_ATTRIBUTE
 from certree.tables.table import read_attached_format
 
 # Indices of features are int32.
 _MOST_FEATURES = 2**31 - 1
+# What to do if there are too few rows to hold some out. Every estimator can do it, also those whose
+# fit takes no X_val, and models in a Pipeline.
+_SCORE_TRAINING_ROWS = "or use validation_fraction=None, which scores the training rows"
 # Tables with at most so many numbers may skip scikit-learn's slow checks in predict.
 _MAX_UNCHECKED_NUMBERS = 1024
 _NUMBERS: dict[str, Any] = {
@@ -426,7 +431,7 @@ def raise_for_lost_classes(size: float, n_lost: int) -> NoReturn:
     """
     raise ValueError(
         f"validation_fraction={size} holds out all rows of {n_lost} of the classes: make it smaller, "
-        "or pass X_val and y_val"
+        f"{_SCORE_TRAINING_ROWS}"
     )
 
 
@@ -456,8 +461,8 @@ def count_held_out(size: float, n: int, units: str) -> int:
     if not 0 < n_held < n:
         raise ValueError(
             f"With n_samples={n} {units} and validation_fraction={size}, the resulting "
-            f"{'train' if n_held else 'validation'} set will be empty. Adjust validation_fraction, or "
-            "pass X_val and y_val."
+            f"{'train' if n_held else 'validation'} set will be empty. Adjust validation_fraction, "
+            f"{_SCORE_TRAINING_ROWS}."
         )
     return n_held
 
@@ -485,13 +490,13 @@ def expect_enough_rows_of_classes(
     if n_of_class.min() < 2:
         raise ValueError(
             "The least populated class in y has only 1 member, which is too few to hold out rows of "
-            "each class: pass X_val and y_val, or validation_fraction=None"
+            f"each class: get more rows of it, {_SCORE_TRAINING_ROWS}"
         )
     if min(n_held, n - n_held) < len(n_of_class):
         raise ValueError(
             f"validation_fraction={size} of {n} rows gives {n_held} validation and {n - n_held} "
             f"training rows, but each set needs at least {len(n_of_class)}, one for each class: "
-            "change validation_fraction, or pass X_val and y_val"
+            f"change validation_fraction, {_SCORE_TRAINING_ROWS}"
         )
 
 
@@ -550,12 +555,14 @@ def _find_kept_rows(place: Indices, rows: Indices) -> Indices:
 
 
 def set_learned_attributes(model: Any, learned: dict[str, Any]) -> None:
-    """Set the fitted attributes that rows of a fit determine; `feature_names_in_` only if not None.
+    """Set the fitted attributes that rows of a fit determine; some of them only if not None.
+
+    These are `feature_names_in_`, `dates_` and the format of CSV files.
 
     model: the estimator. learned: values by name, as `training_rows` returns them.
     """
     model.__dict__.update(learned)
-    for name in ("feature_names_in_", "dates_"):
+    for name in ("feature_names_in_", "dates_", FORMAT_ATTRIBUTE):
         if learned.get(name, model) is None:
             del model.__dict__[name]
 
@@ -683,8 +690,6 @@ class RowInputMixin:
         """
         expect_in_memory(self, X)
         training, learned = training_rows(self, X, y, sample_weight, **how)
-        if "feature_names_in_" in learned:  # no update of an earlier fit
-            set_model_format(self, None)
         set_learned_attributes(self, learned)
         return training
 
@@ -895,8 +900,7 @@ class RowInputMixin:
 
     def _get_owners(self) -> NDArray[np.intp]:
         """Return the index of the user's feature to which each encoded column belongs."""
-        parts = [one.feature for one in list_parts(self.dates_)]
-        return np.append(np.arange(self.n_features_in_), parts).astype(np.intp)
+        return list_owners(self.n_features_in_, self.dates_)
 
     def _takes_missing_values(self) -> bool:
         return True
@@ -1260,14 +1264,11 @@ def _encode_rows(
 def mark_constrained(model: Any, names: Any, n_features: int) -> NDArray[np.bool_]:
     """Return which features the parameter monotonic_cst constrains, (p,).
 
-    model: the estimator. names: names of the features, or None. n_features: their number, p. A
-    malformed parameter constrains none; the fit refuses it later.
+    model: the estimator. names: names of the features, or None. n_features: their number, p. Raise
+    ValueError if the parameter is malformed.
     """
-    signs = getattr(model, "monotonic_cst", None)
-    if isinstance(signs, Mapping):
-        signs = [signs.get(name, 0) for name in (() if names is None else names)]
-    given = np.zeros(n_features) if signs is None else np.asarray(signs)
-    return given != 0 if given.shape == (n_features,) else np.zeros(n_features, dtype=np.bool_)
+    signs = check_monotonic_cst(getattr(model, "monotonic_cst", None), n_features, names)
+    return np.zeros(n_features, dtype=np.bool_) if signs is None else signs != 0
 
 
 def _renumber_categories(
@@ -1680,7 +1681,7 @@ def _encode_features(
         **learned,
         "n_features_in_": features.n_features,
         "feature_names_in_": names,
-        **attribute_of_format(read_attached_format(getattr(X, "schema", None))),
+        FORMAT_ATTRIBUTE: read_attached_format(getattr(X, "schema", None)),
     }
 
 

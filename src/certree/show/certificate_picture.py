@@ -13,9 +13,11 @@ from certree.certificates.certificate import Certificate
 from certree.ensembles import CertifiedBoostedTreesClassifier, CertifiedForestClassifier
 from certree.estimators import CertifiedTreeClassifier
 from certree.interface.arrays import Float64
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.formatting import format_bound, format_percent
 from certree.interface.signatures import validate_arguments
 from certree.rows.columns import take_rows
+from certree.show.calibration import plot_calibration
 from certree.show.style import BLUE, GREEN, ORANGE, Figure, get_axes, set_title, use_style
 
 # Fraction of the rows in the test set, and number of fits.
@@ -29,6 +31,7 @@ _MIN_MULTIPLE, _MAX_MULTIPLE, _N_POINTS = 1 / 8, 64, 46
 
 @use_style
 @validate_arguments
+@copy_descriptions_from(plot_calibration)
 def plot_certificate(
     model: CertifiedTreeClassifier | CertifiedBoostedTreesClassifier | CertifiedForestClassifier,
     X: ArrayLike,
@@ -49,15 +52,13 @@ def plot_certificate(
         The model whose parameters are used; it need not be fitted.
     X : array-like of shape (n, p)
         Rows.
-    y : array-like of shape (n,)
-        Classes of the rows.
+    {y}
     sizes : array-like of int, or None
         Numbers of rows of the fits, from 8 to three quarters of all rows; None: six numbers, each
         about half the next, up to three quarters of all rows.
     random_state : int, RandomState or None, default=0
         Seed or generator of the random order.
-    ax : matplotlib Axes or None
-        Axes to draw on; None: those of a new figure.
+    {ax}
 
     Returns
     -------

@@ -11,9 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.interface.arrays import Float64
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.formatting import format_percent, format_quantity, shorten_label
 from certree.interface.signatures import validate_arguments
 from certree.rows.training import get_feature_names
+from certree.show.calibration import plot_calibration
 from certree.show.style import BLUE, GREY, Figure, get_axes, set_title, use_style
 
 # Permutations of each column, and most rows that they use.
@@ -22,6 +24,7 @@ _N_REPEATS, _MAX_ROWS = 5, 5000
 
 @use_style
 @validate_arguments
+@copy_descriptions_from(plot_calibration)
 def plot_importance(
     model: Any,
     X: ArrayLike | None = None,
@@ -52,8 +55,7 @@ def plot_importance(
         Largest number of features with a bar of their own; one more bar has the sum of the others.
     random_state : int, RandomState or None, default=0
         Seed or generator of the rows and permutations.
-    ax : matplotlib Axes or None
-        Axes to draw on; None: those of a new figure.
+    {ax}
 
     Returns
     -------

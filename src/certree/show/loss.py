@@ -8,13 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree.ensembles.boosting import BoostedTrees
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import get_snapshot
 from certree.interface.signatures import validate_arguments
+from certree.show.calibration import plot_calibration
 from certree.show.style import BLUE, VERMILLION, Figure, get_axes, set_title, use_style
 
 
 @use_style
 @validate_arguments
+@copy_descriptions_from(plot_calibration)
 def plot_loss(
     model: BoostedTrees, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None
 ) -> Figure:
@@ -33,8 +36,7 @@ def plot_loss(
         the fit held out for early stopping.
     y : array-like of shape (n,), or None
         Classes or numbers of the rows.
-    ax : matplotlib Axes or None
-        Axes to draw on; None: those of a new figure.
+    {ax}
 
     Returns
     -------

@@ -1,13 +1,17 @@
 """Short descriptions of a fitted model: its features, its size and the rows of its fit."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.interface.extras import import_extra
 from certree.interface.formatting import format_quantity
+from certree.tables.column_types import is_date_type
 from certree.tables.fitted_types import get_model_format
+from certree.tables.pipeline_columns import InputColumn
 
 # What a feature of dates is called, by the kind of its `DateColumn`.
 _DATE_KINDS = {
@@ -45,6 +49,21 @@ def describe_features(model: Any) -> list[str]:
     return texts
 
 
+def describe_columns(columns: Sequence[InputColumn]) -> list[str]:
+    """Describe the type of each column that a pipeline reads, such as "number" or "text"."""
+    return [_describe_type(column.type) for column in columns]
+
+
+def _describe_type(kind: Any) -> str:
+    """Return a word for the type of a column of a fit: a type of pyarrow, or None if not stored."""
+    pa = import_extra("pyarrow", "files")
+    if kind is None or pa.types.is_null(kind):
+        return "as in the file (no step stores its type)"
+    if is_date_type(kind):
+        return "date or time span"
+    return "text" if pa.types.is_string(kind) else "number"
+
+
 def _join_words(words: tuple[str, ...]) -> str:
     """Join one or more words as in a sentence: "month", "month and day", "month, day and hour"."""
     *first, last = words
@@ -52,16 +71,20 @@ def _join_words(words: tuple[str, ...]) -> str:
 
 
 def describe_size(model: Any) -> str:
-    """Return text on the size of a fitted model, such as "100 trees of 3,000 leaves".
+    """Return text on the size of a fitted model, such as "100 trees with 3,000 leaves in total".
 
-    The leaves are those of all trees together. Naive Bayes has a number of densities instead.
+    A single tree is a "tree of 7 leaves". Naive Bayes has a number of densities instead, and AdaBoost
+    of other learners than trees a number of learners.
     """
     if isinstance(model, NaiveBayesClassifier):
         return format_quantity(len(model.densities_), "density", "densities")
     if isinstance(model, TreeVoteEstimator):
         return f"tree of {format_quantity(model.get_n_leaves(), 'leaf', 'leaves')}"
     trees = model.trees_
-    return f"{format_quantity(len(trees), 'tree')} of {int(np.sum(trees.left < 0)):,} leaves"
+    if trees is None:
+        return format_quantity(len(model.estimators_), "learner")
+    leaves = format_quantity(int(np.sum(trees.left < 0)), "leaf", "leaves")
+    return f"{format_quantity(len(trees), 'tree')} with {leaves} in total"
 
 
 def count_fitted_rows(model: Any) -> int | None:

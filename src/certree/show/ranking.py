@@ -13,10 +13,12 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from certree.certificates.hold_out import expect_known_labels
 from certree.interface.arrays import Float64
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import check_one_target
 from certree.interface.formatting import shorten_label
 from certree.interface.positive_class import find_positive_class
 from certree.interface.signatures import validate_arguments
+from certree.show.calibration import plot_calibration
 from certree.show.style import (
     BLUE,
     GREY,
@@ -208,6 +210,7 @@ def rank_rows(
 
 @use_style
 @validate_arguments
+@copy_descriptions_from(plot_calibration)
 def plot_ranking(
     model: Any,
     X: ArrayLike,
@@ -228,10 +231,7 @@ def plot_ranking(
     ----------
     model : fitted classifier of two classes with `predict_proba`
         Any classifier of two classes with scikit-learn's interface.
-    X : array-like of shape (n, p)
-        Rows, preferably rows that were not used to fit the model.
-    y : array-like of shape (n,)
-        Classes of the rows.
+    {X} {y}
     false_negative, false_positive : float, default=1
         Cost of a missed row of the positive class, and of a false alarm, which is a row of the
         other class that is predicted to be of the positive class.

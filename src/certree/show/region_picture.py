@@ -13,10 +13,12 @@ from certree.estimators.model_trees import DecoratedTree
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.value_formatting import format_categories
 from certree.interface.arrays import Float64
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.extras import import_extra
 from certree.interface.fitted_state import get_snapshot
 from certree.interface.formatting import format_four_digits, format_quantity, shorten_label
 from certree.rows.dates import find_zone, learn_dates, read_days
+from certree.show.calibration import plot_calibration
 from certree.show.plane_regions import (
     PlaneSplit,
     Values,
@@ -54,6 +56,7 @@ _MAX_FIXED = 4  # features whose fixed values the title names
 
 
 @use_style
+@copy_descriptions_from(plot_calibration)
 def plot_regions(
     model: Any,
     X: ArrayLike,
@@ -82,8 +85,7 @@ def plot_regions(
         rows, evenly spread over X, are drawn.
     y : array-like of shape (n,), or None
         Classes or numbers of the rows, which colour their points; None: points are grey.
-    ax : matplotlib Axes or None
-        Axes to draw on; None: those of a new figure.
+    {ax}
     features : pair of str or int, or None
         Name or index of the feature on the x axis and of that on the y axis; None: the two features
         of a model that has no others.

@@ -5,13 +5,16 @@ from typing import Any
 import numpy as np
 
 from certree.estimators import CertifiedTreeClassifier
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.formatting import format_bound, format_percent
 from certree.interface.signatures import validate_arguments
+from certree.show.calibration import plot_calibration
 from certree.show.style import BLUE, GREY, ORANGE, Figure, get_axes, set_title, use_style
 
 
 @use_style
 @validate_arguments
+@copy_descriptions_from(plot_calibration)
 def plot_selective(
     model: CertifiedTreeClassifier, delta: float | None = None, ax: Any = None
 ) -> Figure:
@@ -28,8 +31,7 @@ def plot_selective(
         The fitted model, which must have its calibration set.
     delta : float or None
         Probability with which any of the bounds may fail; None: the `delta` of the model.
-    ax : matplotlib Axes or None
-        Axes to draw on; None: those of a new figure.
+    {ax}
 
     Returns
     -------

@@ -5,10 +5,13 @@ from typing import Any
 import numpy as np
 
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
+from certree.interface.docstrings import copy_descriptions_from
+from certree.show.calibration import plot_calibration
 from certree.show.style import BLUE, VERMILLION, Figure, get_axes, use_style
 
 
 @use_style
+@copy_descriptions_from(plot_calibration)
 def plot_adaboost(model: AdaBoostTreeClassifier, ax: Any = None) -> Figure:
     """Draw the training error of AdaBoost after each round, and its upper bound.
 
@@ -20,8 +23,7 @@ def plot_adaboost(model: AdaBoostTreeClassifier, ax: Any = None) -> Figure:
     ----------
     model : AdaBoostTreeClassifier
         The fitted model.
-    ax : matplotlib Axes or None
-        Axes to draw on; None: those of a new figure.
+    {ax}
 
     Returns
     -------

@@ -9,6 +9,7 @@ import numpy as np
 
 from certree.explain import Explanation
 from certree.interface.arrays import Float64
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.formatting import (
     format_four_digits,
     format_percent,
@@ -16,6 +17,7 @@ from certree.interface.formatting import (
     shorten_label,
 )
 from certree.interface.signatures import validate_arguments
+from certree.show.calibration import plot_calibration
 from certree.show.style import (
     BLUE,
     GREY,
@@ -194,6 +196,7 @@ def _choose_output(prediction: Float64) -> int:
 
 @use_style
 @validate_arguments
+@copy_descriptions_from(plot_calibration)
 def plot_explanation(
     explanation: Explanation,
     row: int = 0,
@@ -215,8 +218,7 @@ def plot_explanation(
     max_features : int, default=9
         Number of features with a bar of their own, the largest first; one more bar has the sum of
         the others.
-    ax : matplotlib Axes or None
-        Axes to draw on; None: those of a new figure.
+    {ax}
 
     Returns
     -------

@@ -12,19 +12,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, NamedTuple, Self
 
-from certree.interface.extras import import_extra
+from certree.tables.arrow import ipc, pa, pc
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-# Bytes: the mark at the start of a file, what precedes the metadata of a message, and a block's entry.
-_MAGIC, _PREFIX, _BLOCK = 8, 8, 24
+# Bytes: the mark at the start of a file, and what precedes the metadata of a message.
+_MAGIC, _PREFIX = 8, 8
 # Numbers of fields in tables of flatbuffers.
 _SCHEMA, _DICTIONARIES, _RECORD_BATCHES = 1, 2, 3  # of a footer
 _HEADER, _ENDIANNESS = 2, 0  # of a message, and of a schema
@@ -91,32 +86,15 @@ class _Flatbuffer:
         return [*struct.iter_unpack(form, content)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Message:
-    """The place of a message, a record batch or a dictionary, in an Arrow file.
+class _BatchLayout(NamedTuple):
+    """Number of rows of a record batch, and the places of its buffers in the file.
 
-    offset: its first byte. n_metadata, n_body: bytes of its metadata, and of the body after these,
-    which contains its buffers.
-    """
-
-    offset: int
-    n_metadata: int
-    n_body: int
-
-    @property
-    def body(self) -> int:
-        """Return the place in the file, in bytes, where its body begins."""
-        return self.offset + self.n_metadata
-
-
-@dataclass(frozen=True, slots=True)
-class _BatchLayout:
-    """Number of rows of a record batch, and the places of its buffers.
-
-    buffers: first byte in the body, and number of bytes, of each buffer of all columns in order.
+    body: first byte of the buffers. buffers: first byte behind it, and number of bytes, of each buffer
+    of all columns in order.
     """
 
     n_rows: int
+    body: int
     buffers: list[tuple[int, ...]]
     is_compressed: bool
 
@@ -144,22 +122,21 @@ class ArrowFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._pa = import_extra("pyarrow", "files")
-        self._ipc = import_extra("pyarrow.ipc", "files")
-        self._file = self._pa.OSFile(str(path), "r")
+        self._file = pa.OSFile(str(path), "r")
         try:
             self._size = self._file.size()
-            self.schema: pa.Schema = self._ipc.open_file(self._file).schema
+            self.schema: pa.Schema = ipc.open_file(self._file).schema
             (n_footer,) = struct.unpack("<i", self._bytes(self._size - 10, 4))
             footer = _Flatbuffer(self._bytes(self._size - 10 - n_footer, n_footer))
             schema = footer.table(_SCHEMA)
             self._is_big_endian = schema is not None and schema.integer(_ENDIANNESS, "<h") != 0
-            self._batches = [_Message(*one) for one in footer.structs(_RECORD_BATCHES, "<qi4xq")]
-            self._dictionaries = [_Message(*one) for one in footer.structs(_DICTIONARIES, "<qi4xq")]
-            self._layouts = [self._layout(one) for one in self._batches]
+            # Of each message: its first byte, and bytes of its metadata and of its body behind these.
+            batches = footer.structs(_RECORD_BATCHES, "<qi4xq")
+            self._dictionaries = footer.structs(_DICTIONARIES, "<qi4xq")
+            self._layouts = [self._layout(*one) for one in batches]
         except struct.error:
             self._file.close()
-            raise self._pa.ArrowInvalid("its metadata is damaged") from None
+            raise pa.ArrowInvalid("its metadata is damaged") from None
         except BaseException:
             self._file.close()
             raise
@@ -167,12 +144,7 @@ class ArrowFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     @property
@@ -205,7 +177,7 @@ class ArrowFile:
                 yield whole.slice(start, n_rows)
                 continue
             arrays = [self._column(name, number, start, stop) for name in columns]
-            yield self._pa.RecordBatch.from_arrays(arrays, list(columns))
+            yield pa.RecordBatch.from_arrays(arrays, list(columns))
 
     def has_ranges(self, number: int) -> bool:
         """Return whether `ranges` reads only the bytes of the rows of a range.
@@ -223,10 +195,10 @@ class ArrowFile:
         columns: names of the columns to read. number: index of the record batch in the file.
         """
         numbers = [self.schema.get_field_index(name) for name in columns]
-        how = self._ipc.IpcReadOptions(included_fields=sorted(numbers))
-        batch = self._ipc.open_file(self._file, options=how).get_batch(number)
+        how = ipc.IpcReadOptions(included_fields=sorted(numbers))
+        batch = ipc.open_file(self._file, options=how).get_batch(number)
         if len(batch) != self._layouts[number].n_rows:
-            raise self._pa.ArrowInvalid("its metadata is damaged")
+            raise pa.ArrowInvalid("its metadata is damaged")
         return batch.select(list(columns))
 
     def bytes_of_dictionaries(self, columns: Sequence[str]) -> int:
@@ -234,8 +206,7 @@ class ArrowFile:
 
         columns: their names; columns that are not dictionary-encoded add 0.
         """
-        of = self._pa.types
-        named = [one for one in columns if of.is_dictionary(self.schema.field(one).type)]
+        named = [one for one in columns if pa.types.is_dictionary(self.schema.field(one).type)]
         return sum(self._categories[name].nbytes for name in named)
 
     def _bytes(self, offset: int, n: int) -> bytes:
@@ -248,25 +219,27 @@ class ArrowFile:
         Raise `pyarrow.ArrowInvalid` if the file does not have these bytes.
         """
         if offset < 0 or n < 0 or offset + n > self._size:
-            raise self._pa.ArrowInvalid("its metadata is damaged: it names bytes beyond its end")
+            raise pa.ArrowInvalid("its metadata is damaged: it names bytes beyond its end")
         self._file.seek(offset)
         buffer = self._file.read_buffer(n)
         if len(buffer) < n:
-            raise self._pa.ArrowInvalid("it ended before its end: it has been truncated")
+            raise pa.ArrowInvalid("it ended before its end: it has been truncated")
         return buffer
 
-    def _layout(self, block: _Message) -> _BatchLayout:
-        content = self._bytes(block.offset, block.n_metadata)
+    def _layout(self, offset: int, n_metadata: int, n_body: int) -> _BatchLayout:
+        """Return the layout of a record batch; the parameters describe its message."""
+        del n_body
+        content = self._bytes(offset, n_metadata)
         # Files of before 2019 have no mark in front of the length.
         is_marked = content[:4] == b"\xff\xff\xff\xff"
         header = _Flatbuffer(content[_PREFIX if is_marked else 4 :]).table(_HEADER)
         if header is None:
             raise struct.error("a message has no header")
         n_rows, buffers = header.integer(_LENGTH, "<q"), header.structs(_BUFFERS, "<qq")
-        is_compressed = header.table(_COMPRESSION) is not None
         if n_rows < 0:
             raise struct.error("a record batch has a negative length")
-        return _BatchLayout(n_rows, buffers, is_compressed)
+        is_compressed = header.table(_COMPRESSION) is not None
+        return _BatchLayout(n_rows, offset + n_metadata, buffers, is_compressed)
 
     @cached_property
     def _n_buffers(self) -> list[int | None]:
@@ -277,25 +250,24 @@ class ArrowFile:
         return [self._buffers_of(one.type) for one in self.schema]
 
     def _buffers_of(self, kind: Any) -> int | None:
-        of = self._pa.types
-        if of.is_null(kind):
+        if pa.types.is_null(kind):
             return 0
         if self._has_offsets(kind):
             return 3
+        of = pa.types
         is_fixed = of.is_primitive(kind) or of.is_decimal(kind) or of.is_fixed_size_binary(kind)
         return 2 if is_fixed or of.is_dictionary(kind) else None
 
     def _has_offsets(self, kind: Any) -> bool:
-        of = self._pa.types
-        is_small = of.is_string(kind) or of.is_binary(kind)
-        return bool(is_small or of.is_large_string(kind) or of.is_large_binary(kind))
+        is_small = pa.types.is_string(kind) or pa.types.is_binary(kind)
+        return bool(is_small or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))
 
     def _column(self, name: str, number: int, start: int, stop: int) -> pa.Array:
         """Read the rows start, ..., stop - 1 of the column `name` in a record batch.
 
         number: index of the record batch, for which `has_ranges` is True.
         """
-        pa, j = self._pa, self.schema.get_field_index(name)
+        j = self.schema.get_field_index(name)
         kind = self.schema.field(j).type
         if pa.types.is_null(kind):
             return pa.nulls(stop - start)
@@ -322,14 +294,12 @@ class ArrowFile:
         record batch. k: index of the first of these buffers in the batch. kind: pyarrow type of the
         values. begin: a multiple of 8.
         """
-        pa, pc = self._pa, import_extra("pyarrow.compute", "files")
         if not self._has_offsets(kind):
             if pa.types.is_boolean(kind):
                 return [self._range(number, k, begin // 8, -(-stop // 8))]
             width = kind.bit_width // 8
             return [self._range(number, k, begin * width, stop * width)]
-        of = pa.types
-        is_large = of.is_large_string(kind) or of.is_large_binary(kind)
+        is_large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
         width = 8 if is_large else 4
         raw = self._range(number, k, begin * width, (stop + 1) * width)
         ends = pa.Array.from_buffers(
@@ -343,12 +313,10 @@ class ArrowFile:
 
         number: index of the record batch. k: index of the buffer in it.
         """
-        buffers = self._layouts[number].buffers
-        if k >= len(buffers) or not 0 <= start <= stop <= buffers[k][1]:
-            raise self._pa.ArrowInvalid(
-                "its metadata is damaged: a buffer is too short for its rows"
-            )
-        return self._buffer(self._batches[number].body + buffers[k][0] + start, stop - start)
+        layout = self._layouts[number]
+        if k >= len(layout.buffers) or not 0 <= start <= stop <= layout.buffers[k][1]:
+            raise pa.ArrowInvalid("its metadata is damaged: a buffer is too short for its rows")
+        return self._buffer(layout.body + layout.buffers[k][0] + start, stop - start)
 
     @cached_property
     def _categories(self) -> dict[str, pa.Array]:
@@ -356,17 +324,16 @@ class ArrowFile:
 
         Arrow reads them from a stream with the same schema and dictionaries, and no rows.
         """
-        pa = self._pa
         (mark, n) = struct.unpack("<Ii", self._bytes(_MAGIC, _PREFIX))
         n_schema = n + _PREFIX if mark == 0xFFFFFFFF else mark + 4
         empty = self.schema.empty_table().combine_chunks()
         stream = pa.BufferOutputStream()
         stream.write(self._buffer(_MAGIC, n_schema))
-        for block in self._dictionaries:
-            stream.write(self._buffer(block.offset, block.n_metadata + block.n_body))
+        for offset, n_metadata, n_body in self._dictionaries:
+            stream.write(self._buffer(offset, n_metadata + n_body))
         arrays = [pa.concat_arrays(one.chunks) for one in empty.columns]
         stream.write(pa.RecordBatch.from_arrays(arrays, schema=self.schema).serialize())
-        batches = [*self._ipc.open_stream(stream.getvalue())]
+        batches = [*ipc.open_stream(stream.getvalue())]
         if not batches:
             raise pa.ArrowInvalid("its metadata is damaged: a dictionary ends early")
         is_dictionary = pa.types.is_dictionary

@@ -5,20 +5,19 @@ Counts of blocks and files add up, so that the format of a column is that of all
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from certree.interface.extras import import_extra
-from certree.tables.column_types import InferredColumn, narrow_text_types
+from certree.tables.arrow import pa, pc
+from certree.tables.column_types import narrow_text_types
 from certree.tables.text_formats import (
     DAY_FIRST,
     ENOUGH,
     MISSING_AMONG_NUMBERS,
     MONTH_FIRST,
-    PLAIN,
     YEAR_FIRST,
     TextFormat,
     describe_dates,
@@ -31,7 +30,7 @@ from certree.tables.text_formats import (
 # Fraction of numbers in a column of text that a description mentions.
 MANY = 0.5
 # Examples that are kept; and most distinct exceptions that are counted, those of the largest counts.
-_LISTED, _COUNTED = 5, 100
+LISTED, _COUNTED = 5, 100
 # Stands for the symbol of zeros, which are the same with any symbol.
 _ANY_SYMBOL = "any"
 # A number that is 1234 or 1.234, by its decimal mark; and numbers that show no decimal mark.
@@ -73,12 +72,13 @@ class TextCounts:
     thousands: dict[str, set[str]] = field(default_factory=lambda: {".": set(), ",": set()})
     dates: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
-    others: dict[str | tuple[str, str], Counter[str]] = field(default_factory=dict)
+    others: defaultdict[str | tuple[str, str], Counter[str]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
     markers: set[str] = field(default_factory=set)
 
     def add_texts(self, texts: Any) -> None:
         """Count texts, an Arrow array of strings without nulls."""
-        pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
         if not len(texts):
             return
         distinct = pc.value_counts(texts)
@@ -90,7 +90,7 @@ class TextCounts:
         values, bare = values.filter(is_value), bare.filter(is_value)
         counts = counts[is_value.to_numpy(zero_copy_only=False)]
         self.n += int(counts.sum())
-        self.examples += values.slice(0, _LISTED - len(self.examples)).to_pylist()
+        self.examples += values.slice(0, LISTED - len(self.examples)).to_pylist()
         self._add_numbers(values, bare, counts)
         masks = describe_dates(bare)
         for name, mask in masks.items():
@@ -104,7 +104,6 @@ class TextCounts:
         values: the texts; bare: the same without white space around them; counts: how often each
         occurs, an array.
         """
-        pc = import_extra("pyarrow.compute", "files")
         numbers, symbols = split_symbols(bare)
         is_zero = pc.match_substring_regex(numbers, r"^0+(?:[.,]0*)?$")
         symbols = pc.if_else(is_zero, _ANY_SYMBOL, symbols)
@@ -133,39 +132,32 @@ class TextCounts:
         values: distinct texts; counts: how often each occurs, an array; mask: which of them belong
         to the key, an Arrow array of bool.
         """
-        pa = import_extra("pyarrow", "files")
         chosen = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         if len(chosen) > _COUNTED:
             chosen = chosen[np.argsort(-counts[chosen], kind="stable")[:_COUNTED]]
         texts = values.take(pa.array(chosen)).to_pylist()
         found = Counter(dict(zip(texts, counts[chosen].tolist(), strict=True)))
-        self.others[key] = _keep_most_common(self.others.get(key, Counter()) + found)
+        self.others[key] = _keep_most_common(self.others[key] + found)
 
     def __add__(self, other: TextCounts) -> TextCounts:
         """Return the counts of both."""
+        keys = {**self.others, **other.others}
+        others = {key: _keep_most_common(self.others[key] + other.others[key]) for key in keys}
         return TextCounts(
             self.n + other.n,
             self.numbers + other.numbers,
             self.n_ambiguous + other.n_ambiguous,
             self.n_zeros + other.n_zeros,
-            {
-                decimal: signs | other.thousands[decimal]
-                for decimal, signs in self.thousands.items()
-            },
+            {mark: signs | other.thousands[mark] for mark, signs in self.thousands.items()},
             self.dates + other.dates,
-            [*self.examples, *other.examples][:_LISTED],
-            {
-                key: _keep_most_common(
-                    self.others.get(key, Counter()) + other.others.get(key, Counter())
-                )
-                for key in {**self.others, **other.others}
-            },
+            [*self.examples, *other.examples][:LISTED],
+            defaultdict(Counter, others),
             self.markers | other.markers,
         )
 
     def choose_symbol(self) -> str:
         """Return the symbol of most numbers; "" if there is none, or most percentages lack it."""
-        n_by_symbol: Counter[str] = Counter()
+        n_by_symbol = Counter[str]()
         for (_, symbol), n in self.numbers.items():
             n_by_symbol[symbol] += n
         marked = {one: n for one, n in n_by_symbol.items() if one and one != _ANY_SYMBOL and n}
@@ -173,6 +165,12 @@ class TextCounts:
             return ""
         symbol = max(marked, key=lambda one: marked[one])
         return "" if symbol == "%" and marked[symbol] < n_by_symbol[""] else symbol
+
+    def count_known(self, form: TextFormat) -> int:
+        """Return how many texts have a format: numbers with the symbol of most, or dates."""
+        if form.kind == "date":
+            return max(self.dates["any"], self.dates["year"])
+        return self.count_numbers(form.decimal)
 
     def count_numbers(self, decimal: str) -> int:
         """Return how many texts are numbers with a decimal mark, and with the symbol of most."""
@@ -183,22 +181,18 @@ class TextCounts:
         symbol = self.choose_symbol()
         return {symbol, _ANY_SYMBOL} if symbol == "%" else {symbol, _ANY_SYMBOL, ""}
 
-    def count_exceptions(self, form: TextFormat) -> list[tuple[str, int]]:
-        """Return texts that do not have a format with their counts, the most frequent first.
+    def list_exceptions(self, form: TextFormat) -> list[tuple[str, int]]:
+        """Return the most frequent texts that do not have a format, with their counts.
 
         The format is one of numbers with the symbol of most, or of dates.
         """
         if form.kind == "date":
-            return self.others.get("date", Counter()).most_common()
+            return self.others["date"].most_common(LISTED)
         symbols = {one for _, one in self.numbers} - self._list_symbols()
-        found = Counter(self.others.get(form.decimal, {}))
+        found = Counter(self.others[form.decimal])
         for symbol in sorted(symbols):
-            found += self.others.get((form.decimal, symbol), Counter())
-        return found.most_common()
-
-    def list_exceptions(self, form: TextFormat) -> list[str]:
-        """Return the most frequent of the texts that do not have a format."""
-        return [text for text, _ in self.count_exceptions(form)[:_LISTED]]
+            found += self.others[form.decimal, symbol]
+        return found.most_common(LISTED)
 
 
 def _keep_most_common(counts: Counter[str]) -> Counter[str]:
@@ -208,18 +202,19 @@ def _keep_most_common(counts: Counter[str]) -> Counter[str]:
 
 def _count(mask: Any, counts: Any) -> int:
     """Return the sum of counts, an array, where a mask, an Arrow array of bool, is true."""
-    pc = import_extra("pyarrow.compute", "files")
     return int(counts[pc.fill_null(mask, False).to_numpy(zero_copy_only=False)].sum())
 
 
 @dataclass(slots=True)
 class ColumnEvidence:
-    """What the rows of a CSV column show.
+    """The types of a CSV column, and what its rows show, as far as they have been read.
 
     Parameters
     ----------
-    n_missing : int
-        Values that are markers of `MISSING_MARKERS`.
+    kinds : tuple of pyarrow.DataType
+        Types that all values have had so far.
+    markers : Counter of str
+        Markers of missing values, and how often they have occurred.
     counts : TextCounts or None
         Counts of the texts; None as long as all values are numbers in plain form.
     n_uncounted : int
@@ -236,7 +231,8 @@ class ColumnEvidence:
         Rows so far.
     """
 
-    n_missing: int = 0
+    kinds: tuple[Any, ...] = ()
+    markers: Counter[str] = field(default_factory=Counter)
     counts: TextCounts | None = None
     n_uncounted: int = 0
     has_point: bool = False
@@ -245,7 +241,34 @@ class ColumnEvidence:
     first: int | None = 0
     n_rows: int = 0
 
-    def add_integers(self, texts: Any, n_rows: int) -> None:
+    def add(self, values: Any, n_rows: int, number: int, has_comma: bool) -> None:
+        """Add a block.
+
+        Parameters
+        ----------
+        values : pyarrow.Array of strings
+            The values that are not missing.
+        n_rows, number : int
+            Rows of the block, and its number from 0.
+        has_comma : bool
+            Whether values are separated by commas, so that the decimal mark of numbers is a point.
+        """
+        was_text = len(self.kinds) == 1
+        self.kinds = narrow_text_types(self.kinds, values)
+        if any(map(pa.types.is_integer, self.kinds)):
+            self._add_integers(values, n_rows)
+        elif any(map(pa.types.is_floating, self.kinds)):
+            if not has_comma:
+                self._add_floats(values)
+        elif len(self.kinds) == 1:
+            counts = self.counts
+            if counts is None and not was_text:
+                counts = self.counts = TextCounts()
+                self.n_uncounted = number
+            if counts is not None:  # The text of a column that must be kept is not counted.
+                counts.add_texts(values)
+
+    def _add_integers(self, texts: Any, n_rows: int) -> None:
         """Look for leading zeros, and for the numbers of rows, in integers of a block.
 
         texts: the values that are not missing; n_rows: rows of the block.
@@ -269,8 +292,8 @@ class ColumnEvidence:
             self.first = None
             return
         try:
-            values = texts.cast(import_extra("pyarrow", "files").int64()).to_numpy()
-        except import_extra("pyarrow", "files").ArrowInvalid:  # There are spaces around them.
+            values = texts.cast(pa.int64()).to_numpy()
+        except pa.ArrowInvalid:  # There are spaces around them.
             self.first = None
             return
         if not self.n_rows:
@@ -278,9 +301,8 @@ class ColumnEvidence:
         if values[0] != self.first + self.n_rows or not (np.diff(values) == 1).all():
             self.first = None
 
-    def add_floats(self, texts: Any) -> None:
+    def _add_floats(self, texts: Any) -> None:
         """Look for a decimal point in texts of plain numbers, until one is found."""
-        pc = import_extra("pyarrow.compute", "files")
         if not self.has_point:
             self.has_point = not pc.all(pc.match_substring_regex(texts, _NO_MARK)).as_py()
 
@@ -297,7 +319,8 @@ class ColumnEvidence:
             other.is_index or other.first == (self.first or 0) + self.n_rows
         )
         return ColumnEvidence(
-            self.n_missing + other.n_missing,
+            tuple(kind for kind in self.kinds if kind in other.kinds),
+            self.markers + other.markers,
             None if not counts else counts[0] if len(counts) == 1 else counts[0] + counts[1],
             self.n_uncounted + other.n_uncounted,
             self.has_point or other.has_point,
@@ -308,78 +331,13 @@ class ColumnEvidence:
         )
 
 
-@dataclass(slots=True)
-class ColumnScan:
-    """The types and the evidence of a CSV column, as far as its rows have been read.
-
-    Parameters
-    ----------
-    kinds : tuple of pyarrow.DataType
-        Types that all values have had so far.
-    markers : set of str
-        Markers of missing values that have occurred.
-    evidence : ColumnEvidence
-        What the values have shown.
-    """
-
-    kinds: tuple[Any, ...]
-    markers: set[str] = field(default_factory=set)
-    evidence: ColumnEvidence = field(default_factory=ColumnEvidence)
-
-    def add(self, values: Any, n_rows: int, number: int, has_comma: bool) -> None:
-        """Add a block.
-
-        Parameters
-        ----------
-        values : pyarrow.Array of strings
-            The values that are not missing.
-        n_rows, number : int
-            Rows of the block, and its number from 0.
-        has_comma : bool
-            Whether values are separated by commas, so that the decimal mark of numbers is a point.
-        """
-        of, was_text = import_extra("pyarrow", "files").types, len(self.kinds) == 1
-        self.evidence.n_missing += n_rows - len(values)
-        self.kinds = narrow_text_types(self.kinds, values)
-        if any(map(of.is_integer, self.kinds)):
-            self.evidence.add_integers(values, n_rows)
-        elif any(map(of.is_floating, self.kinds)):
-            if not has_comma:
-                self.evidence.add_floats(values)
-        elif len(self.kinds) == 1:
-            counts = self.evidence.counts
-            if counts is None and not was_text:
-                counts = self.evidence.counts = TextCounts()
-                self.evidence.n_uncounted = number
-            if counts is not None:  # The text of a column that must be kept is not counted.
-                counts.add_texts(values)
-
-    def to_inferred_column(self) -> InferredColumn:
-        """Return the inferred column: its types, markers and evidence so far."""
-        return InferredColumn(self.kinds, True, frozenset(self.markers), self.evidence)
-
-
 # -- decisions
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What a column of text is read as.
+def choose_format(counts: TextCounts, decimal: str | None, dates: str | None) -> TextFormat | None:
+    """Choose the format that enough texts of a column have; None: the column is text.
 
-    Parameters
-    ----------
-    form : TextFormat or None
-        Format of numbers or dates; None: the column is text.
-    is_undecided : bool
-        Whether the decimal mark, or the order of day and month, is not known.
-    """
-
-    form: TextFormat | None = None
-    is_undecided: bool = False
-
-
-def choose_format(counts: TextCounts, decimal: str | None, dates: str | None) -> Choice:
-    """Choose the format that enough texts of a column have.
+    The format may not be decided: its decimal mark, or its order of day and month, is "" then.
 
     Parameters
     ----------
@@ -392,41 +350,38 @@ def choose_format(counts: TextCounts, decimal: str | None, dates: str | None) ->
     """
     enough = ENOUGH * counts.n
     if not counts.n:
-        return Choice()
-    if counts.dates["any"] >= enough:
-        return _choose_order(counts, dates)
-    if counts.dates["year"] >= enough:
-        return Choice(TextFormat("date", order=YEAR_FIRST, has_time=counts.dates["time"] > 0))
+        return None
+    if max(counts.dates["any"], counts.dates["year"]) >= enough:
+        order = YEAR_FIRST if counts.dates["year"] >= enough else _choose_order(counts, dates)
+        has_time = counts.dates["time"] > 0
+        return None if order is None else TextFormat("date", order=order, has_time=has_time)
     numbers = {mark: counts.count_numbers(mark) for mark in counts.thousands}
     marks = [one for one, n in numbers.items() if n >= enough and decimal in (None, one)]
     if not marks or counts.n_zeros > (1 - ENOUGH) * counts.n:
-        return Choice()
-    best = max(marks, key=lambda one: numbers[one])
-    form = TextFormat(
-        decimal=best,
-        thousands="".join(sorted(counts.thousands[best])),
-        symbol=counts.choose_symbol(),
-    )
-    is_tied = len(marks) > 1 and numbers["."] == numbers[","]
-    if is_tied and not counts.n_ambiguous and not counts.thousands["."] - {*counts.thousands[","]}:
-        form = TextFormat(thousands=form.thousands, symbol=form.symbol)
-    return Choice(form, is_tied and counts.n_ambiguous > 0)
+        return None
+    if len(marks) > 1 and numbers["."] == numbers[","] and counts.n_ambiguous:
+        return TextFormat(decimal="", symbol=counts.choose_symbol())
+    return use_decimal(counts, max(marks, key=lambda one: numbers[one]), counts.choose_symbol())
 
 
-def _choose_order(counts: TextCounts, dates: str | None) -> Choice:
-    """Choose the order of day and month of dates with the year at their end."""
-    has_time = counts.dates["time"] > 0
+def _choose_order(counts: TextCounts, dates: str | None) -> str | None:
+    """Choose the order of day and month of dates with the year at their end.
+
+    Return "" if it is not decided, and None if too few texts are dates of one order. The parameters
+    are those of `choose_format`.
+    """
     n_day, n_month = counts.dates["day"], counts.dates["month"]
     is_day = n_day >= n_month if dates is None else dates == DAY_FIRST
     if counts.dates["any"] - (n_month if is_day else n_day) < ENOUGH * counts.n:
-        return Choice()
-    form = TextFormat("date", order=DAY_FIRST if is_day else MONTH_FIRST, has_time=has_time)
+        return None
     has_dots = counts.dates["dots"] == counts.dates["any"]
-    return Choice(form, dates is None and n_day == n_month and not has_dots)
+    if dates is None and n_day == n_month and not has_dots:
+        return ""
+    return DAY_FIRST if is_day else MONTH_FIRST
 
 
-def use_decimal(counts: TextCounts, decimal: str, form: TextFormat = PLAIN) -> TextFormat:
-    """Return a format of numbers with another decimal mark, and the separators found beside it."""
+def use_decimal(counts: TextCounts, decimal: str, symbol: str = "") -> TextFormat:
+    """Return a format of numbers with a decimal mark, and the separators found beside it."""
     return TextFormat(
-        decimal=decimal, thousands="".join(sorted(counts.thousands[decimal])), symbol=form.symbol
+        decimal=decimal, thousands="".join(sorted(counts.thousands[decimal])), symbol=symbol
     )

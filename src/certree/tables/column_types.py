@@ -15,18 +15,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64, check_exact, has_inexact_integers
-from certree.interface.extras import import_extra
+from certree.tables.arrow import pa, pc
 from certree.tables.column_names import expect_distinct
 from certree.tables.text_formats import TextFormat, convert_or_none
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Bits of the longest integers.
 _MOST_BITS = 64
@@ -91,7 +88,6 @@ def list_text_types() -> tuple[Any, ...]:
     They are null, int64, bool, float64, date, time, date with time (with or without nanoseconds and
     time zone), and string, which all texts have.
     """
-    pa = import_extra("pyarrow", "files")
     numbers = pa.null(), pa.int64(), pa.bool_(), pa.float64()
     times = pa.date32(), pa.time32("s")
     stamps = [pa.timestamp(unit, zone) for unit in ("s", "ns") for zone in (None, "UTC")]
@@ -104,13 +100,16 @@ def narrow_text_types(kinds: Sequence[Any], values: pa.Array) -> tuple[Any, ...]
     kinds: elements of `list_text_types`; values: texts, none of which is missing. Without texts all
     types are returned.
     """
-    of = import_extra("pyarrow", "files").types
     if not len(values):
         return tuple(kinds)
     kept: list[Any] = []
     for kind in kinds:
-        is_float_too = of.is_floating(kind) and any(map(of.is_integer, kept))
-        if is_float_too or of.is_string(kind) or _convert_text_or_none(values, kind) is not None:
+        is_float_too = pa.types.is_floating(kind) and any(map(pa.types.is_integer, kept))
+        if (
+            is_float_too
+            or pa.types.is_string(kind)
+            or _convert_text_or_none(values, kind) is not None
+        ):
             kept.append(kind)
     return tuple(kept)
 
@@ -125,17 +124,16 @@ def choose_type(column: InferredColumn, wanted: Any, keeps_dates: bool = True) -
     numbers become numbers if float64 is wanted. All other columns keep their type, also if it is not
     the wanted one.
     """
-    pa = import_extra("pyarrow", "files")
-    of, kind = pa.types, column.kind
-    if column.is_text and of.is_temporal(kind) and not keeps_dates:
+    kind = column.kind
+    if column.is_text and pa.types.is_temporal(kind) and not keeps_dates:
         return pa.string()
     if wanted is None:
         return kind
-    values = kind.value_type if of.is_dictionary(kind) else None
-    has_number_categories = values is not None and (is_number_type(values) or of.is_boolean(values))
-    if of.is_string(wanted) and (column.is_text or of.is_integer(kind) or has_number_categories):
+    values = kind.value_type if pa.types.is_dictionary(kind) else None
+    has_numbers = values is not None and (is_number_type(values) or pa.types.is_boolean(values))
+    if pa.types.is_string(wanted) and (column.is_text or pa.types.is_integer(kind) or has_numbers):
         return wanted
-    if of.is_floating(wanted) and has_number_categories:
+    if pa.types.is_floating(wanted) and has_numbers:
         return values
     return kind
 
@@ -153,7 +151,7 @@ def choose_schema(
         name: choose_type(column, wanted.get(name), name not in text_dates)
         for name, column in columns.items()
     }
-    return import_extra("pyarrow", "files").schema(types.items())
+    return pa.schema(types.items())
 
 
 # -- the types that several files share
@@ -195,30 +193,27 @@ def common_type(one: Any, other: Any) -> Any:
     None if there is none, as for text and numbers. Null joins with every type, and integers of up
     to 32 bits with floats.
     """
-    pa = import_extra("pyarrow", "files")
-    of = pa.types
     if one == other:
         return one
-    if of.is_null(one) or of.is_null(other):
-        return other if of.is_null(one) else one
+    if pa.types.is_null(one) or pa.types.is_null(other):
+        return other if pa.types.is_null(one) else one
     if _is_string(one) and _is_string(other):
         return pa.string()
-    if of.is_dictionary(one) and of.is_dictionary(other):
+    if pa.types.is_dictionary(one) and pa.types.is_dictionary(other):
         values = common_type(one.value_type, other.value_type)
         return None if values is None else pa.dictionary(pa.int32(), values)
-    if of.is_integer(one) and of.is_integer(other):
+    if pa.types.is_integer(one) and pa.types.is_integer(other):
         return _common_integer(one, other)
-    if of.is_floating(one) and of.is_floating(other):
+    if pa.types.is_floating(one) and pa.types.is_floating(other):
         return one if one.bit_width > other.bit_width else other
     for whole, real in ((one, other), (other, one)):
-        if of.is_integer(whole) and of.is_floating(real) and whole.bit_width <= 32:
+        if pa.types.is_integer(whole) and pa.types.is_floating(real) and whole.bit_width <= 32:
             return pa.float64()
     return None
 
 
 def _common_integer(one: Any, other: Any) -> Any:
     """Return the integer type that holds all values of two integer types; None: there is none."""
-    pa = import_extra("pyarrow", "files")
     signed = [kind for kind in (one, other) if pa.types.is_signed_integer(kind)]
     bits = max(one.bit_width, other.bit_width)
     if len(signed) == 1:
@@ -255,7 +250,6 @@ def convert_batch(batch: Any, schema: Any, where: str) -> Any:
     ValueError
         If a value does not convert to the type of its column; the message names the column.
     """
-    pa = import_extra("pyarrow", "files")
     columns = []
     for field in schema:
         try:
@@ -267,10 +261,9 @@ def convert_batch(batch: Any, schema: Any, where: str) -> Any:
 
 def _convert_column(column: Any, kind: Any) -> Any:
     """Convert an Arrow array to a type; raise `pyarrow.ArrowInvalid` if a value does not fit."""
-    of = import_extra("pyarrow", "files").types
     if column.type == kind:
         return column
-    if of.is_dictionary(column.type) and not of.is_dictionary(kind):
+    if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(kind):
         column = column.dictionary_decode()
     if _is_string(column.type) and not is_text_type(kind):
         return _convert_text(column, kind)
@@ -311,7 +304,6 @@ def _convert_text(column: Any, kind: Any) -> Any:
 
     Raise `pyarrow.ArrowInvalid` if a text does not convert.
     """
-    pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
     if pa.types.is_null(kind):
         if column.null_count < len(column):
             raise pa.ArrowInvalid("a column without values must not have any")
@@ -331,15 +323,16 @@ def _convert_text(column: Any, kind: Any) -> Any:
 
 def is_text_type(kind: Any) -> bool:
     """Return whether a pyarrow type is a string or dictionary type, which holds categories."""
-    return _is_string(kind) or bool(import_extra("pyarrow", "files").types.is_dictionary(kind))
+    return _is_string(kind) or bool(pa.types.is_dictionary(kind))
 
 
 def _is_string(kind: Any) -> bool:
     """Return whether a type is a string type, or a dictionary of strings."""
-    of = import_extra("pyarrow", "files").types
-    if of.is_dictionary(kind):
+    if pa.types.is_dictionary(kind):
         return _is_string(kind.value_type)
-    return bool(of.is_string(kind) or of.is_large_string(kind) or of.is_string_view(kind))
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
 
 
 def name_type(kind: Any) -> str:
@@ -348,14 +341,13 @@ def name_type(kind: Any) -> str:
     It is "number", "boolean", "category", "empty" (null), "date", "time span", "time", or else
     Arrow's name.
     """
-    of = import_extra("pyarrow", "files").types
     words = {
         "category": is_text_type,
-        "boolean": of.is_boolean,
-        "empty": of.is_null,
-        "date": lambda one: of.is_date(one) or of.is_timestamp(one),
-        "time span": of.is_duration,
-        "time": of.is_temporal,
+        "boolean": pa.types.is_boolean,
+        "empty": pa.types.is_null,
+        "date": lambda one: pa.types.is_date(one) or pa.types.is_timestamp(one),
+        "time span": pa.types.is_duration,
+        "time": pa.types.is_temporal,
         "number": is_number_type,
     }
     return next((word for word, accepts in words.items() if accepts(kind)), str(kind))
@@ -363,14 +355,14 @@ def name_type(kind: Any) -> str:
 
 def is_number_type(kind: Any) -> bool:
     """Return whether a type is an integer, float or decimal type."""
-    of = import_extra("pyarrow", "files").types
-    return bool(of.is_integer(kind) or of.is_floating(kind) or of.is_decimal(kind))
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
 
 
 def is_date_type(kind: Any) -> bool:
     """Return whether a type is one of dates, dates with times, or time spans."""
-    of = import_extra("pyarrow", "files").types
-    return bool(of.is_date(kind) or of.is_timestamp(kind) or of.is_duration(kind))
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind))
 
 
 def list_date_types() -> tuple[Any, ...]:
@@ -383,10 +375,9 @@ def expect_feature_types(fields: Iterable[pa.Field]) -> None:
 
     fields: names and types of the features; of a dictionary the type of its values counts.
     """
-    of = import_extra("pyarrow", "files").types
     for field in fields:
-        kind = field.type.value_type if of.is_dictionary(field.type) else field.type
-        accepted = _is_string, is_number_type, of.is_boolean, of.is_null
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        accepted = _is_string, is_number_type, pa.types.is_boolean, pa.types.is_null
         if not any(accepts(kind) for accepts in accepted) and not is_date_type(field.type):
             raise ValueError(
                 f"feature {field.name!r} must hold numbers, strings or dates, got {field.type}: "
@@ -418,7 +409,6 @@ def extract_feature(columns: pa.Table, name: str) -> NDArray[Any]:
     of these, or a column without any value becomes float64, with NaN for null. Integers that float64
     cannot represent are text if they are categories; else they, and other types, raise ValueError.
     """
-    pa = import_extra("pyarrow", "files")
     field, values = columns.schema.field(name), columns.column(name)
     expect_feature_types([field])
     if is_date_type(field.type):
@@ -439,7 +429,6 @@ def extract_feature(columns: pa.Table, name: str) -> NDArray[Any]:
 
 def _to_python_type(kind: Any) -> Any:
     """Return the type whose values are objects of `datetime`, for a type of dates or time spans."""
-    pa = import_extra("pyarrow", "files")
     if pa.types.is_date(kind):
         return pa.date32()
     return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.duration("us")
@@ -451,14 +440,13 @@ def _convert_to_float64(values: Any, label: str) -> Float64:
     values: the column, a `pyarrow.ChunkedArray`; label: its name in the message. Raise ValueError if
     float64 cannot represent an integer.
     """
-    pa = import_extra("pyarrow", "files")
-    of, kind = pa.types, values.type
-    if of.is_decimal(kind):  # Python rounds decimals correctly, and NumPy as Python does.
+    kind = values.type
+    if pa.types.is_decimal(kind):  # Python rounds decimals correctly, and NumPy as Python does.
         missing = values.is_null().to_numpy()
         numbers = np.where(missing, np.nan, values.to_numpy()).astype(np.float64)
     else:
         numbers = np.asarray(values.cast(pa.float64(), safe=False).to_numpy())
-    if (of.is_integer(kind) or of.is_decimal(kind)) and has_inexact_integers(numbers):
+    if (pa.types.is_integer(kind) or pa.types.is_decimal(kind)) and has_inexact_integers(numbers):
         check_exact(label, np.array(values.to_pylist(), dtype=object), numbers)
     return numbers
 
@@ -482,9 +470,8 @@ def convert_to_array(table: Any, name: str) -> NDArray[Any]:
     table: the rows; name: name of the column. A dictionary becomes its values. Missing values become
     None, NaN or NaT.
     """
-    of = import_extra("pyarrow", "files").types
     column = table.column(name).combine_chunks()
-    is_dictionary = of.is_dictionary(column.type)
+    is_dictionary = pa.types.is_dictionary(column.type)
     if _is_string(column.type) and not column.null_count:
         # One object for each distinct text, not for each row.
         words = column if is_dictionary else column.dictionary_encode()

@@ -119,24 +119,6 @@ def is_eight_bits(encoding: str) -> bool:
 # -- separator and header
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """The header of a file as one separator divides it, and how well the rows agree with it."""
-
-    separator: str
-    names: tuple[str, ...]
-    n_lines: int
-    n_skipped: int
-    n_titles: int
-    agreeing: float
-    has_rows: bool
-
-    @property
-    def rank(self) -> tuple[float, int, int]:
-        """Larger for a more plausible separator."""
-        return self.agreeing, -self.n_titles, len(self.names)
-
-
 def find_dialect(
     text: str, encoding: str, preferred: str = ",", separator: str | None = None
 ) -> CsvDialect:
@@ -157,31 +139,26 @@ def find_dialect(
     stated = re.match(r'"?sep=(.)"?\r?\n', text)  # a line for Excel
     if separator is None and stated:
         separator = stated.group(1)
-    others = [one for one in SEPARATORS if one != preferred]
-    found = [
-        header
-        for one in ([preferred, *others] if separator is None else [separator])
-        for header in _read_headers(text, one)
-    ]
-    several = [header for header in found if len(header.names) > 1]
-    best = max(several or found[:1], key=lambda header: header.rank, default=None)
-    if best is None:
+    tried = dict.fromkeys([preferred, *SEPARATORS] if separator is None else [separator])
+    found = [header for one in tried if (header := _read_header(text, encoding, one)) is not None]
+    if not found:
         return CsvDialect(encoding, separator or preferred, (), n_lines=0, has_rows=False)
-    names, unnamed = _name_columns(best.names)
-    above = best.n_lines, best.n_skipped
-    return CsvDialect(encoding, best.separator, names, unnamed, *above, '"' in text, best.has_rows)
+    return max(found, key=lambda header: header[0])[1]
 
 
-def _read_headers(text: str, separator: str) -> Iterator[_Header]:
-    """Yield the header that one separator gives, if the text has one.
+def _read_header(
+    text: str, encoding: str, separator: str
+) -> tuple[tuple[float, int, int], CsvDialect] | None:
+    """Return the dialect that one separator gives; None if the text is blank.
 
-    text: first lines of the file; separator: the character between values.
+    The first result is larger for a more plausible separator, and the same for all separators that
+    give a single column. text: first lines of the file; the other parameters are those of the result.
     """
     rows = [*islice(_read_rows(text, separator), _ROWS)]
-    start = _count_comments(rows)
+    first = start = _count_comments(rows)
     lengths = Counter(len(values) for values, _ in rows[start:] if values)
     if not lengths:
-        return
+        return None
     # In a tie the header is right.
     usual = max(lengths, key=lambda n: (lengths[n], n == len(rows[start][0])))
     titles = start
@@ -189,13 +166,16 @@ def _read_headers(text: str, separator: str) -> Iterator[_Header]:
         titles += 1
     if titles < len(rows) and _may_follow_titles(rows[start:], titles - start, usual):
         start = titles
-    names, n_lines = rows[start]
+    header, n_lines = rows[start]
     data = [values for values, _ in rows[start + 1 :] if values]
-    labelled = _add_name(tuple(names), data)
-    agreeing = sum(len(values) == len(labelled) for values in data) / max(len(data), 1)
-    n_before = rows[start - 1][1] if start else 0
-    n_titles = start - _count_comments(rows)
-    yield _Header(separator, labelled, n_lines, n_before, n_titles, agreeing, bool(data))
+    names, unnamed = _name_columns(_add_name(tuple(header), data))
+    agreeing = sum(len(values) == len(names) for values in data) / max(len(data), 1)
+    n_skipped = rows[start - 1][1] if start else 0
+    rank = (agreeing, first - start, len(names)) if len(names) > 1 else (-1.0, 0, 0)
+    has_quotes, has_rows = '"' in text, bool(data)
+    return rank, CsvDialect(
+        encoding, separator, names, unnamed, n_lines, n_skipped, has_quotes, has_rows
+    )
 
 
 def _read_rows(text: str, separator: str) -> Iterator[tuple[list[str], int]]:

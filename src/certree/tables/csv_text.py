@@ -6,19 +6,16 @@ import codecs
 import csv
 import gzip
 import io
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
-from warnings import warn
 
 import numpy as np
 
-from certree.interface.extras import import_extra
+from certree.tables.arrow import pa, pc
 from certree.tables.csv_dialects import (
     EIGHT_BITS,
     CsvDialect,
@@ -27,8 +24,7 @@ from certree.tables.csv_dialects import (
     find_encoding,
     is_eight_bits,
 )
-from certree.tables.table_source import ReadOptions, TableFormat
-from certree.tables.text_formats import ENOUGH, TextFormat
+from certree.tables.table_source import TableSource
 
 # The path that stands for standard input or output, and its name in messages.
 STANDARD_STREAM, STANDARD_INPUT = "-", "standard input"
@@ -43,107 +39,6 @@ MISSING_MARKERS = (
 _HEAD, _LONG_HEAD, _DECODED = 2**16, 2**24, 2**20
 # Largest fraction of valid characters in UTF-8 among those of text in another encoding.
 _FEW = 0.05
-# Exceptions that a message lists.
-_LISTED = 3
-
-
-@dataclass(slots=True)
-class Exceptions:
-    """Texts of a column of numbers or dates that became missing values.
-
-    Parameters
-    ----------
-    n_values : int
-        Values that are not missing, with these.
-    texts : Counter of str
-        The texts, with their numbers.
-    """
-
-    n_values: int = 0
-    texts: Counter[str] = field(default_factory=Counter)
-
-    def add(self, n_values: int, exceptions: Any) -> None:
-        """Count the exceptions, an Arrow array, of so many values."""
-        self.n_values += n_values
-        for one in exceptions.value_counts().to_pylist() if len(exceptions) else ():
-            self.texts[one["values"]] += one["counts"]
-
-    @property
-    def n(self) -> int:
-        """Number of exceptions."""
-        return self.texts.total()
-
-    def __str__(self) -> str:
-        listed = ", ".join(repr(text) for text in [*self.texts][:_LISTED])
-        return listed + (", ..." if len(self.texts) > _LISTED else "")
-
-
-@dataclass(slots=True)
-class CsvReading:
-    """How a CSV file is read: options, what a model stores, and what was found.
-
-    Parameters
-    ----------
-    options : ReadOptions
-        What the user has stated.
-    stored : TableFormat or None
-        What a fitted model stores; None: there is no model, or it stores nothing.
-    dialect : CsvDialect or None
-        Encoding, separator and names of columns; None until they are found.
-    formats : dict of str to TextFormat
-        Formats by which columns become numbers or dates.
-    exceptions : dict of str to Exceptions
-        Texts that do not have the format of their column, as far as rows have been converted.
-    fitted : set of str
-        Columns whose format is that of a fit, which these rows need not have.
-    """
-
-    options: ReadOptions = field(default_factory=ReadOptions)
-    stored: TableFormat | None = None
-    dialect: CsvDialect | None = None
-    formats: dict[str, TextFormat] = field(default_factory=dict)
-    exceptions: dict[str, Exceptions] = field(default_factory=dict)
-    fitted: set[str] = field(default_factory=set)
-
-    @property
-    def decimal(self) -> str | None:
-        """The decimal mark that the user or the model states; None: it is detected."""
-        stored = None if self.stored is None else self.stored.decimal
-        return self.options.decimal or stored
-
-    @property
-    def stored_columns(self) -> Mapping[str, TextFormat]:
-        """Formats of columns that a fitted model stores, by name; empty without a model."""
-        return {} if self.stored is None else self.stored.columns
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """All markers of missing values."""
-        stored = () if self.stored is None else self.stored.missing
-        return (*dict.fromkeys((*MISSING_MARKERS, *self.options.missing, *stored)),)
-
-    def expect_few_exceptions(self, name: str) -> None:
-        """Warn of exceptions in columns of a fitted model, and raise ValueError if there are many.
-
-        name: name of the file, of which all rows have been converted.
-        """
-        for column, counted in self.exceptions.items():
-            if column not in self.fitted or not counted.n:
-                continue
-            number = f"{counted.n:,} of {counted.n_values:,} values"
-            kind = "dates" if column in self.formats and self.formats[column].order else "numbers"
-            if counted.n > (1 - ENOUGH) * counted.n_values:
-                form = self.formats.get(column)
-                read_as = "" if form is None else f" (read as: {form})"
-                raise ValueError(
-                    f"feature {column!r} must hold {kind} as in the fit{read_as}, got {counted} in "
-                    f"{name}: {number} are no such {kind}; write them as in the file of the fit, or "
-                    "state what is missing by missing= (--missing)"
-                )
-            warn(
-                f"column {column!r} of {name}: {number} are no {kind} and count as missing: {counted}",
-                stacklevel=2,
-            )
 
 
 class CsvText:
@@ -156,8 +51,8 @@ class CsvText:
     ----------
     path : Path
         The file. It is decompressed if its suffix is ``.gz``.
-    reading : CsvReading
-        How it is read; its dialect is set when it is first needed.
+    source : TableSource
+        Options of reading.
     content : bytes or None
         The whole text, if it came from standard input; None: it is read from the file.
     is_limited : bool
@@ -168,56 +63,45 @@ class CsvText:
     ----------
     name : str
         The path, or "standard input", for messages.
+    usual_separator : str
+        The separator that the suffix of the file states: a tab for .tsv, else a comma.
     """
 
     def __init__(
         self,
         path: Path,
-        reading: CsvReading,
+        source: TableSource,
         content: bytes | None = None,
         is_limited: bool = False,
     ) -> None:
         self.name = get_display_name(path)
-        self._path, self._reading, self._is_limited = path, reading, is_limited
-        self._content = content
-        self._decoded: bytes | None = None
+        self._path, self._source, self._is_limited = path, source, is_limited
+        self._content, self._is_compressed = content, path.name.lower().endswith(".gz")
+        self.usual_separator = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
 
-    @property
+    @cached_property
     def dialect(self) -> CsvDialect:
-        """The dialect of the file, which is found in its first lines."""
-        if self._reading.dialect is None:
-            self._reading.dialect = self._find_dialect()
-        return self._reading.dialect
-
-    def _find_dialect(self) -> CsvDialect:
-        """Find the encoding and the dialect of the file."""
+        """The encoding and the dialect of the file, which are found in its first lines."""
         encoding = self._find_encoding(self._read_head(_HEAD))
-        preferred, options = get_usual_separator(self._path), self._reading.options
-        stored = self._reading.stored
-        if stored is not None and stored.separator is not None:
-            preferred = stored.separator
+        preferred = self._source.stored.separator or self.usual_separator
         for size in (_HEAD, _LONG_HEAD):
-            if self._is_decoded(encoding):
-                head = self._decode(encoding)[:size]
-                text = head.decode("utf-8", "replace")
-            else:
-                head = self._read_head(size)
-                text = head.decode(encoding, "replace")
+            head = self._read_head(size)
+            # A character that is cut off at the end is left out.
+            text = codecs.getincrementaldecoder(encoding)("replace").decode(head)
             if len(head) == size:
                 text = text[: text.rfind("\n") + 1]
-            dialect = find_dialect(text, encoding, preferred, options.separator)
+            dialect = find_dialect(text, encoding, preferred, self._source.separator)
             if dialect.has_rows or len(head) < size:
                 return dialect
         return replace(dialect, has_rows=True)
 
     def _find_encoding(self, head: bytes) -> str:
         """Return the encoding of the file by its first bytes, or as the user or a model states it."""
-        if self._reading.options.encoding is not None:
-            return self._reading.options.encoding
-        found = find_encoding(head)
+        if self._source.encoding is not None:
+            return self._source.encoding
+        found, stored = find_encoding(head), self._source.stored.encoding
         if found is None and b"\0" in head:
             raise self._create_zeros_error(None)
-        stored = None if self._reading.stored is None else self._reading.stored.encoding
         if found in (None, EIGHT_BITS) and stored is not None and is_eight_bits(stored):
             return stored
         return found or "utf-8"
@@ -240,16 +124,16 @@ class CsvText:
         if content is not None:
             yield _copy_to_arrow_memory(content), partial(float, 1)
             return
-        with self._open_file() as (stream, place):
-            size = max(self._path.stat().st_size, 1)
-            yield stream, lambda: min(place() / size, 1.0)
+        with pa.OSFile(str(self._path), "r") as raw:
+            size = max(raw.size(), 1)
+            stream = pa.CompressedInputStream(raw, "gzip") if self._is_compressed else raw
+            yield stream, lambda: min(raw.tell() / size, 1.0)
 
     def convert_to_strings(self, values: Any, column: str) -> Any:
         """Convert values of a column, an Arrow array of type binary, to strings.
 
         Raise ValueError if a value has a zero byte, or is no text in the encoding of the file.
         """
-        pa = import_extra("pyarrow", "files")
         _, ends, words = values.buffers()
         if words is None or not len(values):
             return values.cast(pa.string())
@@ -277,7 +161,7 @@ class CsvText:
         column: where text was found that is not UTF-8.
         """
         n_valid, n_invalid = 0, 0
-        if self._reading.options.encoding is None and not self._is_decoded(self.dialect.encoding):
+        if self._source.encoding is None and not self._is_decoded(self.dialect.encoding):
             with self._open_bytes() as stream:
                 while content := stream.read(_LONG_HEAD):
                     more = count_characters(content)
@@ -288,7 +172,7 @@ class CsvText:
                 f"not {self.dialect.encoding.upper()}: name the encoding by encoding= (--encoding), "
                 "such as latin-1, or save the file as UTF-8"
             )
-        self._reading.dialect = replace(self.dialect, encoding=EIGHT_BITS)
+        self.dialect = replace(self.dialect, encoding=EIGHT_BITS)
 
     def find_ragged_row(self) -> str:
         """Return text on the first row that has more or fewer values than the header."""
@@ -308,18 +192,11 @@ class CsvText:
                     return f"line {line:,} has {len(values):,}: {shown!r}"
         return "another row has more or fewer"
 
-    @contextmanager
-    def _open_bytes(self) -> Iterator[Any]:
+    def _open_bytes(self) -> Any:
         """Open the decompressed bytes of the text as a file of Python; decoded text is in UTF-8."""
-        content = self._content
-        if self._reading.dialect is not None and self._is_decoded(self._reading.dialect.encoding):
-            content = self._decode(self._reading.dialect.encoding)
-        if content is not None:
-            yield io.BytesIO(content)
-            return
-        is_compressed = self._path.name.lower().endswith(".gz")
-        with (gzip.open if is_compressed else open)(self._path, "rb") as stream:
-            yield stream
+        if self._is_decoded(self.dialect.encoding):
+            return io.BytesIO(self._decode(self.dialect.encoding))
+        return self._open_raw()
 
     def _read_head(self, size: int) -> bytes:
         """Return the first bytes of the file, at most so many, as they are stored."""
@@ -343,18 +220,6 @@ class CsvText:
             "as cp850, or save the file as UTF-8"
         )
 
-    @contextmanager
-    def _open_file(self) -> Iterator[tuple[Any, Callable[[], int]]]:
-        """Open the file for the body of a with statement.
-
-        Yield an Arrow stream of its decompressed bytes, and a function without arguments that
-        returns how many (compressed) bytes of the file have been read.
-        """
-        pa = import_extra("pyarrow", "files")
-        with pa.OSFile(str(self._path), "r") as raw:
-            is_compressed = self._path.name.lower().endswith(".gz")
-            yield pa.CompressedInputStream(raw, "gzip") if is_compressed else raw, raw.tell
-
     def _is_decoded(self, encoding: str) -> bool:
         """Return whether text in an encoding is converted in memory before it is parsed."""
         return codecs.lookup(encoding).name not in ("utf-8", "utf-8-sig") and not is_eight_bits(
@@ -363,8 +228,6 @@ class CsvText:
 
     def _decode(self, encoding: str) -> bytes:
         """Read the whole text, which is in an encoding such as UTF-16, and convert it to UTF-8."""
-        if self._decoded is not None:
-            return self._decoded
         if self._is_limited:
             raise ValueError(
                 "with memory_limit, CSV files must be text in UTF-8, or have one byte for each "
@@ -381,33 +244,18 @@ class CsvText:
                 f"{self.name} was taken for text in {encoding.upper()}, but its bytes are no text in "
                 "this encoding: save it as UTF-8, or name its encoding by encoding= (--encoding)"
             ) from None
-        self._decoded = bytes(found)
-        return self._decoded
+        return bytes(found)
 
-    @contextmanager
-    def _open_raw(self) -> Iterator[Any]:
-        """Open the decompressed bytes as they are stored."""
+    def _open_raw(self) -> Any:
+        """Open the decompressed bytes as they are stored, as a file of Python."""
         if self._content is not None:
-            yield io.BytesIO(self._content)
-            return
-        with self._open_file() as (stream, _):
-            yield stream
+            return io.BytesIO(self._content)
+        return gzip.open(self._path) if self._is_compressed else self._path.open("rb")
 
 
-def get_display_name(path: Path) -> str:
+def get_display_name(path: Any) -> str:
     """Return the name of a file in messages: its path, or "standard input" for "-"."""
     return STANDARD_INPUT if str(path) == STANDARD_STREAM else str(path)
-
-
-def get_usual_separator(path: Path) -> str:
-    """Return the separator that the suffix of a CSV file states: a tab for .tsv, else a comma."""
-    return "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
-
-
-def read_standard_input() -> bytes:
-    """Read all bytes of standard input."""
-    content: bytes = sys.stdin.buffer.read()
-    return content
 
 
 def _transcode(
@@ -430,7 +278,6 @@ def _transcode(
     -------
     pyarrow.Array of strings
     """
-    pa = import_extra("pyarrow", "files")
     sizes = np.array(
         [len(bytes([byte]).decode(encoding, "ignore").encode()) for byte in range(256)], np.int32
     )
@@ -440,7 +287,6 @@ def _transcode(
     ends = np.concatenate([[0], np.cumsum(of_each)])[offsets - offsets[0]].astype(np.int32)
     text = data.tobytes().decode(encoding).encode()
     found = pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(text))
-    pc = import_extra("pyarrow.compute", "files")
     return pc.if_else(values.is_valid(), found, None) if values.null_count else found
 
 
@@ -450,7 +296,6 @@ def _copy_to_arrow_memory(content: bytes) -> Any:
     Arrow's threads may release the memory that they have read while the Python interpreter shuts
     down. If that memory belonged to a Python object, the process would abort.
     """
-    pa = import_extra("pyarrow", "files")
     memory = pa.allocate_buffer(len(content))
     pa.FixedSizeBufferWriter(memory).write(content)
     return pa.BufferReader(memory)

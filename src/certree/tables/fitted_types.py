@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
 
-from certree.interface.extras import import_extra
+from certree.tables.arrow import pa
+from certree.tables.pipeline_columns import InputColumn, list_pipeline_columns
 from certree.tables.table_source import TableFormat, with_format
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
 # Private attribute of fitted estimators with the format of the CSV files of their fit.
-_ATTRIBUTE = "_table_format"
+FORMAT_ATTRIBUTE = "_table_format"
 
 
 def get_model_format(model: Any) -> TableFormat | None:
     """Return the format of the CSV files that a model was fitted to; None: there is nothing unusual."""
-    found: TableFormat | None = getattr(model, "__dict__", {}).get(_ATTRIBUTE)
+    found: TableFormat | None = getattr(model, "__dict__", {}).get(FORMAT_ATTRIBUTE)
     return found
-
-
-def attribute_of_format(found: TableFormat | None) -> dict[str, TableFormat]:
-    """Return the fitted attribute of a model that holds the format of its CSV files, by name.
-
-    found: the format; None: the result is empty.
-    """
-    return {} if found is None else {_ATTRIBUTE: found}
-
-
-def set_model_format(model: Any, found: TableFormat | None) -> None:
-    """Set the format of the CSV files that a model was fitted to; None: there is nothing unusual."""
-    vars(model).pop(_ATTRIBUTE, None)
-    vars(model).update(attribute_of_format(found))
 
 
 def use_model_format(source: Any, model: Any) -> Any:
@@ -55,7 +39,7 @@ def get_column_types(
 
     Parameters
     ----------
-    model : fitted estimator
+    model : fitted estimator, or Pipeline that ends in one
         The model. Without feature names, all columns but the target and `extra_columns` are
         features, in their order.
     target : str or None
@@ -69,34 +53,71 @@ def get_column_types(
     -------
     dict
         pyarrow types by column name: string for categories and for classes that are strings,
-        float64 for numbers, and types of dates. Columns that are not in the table, and numeric
-        targets, are left out.
+        float64 for numbers, and types of dates. Columns that are not in the table, columns whose
+        type no step of a pipeline stores, and numeric targets, are left out.
     """
-    string = import_extra("pyarrow", "files").string()
+    string = pa.string()
     others = {target, *extra_columns}
-    features = getattr(model, "feature_names_in_", None)
+    features, columns = list_input_columns(model)
     if features is None:
         features = [name for name in names if name not in others]
-    types = dict(zip(features, list_feature_types(model), strict=False))
+    types = {
+        name: column.type
+        for name, column in zip(features, columns, strict=False)
+        if column.type is not None
+    }
     if target is not None and is_classifier(model) and model.classes_.dtype.kind in "OU":
         types[target] = string
     return {name: column_type for name, column_type in types.items() if name in names}
 
 
-def list_feature_types(model: Any) -> list[pa.DataType]:
-    """Return the pyarrow type that each feature had in the fit of a model, in the order of the fit.
+def list_input_columns(model: Any) -> tuple[list[str] | None, list[InputColumn]]:
+    """Return the columns of a table that a fitted model reads, with their types in the fit.
 
-    A list of `model.n_features_in_` types: string for categories that are strings, float64 for
-    numbers and for categories that are numbers, a type of dates or time spans, or null for a
-    categorical feature without any value.
+    Parameters
+    ----------
+    model : fitted estimator of certree, or Pipeline that ends in an estimator
+        The model.
+
+    Returns
+    -------
+    names : list of str, or None
+        Their names, in the order of the fit; None if the model was fitted without names.
+    columns : list of InputColumn
+        Type and categories of each.
+
+    Raises
+    ------
+    TypeError
+        If the first step of a pipeline does not store its columns.
+    """
+    if isinstance(model, Pipeline):
+        last = model.steps[-1][1]
+        n = getattr(last, "n_features_in_", 0)
+        is_known = hasattr(last, "categories_")
+        outputs = _list_model_columns(last) if is_known else [InputColumn()] * n
+        return list_pipeline_columns(model, outputs)
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [*names], _list_model_columns(model)
+
+
+def _list_model_columns(model: Any) -> list[InputColumn]:
+    """Return type and categories of each feature of a fitted estimator of certree.
+
+    Types are string for categories that are strings, float64 for numbers and for categories that are
+    numbers, a type of dates or time spans, or null for a categorical feature without any value.
     """
     if model.categories_ is None:
-        types = [import_extra("pyarrow", "files").float64()] * model.n_features_in_
+        columns = [InputColumn(_category_type(None))] * model.n_features_in_
     else:
-        types = list(map(_category_type, model.categories_.names))
+        digested = {*getattr(model.categories_, "digested", ())}
+        columns = []
+        for j, names in enumerate(model.categories_.names):
+            is_listed = bool(names) and isinstance(names[0], str) and j not in digested
+            columns.append(InputColumn(_category_type(names), names if is_listed else None))
     for j, dates in (getattr(model, "dates_", None) or {}).items():
-        types[j] = _date_type(dates)
-    return types
+        columns[j] = InputColumn(_date_type(dates))
+    return columns
 
 
 def _date_type(dates: Any) -> pa.DataType:
@@ -104,7 +125,6 @@ def _date_type(dates: Any) -> pa.DataType:
 
     dates: its `certree.rows.DateColumn`.
     """
-    pa = import_extra("pyarrow", "files")
     if dates.kind == "date":
         return pa.date32()
     return pa.duration("us") if dates.kind == "span" else pa.timestamp("us", dates.zone)
@@ -116,7 +136,6 @@ def _category_type(categories: Sequence[Any] | None) -> pa.DataType:
     categories: its categories in the fit, all str or all numbers; empty if all values were missing
     (type null); None if it is numeric.
     """
-    pa = import_extra("pyarrow", "files")
     if categories is None:
         return pa.float64()
     if not categories:

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 from certree.interface.extras import import_extra
+from certree.tables.arrow import csv, pa, parquet, pc
 from certree.tables.arrow_files import ArrowFile
-from certree.tables.column_evidence import ColumnScan, TextCounts
+from certree.tables.column_evidence import ColumnEvidence, TextCounts
 from certree.tables.column_names import expect_distinct
-from certree.tables.column_types import InferredColumns, list_stored_columns, list_text_types
-from certree.tables.csv_text import CsvReading, CsvText, Exceptions
-from certree.tables.text_formats import convert_texts
+from certree.tables.column_types import (
+    InferredColumn,
+    InferredColumns,
+    convert_if_possible,
+    is_date_type,
+    list_stored_columns,
+    list_text_types,
+)
+from certree.tables.csv_dialects import CsvDialect
+from certree.tables.csv_text import (
+    MISSING_MARKERS,
+    STANDARD_INPUT,
+    STANDARD_STREAM,
+    CsvText,
+    get_display_name,
+)
+from certree.tables.table_files import DataSet, Piece, TableFile, list_files
+from certree.tables.table_source import TableSource
+from certree.tables.text_formats import ENOUGH, TextFormat, convert_texts, count_values
 
 # Bytes of text that are parsed at a time; the same if memory is limited; and bytes of a column of
 # Parquet that are read at a time if memory is limited.
@@ -24,8 +44,58 @@ _BLOCK, _SMALL_BLOCK, _BUFFER = 2**24, 2**20, 2**16
 _PAGES, _PAGE, FIRST_ROWS, SPARE = 2, 2**20, 2**10, 1.3
 # Blocks of text that are held at a time, with what they are converted to.
 _BLOCKS = 12
-# Numbers of row groups or batches of a file, or of fragments of a data set; None: all.
-Piece = list[int] | None
+# Exceptions that a message lists.
+_LISTED = 3
+
+
+def open_files(source: Any, is_limited: bool = False) -> list[TableFile]:
+    """Return the files of a source, in the order in which they are read.
+
+    Parameters
+    ----------
+    source : path, list of paths, TableSource or pyarrow.dataset.Dataset
+        Files, or folders of files; "-" is CSV from standard input, which is read here.
+    is_limited : bool
+        Whether the fit has a memory limit.
+
+    Returns
+    -------
+    list of TableFile
+        One object for each file; a single one for a data set or standard input.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If a file does not exist or has no supported suffix, or a folder has no such file; if memory
+        is limited, and the source is a data set or standard input.
+    """
+    import_extra("pyarrow", "files")  # Its absence is the first error.
+    source = TableSource(source)
+    is_data_set = not isinstance(source.source, str | os.PathLike | list | tuple)
+    is_stream = str(source) == STANDARD_STREAM
+    if is_limited and (is_data_set or is_stream):
+        reason = f"{STANDARD_INPUT}: it is held in memory"
+        if not is_stream:
+            reason = "a data set: pyarrow reads ahead in these"
+        raise ValueError(f"memory_limit takes paths of files, got {reason}")
+    if is_data_set:
+        return [DataSet(source)]
+    if is_stream:
+        return [CsvFile(Path(STANDARD_STREAM), source, content=sys.stdin.buffer.read())]
+    return [open_file(path, is_limited, source) for path in list_files(source.source)]
+
+
+def open_file(path: Path, is_limited: bool = False, source: TableSource | None = None) -> TableFile:
+    """Return a file, whose suffix states its format; CSV for an unknown suffix.
+
+    is_limited: whether memory is limited; source: options of reading; None: all is detected.
+    """
+    name, options = path.name.lower(), TableSource(path) if source is None else source
+    if name.endswith((".parquet", ".pq")):
+        return _Parquet(str(path), options, [path], is_limited)
+    if name.endswith((".arrow", ".feather")):
+        return _Arrow(str(path), options, [path], is_limited)
+    return CsvFile(path, options, is_limited)
 
 
 def _group_pieces(sizes: list[int], n_rows: int) -> list[Piece]:
@@ -45,100 +115,35 @@ def _group_pieces(sizes: list[int], n_rows: int) -> list[Piece]:
     return [*pieces]
 
 
-class Format:
-    """Base class of readers of one table file; a subclass for each format defines the methods.
-
-    A subclass must define `infer_columns`, `batches` and `held`, and may override `names` and
-    `pieces`. Each method opens the file and closes it again.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    is_limited : bool
-        Whether the fit has a memory limit, so that the file is read in small blocks by one thread.
-    reading : CsvReading or None
-        How a CSV file is read; others ignore it.
-
-    Attributes
-    ----------
-    fraction_read : float
-        Fraction of the file that `batches` has read so far, 0 to 1.
-    """
-
-    def __init__(
-        self, path: Path, is_limited: bool = False, reading: CsvReading | None = None
-    ) -> None:
-        del reading
-        self._path, self._is_limited = path, is_limited
-        self.fraction_read = 0.0
-
-    def names(self) -> list[str]:
-        """Return the names of the columns, without a stored pandas index."""
-        return [*self.infer_columns()[0]]
-
-    def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
-        """Return types and missing-value markers of columns, by name, and the number of rows.
-
-        columns: names of the columns to inspect; None: all. A format that stores types returns all
-        columns of the file, whatever this argument is.
-        """
-        raise NotImplementedError
-
-    def pieces(self, n_rows: int) -> list[Piece]:  # noqa: ARG002 -- a file that cannot be divided
-        """Return pieces of the file that can be read separately, of about n_rows rows each.
-
-        A piece is a value of the argument `piece` of `batches`: a list of indices of row groups or
-        record batches, or None for the whole file, which this class returns as the only piece.
-        """
-        return [None]
-
-    def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
-        """Yield `pyarrow.RecordBatch` objects of at most n_rows rows each, and set `fraction_read`.
-
-        columns: names of the columns to read. piece: an element of the result of `pieces`; None:
-        all rows.
-        """
-        raise NotImplementedError
-
-    def held(self, columns: list[str]) -> int:
-        """Estimate the memory, in bytes, that reading takes besides the record batches themselves.
-
-        The estimate is for a reader with `is_limited`. columns: names of the columns to read.
-        """
-        raise NotImplementedError
-
-
-class _Parquet(Format):
-    """Reader of a Parquet file, whose pieces are lists of row groups; see `Format`."""
+class _Parquet(TableFile):
+    """A Parquet file, whose pieces are lists of row groups."""
 
     def _file(self) -> Any:
         # Without a buffer a whole row group is held, even if few of its rows are requested.
         how: dict[str, Any] = {"buffer_size": _BUFFER, "pre_buffer": False}
-        kind = import_extra("pyarrow.parquet", "files").ParquetFile
-        return kind(self._path, **(how if self._is_limited else {}))
+        return parquet.ParquetFile(self.name, **(how if self._is_limited else {}))
 
-    def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
+    def _infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
         del columns
         with self._file() as file:
             return list_stored_columns(file.schema_arrow), file.metadata.num_rows
 
-    def pieces(self, n_rows: int) -> list[Piece]:
+    def _pieces(self, n_rows: int) -> list[Piece]:
         with self._file() as file:
             about, n = file.metadata, file.num_row_groups
             return _group_pieces([about.row_group(i).num_rows for i in range(n)], n_rows)
 
-    def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
+    def _batches(
+        self, columns: list[str], n_rows: int, piece: Piece
+    ) -> Iterator[tuple[Any, float]]:
         how = {"row_groups": piece, "columns": columns, "use_threads": not self._is_limited}
         with self._file() as file:
             n_read = 0
             for batch in file.iter_batches(n_rows, **how):
                 n_read += len(batch)
-                self.fraction_read = n_read / file.metadata.num_rows
-                yield batch
+                yield batch, n_read / file.metadata.num_rows
 
-    def held(self, columns: list[str]) -> int:
-        pa = import_extra("pyarrow", "files")
+    def _held(self, columns: list[str]) -> int:
         with self._file() as file:
             about, largest = file.metadata, (0, 0, 0)
             for i in range(about.num_row_groups):
@@ -161,30 +166,31 @@ class _Parquet(Format):
             return int(SPARE * max(_PAGES * largest[1], found)) + buffers
 
 
-class _Arrow(Format):
-    """Reader of an Arrow (IPC, Feather) file, whose pieces are lists of record batches."""
+class _Arrow(TableFile):
+    """An Arrow (IPC, Feather) file, whose pieces are lists of record batches."""
 
-    def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
+    def _infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
         del columns
-        with ArrowFile(self._path) as file:
+        with ArrowFile(Path(self.name)) as file:
             return list_stored_columns(file.schema), sum(file.lengths)
 
-    def pieces(self, n_rows: int) -> list[Piece]:
-        with ArrowFile(self._path) as file:
+    def _pieces(self, n_rows: int) -> list[Piece]:
+        with ArrowFile(Path(self.name)) as file:
             return _group_pieces(file.lengths, n_rows)
 
-    def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
-        with ArrowFile(self._path) as file:
+    def _batches(
+        self, columns: list[str], n_rows: int, piece: Piece
+    ) -> Iterator[tuple[Any, float]]:
+        with ArrowFile(Path(self.name)) as file:
             n_read, n_all = 0, sum(file.lengths)
             for i in range(len(file.lengths)) if piece is None else piece:
                 for batch in file.ranges(columns, i, n_rows):
                     n_read += len(batch)
-                    self.fraction_read = n_read / n_all
-                    yield batch
+                    yield batch, n_read / n_all
 
-    def held(self, columns: list[str]) -> int:
-        pa, most = import_extra("pyarrow", "files"), 0
-        with ArrowFile(self._path) as file:
+    def _held(self, columns: list[str]) -> int:
+        most = 0
+        with ArrowFile(Path(self.name)) as file:
             for i in range(len(file.lengths)):
                 if file.has_ranges(i):
                     continue
@@ -196,174 +202,228 @@ class _Arrow(Format):
             return 2 * (most + file.bytes_of_dictionaries(columns)) + 2 * _BUFFER * len(columns)
 
 
-class CsvFormat(Format):
-    """Reader of a CSV file, or of CSV from standard input.
+class CsvFile(TableFile):
+    """A CSV file, or CSV from standard input, which cannot be divided into pieces.
 
-    `infer_columns` infers the types of its columns from all values; `batches` yields texts.
+    `infer_columns` infers the types of its columns from all values; `batches` yields texts, and
+    numbers or dates for columns in `formats` or `kinds`, whose exceptions become null.
 
     Parameters
     ----------
     path : Path
         The file.
+    source : TableSource
+        Options of reading.
     is_limited : bool
         Whether memory is limited.
-    reading : CsvReading or None
-        How the file is read; None: everything is detected.
     content : bytes or None
         The whole text, if it came from standard input; None: it is read from the file.
+
+    Attributes
+    ----------
+    formats : dict of str to TextFormat
+        Formats by which columns become numbers or dates.
+    kinds : dict of str to tuple of pyarrow.DataType
+        Types that columns in plain form may have: those to which all texts of earlier blocks convert.
+        The columns of a block have the first one; without any, text is numbers with exceptions, and
+        text among dates stays text.
+    kept : set of str
+        Columns whose text is kept, also words such as NA.
+    texts : set of str
+        Columns that are known to be text, in which only the stated markers are missing, if any are.
+    fitted : set of str
+        Columns whose format is that of a fit, which these rows need not have.
     """
+
+    is_text = True
 
     def __init__(
         self,
         path: Path,
+        source: TableSource,
         is_limited: bool = False,
-        reading: CsvReading | None = None,
         content: bytes | None = None,
     ) -> None:
-        super().__init__(path, is_limited)
-        self._reading = CsvReading() if reading is None else reading
-        self._text = CsvText(path, self._reading, content, is_limited)
-        self._block = _SMALL_BLOCK if is_limited else _BLOCK
+        paths = [path] if content is None else []
+        super().__init__(get_display_name(path), source, paths, is_limited)
+        self._text = CsvText(path, source, content, is_limited)
+        self.formats: dict[str, TextFormat] = {}
+        self.kinds: dict[str, tuple[Any, ...]] = {}
+        self.kept, self.texts = {*source.keep_text, *source.stored.keep_text}, set[str]()
+        self.fitted: set[str] = set()
+        # By column of numbers or dates: values that are not missing, and exceptions among them.
+        self._n_values: Counter[str] = Counter()
+        self._exceptions: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
-    def names(self) -> list[str]:
-        """Return the names of the columns in the header."""
-        names = self._text.dialect.names
-        if not names:
-            raise import_extra("pyarrow", "files").ArrowInvalid("Empty CSV file")
-        expect_distinct(names)
-        return [*names]
+    @property
+    def dialect(self) -> CsvDialect:
+        """Encoding, separator and names of the columns."""
+        return self._text.dialect
 
-    def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
-        """Return the inferred types of each column, by name, and the number of rows.
+    @property
+    def separator(self) -> str:
+        """The usual separator of CSV files with the suffix of this file."""
+        return self._text.usual_separator
 
-        columns: names of the columns to inspect; None: all. The whole text is read.
-        """
-        pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
-        names = [name for name in self.names() if columns is None or name in columns]
-        scans = {name: ColumnScan(self._list_types(name)) for name in names}
-        markers, n_rows = pa.array(self._reading.missing), 0
-        has_comma = self._text.dialect.separator == ","
-        for number, block in enumerate(self._parse(names, missing=())):
-            n_rows += len(block)
-            for name, scan in scans.items():
-                values = block.column(name)
-                is_missing = pc.is_in(values, markers)
-                if pc.any(is_missing).as_py():
-                    scan.markers |= {*pc.unique(values.filter(is_missing)).to_pylist()}
-                    values = values.filter(pc.invert(is_missing))
-                scan.add(values, len(block), number, has_comma)
-        return {name: scan.to_inferred_column() for name, scan in scans.items()}, n_rows
+    def list_markers(self, name: str) -> set[str]:
+        """Return the markers of missing values of a column."""
+        stated = {"", *(self.source.missing or ())}
+        has_own = name in self.texts and self.source.missing is not None
+        return stated if name in self.kept or has_own else {*MISSING_MARKERS, *stated}
 
     def count_texts(self, columns: Sequence[str]) -> dict[str, TextCounts]:
         """Return counts of the texts of columns in all rows, by name."""
         counts = {name: TextCounts() for name in columns}
-        for block in self._parse(columns, self._reading.missing):
-            for name in columns:
-                counts[name].add_texts(block.column(name).drop_null())
+        with self._errors_named():
+            for block, _ in self._parse_values(columns):
+                for name in columns:
+                    counts[name].add_texts(block.column(name).drop_null())
         return counts
 
-    def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
-        """Yield record batches of texts, which are null if they are markers of missing values.
+    def _names(self) -> Iterable[str]:
+        names = self.dialect.names
+        if not names:
+            raise pa.ArrowInvalid("Empty CSV file")
+        expect_distinct(names)
+        return names
 
-        Columns that have a format are numbers or dates.
-        """
+    def _infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
+        names = [name for name in self._names() if columns is None or name in columns]
+        found = {name: ColumnEvidence(self._list_types(name)) for name in names}
+        markers = {name: pa.array(self.list_markers(name)) for name in names}
+        n_rows = 0
+        has_comma = self.dialect.separator == ","
+        for number, (block, _) in enumerate(self._parse(names, missing=())):
+            n_rows += len(block)
+            for name, evidence in found.items():
+                values = block.column(name)
+                is_missing = pc.is_in(values, markers[name])
+                if pc.any(is_missing).as_py():
+                    evidence.markers += count_values(values.filter(is_missing))
+                    values = values.filter(pc.invert(is_missing))
+                evidence.add(values, len(block), number, has_comma)
+        return {
+            name: InferredColumn(one.kinds, True, frozenset(one.markers), one)
+            for name, one in found.items()
+        }, n_rows
+
+    def _batches(
+        self, columns: list[str], n_rows: int, piece: Piece
+    ) -> Iterator[tuple[Any, float]]:
         del piece
-        pa = import_extra("pyarrow", "files")
-        for block in self._parse(columns, self._reading.missing):
+        self._n_values.clear()
+        self._exceptions.clear()
+        for block, fraction in self._parse_values(columns):
             converted = [self._convert(name, block.column(name)) for name in columns]
             batch = pa.RecordBatch.from_arrays(converted, columns)
             for start in range(0, len(batch), n_rows):
-                yield batch.slice(start, n_rows)
+                yield batch.slice(start, n_rows), fraction
+        self._expect_few_exceptions()
 
-    def held(self, columns: list[str]) -> int:
-        """Return the bytes of the blocks of text in memory at a time, with `is_limited`."""
+    def _held(self, columns: list[str]) -> int:
         del columns
         return _BLOCKS * _SMALL_BLOCK
 
     def _list_types(self, name: str) -> tuple[Any, ...]:
         """Return the types that the text of a column may have."""
-        kinds, of = list_text_types(), import_extra("pyarrow", "files").types
-        if name in self._reading.options.keep_text:
+        kinds = list_text_types()
+        if name in self.kept:
             return kinds[-1:]
-        has_comma = self._reading.decimal == ","
-        return tuple(kind for kind in kinds if not (has_comma and of.is_floating(kind)))
+        has_comma = self.source.decimal == ","
+        return tuple(kind for kind in kinds if not (has_comma and pa.types.is_floating(kind)))
 
     def _convert(self, name: str, texts: Any) -> Any:
-        """Convert texts of a column if it has a format, and count those that do not have it."""
-        form = self._reading.formats.get(name)
-        if form is None:
+        """Convert texts of a column of numbers or dates, and count those that are none."""
+        form, exceptions = self.formats.get(name), texts.slice(0, 0)
+        if name in self.kinds:
+            values, kinds = convert_if_possible(texts, self.kinds[name])
+            if kinds:
+                self.kinds[name] = kinds
+            elif not is_date_type(self.kinds[name][0]):
+                form = TextFormat(decimal=self.source.decimal or ".")
+        elif form is None:
             return texts
-        values, exceptions = convert_texts(texts, form)
-        counted = self._reading.exceptions.setdefault(name, Exceptions())
-        counted.add(len(values) - values.null_count + len(exceptions), exceptions)
+        if form is not None:
+            values, exceptions = convert_texts(texts, form)
+        self._n_values[name] += len(values) - values.null_count + len(exceptions)
+        self._exceptions[name] += count_values(exceptions)
         return values
 
-    def _parse(self, names: Sequence[str], missing: Sequence[str]) -> Iterator[Any]:
-        """Yield record batches of texts, block by block.
+    def _expect_few_exceptions(self) -> None:
+        """Warn of exceptions in columns of a fitted model, and raise ValueError if there are many."""
+        for column, texts in self._exceptions.items():
+            n, n_values = texts.total(), self._n_values[column]
+            if column not in self.fitted or not n:
+                continue
+            form = self.formats.get(column)
+            number, kind = f"{n:,} of {n_values:,} values", f"{form.kind if form else 'number'}s"
+            listed = ", ".join(repr(text) for text in [*texts][:_LISTED])
+            listed += ", ..." if len(texts) > _LISTED else ""
+            if n > (1 - ENOUGH) * n_values:
+                read_as = "" if form is None else f" (read as: {form})"
+                raise ValueError(
+                    f"feature {column!r} must hold {kind} as in the fit{read_as}, got {listed} in "
+                    f"{self.name}: {number} are no such {kind}; write them as in the file of the fit, "
+                    "or state what is missing by missing= (--missing)"
+                )
+            warn(
+                f"column {column!r} of {self.name}: {number} are no {kind} and count as missing: "
+                f"{listed}",
+                stacklevel=2,
+            )
+
+    def _parse_values(self, names: Sequence[str]) -> Iterator[tuple[Any, float]]:
+        """Yield the record batches of `_parse`, in which missing values are null."""
+        markers = {name: self.list_markers(name) for name in names}
+        shared = set[str].intersection(*markers.values()) if markers else {""}
+        others = {name: pa.array(one - shared) for name, one in markers.items() if one - shared}
+        for block, fraction in self._parse(names, [*shared]):
+            columns = [
+                pc.if_else(pc.is_in(texts, others[name]), None, texts) if name in others else texts
+                for name, texts in zip(names, block.columns, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, [*names]), fraction
+
+    def _parse(self, names: Sequence[str], missing: Sequence[str]) -> Iterator[tuple[Any, float]]:
+        """Yield record batches of texts, block by block, each with the fraction of the file read.
 
         names: the columns to read; missing: texts that become null. Raise ValueError if a text is
         not in the encoding of the file, or has a zero byte, or if rows differ in their length.
         """
-        pa = import_extra("pyarrow", "files")
-        if not self._text.dialect.has_rows:
+        dialect = self.dialect
+        if not dialect.has_rows:
             return
+        how: dict[str, Any] = {}
+        how["read_options"] = csv.ReadOptions(
+            block_size=_SMALL_BLOCK if self._is_limited else _BLOCK,
+            use_threads=not self._is_limited,
+            column_names=[*dialect.names],
+            skip_rows=dialect.n_lines,
+        )
+        how["parse_options"] = csv.ParseOptions(
+            delimiter=dialect.separator, newlines_in_values=dialect.has_quotes
+        )
+        how["convert_options"] = csv.ConvertOptions(
+            strings_can_be_null=True,
+            null_values=[*missing],
+            include_columns=names,
+            column_types=dict.fromkeys(names, pa.binary()),  # Their encoding is checked later.
+        )
         try:
-            with self._open_parser(names, missing) as (parser, fraction):
+            with (
+                self._text.open() as (stream, fraction),
+                csv.open_csv(stream, **how) as parser,
+            ):
                 for block in parser:
-                    self.fraction_read = fraction()
                     columns = [
                         self._text.convert_to_strings(block.column(name), name) for name in names
                     ]
-                    yield pa.RecordBatch.from_arrays(columns, [*names])
+                    yield pa.RecordBatch.from_arrays(columns, [*names]), fraction()
         except pa.ArrowInvalid as error:
             if not re.search(r"Expected \d+ columns", str(error)):
                 raise
-            n = len(self._text.dialect.names)
             raise ValueError(
-                f"{self._text.name} has {n:,} columns, but {self._text.find_ragged_row()}; mend or "
-                "remove this row, or name the separator by separator= (--separator)"
+                f"{self.name} has {len(dialect.names):,} columns, but "
+                f"{self._text.find_ragged_row()}; mend or remove this row, or name the separator by "
+                "separator= (--separator)"
             ) from None
-
-    @contextmanager
-    def _open_parser(
-        self, names: Sequence[str], missing: Sequence[str]
-    ) -> Iterator[tuple[Any, Callable[[], float]]]:
-        """Open a parser for the body of a with statement.
-
-        Yield a `pyarrow.csv.CSVStreamingReader`, and a function without arguments that returns the
-        fraction of the file that has been read so far.
-
-        names: columns to read, as bytes, whose encoding is checked later; missing: texts that become
-        null.
-        """
-        pa, csv = import_extra("pyarrow", "files"), import_extra("pyarrow.csv", "files")
-        dialect = self._text.dialect
-        with self._text.open() as (stream, fraction):
-            parser = csv.open_csv(
-                stream,
-                read_options=csv.ReadOptions(
-                    block_size=self._block,
-                    use_threads=not self._is_limited,
-                    column_names=[*dialect.names],
-                    skip_rows=dialect.n_lines,
-                ),
-                parse_options=csv.ParseOptions(
-                    delimiter=dialect.separator, newlines_in_values=dialect.has_quotes
-                ),
-                convert_options=csv.ConvertOptions(
-                    strings_can_be_null=True,
-                    null_values=[*missing],
-                    include_columns=names,
-                    column_types=dict.fromkeys(names, pa.binary()),
-                ),
-            )
-            with parser:
-                yield parser, fraction
-
-
-def get_format(path: Path) -> type[Format]:
-    """Return the subclass of `Format` for the suffix of a file; CSV for an unknown suffix."""
-    name = path.name.lower()
-    if name.endswith((".parquet", ".pq")):
-        return _Parquet
-    return _Arrow if name.endswith((".arrow", ".feather")) else CsvFormat

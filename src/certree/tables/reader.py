@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from reprlib import repr as shortened
+from typing import Any, Literal
+
+from sklearn.pipeline import Pipeline
 
 from certree.interface.docstrings import copy_descriptions_from
-from certree.interface.extras import import_extra
 from certree.interface.signatures import validate_arguments
-from certree.tables.column_choices import ColumnChoices, choose_columns, create_table_format
-from certree.tables.column_names import expect_known_columns
+from certree.tables.arrow import pa
+from certree.tables.column_choices import choose_columns, create_table_format
+from certree.tables.column_names import expect_known_columns, join_names
 from certree.tables.column_types import (
     InferredColumns,
     choose_schema,
     convert_batch,
-    convert_if_possible,
     is_date_type,
     join_columns,
     list_date_types,
 )
-from certree.tables.csv_text import CsvReading, Exceptions
+from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
+from certree.tables.formats import CsvFile, open_files
 from certree.tables.table import (
     InferredSchema,
     Table,
@@ -29,12 +33,8 @@ from certree.tables.table import (
     describe_dialect,
     split_target,
 )
-from certree.tables.table_files import DataSet, TableFile, name_range, open_files
+from certree.tables.table_files import TableFile, name_range
 from certree.tables.table_source import TableSource
-from certree.tables.text_formats import TextFormat, convert_texts
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Takes the names of all columns of a file; returns the types of columns in a fitted model, string,
 # float64 or a type of dates, by name. Columns that it leaves out have the types of the file.
@@ -61,10 +61,12 @@ def read_table(
     separator: str | None = None,
     decimal: Literal[".", ","] | None = None,
     encoding: str | None = None,
-    missing: Sequence[str] = (),
+    missing: Sequence[str] | None = None,
     dates: Literal["dd/mm", "mm/dd"] | None = None,
     drop: Sequence[str] = (),
     keep_text: Sequence[str] = (),
+    timezone: str | None = None,
+    like: Any = None,
 ) -> Table:
     """Read a CSV, Parquet or Arrow file as arrays, and describe how its columns were read.
 
@@ -80,7 +82,10 @@ def read_table(
     {source}
     target : str or None
         Name of the target column; None: all columns are features.
-    {separator} {decimal} {encoding} {missing} {dates} {drop} {keep_text}
+    {separator} {decimal} {encoding} {missing} {dates} {drop} {keep_text} {timezone}
+    like : fitted estimator or pipeline, or None
+        A model for which the table is read: columns get the types and formats of its fit, and the
+        features are those of the model, in its order. None: types and formats are detected.
 
     Returns
     -------
@@ -95,7 +100,9 @@ def read_table(
         If a file cannot be read, two columns have the same name, or files have different columns;
         if there is no such target, or it has missing values; if a feature holds times without a
         date, or integers that float64 cannot represent; if no value of a column shows its decimal
-        mark, or its order of day and month.
+        mark, or its order of day and month; if the table lacks a feature of `like`.
+    TypeError
+        If `like` is no fitted estimator of certree, and no pipeline.
     ImportError
         If pyarrow is not installed.
 
@@ -127,12 +134,30 @@ def read_table(
         dates=dates,
         drop=drop,
         keep_text=keep_text,
+        timezone=timezone,
     )
-    columns, inferred = read_with_schema(given, text_dates=() if target is None else [target])
+    if like is not None and not (hasattr(like, "categories_") or isinstance(like, Pipeline)):
+        raise TypeError(
+            "like must be a fitted estimator of certree, which stores the types of its columns, or a "
+            f"pipeline that ends in one, got {shortened(like)}"
+        )
+    types = no_types if like is None else partial(get_column_types, like, target)
+    columns, inferred = read_with_schema(
+        use_model_format(given, like), types, () if target is None else [target]
+    )
+    names = None if like is None else list_input_columns(like)[0]
+    description = describe_columns(columns, inferred, [target])
+    if names is not None:
+        if missing_names := [name for name in names if name not in columns.column_names]:
+            raise ValueError(
+                f"like must be a model whose features are columns of {inferred.where}, but there is "
+                f"no column {missing_names[0]!r}"
+            )
+        columns = columns.select([*names, *([] if target is None else [target])])
     return split_target(
         columns,
         target,
-        describe_columns(columns, inferred),
+        description,
         inferred.table_format,
         where=inferred.where,
     )
@@ -176,7 +201,6 @@ def read_with_schema(
     ImportError
         If pyarrow is not installed.
     """
-    pa = import_extra("pyarrow", "files")
     files = open_files(source)
     inferred = infer_schema(files, types, text_dates)
     tables = [
@@ -188,83 +212,104 @@ def read_with_schema(
 
 
 def infer_schema(
-    files: Sequence[TableFile | DataSet],
+    files: Sequence[TableFile],
     types: Types = no_types,
     text_dates: Collection[str] = (),
+    columns: Sequence[str] | None = None,
 ) -> InferredSchema:
     """Infer types and formats of the columns of all files, in one pass over CSV files.
 
-    The formats are set in `file.reading` of each CSV file, which is read with them afterwards. The
-    parameters are those of `read_with_schema`.
+    The formats are set in each CSV file, which is read with them afterwards. columns: names of the
+    columns to infer; None: all, of which those that a fitted model does not read need not be decided.
+    The other parameters are those of `read_with_schema`.
     Raise ValueError if a file lacks a column that another one has, or if there is no type that holds
     the values of all files; the message names column and file.
     """
-    inferred = [file.infer_columns() for file in files]
-    found, n_rows = [columns for columns, _ in inferred], [n for _, n in inferred]
-    keep_text = files[0].reading.options.keep_text
-    expect_known_columns("keep_text", keep_text, found[0], files[0].name)
+    inferred = [file.infer_columns(columns) for file in files]
+    found = [
+        {name: one for name, one in seen.items() if columns is None or name in columns}
+        for seen, _ in inferred
+    ]
+    if columns is None:
+        expect_known_columns("keep_text", files[0].source.keep_text, found[0], files[0].name)
     fitted = types([*found[0]])
-    wanted = {**fitted, **_list_kept_texts(files)}
-    # Columns that a fitted model does not read need not be decided.
-    needed = {*wanted, *text_dates} if fitted else None
-    texts: Any = [(file, seen) for file, seen in zip(files, found, strict=True) if file.is_text]
-    choices = choose_columns(texts, wanted, text_dates, needed) if texts else ColumnChoices()
-    chosen = [_use_choices(*pair, choices) for pair in zip(files, found, strict=True)]
-    columns = _join_files(files, chosen)
-    schema = choose_schema(columns, wanted, text_dates)
-    used = _select_used_formats(choices, schema)
-    for file, _ in texts:
-        _set_formats(file.reading, used, wanted)
-    first = texts[0][0] if texts else None
-    stored = create_table_format(used, first.reading, first.separator) if first else None
-    dialects = dict.fromkeys(line for file, _ in texts for line in describe_dialect(file))
-    where = name_range([file.name for file in files])
-    return InferredSchema(columns, schema, n_rows, where, stored, choices.left_out, tuple(dialects))
+    wanted = {**fitted, **dict.fromkeys(files[0].source.keep_text, pa.string())}
+    needed = {*wanted, *text_dates} if fitted and columns is None else None
+    texts = [file for file in files if isinstance(file, CsvFile)]
+    seen = [one for file, one in zip(files, found, strict=True) if file.is_text]
+    chosen, left_out, decimal = choose_columns(texts, seen, wanted, text_dates, needed)
+    joined = _join_files(
+        files, [_use_choices(*one, chosen, left_out) for one in zip(files, found, strict=True)]
+    )
+    # The columns chosen have the evidence of all CSV files, which must not be added again.
+    joined |= {name: replace(joined[name], evidence=one.evidence) for name, one in chosen.items()}
+    joined = _use_timezone(joined, files[0].source.timezone)
+    schema = choose_schema(joined, wanted, text_dates)
+    # Formats of those columns only that are read by them.
+    forms = {
+        name: column.form
+        for name, column in chosen.items()
+        if column.form and name in schema.names and schema.field(name).type == column.kind
+    }
+    for file in texts:
+        file.texts = {one.name for one in schema if pa.types.is_string(one.type)}
+        file.formats, file.fitted = dict(forms), {*wanted, *file.source.stored.columns}
+    return InferredSchema(
+        _keep_words(joined, texts[0]) if texts else joined,
+        schema,
+        [n_rows for _, n_rows in inferred],
+        name_range([file.name for file in files]),
+        create_table_format(forms, texts[0], decimal) if texts else None,
+        left_out,
+        (*dict.fromkeys(line for file in texts for line in describe_dialect(file)),),
+    )
 
 
 def _use_choices(
-    file: TableFile | DataSet, columns: InferredColumns, choices: ColumnChoices
+    file: TableFile, columns: InferredColumns, chosen: InferredColumns, left_out: Collection[str]
 ) -> InferredColumns:
-    """Return the columns of a file without those left out, and those of CSV files as chosen."""
-    chosen = choices.columns if file.is_text else {}
+    """Return the columns of a file without those left out, and those of a CSV file as chosen."""
     return {
-        name: chosen.get(name, column)
+        name: chosen.get(name, column) if file.is_text else column
         for name, column in columns.items()
-        if name not in choices.left_out
+        if name not in left_out
     }
 
 
-def _list_kept_texts(files: Sequence[TableFile | DataSet]) -> dict[str, pa.DataType]:
-    """Return string as the type of the columns whose text an option keeps, by name."""
-    string = import_extra("pyarrow", "files").string()
-    return dict.fromkeys(files[0].reading.options.keep_text, string)
+def _use_timezone(columns: InferredColumns, zone: str | None) -> InferredColumns:
+    """Return columns, of which those of dates with a time zone have a stated one, with notes on it.
 
-
-def _select_used_formats(choices: ColumnChoices, schema: pa.Schema) -> ColumnChoices:
-    """Return choices with the formats of those columns only that are read by them."""
-    columns = {
-        name: column if schema.field(name).type == column.kind else replace(column, form=None)
-        for name, column in choices.columns.items()
-        if name in schema.names
-    }
-    return replace(choices, columns=columns)
-
-
-def _set_formats(reading: CsvReading, used: ColumnChoices, wanted: Mapping[str, Any]) -> None:
-    """Set the formats by which columns of a CSV file become numbers or dates.
-
-    used: choices whose formats are read, as `_select_used_formats` returns them; wanted: types of
-    columns in a fitted model.
+    zone: the stated zone; None: that of the columns, which is UTC in CSV files.
     """
-    reading.formats = {
-        name: column.form for name, column in used.columns.items() if column.form is not None
-    }
-    reading.fitted = {*wanted, *reading.stored_columns}
+    found = dict(columns)
+    for name, column in columns.items():
+        kind = column.kind
+        if not pa.types.is_timestamp(kind) or kind.tz is None:
+            continue
+        if zone is not None:
+            kinds = (pa.timestamp(kind.unit, zone),)
+            found[name] = replace(column, kinds=kinds, notes=(f"local time of {zone}",))
+        elif column.is_text:
+            note = "in UTC: name another time zone by timezone= (--timezone)"
+            found[name] = replace(column, notes=(note,))
+    return found
 
 
-def _join_files(
-    files: Sequence[TableFile | DataSet], found: Sequence[InferredColumns]
-) -> InferredColumns:
+def _keep_words(columns: InferredColumns, file: CsvFile) -> InferredColumns:
+    """Return columns, of which those of text have no markers that the file reads as text.
+
+    These are words such as NA if others are stated. A note names them.
+    """
+    found = dict(columns)
+    for name in file.texts:
+        markers = columns[name].markers & file.list_markers(name)
+        if kept := columns[name].markers - markers:
+            notes = (*columns[name].notes, f"{join_names(sorted(kept))} kept as text")
+            found[name] = replace(columns[name], markers=markers, notes=notes)
+    return found
+
+
+def _join_files(files: Sequence[TableFile], found: Sequence[InferredColumns]) -> InferredColumns:
     """Join the columns of files by name; `found` holds the columns of each file.
 
     Raise ValueError if a file lacks a column that another has, or a column has no common type.
@@ -319,6 +364,7 @@ def read_batches(
     n_rows: int,
     columns: Sequence[str] | None = None,
     text_columns: Collection[str] = (),
+    keep_words: bool = False,
 ) -> Iterator[Batch]:
     """Read the rows of files batch by batch, with the types of a fitted model.
 
@@ -339,6 +385,8 @@ def read_batches(
         Names of the columns to read; those that a file lacks are left out. None: all columns.
     text_columns : collection of str
         Columns that are read from CSV files as text, unchanged, if `types` has no type for them.
+    keep_words : bool
+        Whether words such as NA are text in these columns, and only empty fields are missing.
 
     Yields
     ------
@@ -352,13 +400,14 @@ def read_batches(
         If a file does not exist, cannot be read in the format of its suffix, has two columns of the
         same name, or changes while it is read.
     """
-    pa = import_extra("pyarrow", "files")
     files = open_files(source)
     sizes = [max(file.n_bytes, 1) for file in files]
     last: Batch | None = None
     for i, file in enumerate(files):
         try:
-            for table, fraction in _read_file(file, types, n_rows, columns, text_columns):
+            for table, fraction in _read_file(
+                file, types, n_rows, columns, text_columns, keep_words
+            ):
                 if last is not None:
                     yield last
                 n_read = sum(sizes[:i]) + fraction * sizes[i]
@@ -370,11 +419,12 @@ def read_batches(
 
 
 def _read_file(
-    file: TableFile | DataSet,
+    file: TableFile,
     types: Types,
     n_rows: int,
     columns: Sequence[str] | None,
     text_columns: Collection[str],
+    keep_words: bool,
 ) -> Iterator[tuple[pa.Table, float]]:
     """Yield the rows of a file as tables, each with the fraction of the file that has been read.
 
@@ -383,128 +433,58 @@ def _read_file(
     """
     every = file.names()
     names = [name for name in every if columns is None or name in columns]
-    wanted = types(every)
-    if file.is_text:
-        string = import_extra("pyarrow", "files").string()
-        wanted = {**{name: string for name in text_columns if name in every}, **wanted}
-    converter = _Converter(file, names, wanted)
+    wanted = {**types(every), **dict.fromkeys(file.source.keep_text, pa.string())}
+    if isinstance(file, CsvFile):
+        texts = [name for name in text_columns if name in every and name not in wanted]
+        wanted |= dict.fromkeys(texts, pa.string())
+        file.kept |= {*texts} if keep_words else set()
+    schema = _infer_missing_types(file, names, wanted)
+    varying = file.kinds if isinstance(file, CsvFile) else ()
     is_empty = True
     for batch, fraction in file.batches_with_progress(names, n_rows):
         is_empty &= not len(batch)
-        yield converter.convert(batch), fraction
+        fields = [batch.schema.field(one.name) if one.name in varying else one for one in schema]
+        yield convert_batch(batch, pa.schema(fields), file.name), fraction
     if is_empty:
-        yield converter.schema.empty_table(), 1.0
+        yield schema.empty_table(), 1.0
     file.expect_unchanged()
 
 
-class _Converter:
-    """Converts the record batches of one file, in their order, to the types of a fitted model.
+def _infer_missing_types(
+    file: TableFile, names: list[str], wanted: Mapping[str, pa.DataType]
+) -> pa.Schema:
+    """Return the schema with which a file is read for a fitted model, and set how CSV is read.
 
-    The constructor reads a CSV file as a whole if `wanted` lacks one of its columns.
+    A CSV file is read as a whole if `wanted` lacks one of its columns. Columns in its `kinds` may have
+    another type in each batch: numbers may be integers or booleans, and dates stay text from the
+    first batch on with a text that is no date.
 
-    Parameters
-    ----------
-    file : TableFile or DataSet
-        The file.
-    names : list of str
-        Its columns to read.
-    wanted : mapping
-        Types of columns in the model, string, float64 or types of dates, by name. Columns that it
-        lacks get the types of the file.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Names and types of the converted columns. In a CSV file, float64 columns may become integers
-        or booleans; columns of dates stay text from the first batch on with a text that is no date.
+    file: the file; names: its columns to read; wanted: types of columns in the model, string, float64
+    or types of dates, by name.
     """
-
-    def __init__(
-        self, file: TableFile | DataSet, names: Iterable[str], wanted: Mapping[str, Any]
-    ) -> None:
-        pa = import_extra("pyarrow", "files")
-        of, names = pa.types, [*names]
-        self._where, self._reading = file.name, file.reading
-        wanted = {**wanted, **_list_kept_texts([file])}
-        # By column of numbers or dates: the types to which all its texts so far could be converted.
-        self._kinds: dict[str, tuple[Any, ...]] = {}
-        self._dates: set[str] = set()
-        # What numbers are read by that are not plain.
-        self._form = TextFormat(decimal=self._reading.decimal or ".")
-        is_number = {name: name in wanted and of.is_floating(wanted[name]) for name in names}
-        stored = self._reading.stored_columns
-        known: dict[str, Any] = {}
-        for name in names if file.is_text else ():
-            is_date = name in wanted and is_date_type(wanted[name])
-            if (name in wanted and of.is_string(wanted[name])) or (
-                name in stored and is_number[name]
-            ):
-                known[name] = wanted[name]
-            elif name in stored and is_date:
-                known[name] = stored[name].type
-            elif is_number[name]:
-                known[name] = wanted[name]
-                # Integers come first, as float64 may not represent them.
-                floats = () if self._form.decimal == "," else (wanted[name],)
-                self._kinds[name] = pa.int64(), *floats, pa.bool_()
-            elif is_date:
-                self._dates.add(name)
-                self._kinds[name] = list_date_types()
-                known[name] = self._kinds[name][0]
-        self._known_formats = {name: stored[name] for name in stored if name in known}
-        unknown = [name for name in names if name not in known]
-        chosen = self._choose(file, unknown, wanted) if unknown else {}
-        self.schema = pa.schema([(name, {**known, **chosen}[name]) for name in names])
-        if file.is_text:
-            self._reading.formats = {
-                name: form
-                for name, form in {**self._reading.formats, **self._known_formats}.items()
-                if name in names and self.schema.field(name).type == form.type
-            }
-            self._reading.fitted = {*wanted, *stored}
-
-    def _choose(
-        self, file: TableFile | DataSet, unknown: list[str], wanted: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return the types of columns that the model does not have, which are found in the file."""
-        seen = {
-            name: one for name, one in file.infer_columns(unknown)[0].items() if name in unknown
-        }
-        choices = ColumnChoices()
-        if file.is_text:
-            text_file: Any = file
-            choices = choose_columns([(text_file, seen)], wanted, ())
-            seen = {name: choices.columns.get(name, one) for name, one in seen.items()}
-        schema = choose_schema(seen, wanted)
-        if file.is_text:
-            _set_formats(file.reading, _select_used_formats(choices, schema), wanted)
-        return dict(zip(schema.names, schema.types, strict=True))
-
-    def convert(self, batch: Any) -> pa.Table:
-        """Convert a record batch of the file.
-
-        Texts that are no numbers become null; columns with text that is no date stay text.
-        """
-        pa = import_extra("pyarrow", "files")
-        fields, columns = [], []
-        for field in self.schema:
-            column, kind = batch.column(field.name), field.type
-            if field.name in self._kinds:
-                column = self._convert_numbers(field.name, column)
-                kind = column.type
-            fields.append((field.name, kind))
-            columns.append(column)
-        converted = pa.RecordBatch.from_arrays(columns, [name for name, _ in fields])
-        return convert_batch(converted, pa.schema(fields), self._where)
-
-    def _convert_numbers(self, name: str, texts: Any) -> Any:
-        """Convert texts of a column of numbers or dates, and count those that are no numbers."""
-        column, kinds = convert_if_possible(texts, self._kinds[name])
-        exceptions = texts.slice(0, 0)
-        if kinds:
-            self._kinds[name] = kinds
-        elif name not in self._dates:  # Text in a column of dates is refused as a whole.
-            column, exceptions = convert_texts(texts, self._form)
-        n = len(column) - column.null_count + len(exceptions)
-        self._reading.exceptions.setdefault(name, Exceptions()).add(n, exceptions)
-        return column
+    if not isinstance(file, CsvFile):
+        return infer_schema([file], lambda _: wanted, columns=names).schema
+    stored, known = file.source.stored.columns, dict[str, pa.DataType]()
+    for name in names:
+        kind = wanted.get(name)
+        if kind is None or pa.types.is_null(kind):
+            continue
+        known[name] = kind
+        if pa.types.is_string(kind):
+            continue
+        if name in stored:
+            known[name] = stored[name].type
+        elif is_date_type(kind):
+            file.kinds[name] = list_date_types()
+            known[name] = file.kinds[name][0]
+        else:
+            # Integers come first, as float64 may not represent them.
+            floats = () if file.source.decimal == "," else (kind,)
+            file.kinds[name] = pa.int64(), *floats, pa.bool_()
+    unknown = [name for name in names if name not in known]
+    found = infer_schema([file], lambda _: wanted, columns=unknown).schema if unknown else ()
+    types = {**known, **{one.name: one.type for one in found}}
+    file.formats |= {name: form for name, form in stored.items() if types.get(name) == form.type}
+    file.fitted = {*wanted, *stored}
+    file.texts = {name for name, kind in types.items() if pa.types.is_string(kind)}
+    return pa.schema([(name, types[name]) for name in names])

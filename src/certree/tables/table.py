@@ -1,16 +1,17 @@
 """Tables in memory: arrays of features and target, with a description of their columns."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.extras import import_extra
 from certree.interface.formatting import format_quantity
+from certree.tables.arrow import pa, pc
 from certree.tables.column_choices import describe_exceptions
 from certree.tables.column_names import (
     expect_distinct,
@@ -29,9 +30,10 @@ from certree.tables.column_types import (
 from certree.tables.csv_dialects import EIGHT_BITS
 from certree.tables.table_source import TableFormat
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+# Fewer rows do not show that a column identifies them.
+_FEW_ROWS = 20
+# Names of columns that identify rows, such as id, user_id, userId or key.
+_IDENTIFIER = re.compile(r"(?:^|[\W_])(?i:id|key|uid|uuid|no|nr|index)$|[a-z]I[Dd]$")
 # Most columns that a printed description lists.
 _LISTED = 30
 
@@ -209,7 +211,6 @@ class Table:
         """
         columns = dict(zip(self.feature_names, self.X.T, strict=True))
         if self.X.dtype == object:
-            pa = import_extra("pyarrow", "files")
             for name, values in columns.items():
                 if any(isinstance(value, date | timedelta) for value in values):
                     columns[name] = pa.array(values.tolist())
@@ -224,7 +225,6 @@ def create_arrow_table(
     features: values, (n,), by name; Arrow columns are not changed; categorical: indices of those that
     are categories, which are dictionaries if they are numbers; None: arrays whose dtype is object.
     """
-    pa = import_extra("pyarrow", "files")
     columns = {}
     for j, (name, values) in enumerate(features.items()):
         if not isinstance(values, np.ndarray):
@@ -316,18 +316,43 @@ def _convert_to_str_dtype(values: NDArray[Any], target: str) -> NDArray[Any]:
     return values.astype(str)
 
 
-def describe_columns(columns: "pa.Table", inferred: InferredSchema) -> TableDescription:
+def describe_columns(
+    columns: "pa.Table", inferred: InferredSchema, others: Collection[str | None] = ()
+) -> TableDescription:
     """Describe the columns of a table.
 
-    columns: the rows, as they were read; inferred: the inferred schema of their files.
+    columns: the rows, as they were read; inferred: the inferred schema of their files; others: names of
+    columns that are no features.
     """
-    pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
     missing = {}
     for name, column in zip(columns.column_names, columns.columns, strict=True):
         missing[name] = column.null_count
         if pa.types.is_floating(column.type) and column.type.bit_width > 16:
             missing[name] += pc.sum(pc.is_nan(column)).as_py() or 0
-    return describe_schema(inferred, missing)
+    found = describe_schema(inferred, missing)
+    note = "may identify the rows: if so, leave it out by drop= (--drop)"
+    described = tuple(
+        replace(one, notes=(note,))
+        if not one.notes and one.name not in others and _is_identifier(columns, one.name)
+        else one
+        for one in found.columns
+    )
+    return replace(found, columns=described)
+
+
+def _is_identifier(columns: "pa.Table", name: str) -> bool:
+    """Return whether a column may number or name the rows.
+
+    These are integers, of which no two are equal, that increase from row to row, or whose name is like
+    id. columns: at least 20 rows.
+    """
+    column, n = columns.column(name), columns.num_rows
+    if not pa.types.is_integer(column.type) or column.null_count or n < _FEW_ROWS:
+        return False
+    values = column.to_numpy()
+    if (values[1:] > values[:-1]).all():
+        return True
+    return bool(_IDENTIFIER.search(name)) and pc.count_distinct(column).as_py() == n
 
 
 def describe_schema(
@@ -345,7 +370,7 @@ def describe_schema(
         n_wrong, examples = describe_exceptions(column) if is_read else (0, "")
         kind = f"{name_type(field_.type)}s"
         exceptions = f"and {n_wrong:,} that are no {kind}: {examples}" if n_wrong else ""
-        n_missing = 0 if column.evidence is None else column.evidence.n_missing
+        n_missing = sum(column.evidence.markers[one] for one in column.markers if column.evidence)
         if column.form is not None and is_read and column.evidence.counts is not None:
             n_missing = sum(inferred.n_rows) - column.evidence.counts.n + n_wrong
         described.append(
@@ -363,10 +388,8 @@ def describe_schema(
 
 
 def describe_dialect(file: Any) -> list[str]:
-    """Return a line on the dialect of a CSV file, a `TableFile`; none if it is the usual one."""
-    dialect, words = file.reading.dialect, []
-    if dialect is None:
-        return []
+    """Return a line on the dialect of a CSV file, a `CsvFile`; none if it is the usual one."""
+    dialect, words = file.dialect, []
     signs = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars", " ": "spaces"}
     if dialect.separator != file.separator:
         words.append(f"separated by {signs.get(dialect.separator, dialect.separator)}")

@@ -5,52 +5,16 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
-from certree.interface.signatures import validate_arguments
+from certree.interface.signatures import validate_settings
 from certree.interface.stored_state import DamagedModelError
-from certree.tables.text_formats import DAY_FIRST, MONTH_FIRST, YEAR_FIRST, TextFormat
+from certree.tables.text_formats import DAY_FIRST, MONTH_FIRST, YEAR_FIRST, Decimal, TextFormat
 
-Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """Options that override what is detected in CSV files; see `TableSource`.
-
-    Parameters
-    ----------
-    separator, decimal, encoding, dates : str or None
-        Separator, decimal mark, encoding, and order of day and month; None: detected.
-    missing, drop, keep_text : tuple of str
-        Further markers of missing values, columns to leave out, and columns whose text is kept.
-    """
-
-    separator: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
-    missing: tuple[str, ...] = ()
-    dates: str | None = None
-    drop: tuple[str, ...] = ()
-    keep_text: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        separator = self.separator
-        if separator is not None and (len(separator) != 1 or separator in '\r\n"\0'):
-            raise ValueError(
-                f"separator must be one character other than a quote or line break, got {separator!r}"
-            )
-        if separator is not None and not separator.isascii():
-            raise ValueError(f"separator must be an ASCII character, got {separator!r}")
-        if self.encoding is not None:
-            try:
-                codecs.lookup(self.encoding)
-            except LookupError:
-                raise ValueError(
-                    f"encoding must be one that Python knows, such as 'utf-8', 'utf-16', 'latin-1' or "
-                    f"'windows-1252', got {self.encoding!r}"
-                ) from None
+# Options that are lists of texts.
+_LISTS = ("missing", "drop", "keep_text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,76 +27,66 @@ class TableFormat:
         Separator and encoding, if they are not the usual ones.
     decimal : str or None
         Decimal mark, if numbers show one that is not a point, or it was an option.
-    missing : tuple of str
+    missing : tuple of str or None
         Markers of missing values that the fit was given.
     columns : mapping of str to TextFormat
         Formats of columns of numbers and dates that are not plain.
+    keep_text : tuple of str
+        Columns whose text the fit kept.
     """
 
     separator: str | None = None
     encoding: str | None = None
-    decimal: str | None = None
-    missing: tuple[str, ...] = ()
+    decimal: Decimal | None = None
+    missing: tuple[str, ...] | None = None
     columns: Mapping[str, TextFormat] = field(default_factory=dict)
+    keep_text: tuple[str, ...] = ()
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the format as an entry of a model file, without what is None or empty."""
-        stored: dict[str, Any] = {
-            "separator": self.separator,
-            "encoding": self.encoding,
-            "decimal": self.decimal,
-            "missing": [*self.missing],
-            "columns": {name: form.to_stored() for name, form in self.columns.items()},
+        """Return the format as an entry of a model file, without what has its default."""
+        columns = {name: form.to_stored() for name, form in self.columns.items()}
+        stored = {**asdict(self), "columns": columns}
+        return {
+            name: [*value] if isinstance(value, tuple) else value
+            for name, value in stored.items()
+            if value or (name == "missing" and value is not None)
         }
-        return {name: value for name, value in stored.items() if value}
 
     @classmethod
     def from_stored(cls, stored: Any) -> TableFormat:
         """Return the format of which `to_stored` gave an entry, or raise `DamagedModelError`."""
         try:
-            known = {one.name for one in fields(cls)}
-            if {*stored} - known or not stored:
-                raise ValueError("it has unknown entries")
+            if not stored:
+                raise ValueError("it is empty")
             columns = {
                 name: TextFormat(**values) for name, values in stored.get("columns", {}).items()
             }
-            ReadOptions(stored.get("separator"), encoding=stored.get("encoding"))
-            found = cls(
-                stored.get("separator"),
-                stored.get("encoding"),
-                stored.get("decimal"),
-                tuple(stored.get("missing", ())),
-                columns,
-            )
-            _expect_known(found)
+            options = {name: value for name, value in stored.items() if name != "columns"}
+            TableSource("", **options)  # It checks them.
+            for form in columns.values():
+                _expect_known(form)
+            lists = {name: (*options[name],) for name in _LISTS if name in options}
+            return cls(**{**options, **lists}, columns=columns)
         except (ValueError, TypeError, AttributeError) as error:
             raise DamagedModelError(f"table_format cannot be read: {error}") from None
-        return found
 
 
-def _expect_known(found: TableFormat) -> None:
-    """Raise ValueError if a stored format has values that no file gives."""
-    texts = [found.separator, found.encoding, *found.missing]
-    if not all(isinstance(text, str) for text in texts if text is not None):
-        raise ValueError("its texts must be strings")
-    for form in found.columns.values():
-        orders = {"date": (DAY_FIRST, MONTH_FIRST, YEAR_FIRST), "number": ("",)}
-        is_known = form.kind in orders and form.order in orders[form.kind]
-        strings = form.thousands, form.symbol
-        if not is_known or form.decimal not in (".", ",") or type(form.has_time) is not bool:
-            raise ValueError(f"a column has the format {form!r}")
-        if not all(isinstance(text, str) and len(text) < 32 for text in strings):
-            raise ValueError(f"a column has the format {form!r}")
-    if found.decimal not in (None, ".", ","):
-        raise ValueError(f"its decimal is {found.decimal!r}")
+def _expect_known(form: TextFormat) -> None:
+    """Raise ValueError if a stored format of a column is none that text has."""
+    orders = {"date": (DAY_FIRST, MONTH_FIRST, YEAR_FIRST), "number": ("",)}
+    is_known = form.kind in orders and form.order in orders[form.kind]
+    is_known = is_known and form.decimal in (".", ",") and type(form.has_time) is bool
+    texts = form.thousands, form.symbol
+    if not is_known or not all(isinstance(text, str) and len(text) < 32 for text in texts):
+        raise ValueError(f"a column has the format {form!r}")
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class TableSource(os.PathLike[str]):
     """Files with options of reading. Functions that take a path take a `TableSource` in its place.
 
-    Options override what is detected in CSV files. `drop` and `keep_text` also count for Parquet and
-    Arrow files.
+    Options override what is detected in CSV files. `drop`, `keep_text` and `timezone` also count for
+    Parquet and Arrow files.
 
     Parameters
     ----------
@@ -147,17 +101,21 @@ class TableSource(os.PathLike[str]):
     encoding : str or None
         Encoding of CSV files, such as "latin-1"; None: UTF-8, UTF-16 or Windows-1252, which is
         detected.
-    missing : sequence of str
-        Texts that are missing values in every column, beside empty fields, NA, NULL, NaN and the
-        like. Among numbers and dates also "?", "-" and blanks are.
+    missing : sequence of str or None
+        Texts that are missing values in every column; None: NA, NULL, NaN and the like. Empty fields
+        always are missing. Among numbers, booleans and dates these words always are missing, too, and
+        among numbers and dates also "?", "-" and blanks.
     dates : {"dd/mm", "mm/dd"} or None
         Order of day and month in dates such as 03/04/2024; None: detected.
     drop : sequence of str
         Columns to leave out.
     keep_text : sequence of str
-        Columns of codes that are categories although they look like numbers or dates. Their text is
-        kept unchanged. Columns of integers with leading zeros, such as postal codes, need not be
-        named.
+        Columns of codes that are categories although they look like numbers, dates or missing values
+        such as NA. Their text is kept unchanged. Columns of integers with leading zeros, such as
+        postal codes, need not be named.
+    timezone : str or None
+        Time zone of dates with times that have an offset from UTC, such as "Europe/Zurich", in which
+        their weekday and hour are read; None: UTC for CSV files, else that of the file.
 
     Raises
     ------
@@ -178,27 +136,49 @@ class TableSource(os.PathLike[str]):
     ['area']
     """
 
-    source: Any
-    options: ReadOptions
-    stored: TableFormat | None  # what a fitted model stores
+    source: Any = field(kw_only=False)
+    separator: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
+    missing: Sequence[str] | None = None
+    dates: Literal["dd/mm", "mm/dd"] | None = None
+    drop: Sequence[str] = ()
+    keep_text: Sequence[str] = ()
+    timezone: str | None = None
+    # What a fitted model stores.
+    stored: TableFormat = field(default_factory=TableFormat, init=False)
 
-    @validate_arguments
-    def __init__(
-        self,
-        source: Any,
-        *,
-        separator: str | None = None,
-        decimal: Literal[".", ","] | None = None,
-        encoding: str | None = None,
-        missing: Sequence[str] = (),
-        dates: Literal["dd/mm", "mm/dd"] | None = None,
-        drop: Sequence[str] = (),
-        keep_text: Sequence[str] = (),
-    ) -> None:
-        options = ReadOptions(
-            separator, decimal, encoding, tuple(missing), dates, tuple(drop), tuple(keep_text)
-        )
-        vars(self).update(source=source, options=options, stored=None)
+    def __post_init__(self) -> None:
+        validate_settings(self)
+        given = self.source
+        if isinstance(given, TableSource):  # Its options are those that this one does not have.
+            options = {name: vars(self)[name] or value for name, value in vars(given).items()}
+            vars(self).update(options, source=given.source, stored=given.stored)
+        lists = {name: vars(self)[name] for name in _LISTS if vars(self)[name] is not None}
+        vars(self).update({name: (*value,) for name, value in lists.items()})
+        separator = self.separator
+        if separator is not None and (len(separator) != 1 or separator in '\r\n"\0'):
+            raise ValueError(
+                f"separator must be one character other than a quote or line break, got {separator!r}"
+            )
+        if separator is not None and not separator.isascii():
+            raise ValueError(f"separator must be an ASCII character, got {separator!r}")
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                raise ValueError(
+                    f"encoding must be one that Python knows, such as 'utf-8', 'utf-16', 'latin-1' or "
+                    f"'windows-1252', got {self.encoding!r}"
+                ) from None
+        if self.timezone is not None:
+            try:
+                ZoneInfo(self.timezone)
+            except (LookupError, ValueError, OSError):
+                raise ValueError(
+                    "timezone must be the name of a time zone, such as 'Europe/Zurich' or 'UTC', got "
+                    f"{self.timezone!r}"
+                ) from None
 
     def __fspath__(self) -> str:
         return os.fspath(self.source)
@@ -210,29 +190,18 @@ class TableSource(os.PathLike[str]):
         return f"TableSource({self.source!r})"
 
 
-def unwrap(source: Any) -> tuple[Any, ReadOptions, TableFormat | None]:
-    """Return the files of a source, its options, and the formats of a fitted model for it.
-
-    source: a `TableSource`, or what its parameter `source` takes, or a data set of Arrow.
-    """
-    if isinstance(source, TableSource):
-        return source.source, source.options, source.stored
-    return source, ReadOptions(), None
-
-
 def with_format(source: Any, stored: TableFormat | None) -> Any:
-    """Return a source whose files are read with the formats of a fitted model, if it has any."""
+    """Return a source whose files are read with the formats of a fitted model, if it has any.
+
+    Options of the source override the formats.
+    """
     if stored is None:
         return source
-    files, options, _ = unwrap(source)
-    found = with_options(files, options)
+    options = TableSource(source)
+    found = replace(
+        options,
+        decimal=options.decimal or stored.decimal,
+        missing=stored.missing if options.missing is None else options.missing,
+    )
     vars(found)["stored"] = stored
     return found
-
-
-def with_options(source: Any, options: ReadOptions) -> TableSource:
-    """Return files with options of reading.
-
-    source: path or list of paths; options: they have been checked.
-    """
-    return TableSource(source, **asdict(options))

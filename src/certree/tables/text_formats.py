@@ -7,12 +7,13 @@ day, month and year in one of three orders, and perhaps a time. Everything is co
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache, reduce
 from typing import Any, Literal
 
-from certree.interface.extras import import_extra
+from certree.tables.arrow import pa, pc
 
 Decimal = Literal[".", ","]
 # Orders of day, month and year.
@@ -55,14 +56,14 @@ class TextFormat:
     ----------
     kind : {"number", "date"}
         What the text becomes: float64, or a date or a date with time.
-    decimal : {".", ","}
-        Decimal mark of numbers.
+    decimal : {".", ",", ""}
+        Decimal mark of numbers; "": it is not decided.
     thousands : str
         Characters that separate thousands, which are removed; "" if there are none.
     symbol : str
         Sign or code of a currency, or "%", which is removed; "" if there is none.
     order : str
-        Order of dates: "dd/mm", "mm/dd" or "yyyy/mm"; "" for numbers.
+        Order of dates: "dd/mm", "mm/dd" or "yyyy/mm"; "" for numbers, and if it is not decided.
     has_time : bool
         Whether dates have a time of the day.
     """
@@ -89,9 +90,13 @@ class TextFormat:
         return ", ".join(words)
 
     @property
+    def is_decided(self) -> bool:
+        """Whether the decimal mark, or the order of day and month, is known."""
+        return bool(self.order if self.kind == "date" else self.decimal)
+
+    @property
     def type(self) -> Any:
         """The Arrow type of converted columns."""
-        pa = import_extra("pyarrow", "files")
         if self.kind == "number":
             return pa.float64()
         return pa.timestamp("s") if self.has_time else pa.date32()
@@ -132,7 +137,7 @@ def list_thousands(decimal: str) -> str:
 
 def trim(texts: Any) -> Any:
     """Return texts without white space around them."""
-    return import_extra("pyarrow.compute", "files").utf8_trim_whitespace(texts)
+    return pc.utf8_trim_whitespace(texts)
 
 
 def split_symbols(texts: Any) -> tuple[Any, Any]:
@@ -140,7 +145,6 @@ def split_symbols(texts: Any) -> tuple[Any, Any]:
 
     Return both as Arrow arrays; the symbol is "" where a text has none.
     """
-    pc = import_extra("pyarrow.compute", "files")
     number = f"[\\d.,{_APOSTROPHES}{_SPACES}]*\\d[\\d.,]*"
     pattern = (
         f"^(?P<sign>{_SIGN})\\s*(?P<before>{_SYMBOL})?\\s*(?P<inner>{_SIGN})(?P<number>{number})\\s*"
@@ -161,7 +165,6 @@ def remove_symbol(texts: Any, symbol: str) -> Any:
 
     Numbers that are marked by another symbol are not changed, so that they are no numbers.
     """
-    pc = import_extra("pyarrow.compute", "files")
     if not symbol:
         return texts
     numbers, symbols = split_symbols(texts)
@@ -173,18 +176,11 @@ def remove_symbol(texts: Any, symbol: str) -> Any:
     return pc.if_else(is_same, numbers, "without %")
 
 
-def _select_numbers(texts: Any, form: TextFormat) -> Any:
-    """Return texts without symbols; texts that are no numbers of the format become null."""
-    pc = import_extra("pyarrow.compute", "files")
-    bare = remove_symbol(trim(texts), form.symbol)
-    is_number = pc.match_substring_regex(bare, number_pattern(form.decimal, form.thousands))
-    return pc.if_else(is_number, bare, None)
-
-
 def _convert_numbers(texts: Any, form: TextFormat) -> Any:
     """Convert texts to float64; texts that are no numbers of the format become null."""
-    pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
-    bare = pc.replace_substring(_select_numbers(texts, form), "\u2212", "-")
+    bare = remove_symbol(trim(texts), form.symbol)
+    is_number = pc.match_substring_regex(bare, number_pattern(form.decimal, form.thousands))
+    bare = pc.replace_substring(pc.if_else(is_number, bare, None), "\u2212", "-")
     bare = reduce(lambda found, sign: pc.replace_substring(found, sign, ""), form.thousands, bare)
     if form.decimal != ".":
         bare = pc.replace_substring(bare, form.decimal, ".")
@@ -196,7 +192,6 @@ def _convert_numbers(texts: Any, form: TextFormat) -> Any:
 
 def _convert_dates(texts: Any, form: TextFormat) -> Any:
     """Convert texts to dates; texts that are no dates of the format become null."""
-    pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
     texts = trim(texts)
     pattern = _YEAR_FIRST if form.order == YEAR_FIRST else _DAY_OR_MONTH_FIRST
     parts = pc.extract_regex(
@@ -230,7 +225,6 @@ def describe_dates(texts: Any) -> dict[str, Any]:
     "any" (day or month first), "year" (year first), "day" (the first part exceeds 12), "month" (the
     second part does), "dots" (the parts are separated by points), "time" (there is a time).
     """
-    pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
     parts = pc.extract_regex(texts, _DATE)
     is_date = pc.is_valid(parts)
     form = pc.and_(is_date, pc.match_substring_regex(texts, _DAY_OR_MONTH_FIRST))
@@ -255,7 +249,6 @@ def describe_dates(texts: Any) -> dict[str, Any]:
 
 def _convert_plain(texts: Any, form: TextFormat) -> Any:
     """Convert texts to float64 if all are numbers in plain form, which is faster; else return None."""
-    pa = import_extra("pyarrow", "files")
     if form.kind != "number" or form.symbol == "%":
         return None
     kind = pa.float64() if form.decimal == "." else pa.int64()
@@ -272,13 +265,12 @@ def convert_or_none(texts: Any, convert: Callable[[Any], Any]) -> Any:
         # Arrow writes a message for every text that it cannot convert, so 64 are tried first.
         convert(texts.slice(0, _TRIED))
         return convert(texts)
-    except import_extra("pyarrow", "files").ArrowInvalid:
+    except pa.ArrowInvalid:
         return None
 
 
 def find_markers(texts: Any) -> Any:
     """Return which texts are missing values among numbers, an Arrow array of bool."""
-    pa, pc = import_extra("pyarrow", "files"), import_extra("pyarrow.compute", "files")
     return pc.is_in(trim(texts), pa.array(MISSING_AMONG_NUMBERS))
 
 
@@ -299,7 +291,6 @@ def convert_texts(texts: Any, form: TextFormat) -> tuple[Any, Any]:
     exceptions : pyarrow.Array of strings
         The texts that do not have the format.
     """
-    pc = import_extra("pyarrow.compute", "files")
     values = _convert_plain(texts, form)
     if values is not None:
         return values, texts.slice(0, 0)
@@ -309,3 +300,9 @@ def convert_texts(texts: Any, form: TextFormat) -> tuple[Any, Any]:
     if values.null_count > texts.null_count:
         wrong = pc.and_(wrong, pc.invert(pc.fill_null(find_markers(texts), True)))
     return values, texts.filter(wrong)
+
+
+def count_values(texts: Any) -> Counter[str]:
+    """Return how often each text of an Arrow array without nulls occurs."""
+    found = texts.value_counts().to_pylist() if len(texts) else []
+    return Counter({one["values"]: one["counts"] for one in found})

@@ -6,6 +6,8 @@
 #include "ensembles/round.hpp"
 #include "grow/coarser.hpp"
 
+#include <optional>
+
 namespace certree {
 namespace {
 
@@ -36,6 +38,7 @@ class Run {
         sent_memory_(make_buffer<std::int32_t>(n_binned_)),
         leaf_(leaf_memory_.get(), n_all_) {
     fill(leaf_, kLeaf);
+    if (thread_work.call && !thread_work.call->scratch_folder().empty()) memory_in_files_.emplace();
     if (!ranks_) return;
     if (rows.table.is_sparse() || is_ranking() || kind() == LossKind::custom)
       throw std::invalid_argument(
@@ -347,7 +350,14 @@ class Run {
       }
     }
     return grow_gradients(table, {growing_, sent_}, largest, draws.features, settings_.growth,
-                          response, growth_memory_, leaf_.first(n_binned_));
+                          response, growth_memory(), leaf_.first(n_binned_));
+  }
+
+  // Memory stays for later calls, as the first access to new memory takes longer than small trees;
+  // files do not stay.
+  GrowthMemory& growth_memory() {
+    thread_local GrowthMemory kept;
+    return memory_in_files_ ? *memory_in_files_ : kept;
   }
 
   // A threshold may lie anywhere between values of bins, so bins would not tell all rows apart.
@@ -457,7 +467,7 @@ class Run {
   std::span<std::int32_t> growing_, sent_;  // of the rows that are sent, others come first
   std::size_t n_others_ = 0;
   Buffer<std::uint8_t> coarse_;
-  GrowthMemory growth_memory_;
+  std::optional<GrowthMemory> memory_in_files_;
   CoarserBins coarser_;
   std::vector<double> weights_;
   // With ranks, the rows of all of them; of a round those that grow, and the largest numbers.

@@ -491,11 +491,32 @@ def test_a_page_is_about_the_positive_class(tmp_path):
     assert " ".join(str(thresholds.lowest_cost(5, 1)).split()) in page.text
     for title in ("Explanations of selected rows", "Shapley values of selected rows"):
         assert "probability of <yes>" in page.text.split(title)[-1]
+    text = " ".join(page.text.split())
+    assert text.count("Rows of class <yes> come first, from the best predicted") == 2
+    explained = page.text.split("Explanations of selected rows")[-1]
+    titles = re.findall(r"row (\d+): (\S+), predicted (\S+) \(<yes> (\S+) %\)", explained)
+    assert len(titles) == 6 + 3
+    found = [int(title[0]) for title in titles[:6]]
+    positives = np.flatnonzero(is_positive)
+    ordered = positives[np.argsort(-score[positives], kind="stable")]
+    places = [round(q * (len(ordered) - 1)) for q in (0, 0.5, 0.75, 0.9, 0.98, 1)]
+    assert found == ordered[places].tolist()
+    for i, true, predicted, percent in titles:
+        assert (true, predicted) == (y[int(i)], model.predict(rows)[int(i)])
+        assert float(percent) == pytest.approx(100 * score[int(i)], abs=0.5)
     with pytest.raises(ValueError, match="pos_label must be one of the classes '<yes>' and 'no'"):
         report(model, rows, y, tmp_path / "bad.html", pos_label="yes")
     model, rows, y = fitted("numbers")
     with pytest.raises(ValueError, match="pos_label='no' and a target without classes"):
         report(model, rows, y, tmp_path / "bad.html", pos_label="no")
+
+
+def test_rows_of_the_other_class_are_explained_if_there_are_no_others(tmp_path):
+    model, rows, y = fitted_with_new_rows("tree")
+    other = y == "no"
+    page = read(report(model, rows[other], y[other], tmp_path / "page.html", pos_label="<yes>"))
+    assert "come first, from the best" not in page.text
+    assert re.search(r"row \d+: no, predicted no \(<yes> ", page.text)
 
 
 def test_costs_determine_the_threshold_of_a_page(tmp_path):

@@ -67,6 +67,8 @@ class CertificateTerms:
         Number of rows among `repeats` that count as errors.
     near_copies : NearCopies or None
         Result of the search for calibration rows that nearly equal training rows; None: no search.
+    is_single_tree : bool
+        Whether the labels of a vote are those of one small tree.
     """
 
     delta: float
@@ -78,6 +80,7 @@ class CertificateTerms:
     matches: Matches | None = None
     worst: int = 0
     near_copies: NearCopies | None = None
+    is_single_tree: bool = False
 
     def __post_init__(self) -> None:
         validate_settings(self)
@@ -127,6 +130,7 @@ class CertificateFamily(Mapping[Any, Certificate]):
             risk=min(observed, 1.0),  # a sum of fractions may exceed 1 by rounding
             part=part.name,
             shift=terms.shift,
+            is_single_tree=terms.is_single_tree,
             **get_sampling_facts(terms),
         )
 
@@ -171,7 +175,7 @@ class CertificateFamily(Mapping[Any, Certificate]):
     def title(self) -> str:
         """The sentence above the table: confidence, and what the bounds of this family limit."""
         sure = format_confidence(self.terms.delta * self.terms.share)
-        subject = METHODS[self.method].subject
+        subject = METHODS[self.method].get_subject(self.terms.is_single_tree)
         left = len(self) - _MOST_LINES
         most = f" (the {_MOST_LINES} with the most rows)" if left > 0 else ""
         source = f", for {self.terms.shift.source}," if self.terms.shift is not None else ""

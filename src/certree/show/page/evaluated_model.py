@@ -22,7 +22,7 @@ from certree.ensembles.forest import Forest
 from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.interface.arrays import Float64
-from certree.interface.fitted_state import check_one_target
+from certree.interface.fitted_state import check_one_target, expect_rows
 from certree.interface.formatting import format_four_digits, format_percent
 from certree.interface.positive_class import find_positive_class
 from certree.rows.columns import take_rows
@@ -142,11 +142,7 @@ class EvaluatedModel:
         check_one_target("a report", model)
         target: NDArray[Any] = column_or_1d(y)
         check_consistent_length(X, target)
-        if not len(target):
-            raise ValueError(
-                "Found array with 0 sample(s) while a minimum of 1 is required: X and y must have at "
-                "least one row"
-            )
+        expect_rows(len(target), "evaluate a model")
         if is_regressor(model):
             target = target.astype(np.float64)
         row_groups = None if groups is None else encode_groups(groups, len(target))
@@ -166,7 +162,17 @@ class EvaluatedModel:
     @property
     def positive_class(self) -> Any:
         """The positive one of the two classes. Only for models of two classes."""
-        return self.classes[find_positive_class(self.model.classes_, self.pos_label)]
+        return self.classes[self.positive_index]
+
+    @property
+    def positive_index(self) -> int:
+        """Index of the positive one of the two classes. Only for models of two classes."""
+        return find_positive_class(self.model.classes_, self.pos_label)
+
+    @property
+    def is_positive(self) -> NDArray[np.bool_]:
+        """Which rows are of the positive class, (n,). Only for models of two classes."""
+        return np.asarray(self.y == np.asarray(self.model.classes_)[self.positive_index])
 
     @property
     def n(self) -> int:
@@ -218,16 +224,39 @@ class EvaluatedModel:
         """Return the indices of at most `n_max` rows that the report shows as examples.
 
         First come the rows at six quantiles of the loss (0, 0.5, 0.75, 0.9, 0.98 and 1), from the
-        best predicted row to the worst, then random rows, the same at each call. With `n_max` below
-        six only the first quantiles are used. The loss is the log loss, or the absolute error of a
-        regressor.
+        best predicted row to the worst, then random rows, the same at each call. If `pos_label` is
+        set, the first six are quantiles of the rows of the positive class, if there are any. With
+        `n_max` below six only the first quantiles are used. The loss is the log loss, or the
+        absolute error of a regressor.
         """
         is_regression = self.probabilities is None
         loss = np.abs(self.predicted - self.y) if is_regression else self.row_losses
-        order = np.argsort(loss, kind="stable")
-        at_quantiles = order[np.round(np.array(_EXAMPLE_QUANTILES) * (self.n - 1)).astype(int)]
+        rows = np.flatnonzero(self._is_example_class)
+        order = rows[np.argsort(loss[rows], kind="stable")]
+        at_quantiles = order[np.round(np.array(_EXAMPLE_QUANTILES) * (len(rows) - 1)).astype(int)]
         indices = dict.fromkeys([*at_quantiles, *self.sample_indices(n_max)])
         return np.array(list(indices)[:n_max])
+
+    @property
+    def _is_example_class(self) -> NDArray[np.bool_]:
+        """Which rows may be examples at quantiles of the loss, (n,).
+
+        They are the rows of the positive class if `pos_label` is set and there are any, else all.
+        """
+        everything = np.ones(self.n, dtype=bool)
+        if self.pos_label is None:
+            return everything
+        return self.is_positive if self.is_positive.any() else everything
+
+    def describe_examples(self) -> str:
+        """Return a sentence on the class of the rows that `select_examples` selects first.
+
+        It begins with a space. "" if they are rows of all classes.
+        """
+        if self._is_example_class.all():
+            return ""
+        positive = self.positive_class
+        return f" Rows of class {positive} come first, from the best predicted to the worst."
 
     @property
     def row_losses(self) -> Float64:
@@ -247,7 +276,8 @@ class EvaluatedModel:
         """Return a title for row i, such as "row 3: yes, predicted no (70 %)".
 
         It has the index, the target, the prediction and, for a classifier, the largest probability.
-        i: index of the row.
+        If `pos_label` is set it has the probability of this class instead, as in "row 3: yes,
+        predicted no (yes 30 %)". i: index of the row.
         """
         if self.probabilities is None:
             y, predicted = (
@@ -255,6 +285,9 @@ class EvaluatedModel:
             )
             return f"row {i}: {y}, predicted {predicted}"
         probability = format_percent(self.probabilities[i].max())
+        if self.pos_label is not None:
+            probability = format_percent(self.probabilities[i, self.positive_index])
+            probability = f"{self.positive_class} {probability}"
         return f"row {i}: {self.y[i]}, predicted {self.predicted[i]} ({probability})"
 
 

@@ -20,8 +20,9 @@ def build_explanation_section(evaluated: EvaluatedModel) -> Section | None:
     """Return the report's section with a waterfall chart for each of at most six rows.
 
     The charts show the contributions of the features to a prediction, from `model.explain`. The
-    rows range from the best to the worst predicted. None if the model has no method `explain`.
-    evaluated: the fitted model, the rows of the report and their predictions.
+    rows range from the best to the worst predicted, of the positive class if one is named. None if
+    the model has no method `explain`. evaluated: the fitted model, the rows of the report and their
+    predictions.
     """
     model = evaluated.model
     if not hasattr(model, "explain"):
@@ -32,7 +33,7 @@ def build_explanation_section(evaluated: EvaluatedModel) -> Section | None:
     text = (
         "The base is the same for all rows. Each bar is the contribution of one feature; base and "
         "contributions add up exactly to the prediction. Contributions follow the splits on the path "
-        "of the row and are not Shapley values."
+        f"of the row and are not Shapley values.{evaluated.describe_examples()}"
     )
     return Section("rows", "Explanations of selected rows", tag("p", text) + charts)
 
@@ -59,6 +60,7 @@ def build_shapley_section(evaluated: EvaluatedModel) -> Section | None:
         "The Shapley value of a feature is the change of the prediction when the value of the feature "
         "becomes known, averaged over all orders of the features. Unknown values are those of "
         f"{format_quantity(len(background), 'row')} of this page. Shapley values are computed exactly."
+        f"{evaluated.describe_examples()}"
     )
     charts = _build_waterfalls(evaluated, indices, values)
     return Section("shapley", "Shapley values of selected rows", tag("p", text) + charts)

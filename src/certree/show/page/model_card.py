@@ -31,7 +31,7 @@ from certree.show.page.markup import Html, concatenate, table, tag
 from certree.show.page.report_page import render_page
 from certree.show.page.scores import RowErrors, Score, describe_verdict
 from certree.show.page.section import Section
-from certree.show.page.sections import describe_known_rows, describe_size
+from certree.show.page.sections import describe_known_rows, describe_model
 
 # Most features, classes and groups that a card lists.
 _MAX_FEATURES, _MAX_CLASSES, _MAX_GROUPS = 50, 20, 30
@@ -174,7 +174,7 @@ def _describe_model(evaluated: EvaluatedModel) -> CardSection:
     more = f" and {n_more:,} more" if n_more > 0 else ""
     blocks: list[str | list[str] | CardTable] = [
         f"{model!r}",
-        " ".join(describe_size(evaluated)),
+        " ".join(describe_model(evaluated)),
         f"Features: {features}{more}.",
     ]
     if evaluated.classes:

@@ -12,7 +12,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from certree.interface.atomic_write import write_atomically
+from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_arguments
+from certree.show.calibration import plot_calibration
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.markup import Html, concatenate, tag, to_markup
 from certree.show.page.section import Section
@@ -20,6 +22,7 @@ from certree.show.page.sections import SECTION_BUILDERS
 
 
 @validate_arguments
+@copy_descriptions_from(plot_calibration)
 def report(
     model: Any,
     X: ArrayLike,
@@ -42,8 +45,7 @@ def report(
     ----------
     model : fitted estimator of certree
         The model.
-    X : array-like of shape (n, p)
-        Rows, preferably rows that were not used to fit the model.
+    {X}
     y : array-like of shape (n,)
         Classes or numbers of the rows.
     path : str or path-like

@@ -14,7 +14,6 @@ from certree.certificates import Guarantees
 from certree.certificates.subsets.families import FEWEST_ROWS
 from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
-from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_fractions
 from certree.interface.fitted_state import get_snapshot
@@ -23,6 +22,7 @@ from certree.show.calibration import compute_classifier_reliability, draw_reliab
 from certree.show.importance import name_importance, plot_importance
 from certree.show.interactions_picture import compute_interaction_sizes, create_interaction_panels
 from certree.show.loss import plot_loss
+from certree.show.model_description import describe_size
 from certree.show.page.certificate_section import build_certificate_section
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.explanation_sections import build_explanation_section, build_shapley_section
@@ -54,7 +54,7 @@ def build_model_section(evaluated: EvaluatedModel) -> Section:
     model = evaluated.model
     estimator = type(model)
     summary = (inspect.getdoc(estimator) or estimator.__name__).split("\n")[0]
-    text = f"{summary} {' '.join(describe_size(evaluated))}"
+    text = f"{summary} {' '.join(describe_model(evaluated))}"
     signature = inspect.signature(estimator).parameters.items()
     defaults = {name: parameter.default for name, parameter in signature}
     rows = []
@@ -75,8 +75,8 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _MAX_LETTERS else f"{text[:_MAX_LETTERS]} ..."
 
 
-def describe_size(evaluated: EvaluatedModel) -> list[str]:
-    """Return sentences about a fitted model: numbers of classes, features, trees and leaves.
+def describe_model(evaluated: EvaluatedModel) -> list[str]:
+    """Return sentences about a fitted model: numbers of classes and features, and its size.
 
     evaluated: the fitted model, the rows of the report and their predictions. Some models also have
     an effective sample size or an out-of-bag score.
@@ -86,16 +86,14 @@ def describe_size(evaluated: EvaluatedModel) -> list[str]:
     n_classes = format_quantity(len(evaluated.classes), "class", "classes")
     target = f"one of {n_classes}" if evaluated.classes else "a number"
     sentences.append(f"It predicts {target} from {features}.")
+    size_text = describe_size(model)
     if isinstance(model, TreeVoteEstimator):
-        leaves = format_quantity(model.get_n_leaves(), "leaf", "leaves")
         mean = model.weights_.expected_leaves
         prunings = f"; its prunings have {mean:,.1f} leaves on average"
         if model._number_rules() is not None:
             prunings = ", and each leaf is a rule"
-        sentences.append(f"Its tree has {leaves} and depth {model.get_depth()}{prunings}.")
-    if isinstance(model, BoostedTrees | Forest):
-        n_leaves = int((model.trees_.left < 0).sum())
-        sentences.append(f"It has {len(model.trees_):,} trees with {n_leaves:,} leaves in total.")
+        size_text = f"a {size_text} and depth {model.get_depth()}{prunings}"
+    sentences.append(f"It has {size_text}.")
     if (size := getattr(model, "effective_sample_size_", None)) is not None:
         sentences.append(
             f"The effective sample size of the fit is {format_quantity(round(size), 'row')}."
