@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
@@ -74,11 +75,12 @@ def select_rows(run, training, validation):
         keys=run.keys[training],
         scores=np.ascontiguousarray(run.scores[:, rows]),
         values=values,
-        tree_batches=[],
-        deviations=[],
-        rows=[],
-        losses=[],
+        **no_trees(),
     )
+
+
+def no_trees():
+    return {name: [] for name in ("tree_batches", "deviations", "rows", "losses")}
 
 
 def run_on_ranks(runs, first, last, watch, of_training, of_validation, n_ranks):
@@ -107,32 +109,32 @@ def run_on_ranks(runs, first, last, watch, of_training, of_validation, n_ranks):
 
 @pytest.fixture
 def ranks(monkeypatch):
-    """Makes all rounds on three ranks too, of which one may have no rows, and compares all of them."""
+    """Makes all rounds on two ranks and on four, of which one has no rows, and compares all."""
     calls = []
     random = np.random.RandomState(0)
 
     def compare(runs, first, last, watch, links=None):
         assert links is None
         n, n_all = len(runs[0].keys), runs[0].y.shape[-1]
-        n_ranks = random.randint(1, 4)
-        n_dealt = max(1, n_ranks - random.randint(2))  # the others have no rows
-        order = random.permutation(n_ranks)[:n_dealt]
-        of_training, of_validation = (
-            order[random.randint(n_dealt, size=k)] for k in (n, n_all - n)
-        )
-        before = [run.scores.copy() for run in runs]
-        made, exchange = run_on_ranks(runs, first, last, watch, of_training, of_validation, n_ranks)
-        for run, scores in zip(runs, before, strict=True):
-            assert np.array_equal(run.scores, scores)
-        watched = run_core(runs, first, last, watch)
-        for rank, (own, scores) in enumerate(made):
-            assert np.array_equal(scores, watched)
-            for one, run in zip(own, runs, strict=True):
-                expect_same_rounds(one, run)
-                rows = np.concatenate([of_training == rank, of_validation == rank])
-                assert np.array_equal(one.scores, run.scores[:, rows])
-        calls.append((n_ranks, exchange.n_messages))
-        return watched
+        expected = None
+        for n_ranks, n_dealt in ((2, 2), (4, 3)):  # one of four has no rows
+            order = random.permutation(n_ranks)[:n_dealt]
+            rows = [order[random.randint(n_dealt, size=k)] for k in (n, n_all - n)]
+            before = [run.scores.copy() for run in runs]
+            made, exchange = run_on_ranks(runs, first, last, watch, *rows, n_ranks)
+            for run, scores in zip(runs, before, strict=True):
+                assert np.array_equal(run.scores, scores)
+            if expected is None:
+                mine = [replace(run, scores=run.scores.copy(), **no_trees()) for run in runs]
+                expected = run_core(mine, first, last, watch)
+            for rank, (own, scores) in enumerate(made):
+                assert np.array_equal(scores, expected)
+                here = np.concatenate(rows) == rank
+                for one, run in zip(own, mine, strict=True):
+                    expect_same_rounds(one, run)
+                    assert np.array_equal(one.scores, run.scores[:, here])
+            calls.append((n_ranks, exchange.n_messages))
+        return run_core(runs, first, last, watch)
 
     monkeypatch.setattr(module, "_run_core", compare)
     yield calls
@@ -247,6 +249,18 @@ def test_many_rows_of_which_nodes_have_few_or_many(ranks):
     X[random.rand(*X.shape) < 0.1] = np.nan
     y = (np.nan_to_num(X[:, 0]) * np.nan_to_num(X[:, 1]) > 0).astype(int)
     model_of("two", max_leaf_nodes=200, max_iter=2, early_stopping=False).fit(X, y)
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_thresholds_of_dates_lie_between_the_rows_of_all_ranks(early_stopping, ranks):
+    random = np.random.RandomState(2)
+    minutes = random.randint(0, 60 * 24 * 900, size=N)
+    days = pd.Timestamp("2021-03-01") + pd.to_timedelta(minutes, "min")
+    X = pd.DataFrame({"day": days, "x": random.normal(size=N)})
+    y = (minutes > 60 * 24 * 400) ^ (random.rand(N) < 0.2)
+    how = {"early_stopping": early_stopping, "validation_fraction": 0.5, "max_leaf_nodes": 60}
+    model = model_of("two", max_iter=8, **how).fit(X, y)
+    assert model.trees_.compares_numbers.any()
 
 
 def test_runs_of_several_members(ranks):

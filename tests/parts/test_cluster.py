@@ -643,13 +643,15 @@ def test_callbacks_are_told_of_each_round_once_though_a_worker_is_killed(
     how = {"max_iter": 6, "early_stopping": stops}
 
     def record(told):
-        return lambda now: told.append((now.n_iter, *(one.tolist() for one in now[1:])))
+        return lambda now: told.append(
+            (now.n_iter, now.train_score.tolist(), now.validation_score.tolist())
+        )
 
     here, there = [], []
-    model = model_of("two", **how).fit(X, y, callbacks=record(here))
+    model = model_of("two", **how).fit(X, y, callbacks=[record(here)])
     calls = kill_before(monkeypatch, mortal, "run_on_ranks", 4)
     given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
-    other = model_of("two", **how).fit(*given, callbacks=record(there))
+    other = model_of("two", **how).fit(*given, callbacks=[record(there)])
     assert len(calls) > 6
     assert there == here
     assert len(here) == 6
@@ -666,7 +668,7 @@ def test_an_error_in_the_midst_of_the_rounds_ends_them_on_all_workers(client):
 
     model = model_of("two", max_iter=50)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(*given, callbacks=stop)
+        model.fit(*given, callbacks=[stop])
     assert not hasattr(model, "trees_")
     # Workers are free for the next fit.
     expect_same(model_of("two").fit(X, y), model_of("two").fit(*given))
