@@ -421,13 +421,14 @@ def test_the_door_tells_what_it_learned_and_changes_no_model():
     assert learned["categories_"].names == (None, None, ("a", "b"))
     assert (learned["n_features_in_"], learned["n_classes_"]) == (3, 3)
     model._prepare_training(table, [0, 1, 0, 2, 1, 0])
-    assert learned["dates_"] is None
-    assert set(vars(model)) == (set(before) | set(learned)) - {"dates_"}
+    assert learned["dates_"] is learned["_table_format"] is None
+    assert set(vars(model)) == (set(before) | set(learned)) - {"dates_", "_table_format"}
     # A fit to rows without names forgets those of the fit before; numbers have no classes.
     model._prepare_training(X, [0, 1] * 3)
     assert not hasattr(model, "feature_names_in_")
     _, of_numbers = training_rows(Regressor(), X, X[:, 0])
     assert set(of_numbers) == {
+        "_table_format",
         "categories_",
         "dates_",
         "effective_sample_size_",

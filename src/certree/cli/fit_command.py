@@ -405,8 +405,6 @@ def fit(
         *(source, target, weights, groups, regression, classification, test_size, seed, quiet),
         dry_run,
     )
-    if dry_run and not is_folder:
-        raise ValueError(f"--dry-run is for a folder, got the file {source}: leave it out")
     monotonic = increasing or [], decreasing or []
     with _limit_resources(scheduler, memory_limit, Path(source)):
         summary, seconds = (_fit_folder if is_folder else _fit_table)(model, request, monotonic)
@@ -493,6 +491,8 @@ def _fit_table(
     seconds : float
         Time of the fit to all rows.
     """
+    if request.dry_run:
+        raise ValueError(f"--dry-run is for a folder, got the file {request.source}: leave it out")
     table, *extra_columns = _read_table(request)
     if not request.classification:
         _expect_target(table.y, request.target_name, request.regression)

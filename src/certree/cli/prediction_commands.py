@@ -539,17 +539,9 @@ def certify(
     expect_figure_path(plot)
     costs = parse_costs(threshold_cost)
     choice = parse_choice(costs, recall, precision, thresholds)
-    if positive is not None and choice is None:
-        raise ValueError(
-            f"--positive {positive} changes thresholds only: give {THRESHOLD_OPTIONS} as well"
-        )
     if plot is not None and costs is None:
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
-    if dependent is not None and not (choice is None and groups is None):
-        raise ValueError(
-            f"--groups, and {THRESHOLD_OPTIONS}, need independent rows, which --dependent says they "
-            "are not: pass a table with one row of each group, and leave out --dependent"
-        )
+    _expect_options_together(positive, dependent, groups, choice is not None)
     rule: Any = duplicates.value
     read = (model_file, source, target)
     if choice is None and groups is None:
@@ -581,6 +573,25 @@ def certify(
         print_text(choice.format(found))
     if plot is not None and costs is not None:
         save_figure(plot, lambda: show.plot_thresholds(found, *costs))
+
+
+def _expect_options_together(
+    positive: str | None, dependent: str | None, groups: str | None, has_thresholds: bool
+) -> None:
+    """Raise ValueError if options of `certify` exclude each other, or miss one.
+
+    positive, dependent, groups: values of these options, None if they are not used; has_thresholds:
+    whether an option of thresholds is used.
+    """
+    if positive is not None and not has_thresholds:
+        raise ValueError(
+            f"--positive {positive} changes thresholds only: give {THRESHOLD_OPTIONS} as well"
+        )
+    if dependent is not None and (has_thresholds or groups is not None):
+        raise ValueError(
+            f"--groups, and {THRESHOLD_OPTIONS}, need independent rows, which --dependent says they "
+            "are not: pass a table with one row of each group, and leave out --dependent"
+        )
 
 
 def _print_certificate(model: Any, certificate: Certificate, as_json: bool) -> None:

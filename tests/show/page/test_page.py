@@ -436,7 +436,7 @@ def test_other_models_and_invalid_rows_are_refused(tmp_path):
         report(model, rows, y[:-1], path)
     with pytest.raises(ValueError, match="feature names should match"):
         report(model, rows.rename(columns={"age": "old"}), y, path)
-    with pytest.raises(ValueError, match="minimum of 1"):
+    with pytest.raises(ValueError, match="at least one row to evaluate a model, got 0 rows"):
         report(model, rows[:0], y[:0], path)
     assert not path.exists()
 
