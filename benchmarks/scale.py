@@ -8,7 +8,7 @@ Out of core against in memory, in turn: the ratio of CPU times with reading (tar
 the peak of the anonymous memory in MB (target 3000), and the most bytes of the scratch folder in GB
 (target 40). The models must be equal. Above `--most-in-memory` rows there are only out-of-core fits.
 
-`--messages`: passes over the data in a round, and the MB that one worker would send.
+`--messages`: messages of a worker in a round, and the MB that it would send.
 
 `--dask`: against LightGBM's Dask estimator on a cluster of two processes with one thread each, with
 equal leaves, bins, rounds and rates: the ratio of times, and log losses of 100,000 other rows.
@@ -16,7 +16,6 @@ equal leaves, bins, rounds and rates: the ratio of times, and log losses of 100,
 
 import hashlib
 import os
-import pickle
 import statistics
 import tempfile
 import threading
@@ -182,35 +181,38 @@ def compare_memory(n: int, settings: Settings, repeats: int, most_in_memory: flo
     return [*rows, Row(f"scratch: {case}", target=40, figure=scratch, unit="GB")]
 
 
+class CountedLinks:
+    """The links of a rank that is alone, which count the words that it would send."""
+
+    decides = True
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def reduce(self, words: Any, n_sums: int) -> None:
+        """Count a message to rank 0."""
+        del n_sums
+        self.sizes.append(words.nbytes)
+
+    def share(self, words: Any) -> None:
+        """Send nothing: words of rank 0 are the answer to a message."""
+
+
 def measure_messages(n: int, settings: Settings) -> list[Row]:
-    """Return the passes over the data in a round, and what one worker with all rows would send."""
-    from certree.parts import part
-    from certree.parts.executors import Parts
+    """Return the messages of a worker with all rows in a round, and how much it would send."""
+    from certree.parts import executors
 
-    sizes: list[int] = []
-    in_round = (part.begin_round, part.largest, part.begin_tree, part.go_on, part.end_tree)
-
-    def count(method: Any) -> Any:
-        def request(self: Parts, f: Any, *args: Any, **options: Any) -> Any:
-            result = method(self, f, *args, **options)
-            if f in in_round:
-                sizes.append(len(pickle.dumps(result, 5)))
-            return result
-
-        return request
-
+    links, rank = CountedLinks(), executors.Rank
     with (
         tempfile.TemporaryDirectory(prefix="scale-") as folder,
-        patch.object(Parts, "change", count(Parts.change)),
-        patch.object(Parts, "collect", count(Parts.collect)),
+        patch.object(executors, "Rank", lambda rows: rank(rows, links)),
     ):
         write_table(folder, n, settings.features)
         settings.make_model().fit(Path(folder), "y")
     case, rounds = settings.name_case(n), settings.rounds
-    megabytes = sum(sizes) / 1e6 / rounds
     return [
-        Row(f"passes of a round: {case}", figure=len(sizes) / rounds, unit="passes"),
-        Row(f"told in a round: {case}", figure=megabytes, unit="MB"),
+        Row(f"passes of a round: {case}", figure=len(links.sizes) / rounds, unit="passes"),
+        Row(f"told in a round: {case}", figure=sum(links.sizes) / 1e6 / rounds, unit="MB"),
     ]
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from certree import _core
-from certree.grow import BinnedGrower, Bins
 
 LEFT = np.array([1, -1, -1], dtype=np.int32)
 ONES = np.ones(3)
@@ -132,16 +131,3 @@ def test_the_core_runs_in_threads_without_the_lock():
         thread.join()
     assert len(results) == 4
     assert all(np.array_equal(result, expected) for result in results)
-
-
-def test_cuts_that_nobody_was_told_are_refused():
-    bins = Bins.from_table([[0.0], [1.0]])
-    features, total = np.zeros(1, np.int32), np.array([0, 2, 2])
-    options = BinnedGrower(bins).gradient_options[:3]
-    nothing = np.zeros(0, np.uint64), np.zeros((0, 0), np.int64), np.zeros(0, np.int64)
-    cut = np.full((1, 400), 77, dtype=np.uint8)
-    known = np.zeros(1, np.uint64), cut, *nothing
-    with pytest.raises(ValueError, match="cuts must be those that were told"):
-        _core.grow_gradients_by_sums(
-            bins.core_columns, features, *options, (0.0, 0.0, 1.0, 1.0, 2, total), known
-        )

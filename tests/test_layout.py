@@ -57,6 +57,7 @@ TESTS = Path(__file__).parent
 # Test files that belong to no single module, and what they test.
 TESTS_OF_NO_MODULE = {
     "ensembles/test_groups.py": "groups of rows in the rounds and bags of all ensembles",
+    "ensembles/test_ranks.py": "several ranks that make the rounds of one process",
     "ensembles/test_relative_weights.py": "weights of rows in all ensembles",
     "test_categorical_estimators.py": "the parameters of categorical growth in all estimators",
     "test_core.py": "input that the extension module refuses",

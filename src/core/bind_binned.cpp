@@ -91,7 +91,9 @@ auto grow_gradients(const AnyCodes& codes, const Kept& kept, const Ints& feature
     fill(leaf, kLeaf);
     const SentRows rows{view(growing), view(others)};
     GrowthMemory memory;
-    tree = certree::grow_gradients(table, rows, view(features), growth, response, memory, leaf);
+    const LargestDerivatives largest = largest_derivatives(response, rows.growing);
+    tree = certree::grow_gradients(table, rows, largest, view(features), growth, response, memory,
+                                   leaf);
   };
   auto leaf = run(loop, Column<std::int32_t>(n));
   TreeColumns& columns = tree.columns;

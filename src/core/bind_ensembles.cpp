@@ -4,6 +4,7 @@
 #include "bind_bins.hpp"
 #include "bind_losses.hpp"
 #include "bind_packed.hpp"
+#include "ensembles/losses_of_ranks.hpp"
 #include "ensembles/round.hpp"
 #include "ensembles/rounds.hpp"
 #include "parallel.hpp"
@@ -104,11 +105,45 @@ auto losses(const std::string& name, double parameter, const Doubles& y, const D
              Column<double>(y.size()));
 }
 
+// Links to other processes, which are methods of a Python object: `reduce(words, n_sums)` and
+// `share(words)` change an array of int64 in place, as those of Ranks do. The array must not be
+// used after they return. `decides` is an attribute.
+class PythonRanks : public Ranks {
+ public:
+  explicit PythonRanks(nb::object links)
+      : links_(std::move(links)), decides_(nb::cast<bool>(links_.attr("decides"))) {}
+
+  bool decides() const override { return decides_; }
+  void reduce(std::span<std::int64_t> words, std::size_t n_sums) override {
+    const nb::gil_scoped_acquire hold;
+    links_.attr("reduce")(array_of(words), n_sums);
+  }
+  void share(std::span<std::int64_t> words) override {
+    const nb::gil_scoped_acquire hold;
+    links_.attr("share")(array_of(words));
+  }
+
+ private:
+  static nb::object array_of(std::span<std::int64_t> words) {
+    const std::size_t n = words.size();
+    return nb::cast(nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(words.data(), 1, &n),
+                    nb::rv_policy::reference);
+  }
+
+  nb::object links_;
+  bool decides_;
+};
+
 double mean_loss(const std::string& name, double parameter, const Doubles& y,
-                 const Doubles2& scores, const std::optional<Doubles>& weight) {
+                 const Doubles2& scores, const std::optional<Doubles>& weight,
+                 const std::optional<nb::object>& links) {
   const Loss loss = loss_of(name, parameter);
   const auto before = scores_of(loss, scores, y.size());
   const auto weights = sized("weight", weight, y.size());
+  if (links) {
+    PythonRanks ranks(*links);
+    return run([&] { return mean_loss_over(ranks, {loss, view(y), before, weights}); });
+  }
   if (y.size() == 0) throw std::invalid_argument("no rows have no mean loss");
   const auto room = make_buffer<double>(y.size());
   return run(
@@ -169,7 +204,7 @@ std::vector<Goal> goals_of(const std::string& name, const Goals& given) {
   return goals;
 }
 
-RunRows rows_of(const RunArguments& given, bool is_custom, std::size_t n_goals) {
+RunRows rows_of(const RunArguments& given, bool is_custom, std::size_t n_goals, bool may_be_empty) {
   const auto& [codes, kept, y, weight, keys, n_thresholds, seed, scores, values, gradients, ranked,
                in_place] = given;
   const BinnedTable table = binned(codes, kept);
@@ -185,7 +220,7 @@ RunRows rows_of(const RunArguments& given, bool is_custom, std::size_t n_goals) 
   const std::int64_t n_values = stored.start.empty() ? dense.n_rows : stored.n_rows();
   const auto n = static_cast<std::size_t>(table.n_rows() + n_values);
   if (n > 2147483647u) throw std::invalid_argument("codes have more than 2147483647 rows");
-  if (keys.size() == 0 || std::cmp_greater(keys.size(), table.n_rows()))
+  if ((keys.size() == 0 && !may_be_empty) || std::cmp_greater(keys.size(), table.n_rows()))
     throw std::invalid_argument("keys must be those of rows, at least one");
   if (n_thresholds.size() == 0) throw std::invalid_argument("no number of thresholds is given");
   RunRows rows{table,
@@ -210,7 +245,8 @@ RunRows rows_of(const RunArguments& given, bool is_custom, std::size_t n_goals) 
 // Runs go on at the same time, and share the threads.
 auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& given,
                  const Watched& watched, const Limits& limits, const MonotonicSigns& monotonic,
-                 const Groups& groups, std::int64_t first, std::int64_t last, int n_threads) {
+                 const Groups& groups, std::int64_t first, std::int64_t last, int n_threads,
+                 const std::optional<nb::object>& links) {
   const auto& [name, parts, learning_rate, others, l2, curvature, subsample, stop, n_features] =
       given;
   const auto& [is_on, n_iter_no_change, tol, before_them] = watched;
@@ -218,14 +254,18 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
   if (runs.empty() || first < 0 || first > last)
     throw std::invalid_argument("rounds are numbered from 0, and runs are some");
   const std::size_t p = width_of(std::get<0>(runs[0])), n_runs = runs.size();
-  const int threads_of_run = std::max(1, n_threads / static_cast<int>(n_runs));
+  // Runs of ranks follow each other, so that messages have an order.
+  const int runs_at_once = links ? 1 : static_cast<int>(n_runs);
+  const int threads_of_run = std::max(1, n_threads / runs_at_once);
   const std::vector<Goal> goals = goals_of(name, parts);
   const std::size_t n_outputs = std::get<7>(runs[0]).shape(0);
   expect_each_output_once(goals, static_cast<std::int64_t>(n_outputs));
-  const RoundSettings settings{
+  RoundSettings settings{
       goals,      learning_rate,    others,
       l2,         curvature,        subsample,
       view(stop), view(n_features), growth_of(limits, monotonic, groups, p, threads_of_run)};
+  std::optional<PythonRanks> ranks;
+  if (links) settings.growth.ranks = &ranks.emplace(*links);
   const bool is_custom = goals[0].loss.kind == LossKind::custom;
   if (is_custom && (last - first > 1 || is_on))
     throw std::invalid_argument("gradients are those of one round, which nobody watches");
@@ -238,7 +278,7 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
   std::vector<std::optional<Rows<double>>> made_scores;
   std::vector<Table<double>> scores;
   for (const RunArguments& one : runs) {
-    rows.push_back(rows_of(one, is_custom, goals.size()));
+    rows.push_back(rows_of(one, is_custom, goals.size(), links.has_value()));
     if (width_of(std::get<0>(one)) != p)
       throw std::invalid_argument("runs must have the same features");
     if (std::get<10>(one).has_value() != (goals[0].loss.kind == LossKind::ranking))
@@ -256,7 +296,8 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
   }
   std::vector<RunTrees> made(n_runs);
   run([&] {
-    parallel_for(static_cast<std::int64_t>(n_runs), n_threads, [&](std::int64_t i) {
+    const int n_at_once = links ? 1 : n_threads;
+    parallel_for(static_cast<std::int64_t>(n_runs), n_at_once, [&](std::int64_t i) {
       const auto j = static_cast<std::size_t>(i);
       made[j] = certree::make_rounds(rows[j], settings, watch, first, last, scores[j]);
     });
@@ -375,7 +416,8 @@ void bind_ensembles(nb::module_& core) {
   core.def("compute_losses", &losses, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "Loss of each row.");
   core.def("compute_mean_loss", &mean_loss, "name"_a, "parameter"_a, "y"_array, "scores"_array,
-           "weight"_array_or_none, "Mean loss of rows by their weights.");
+           "weight"_array_or_none, "links"_a = nb::none(),
+           "Mean loss of rows by their weights; with links, of the rows of all ranks.");
   core.def("compute_ranking_gradients", &compute_ranking_gradients, "queries"_a, "y"_array,
            "score"_array, "weight"_array_or_none, "n_threads"_a,
            "(gradient, hessian) of documents by the pairs that they are in.");
@@ -391,6 +433,7 @@ void bind_ensembles(nb::module_& core) {
            "What gradients are divided by to be those of a likelihood's negative log.");
   core.def("run_rounds", &make_rounds, "runs"_a, "settings"_a, "watch"_a, "limits"_a,
            "monotonic"_array_or_none, "groups"_array_or_none, "first"_a, "last"_a, "n_threads"_a,
+           "links"_a = nb::none(),
            "Of each run: scores, columns of the trees, steps, their deviations, growing rows of "
            "nodes, losses, and scores of rounds that are watched.");
   core.def(

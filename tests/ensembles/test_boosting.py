@@ -325,26 +325,6 @@ def test_losses_are_those_of_the_reference(name, n, n_outputs, quantile, weighte
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "parameter"), [("quantile", 0.3), ("huber", 0.9), ("tweedie", 1.2)]
-)
-@pytest.mark.parametrize("weighted", [True, False])
-def test_scales_of_losses_follow_from_terms_of_rows(name, parameter, weighted):
-    random = np.random.default_rng(0)
-    y, scores = random.gamma(1.0, size=50), random.normal(size=(1, 50))
-    weight = random.random(50) if weighted else None
-    terms = _core.scale_terms((name, parameter, 1.0), y, scores)
-    scale = np.quantile(terms, parameter) if name == "huber" else terms.mean()
-    assert scale == pytest.approx(reference.compute_loss_scale(name, parameter, y, scores))
-    gradient, hessian = reference.compute_gradients(name, parameter, y, scores)
-    weights = np.ones(50) if weight is None else weight
-    lost = reference.compute_losses(name, parameter, y, scores)
-    told = [gradient**2, hessian] if name == "tweedie" else [lost, np.zeros(50)]
-    sums = np.array([(weights * one).sum() for one in told])
-    found = _core.dispersion_of_sums((name, parameter, scale), sums, weights.sum())
-    assert found == pytest.approx(reference.compute_dispersion(name, parameter, y, scores, weight))
-
-
 def test_invalid_arguments_of_losses_are_refused():
     y, scores = np.zeros(2), np.zeros((2, 2))
     for door in (

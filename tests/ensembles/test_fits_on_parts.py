@@ -1,9 +1,7 @@
 """The same model, bit by bit, of rows in memory and of rows in files, however these are divided."""
 
-import pickle
 import sys
 import threading
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +30,6 @@ from certree.interface.fitted_state import atomic_fit
 from certree.parts import binned_parts, executors, resources, scratch, sources
 from certree.parts.executors import Here, InMemory
 from certree.parts.made_parts import _sketch
-from certree.parts.part import begin_tree, go_on
 from certree.tables import table_files
 from same_models import (
     ChunkedRows,
@@ -741,17 +738,24 @@ def test_files_that_change_between_passes(change, tmp_path, monkeypatch, left_no
     assert vars(model) == before
 
 
-def test_a_fit_that_is_stopped_leaves_the_model_as_it_was(tmp_path, monkeypatch, left_nothing):
+@pytest.mark.parametrize(("name", "call"), [("change", 1), ("change", 2), ("run_on_ranks", 2)])
+def test_a_fit_that_is_stopped_leaves_the_model_as_it_was(
+    name, call, tmp_path, monkeypatch, left_nothing
+):
     file = written(tmp_path)
     model = model_of("two").fit(file, "y")
     before = dict(vars(model))
-    boost = fits_on_parts._boost_joined_rows
+    asked, calls = getattr(executors.Here, name), []
 
-    def interrupted(*given, **how):
-        _core.interrupt_at(3, 1000)  # in the rounds
-        return boost(*given, **how)
+    def counted(self, *given, **how):
+        calls.append(given)
+        if len(calls) == call and name == "change":
+            raise KeyboardInterrupt
+        if len(calls) == call:
+            _core.interrupt_at(3, 1000)  # in the rounds
+        return asked(self, *given, **how)
 
-    monkeypatch.setattr(fits_on_parts, "_boost_joined_rows", interrupted)
+    monkeypatch.setattr(executors.Here, name, counted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(file, "y")
     assert vars(model) == before
@@ -775,7 +779,7 @@ def test_arrays_of_the_core_lie_in_files_too(tmp_path, monkeypatch, left_nothing
     rows = pa.table({"a": X[:, 0], "b": X[:, 1], "y": X[:, 0] * X[:, 1]})
     here = model_of("numbers").fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
     write_files(tmp_path, rows, (0, 70_000, 150_000))
-    run, maps = fits_on_parts._start_joined_run, []
+    run, maps = fits_on_parts.start_rounds, []
 
     def noted(*given):
         started = run(*given)
@@ -804,7 +808,7 @@ def test_arrays_of_the_core_lie_in_files_too(tmp_path, monkeypatch, left_nothing
         return call
 
     monkeypatch.setattr(executors, "_JOINED_BYTES", 0)
-    monkeypatch.setattr(fits_on_parts, "_start_joined_run", noted)
+    monkeypatch.setattr(fits_on_parts, "start_rounds", noted)
     expect_same(here, model_of("numbers").fit(tmp_path, "y"), tmp_path)
     if sys.platform == "linux":
         assert all(during > before for before, during in maps)
@@ -838,11 +842,9 @@ def test_a_full_disk_is_said(tmp_path, monkeypatch, left_nothing):
         model_of("two").fit(file, "y")
 
 
-@pytest.mark.parametrize(
-    ("loss", "more"), [(None, 0), ("quantile", 2), ("tweedie", 2), ("huber", 3)]
-)
-def test_passes_over_the_rows_are_few(loss, more, tmp_path, monkeypatch):
-    """A tree takes no more looks at all rows than it is deep, and one; a round four more."""
+@pytest.mark.parametrize("loss", [None, "quantile", "tweedie", "huber"])
+def test_passes_over_the_rows_are_few(loss, tmp_path, monkeypatch):
+    """All parts are looked at before the first round, and none in a round."""
     rows = make_table(N, "numbers" if loss else "two").drop_columns(["w"])
     rows = with_positive(rows, "gamma") if loss else rows
     calls = []
@@ -854,68 +856,6 @@ def test_passes_over_the_rows_are_few(loss, more, tmp_path, monkeypatch):
     for name in ("change", "collect"):
         monkeypatch.setattr(executors.Here, name, counted(name))
     how = {"loss": loss} if loss else {}
-    model = model_of("numbers" if loss else "two", max_iter=4, **how)
-    model.fit(written(tmp_path, rows), "y")
-    depths = [depth_of(model.trees_.left[a:b]) for a, b in ranges_of(model.trees_)]
-    # Keys, hashes that are read and forgotten, digests, a quantile and the start; then of each round
-    # its begin, root and end.
-    before = 8 if loss in ("quantile", "huber") else 5
-    assert len(calls) <= before + sum(depth + 4 + more for depth in depths)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_what_a_level_tells_is_little(n_classes, monkeypatch):
-    """Three numbers for each bin that has rows of each feature, of the smaller one of two siblings."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 6))
-    X[:, 4] = rng.integers(0, 2, 4000)  # two bins
-    X[rng.random(4000) < 0.1, 5] = np.nan
-    y = np.digitize(X[:, 0] * X[:, 1] + X[:, 4], [0.0, 1.0][: n_classes - 1])
-    parents, n_levels = {}, []
-    before = Here.change
-
-    def change(here, f, *given, **how):
-        told = before(here, f, *given, **how)
-        if f not in (begin_tree, go_on):
-            return told
-        asked, layout = ([0] if f is begin_tree else given[1]), given[-1]
-        if f is begin_tree:
-            parents.clear()
-        else:
-            pairs = given[0].keys.tolist()
-            parents.update({key: (up, {*both}) for up, *both in pairs for key in both})
-        codes = [
-            np.unique(np.concatenate([one.codes[j] for one in here._parts]))
-            for j in layout.features
-        ]
-        n_bins = sum(len(set(place[own])) for place, own in zip(layout.place, codes, strict=True))
-        n_levels.append(len(asked))
-        assert len(pickle.dumps(told, 5)) <= 1.1 * len(asked) * n_bins * 24 + 600
-        if f is go_on:
-            assert len({parents[key][0] for key in asked}) == len(asked)
-            for key in asked:
-                n_of = {
-                    k: sum(np.diff(one.cells[k])[0] for one in here._parts) for k in parents[key][1]
-                }
-                assert n_of[key] == min(n_of.values())
-        return told
-
-    monkeypatch.setattr(Here, "change", change)
-    model = model_of("two", max_leaf_nodes=15)
-    fit_in_chunks(model, X, y, None, [0, 1000, 4000])
-    assert len(n_levels) > 15
-    assert max(n_levels) > 2
-    expect_same(model_of("two", max_leaf_nodes=15).fit(X, y), model)
-
-
-def ranges_of(trees):
-    return pairwise([*trees.root, len(trees.left)])
-
-
-def depth_of(left):
-    first = left[left > 0].min() - 1 if (left > 0).any() else 0
-    depth = np.zeros(len(left), dtype=int)
-    for v, child in enumerate(left):
-        if child > 0:
-            depth[child - first], depth[child - first + 1] = depth[v] + 1, depth[v] + 1
-    return depth.max()
+    model_of("numbers" if loss else "two", max_iter=4, **how).fit(written(tmp_path, rows), "y")
+    # Keys, hashes that are read and forgotten, digests, a quantile or classes.
+    assert len(calls) <= 8

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import pickle
 import signal
 import warnings
 from dataclasses import dataclass
@@ -31,9 +30,10 @@ from certree.ensembles import (
     TreeForestClassifier,
     TreeForestRegressor,
 )
-from certree.parts import cluster, on_worker, resources, rows_elsewhere, sources
+from certree.parts import cluster, resources, rows_elsewhere, sources, worker_links
 from certree.parts.cluster import OnCluster
-from certree.parts.on_worker import Unlinked, received
+from certree.parts.on_worker import received
+from certree.parts.worker_links import Unlinked
 from same_models import (
     add_targets,
     add_towns,
@@ -466,9 +466,10 @@ def kill_before(monkeypatch, client, asks, call, also=lambda: None):
     return calls
 
 
-PHASES = [("led", 9)]
+PHASES = [("led", 3), ("run_on_ranks", 1)]
 if LONG:
-    PHASES += [("look", 0), ("look", 1), ("make", 0), *(("led", n) for n in range(9))]
+    PHASES += [("look", 0), ("look", 1), ("make", 0), *(("led", n) for n in range(3))]
+    PHASES += [("run_on_ranks", 0)]
 
 
 @pytest.mark.parametrize(("asks", "call"), PHASES)
@@ -483,27 +484,23 @@ def test_parts_of_killed_workers_are_made_anew(asks, call, mortal, tmp_path, mon
 
 
 def die_in_midst(flag, at_top, call):
-    """Let a worker be killed once, in the midst of a job, by the n-th cells that are cut."""
-    before, lead, calls, leading = on_worker.OnWorker._own, on_worker.OnWorker._lead, [], []
+    """Let a worker be killed once, in the midst of the rounds, by its n-th message."""
+    before, calls = worker_links.WorkerLinks.reduce, []
 
-    def led(self, *given):
-        leading.append(self)
-        return lead(self, *given)
-
-    def own(self, asked):
-        if asked.f.__name__ == "go_on" and (self in leading) == at_top:
+    def reduce(self, words, n_sums):
+        if self.decides == at_top:
             calls.append(1)
             if len(calls) == call and not flag.exists():
                 flag.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
-        return before(self, asked)
+        before(self, words, n_sums)
 
-    on_worker.OnWorker._own, on_worker.OnWorker._lead = own, led
+    worker_links.WorkerLinks.reduce = reduce
 
 
 @pytest.mark.parametrize(
     ("at_top", "call"),
-    [(True, 6), (False, 7), *((at, n) for at in (True, False) for n in (1, 2, 3) if LONG)],
+    [(True, 6), (False, 27), *((at, n) for at in (True, False) for n in (1, 2, 15) if LONG)],
 )
 @pytest.mark.parametrize("loss", ["squared_error", "huber"] if LONG else ["squared_error"])
 def test_a_round_whose_workers_are_killed_is_made_again(at_top, call, loss, mortal, tmp_path):
@@ -558,7 +555,7 @@ def test_rows_that_are_others_when_they_are_read_again_are_named(mortal, tmp_pat
         return block + flag.exists()
 
     rows = da.from_array(X, chunks=(400, 4)).map_blocks(read, dtype=X.dtype, meta=X[:0])
-    kill_before(monkeypatch, mortal, "led", 9, flag.touch)
+    kill_before(monkeypatch, mortal, "run_on_ranks", 1, flag.touch)
     model = model_of("two", max_iter=4)
     with pytest.raises(ValueError, match=r"partition . has been made anew and has other rows"):
         model.fit(rows, da.from_array(y, chunks=400))
@@ -611,28 +608,70 @@ def test_many_workers_add_up_among_themselves(tmp_path, monkeypatch):
         ) as workers,
         distributed.Client(workers) as client,
     ):
-        asked, jobs, below = [], [], []
-        before = OnCluster._waited
+        asked, calls, below = [], [], []
+        before, run = OnCluster._waited, OnCluster.run_on_ranks
 
         def waited(self, held, method, *given):
             told = before(self, held, method, *given)
             if method == "lead":
                 asked.append(self._held.index(held))
-                jobs.append(pickle.loads(given[0])[0].__name__)
                 below[:] = [one for of in client.run(counted_below).values() for one in of]
             return told
 
+        def run_on_ranks(self, f, *given):
+            calls.append(f.__name__)
+            return run(self, f, *given)
+
         monkeypatch.setattr(OnCluster, "_waited", waited)
+        monkeypatch.setattr(OnCluster, "run_on_ranks", run_on_ranks)
         given = da.from_array(X, chunks=(130, 4)), da.from_array(y, chunks=130)
         expect_same(here, model_of("two", max_iter=2).fit(*given))
         assert {*asked} == {0}
-        assert jobs[-2:] == ["_made"] * 2  # a message for each round
-        assert "_made" not in jobs[:-2]
+        assert calls == ["start_rounds", "make_rounds"]  # one call for all rounds
         assert sorted(i for _, numbers in below for i in numbers) == [*range(10)]
         assert len(below) > 3
         assert sum(n for n, _ in below) == len(below) - 1
         assert max(n for n, _ in below) == 2
         expect_same_tree(tree, tree_of("two", **GIVEN).fit(*given), tmp_path)
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_callbacks_are_told_of_each_round_once_though_a_worker_is_killed(
+    stops, mortal, monkeypatch
+):
+    X, y = arrays()
+    how = {"max_iter": 6, "early_stopping": stops}
+
+    def record(told):
+        return lambda now: told.append(
+            (now.n_iter, now.train_score.tolist(), now.validation_score.tolist())
+        )
+
+    here, there = [], []
+    model = model_of("two", **how).fit(X, y, callbacks=[record(here)])
+    calls = kill_before(monkeypatch, mortal, "run_on_ranks", 4)
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
+    other = model_of("two", **how).fit(*given, callbacks=[record(there)])
+    assert len(calls) > 6
+    assert there == here
+    assert len(here) == 6
+    expect_same(model, other)
+
+
+def test_an_error_in_the_midst_of_the_rounds_ends_them_on_all_workers(client):
+    X, y = arrays()
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
+
+    def stop(now):
+        if now.n_iter == 2:
+            raise KeyboardInterrupt
+
+    model = model_of("two", max_iter=50)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*given, callbacks=[stop])
+    assert not hasattr(model, "trees_")
+    # Workers are free for the next fit.
+    expect_same(model_of("two").fit(X, y), model_of("two").fit(*given))
 
 
 def test_what_is_cut_otherwise_is_refused(client):

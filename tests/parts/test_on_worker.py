@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from certree.parts import on_worker
-from certree.parts.on_worker import Below, Leader, OnWorker, Unlinked
+from certree.parts.on_worker import Below, Leader, OnWorker
+from certree.parts.worker_links import Unlinked
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -27,6 +28,7 @@ class Home:
 
     def __init__(self):
         self.actors, self.hanging = {}, set()
+        self.extensions, self.handlers = {}, {}
         self.loop = SimpleNamespace(asyncio_loop=asyncio.new_event_loop())
         self.thread = threading.Thread(target=self.loop.asyncio_loop.run_forever, daemon=True)
         self.thread.start()

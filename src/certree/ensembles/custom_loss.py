@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from certree.ensembles.losses import RegressionLoss, compute_exact_mean
 from certree.interface.arrays import Float64
+from certree.parts.ranks import Links
 
 CustomLink = Literal["identity", "log"]
 
@@ -179,11 +180,15 @@ class CustomLossAdapter(RegressionLoss):
         """
         return _copy_numbers("loss", self._call("loss", y, scores), len(y))
 
-    def compute_mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
+    def compute_mean(
+        self, y: Float64, scores: Float64, weight: Float64 | None, links: Links | None = None
+    ) -> float:
         """Compute the weighted mean of the losses, by an order-independent sum.
 
-        y: targets, (n,); scores: (1, n); weight: (n,) or None.
+        y: targets, (n,); scores: (1, n); weight: (n,) or None; links: not used, as ranks
+        cannot have such losses.
         """
+        del links
         return compute_exact_mean(self.compute_row_losses(y, scores), weight)
 
     def check_gradients(self, y: Float64, scores: Float64) -> None:

@@ -186,7 +186,7 @@ class Evaluation:
         scores by the core only the state after the last round is scored, so callers pass ``last =
         first + 1`` if `needs_single_rounds`.
         """
-        scores = advance(runs, first, last, self._get_watch())
+        scores = self._make_rounds(runs, first, last)
         if not self.scored:
             return last
         if self.is_scored_by_core:
@@ -194,9 +194,17 @@ class Evaluation:
                 self._append(row)
             last = first + len(scores)
         else:
-            self._append_scores(average_scores(runs))
+            self._append_scores(self._predict(runs))
         self._decide(last)
         return last
+
+    def _make_rounds(self, runs: Sequence[Rounds], first: int, last: int) -> Float64:
+        """Make rounds first, ..., last - 1 of all runs; see `certree.ensembles.rounds.advance`."""
+        return advance(runs, first, last, self._get_watch())
+
+    def _predict(self, runs: Sequence[Rounds]) -> Float64:
+        """Return what the functions in `scored` take after the last round of the runs."""
+        return average_scores(runs)
 
     def record_scores(self, raw: Float64, n_iter: int) -> None:
         """Append the scores of a round that was made by other code, and decide whether to stop.

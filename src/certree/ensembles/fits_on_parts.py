@@ -12,31 +12,36 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
+from certree._core import fixed_unit
 from certree.ensembles.category_statistics import (
     MAX_SET_CATEGORIES,
     MAX_TARGET_CLASSES,
     CategoryStatistics,
 )
 from certree.ensembles.custom_loss import CustomLoss
-from certree.ensembles.evaluation import Callback, Evaluation, average_scores, stops_early
+from certree.ensembles.evaluation import Callback, stops_early
 from certree.ensembles.levels_of_parts import see_levels
-from certree.ensembles.losses import HuberLoss, LogLoss, Loss, QuantileLoss
+from certree.ensembles.losses import (
+    HuberLoss,
+    LogLoss,
+    Loss,
+    QuantileLoss,
+    compute_quantile_rank,
+)
 from certree.ensembles.multi_output_loss import MultiOutputLoss
-from certree.ensembles.rounds import Rounds, add_gain_importances, resolve_threshold_counts
-from certree.ensembles.rounds_of_parts import RoundsOfParts
-from certree.ensembles.scales_of_parts import start_at_quantile
+from certree.ensembles.rounds import Rounds, Settings
+from certree.ensembles.rounds_on_ranks import EvaluationOnRanks, start_rounds
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, divide_by_largest
-from certree.interface.progress import RowRate, show_progress
 from certree.parts.binned_parts import Sketch
 from certree.parts.chunks import Weighing
+from certree.parts.exact_quantiles import Counts, counted, order_statistics
 from certree.parts.exact_sums import exact_sum, rounded
 from certree.parts.executors import Executor, InMemory
 from certree.parts.first_look import Learned, largest_of, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import RowsHeldOut, hold_out
-from certree.parts.joined_rows import JoinedRows
 from certree.parts.judging_rows import JudgedParts
 from certree.parts.keys import set_keys
 from certree.parts.made_parts import (
@@ -45,10 +50,10 @@ from certree.parts.made_parts import (
     order_of_training,
     put_beside,
     sketched,
-    total_weight,
     warn_of_identifiers,
 )
 from certree.parts.memory_limit import Need, most_leaves, numbers_of_categories, sums_of_cell
+from certree.parts.part import PartOfRows, digests
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.training import Training
 from certree.tree import Trees
@@ -101,28 +106,28 @@ def fit_on_parts(
     known, loss = _sketched(model, parts, learned, held)
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)
-    n, n_held, (weighing, of_held) = known.n, known.n_held, known.weighings
+    n, n_held, weighing = known.n, known.n_held, known.weighings[0]
     if isinstance(parts, JudgedParts):
-        n_held, of_held = _read_judges(model, parts, learned, stops or bool(callbacks))
+        n_held = _read_judges(model, parts, learned, stops or bool(callbacks))
     bins, totals = make_parts(parts, learned.reader, known, many=_many_levels(known.sketch))
     del known  # and the rows that have told edges of bins
     if is_classifier(model):
         model.sample_hashes_, model._sample_counts = hashes_of_fit(parts, n + n_held)
     judges, of_rows = judged() if judged is not None else (None, dict[str, Any]())
     if judges is not None:
-        n_held, of_held = len(judges.y), _put_beside(parts, judges)
+        n_held = len(judges.y)
+        _put_beside(parts, judges)
     n_repeated = set_keys(parts, n)
     if held is not None:  # rows that are held out are rows of the fit, too
         n_repeated = held.n_repeated
     warn_of_repeated_rows(n_repeated, learned.found.n)
     model._set_automatic_parameters(n)
     grower, statistics = _grower(model, parts, loss, bins, learned.draw_order)
-    weight, n_targets = total_weight(parts, n, weighing), learned.found.n_targets
-    held_out, settings = _held_of(parts, n_held, of_held), model._make_settings(loss)
-    how = model.thresholds_, model._seed, n_targets, held_out, statistics
-    run = RoundsOfParts(settings, grower, n, weight, *how)
+    n_targets = learned.found.n_targets
     start = _start(loss, parts, n, n_targets, totals, weighing)
-    evaluation = _boost(model, parts, run, start, n_rounds, stops, callbacks)
+    run = _make_run_without_rows(model, loss, grower, statistics, len(start))
+    evaluation = _make_evaluation(model, parts, n_held > 0, stops, callbacks)
+    _boost(model, parts, run, start, n_rounds, evaluation)
     if evaluation.may_drop_rounds:
         model.__dict__.update(of_rows)
 
@@ -218,7 +223,7 @@ def _start_of(
 ) -> Float64:
     """The same of the loss of one of the targets."""
     if isinstance(loss, QuantileLoss | HuberLoss):
-        return start_at_quantile(loss, parts, n, weighing, of)
+        return _start_at_quantile(loss, parts, n, weighing, of)
     is_weighed = weighing is not None and weighing.factor is not None
 
     def number(total: int) -> float:
@@ -231,29 +236,41 @@ def _start_of(
     return np.log(mean) if loss.is_log else mean
 
 
-def _read_judges(
-    model: Any, parts: JudgedParts, learned: Learned, are_known: bool
-) -> tuple[int, Weighing | None]:
-    """How many rows elsewhere judge, and how they are weighed; see `JudgedParts.read_judges`."""
+def _start_at_quantile(
+    loss: QuantileLoss | HuberLoss, parts: Executor, n: int, weighing: Weighing | None, of: int
+) -> Float64:
+    """The smallest number that so large a share of n rows does not exceed, as `loss.start` has it.
+
+    weighing: how these are weighed. of: which of their targets it is.
+    """
+    unit = None
+    if weighing is not None and weighing.factor is not None:
+        unit = fixed_unit(weighing.factor, n)
+    quantile = 0.5 if isinstance(loss, HuberLoss) else loss.quantile
+    told: Counts = parts.collect(counted, take_target, (of,), unit)
+    rank = compute_quantile_rank(quantile, int(told.n.sum()))
+    return order_statistics(parts, [rank], take_target, of, told=told, unit=unit)
+
+
+def take_target(part: PartOfRows, number: int) -> Float64:
+    """One of the targets of a part."""
+    return np.asarray(np.atleast_2d(part.y)[number])
+
+
+def _read_judges(model: Any, parts: JudgedParts, learned: Learned, are_known: bool) -> int:
+    """How many rows elsewhere judge; see `JudgedParts.read_judges`."""
     judging = parts.read_judges(model, learned, are_known=are_known)
     if not is_classifier(model):
         model._make_loss().check_targets(judging.found.ends)
-    return judging.found.n, judging.weighing
+    return int(judging.found.n)
 
 
-def _put_beside(parts: Executor, judges: Training) -> Weighing | None:
-    """Let rows in memory lie beside one of the parts; gives how they are weighed."""
+def _put_beside(parts: Executor, judges: Training) -> None:
+    """Let rows in memory lie beside one of the parts."""
     weighing = _normalised(judges)
     if weighing is not None and judges.weight is not None:
         judges = replace(judges, weight=weighing(judges.weight))
     parts.change(put_beside, own=[judges, *[None] * (parts.n_parts - 1)])
-    return weighing
-
-
-def _held_of(parts: Executor, n: int, weighing: Weighing | None) -> tuple[int, float]:
-    """How many rows are held out, and the sum of their weights."""
-    total = total_weight(parts, n, weighing, are_held=True)
-    return n, float(n) if total is None else total
 
 
 def _normalised(judges: Training) -> Weighing | None:
@@ -284,163 +301,95 @@ def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut | No
     return held
 
 
-def _evaluation(
-    model: Any, run: RoundsOfParts, stops: bool, callbacks: Sequence[Callback]
-) -> Evaluation:
-    """What rounds are judged by, if somebody wants to know."""
-    if not (stops or run.held[0] or callbacks):
-        return Evaluation()
-    # What is said are the scores of both sides.
-    sides = [itemgetter(side) for side in range(2 if run.held[0] else 1)]
-    n_iter_no_change = model.n_iter_no_change if stops else 0
-    return Evaluation(
-        sides,
-        is_wanted=True,
-        n_iter_no_change=n_iter_no_change,
+def _make_run_without_rows(
+    model: Any,
+    loss: Loss,
+    grower: BinnedGrower,
+    statistics: CategoryStatistics | None,
+    n_outputs: int,
+) -> Rounds:
+    """Make the run of a model to which the trees are appended that ranks grow; see `Rounds`."""
+    return Rounds(
+        model._make_settings(loss),
+        grower,
+        y=np.zeros(0),
+        weight=None,
+        keys=np.zeros(0, np.uint64),
+        thresholds=model.thresholds_,
+        scores=np.zeros((n_outputs, 0)),
+        seed=model._seed,
+        statistics=statistics,
+    )
+
+
+def _make_evaluation(
+    model: Any,
+    parts: Executor,
+    has_validation_set: bool,
+    stops: bool,
+    callbacks: Sequence[Callback],
+) -> EvaluationOnRanks:
+    """Make the object that scores rounds and decides when to stop.
+
+    stops, callbacks: see `BoostedTrees._make_evaluation`. Rounds of several members that nobody asks
+    for are not scored, as that takes a pass over the rows.
+    """
+    n_members, is_wanted = model._count_members(), stops or has_validation_set or bool(callbacks)
+    scored: Sequence[Any] = ()
+    if is_wanted or (model.verbose > 0 and n_members == 1):
+        scored = [itemgetter(0), itemgetter(1)][: 1 + has_validation_set]
+    return EvaluationOnRanks(
+        scored,
+        is_wanted=is_wanted,
+        n_runs=n_members,
+        n_iter_no_change=model.n_iter_no_change if stops else 0,
         tol=float(model.tol),
         callbacks=callbacks,
+        parts=parts,
+        has_validation_set=has_validation_set,
     )
 
 
 def _boost(
     model: Any,
     parts: Executor,
-    run: RoundsOfParts,
+    run: Rounds,
     start: Float64,
     n_rounds: int,
-    stops: bool,
-    callbacks: Sequence[Callback],
-) -> Evaluation:
-    """Make the rounds of all members, and set what they have made; see `_boost_joined_rows`."""
-    joined = parts.join()
-    if joined is not None:
-        return _boost_joined_rows(model, joined, run, start, n_rounds, stops, callbacks)
-    evaluation = _evaluation(model, run, stops, callbacks)
-    n_members, runs, pace = model._count_members(), [], RowRate()
-    with show_progress(model.verbose > 0, n_members * n_rounds, type(model).__name__) as show:
-        for member in range(n_members):
-            one = replace(run, seed=run.seed + member, grown=[], rows=[])
-            for n_made in one.advance(parts, start, n_rounds):
-                scores = [one.scores_of_sides(parts)] if evaluation.is_wanted else []
-                if n_made == 0:
-                    evaluation.record_previous_scores(scores)
-                    continue
-                for said in scores:
-                    evaluation.record_scores(said, n_made)
-                show(1, evaluation.progress_text or pace.update(run.n))
-                if evaluation.is_over:
-                    break
-            runs.append(one)
-    made = len(runs[0].grown)
-    model.start_, model.n_iter_, model._n_first_trees = (
-        start,
-        evaluation.count_kept_rounds(0, made),
-        0,
-    )
-    model._has_offset, model._errors = False, None
-    model._loss_factors = getattr(runs[0].settings.loss, "factors", ())
-    model._importances = np.zeros(model._n_encoded)
-    grown = [one.trees().keep_first(model.n_iter_) for one in runs]
-    for one, trees in zip(runs, grown, strict=True):
-        rows = np.concatenate([np.zeros(0), *one.rows])[: trees.n_nodes]
-        outputs = one.settings.loss.output_order
-        model._importances = add_gain_importances(trees, rows, model._importances, outputs)
-    model._set_trees(grown)
-    model._record(evaluation.get_recorded_scores())
-    return evaluation
-
-
-def _boost_joined_rows(
-    model: Any,
-    rows: JoinedRows,
-    of_parts: RoundsOfParts,
-    start: Float64,
-    n_rounds: int,
-    stops: bool,
-    callbacks: Sequence[Callback],
-) -> Evaluation:
-    """Make the rounds on one table, as in memory, and set the fitted attributes.
+    evaluation: EvaluationOnRanks,
+) -> None:
+    """Make the rounds on the ranks of an executor, and set the fitted attributes.
 
     Parameters
     ----------
     model : BoostedTrees
         The model that is fitted.
-    rows : JoinedRows
-        Training rows, followed by the validation set.
-    of_parts : RoundsOfParts
-        Has settings, grower without codes, thresholds, seed, and category statistics.
+    parts : Executor
+        Holds the rows.
+    run : Rounds
+        The first run of the model, without rows.
     start : ndarray of shape (n_outputs,)
         Constant start scores.
     n_rounds : int
         Number of rounds; if the fit stops early the largest number.
-    stops, callbacks
-        See `BoostedTrees._make_evaluation`.
-
-    Returns
-    -------
-    Evaluation
-        See `BoostedTrees._fit_rounds`.
+    evaluation : EvaluationOnRanks
+        Scores the rounds, and ends the fit by early stopping or a callback.
     """
-    with rows.storage.hold_core_arrays():
-        run = _start_joined_run(rows, of_parts, start)
-        members = [
-            run.copy_without_trees(
-                seed=of_parts.seed + k, scores=_make_start_scores(rows, start, run.y.shape[-1])
-            )
-            for k in range(model._count_members())
-        ]
-        evaluation = model._make_evaluation(run, None, rows.values, stops, callbacks)
-        evaluation.record_previous_scores(average_scores(members) for _ in range(1))
-        model._n_first_trees, model._has_offset, model._errors = 0, False, None
-        model._loss_factors = getattr(run.settings.loss, "factors", ())
-        model._importances = np.zeros(model._n_encoded)
-        last = model._run_rounds(members, 0, n_rounds, evaluation)
+    n_members = model._count_members()
+    known = dict(parts.collect(digests))
+    settings: Settings = parts.run_on_ranks(start_rounds, known, run, start, n_members)
+    members = [
+        run.copy_without_trees(settings=settings, seed=run.seed + k) for k in range(n_members)
+    ]
+    evaluation.record_previous_scores(evaluation.compute_scores() for _ in range(1))
+    model._n_first_trees, model._has_offset, model._errors = 0, False, None
+    model._loss_factors = getattr(settings.loss, "factors", ())
+    model._importances = np.zeros(model._n_encoded)
+    last = model._run_rounds(members, 0, n_rounds, evaluation)
     model.start_, model.n_iter_ = start, evaluation.count_kept_rounds(0, last)
     before = Trees.joined([], model._n_encoded, len(start))
     model._append_new_trees(before, members, model.n_iter_)
     model._record(evaluation.get_recorded_scores())
-    return evaluation
-
-
-def _start_joined_run(rows: JoinedRows, of_parts: RoundsOfParts, start: Float64) -> Rounds:
-    """Make the run on one table before its first round; see `_boost_joined_rows`."""
-    settings, loss = of_parts.settings, of_parts.settings.loss
-    n, y = rows.n, rows.y
-    if isinstance(loss, MultiOutputLoss) and len(y) < len(loss.components):  # quantiles
-        y = rows.storage.allocate((len(loss.components), y.shape[1]), np.float64)
-        y[:] = rows.y
-    scores = _make_start_scores(rows, start, y.shape[1])
-    if isinstance(loss, MultiOutputLoss) and loss.needs_factors:
-        weight = None if rows.weight is None else rows.weight[:n]
-        means = [
-            one.compute_mean(y[k, :n], scores[k : k + 1, :n], weight)
-            for k, one in enumerate(loss.components)
-        ]
-        settings = replace(settings, loss=loss.with_factors(means))
-    by_row = np.zeros((0, 0), np.uint8)
-    if not resolve_threshold_counts(of_parts.thresholds).any():
-        by_row = rows.transpose_codes()
-    grower = replace(of_parts.grower, bins=of_parts.bins.with_codes(rows.codes, by_row))
-    return Rounds(
-        settings,
-        grower,
-        y if isinstance(loss, MultiOutputLoss) else y[0],
-        rows.weight,
-        rows.keys,
-        of_parts.thresholds,
-        scores,
-        of_parts.seed,
-        values=rows.values,
-        statistics=of_parts.statistics,
-        updates_scores=True,
-    )
-
-
-def _make_start_scores(rows: JoinedRows, start: Float64, n_all: int) -> Float64:
-    """Make scores (n_outputs, n_all) that are `start`, (n_outputs,), in each row, in a file."""
-    scores = rows.storage.allocate((len(start), n_all), np.float64)
-    scores[:] = start[:, None]
-    return scores
 
 
 def _n_rounds(model: Any, n: int, stops: bool) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, fsum
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from certree import _core
 from certree._core import fixed_unit
 from certree.interface.arrays import Float64, Int32
 from certree.parts.exact_sums import whole_numbers
+from certree.parts.ranks import Links
 
 # The outputs that one loss reads together: (parameter of the loss, factor of the loss in the loss of a
 # row, index of the first output, number of outputs, index of the target).
@@ -32,17 +33,13 @@ class Loss:
 
     Scores have shape (n_outputs, n), targets (n,). A subclass sets `name` and defines
     `compute_start`; the C++ core computes the loss and its derivatives by `core_name` and
-    `parameter`. `name`, `scale` and `has_one_unit` belong to the class; the constructor takes
+    `parameter`. `name` and `has_one_unit` belong to the class; the constructor takes
     `n_outputs`, `quantile` and `cutoffs` in this order.
 
     Attributes
     ----------
     name : str
         Name of the loss in the core.
-    scale : "mean", "quantile" or None
-        The statistic of all rows that the gradients depend on: the mean, or a quantile, of one
-        number of each row (for Huber's loss its absolute error); None: gradients depend on their
-        row alone.
     has_one_unit : bool
         Whether losses of several targets are added without a factor, as they have the same unit.
     n_outputs : int
@@ -56,7 +53,6 @@ class Loss:
     """
 
     name: ClassVar[str]
-    scale: ClassVar[Literal["mean", "quantile"] | None] = None
     has_one_unit: ClassVar[bool] = False
 
     n_outputs: int = 1
@@ -181,12 +177,15 @@ class Loss:
         checked; see `CustomLossAdapter`.
         """
 
-    def compute_mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
+    def compute_mean(
+        self, y: Float64, scores: Float64, weight: Float64 | None, links: Links | None = None
+    ) -> float:
         """Compute the weighted mean of the losses of rows, by an order-independent sum.
 
-        y: targets, (n,); scores: (n_outputs, n); weight: (n,), or None for equal weights.
+        y: targets, (n,); scores: (n_outputs, n); weight: (n,), or None for equal weights; links:
+        links to other ranks, whose rows count too, or None.
         """
-        return _core.compute_mean_loss(self.name, self.parameter, y, scores, weight)
+        return _core.compute_mean_loss(self.name, self.parameter, y, scores, weight, links)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +289,6 @@ class QuantileLoss(RegressionLoss):
 
     __slots__ = ()
     name = "quantile"
-    scale = "mean"
 
     def compute_start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
@@ -315,7 +313,6 @@ class HuberLoss(RegressionLoss):
     """
 
     name: ClassVar[str] = "huber"
-    scale: ClassVar[Literal["mean", "quantile"] | None] = "quantile"
     quantile: float = 0.9
 
     def compute_start(
@@ -414,7 +411,6 @@ class TweedieLoss(_LogLinkLoss):
     """
 
     name: ClassVar[str] = "tweedie"
-    scale: ClassVar[Literal["mean", "quantile"] | None] = "mean"
     power: float = 1.5
 
     @property

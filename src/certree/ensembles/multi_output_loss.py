@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from certree.ensembles.losses import Loss, LossGroup, OutputOrder
 from certree.explain.output_groups import OutputGroups
 from certree.interface.arrays import Float64, UInt64
+from certree.parts.ranks import Links
 from certree.rows.hashes import hash_target
 
 
@@ -211,13 +212,18 @@ class MultiOutputLoss(Loss):
         """
         return self._sum(lambda loss, *rows: loss.compute_row_losses(*rows), y, scores)
 
-    def compute_mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
+    def compute_mean(
+        self, y: Float64, scores: Float64, weight: Float64 | None, links: Links | None = None
+    ) -> float:
         """Compute the weighted mean over rows of the sum over losses of factor times loss.
 
         Sums do not depend on the order of rows. y: targets, (n_losses, n), or (n,) for quantiles;
-        scores: (n_outputs, n); weight: row weights, (n,), or None for equal weights.
+        scores: (n_outputs, n); weight: row weights, (n,), or None for equal weights; links: links
+        to other ranks, whose rows count too, or None.
         """
-        return float(self._sum(lambda loss, *rows: loss.compute_mean(*rows, weight), y, scores))
+        return float(
+            self._sum(lambda loss, *rows: loss.compute_mean(*rows, weight, links), y, scores)
+        )
 
     def _get_order_and_factors(self) -> tuple[tuple[int, ...], list[float]]:
         """Return the indices and the factors of the losses in the order of addition.

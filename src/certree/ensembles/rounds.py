@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import fsum
 from typing import Any
 
@@ -22,7 +23,14 @@ from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.staged import make_constant_scores
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import MISSING, Bins
-from certree.interface.arrays import Float64, Int32, UInt64, divide_by_largest, get_csr_arrays
+from certree.interface.arrays import (
+    Float64,
+    Int32,
+    UInt64,
+    divide_by_largest,
+    get_csr_arrays,
+)
+from certree.parts.ranks import Links
 from certree.rows.folds import Fold, number_groups
 from certree.rows.hashes import compute_content_keys, hash_samples
 from certree.rows.queries import compute_group_keys
@@ -341,7 +349,13 @@ def add_gain_importances(
     return total
 
 
-def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATCHED) -> Float64:
+def advance(
+    runs: Sequence[Rounds],
+    first: int,
+    last: int,
+    watch: Watch = UNWATCHED,
+    links: Links | None = None,
+) -> Float64:
     """Make rounds first, ..., last - 1 of several runs, and update the fields of the runs.
 
     No run changes if the core is interrupted.
@@ -357,6 +371,10 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
         How the core scores rounds and stops early: (whether it does so, number of rounds without an
         improvement after which it stops or 0, smallest improvement that counts, scores so far that
         decide). `UNWATCHED`: it does neither.
+    links : Links or None
+        Links to the other ranks, which hold the other rows; None: there is one process. Trees, and
+        what is computed from all rows, are the same on all ranks, and as in one process. Tables must
+        be dense, and neither a `CustomLoss` nor rankings are possible.
 
     Returns
     -------
@@ -366,7 +384,7 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
         stopped early, and no rows if it does not score rounds, or for a `CustomLoss`.
     """
     if not runs[0].settings.loss.is_custom:
-        return _run_core(runs, first, last, watch)
+        return _run_core(runs, first, last, watch, links)
     for number in range(first, last):
         _run_core(runs, number, number + 1, UNWATCHED)
     for run in runs:
@@ -374,7 +392,9 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
     return np.zeros((0, 2))
 
 
-def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float64:
+def _run_core(
+    runs: Sequence[Rounds], first: int, last: int, watch: Watch, links: Links | None = None
+) -> Float64:
     """Make rounds first, ..., last - 1 of several runs by the C++ core, and update the runs.
 
     Parameters and result are those of `advance`. The gradients of a `CustomLoss` are computed once,
@@ -402,16 +422,33 @@ def _run_core(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Fl
         first,
         last,
         n_threads,
+        links,
     )
     for run, (scores, columns, value, deviations, rows, losses, _) in zip(runs, made, strict=True):
         run.scores = run.scores if scores is None else scores
         trees = Trees.from_ensemble_columns(columns, p, value)
-        run.tree_batches.append(run.bins.place_on_dates(trees, run.values))
+        share_gaps = None if links is None else partial(_share_gaps, links)
+        run.tree_batches.append(run.bins.place_on_dates(trees, run.values, share_gaps))
         run.deviations.append(deviations)
         run.rows.append(rows)
         run.losses.append(losses)
     watched: Float64 = made[0][-1]
     return watched
+
+
+def _share_gaps(links: Links, lower: Float64, upper: Float64) -> tuple[Float64, Float64]:
+    """Return the largest lower ends and the smallest upper ends of all ranks, (k,) each.
+
+    lower, upper: the ends on this rank, (k,) each.
+    """
+    largest = np.int64(2**63 - 1)
+    words = np.concatenate([lower, -upper]).view(np.int64)
+    # Bits of negative numbers are in the opposite order.
+    words = np.where(words < 0, words ^ largest, words)
+    links.reduce(words, 0)
+    links.share(words)
+    ends = np.where(words < 0, words ^ largest, words).view(np.float64)
+    return ends[: len(lower)], -ends[len(lower) :]
 
 
 def resolve_feature_counts(fractions: Sequence[float], p: int) -> Int32:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -237,7 +237,12 @@ class Bins:
         """Return a copy that knows which features hold dates, by index; None: no feature does."""
         return self if not dates else replace(self, dates=dates)
 
-    def place_on_dates(self, trees: AnyTrees, others: Float64 | None = None) -> AnyTrees:
+    def place_on_dates(
+        self,
+        trees: AnyTrees,
+        others: Float64 | None = None,
+        share_gaps: Callable[[Float64, Float64], tuple[Float64, Float64]] | None = None,
+    ) -> AnyTrees:
         """Return trees that were grown on these bins with round thresholds of dates.
 
         A threshold moves within the gap between two bins, so that all rows of the table reach the
@@ -245,7 +250,9 @@ class Bins:
         are.
 
         trees: `Tree` or `Trees` with thresholds between the values of two bins; others: further
-        rows, (n_others, p), such as a validation set, which reach the same leaves, too; None: none.
+        rows, (n_others, p), such as a validation set, which reach the same leaves, too; None: none;
+        share_gaps: for rows on several ranks, replaces the lower ends of gaps between values by the
+        largest of all ranks, and the upper ends by the smallest; None: all rows are here.
         """
         if not self.dates:
             return trees
@@ -260,11 +267,13 @@ class Bins:
             is_inside = (gap >= 0) & (gap < len(high) - 1)
             moved, gap = group[is_inside], gap[is_inside]
             ends, given = (high[gap], low[gap + 1]), threshold[moved]
-            if others is not None:
-                values = np.sort(others[:, j])  # NaN comes last
+            if others is not None or share_gaps is not None:
+                values = np.sort(np.zeros(0) if others is None else others[:, j])  # NaN comes last
                 bounded = np.concatenate([[-np.inf], values[~np.isnan(values)], [np.inf]])
                 place = np.searchsorted(bounded, given, side="right")
-                ends = np.maximum(ends[0], bounded[place - 1]), np.minimum(ends[1], bounded[place])
+                gaps = bounded[place - 1], bounded[place]
+                gaps = gaps if share_gaps is None else share_gaps(*gaps)
+                ends = np.maximum(ends[0], gaps[0]), np.minimum(ends[1], gaps[1])
             threshold[moved] = self.dates[j].round_thresholds(given, *ends)
         return trees.with_splits(threshold, trees.category_start, trees.categories)
 

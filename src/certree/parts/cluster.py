@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Protocol
+from uuid import uuid4
 
 import numpy as np
 
@@ -22,8 +24,9 @@ from certree.interface.extras import import_extra
 from certree.parts.chunks import Chunk, as_list, joined
 from certree.parts.executors import added
 from certree.parts.memory_limit import Need, Portions
-from certree.parts.on_worker import Below, Leader, OnWorker, Unlinked, received
+from certree.parts.on_worker import Below, Leader, OnWorker, received
 from certree.parts.sources import one_or_several
+from certree.parts.worker_links import Epoch, Unlinked
 
 # What stands beside X, by the names of arguments.
 _BESIDE = ("y", "sample_weight", "groups")
@@ -258,6 +261,11 @@ class OnCluster:
         # How jobs have changed parts since they were made, which is done again where some are lost.
         self._changes: list[bytes] = []
         self._n_changes = 0
+        # Addresses of the workers that have met, the set of ranks that are linked, and all calls of
+        # ranks, which are repeated when one is lost.
+        self._addresses: list[str] = []
+        self._token: str | None = None
+        self._calls: list[bytes] = []
 
     @property
     def n_parts(self) -> int:
@@ -279,8 +287,8 @@ class OnCluster:
         """See `Executor`."""
         # As it is now: who calls may change what it has given, such as a random state, afterwards.
         self._made_by = f, pickle.dumps(given, 5), own
-        self._held, self._have_met = [], False
-        self._changes, self._n_changes = [], 0
+        self._held, self._have_met, self._token = [], False, None
+        self._changes, self._n_changes, self._calls = [], 0, []
         pairs = self._of_chunks(_made_of, f, given, own)
         told = self._added([self._submit(itemgetter(1), pair) for pair in pairs])
         self._held = [
@@ -310,8 +318,52 @@ class OnCluster:
         """See `Executor`."""
         return self.led(_changed, f, given, None if own is None else dict(enumerate(own)))
 
-    def join(self) -> None:
-        """See `Executor`: parts are on several machines."""
+    def run_on_ranks(self, f: Callable[..., Any], *given: Any) -> Any:
+        """See `Executor`: the parts of each worker are a rank."""
+        self._calls.append(pickle.dumps((f, given), 5))
+        for _ in range(_MOST_LOST):
+            try:
+                self._meet()
+                if self._token is None:
+                    self._token = uuid4().hex
+                    told = self._call_ranks(self._calls)
+                else:
+                    told = self._call_ranks(self._calls[-1:])
+            except (_Lost, Unlinked):
+                self._have_met, self._token = False, None
+                continue
+            return pickle.loads(told)
+        raise self._given_up()
+
+    def _call_ranks(self, calls: Sequence[bytes]) -> bytes:
+        """Return what rank 0 answers to calls; raise what one of the ranks has raised."""
+        addresses, token = tuple(self._addresses), str(self._token)
+        asked = [
+            (held, self._ask(held, "run_on_rank", Epoch(token, rank, addresses), calls))
+            for rank, held in enumerate(self._held)
+        ]
+        told, errors = [], []
+        for one in asked:
+            try:
+                told.append(self._answer(*one))
+            except Exception as error:  # noqa: BLE001 # it is raised below
+                errors.append(error)
+        # Where one has failed, others only know that it does not answer.
+        errors.sort(key=lambda error: isinstance(error, Unlinked | _Lost))
+        if errors:
+            raise errors[0]
+        answer: bytes = told[0]
+        return answer
+
+    def close(self) -> None:
+        """End what ranks do, and close their links."""
+        if self._token is None:
+            return
+        self._token = None
+        with suppress(Exception):  # who does not answer is gone
+            asked = [self._ask(held, "end_rank") for held in self._held]
+            for one in asked:
+                one.result(timeout=_PATIENCE)
 
     def led(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`: the worker at the top does it."""
@@ -327,7 +379,10 @@ class OnCluster:
                 self._changes.append(changes)
                 self._n_changes += n
             return pickle.loads(told)
-        raise RuntimeError(
+        raise self._given_up()
+
+    def _given_up(self) -> RuntimeError:
+        return RuntimeError(
             "the fit was given up as workers died again and again that had a part of the rows, or "
             "could not reach each other: they may have too little memory"
         )
@@ -337,6 +392,7 @@ class OnCluster:
         if self._have_met:
             return
         known: dict[int, Below] = {}
+        self._addresses = [""] * len(self._held)
         for place in reversed(range(len(self._held))):
             below = [known.pop(one) for one in (2 * place + 1, 2 * place + 2) if one in known]
             try:
@@ -344,19 +400,26 @@ class OnCluster:
             except _Lost:
                 self._hold_again(place)
                 address = self._waited(self._held[place], "meet", below)
-            held = self._held[place]
+            held, self._addresses[place] = self._held[place], address
             numbers = held.numbers, *(one.numbers for one in below)
             known[place] = Below(address, held.future.key, sum(numbers, ()))
         self._have_met = True
 
     def _waited(self, held: Held, method: str, *given: Any) -> Any:
         """What an actor answers."""
-        distributed = import_extra("distributed", "dask")
+        return self._answer(held, self._ask(held, method, *given))
+
+    def _ask(self, held: Held, method: str, *given: Any) -> Any:
+        """Ask an actor; the answer comes later."""
         try:
             ask = getattr(held.actor, method)
         except (RuntimeError, ValueError) as error:  # the worker is known to be lost
             raise _Lost from error
-        answer = ask(*given)
+        return ask(*given)
+
+    def _answer(self, held: Held, answer: Any) -> Any:
+        """Wait for an answer of an actor."""
+        distributed = import_extra("distributed", "dask")
         while True:
             try:
                 return answer.result(timeout=_PATIENCE)

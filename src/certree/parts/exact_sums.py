@@ -19,11 +19,6 @@ def whole_numbers(values: Float64, unit: int) -> Int64:
     return np.rint(np.ldexp(values, -unit)).astype(np.int64)
 
 
-def whole_sum(values: Float64, unit: int) -> int:
-    """Sum of finite numbers, each of which is rounded to a multiple of two to the power of a unit."""
-    return int(whole_numbers(values, unit).sum())
-
-
 def exact_sum(values: Float64) -> int:
     """Sum of finite numbers in units of 2^-1126: once rounded it is what `math.fsum` says."""
     if not len(values):

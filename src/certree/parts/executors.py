@@ -24,6 +24,7 @@ from certree.parts.memory_limit import (
 )
 from certree.parts.part import PartOfRows
 from certree.parts.plan import FitPlan, PlannedError, is_planned
+from certree.parts.ranks import Rank
 from certree.parts.scratch import Scratch
 
 # Joined rows of at most so many bytes stay in memory, which is faster than files: blocks of rows that
@@ -73,7 +74,7 @@ class Executor(Protocol):
     """Calls a function with each of the parts, and adds up what comes back.
 
     Functions belong to modules, as they may be called elsewhere, and twice: of what they are given they
-    change nothing but what `PartOfRows.room` and `changed` give them.
+    change nothing but what `PartOfRows.changed` gives them.
     """
 
     has_weights: bool
@@ -125,15 +126,12 @@ class Executor(Protocol):
         """
         ...
 
-    def join(self) -> JoinedRows | None:
-        """Join all parts, which are gone then, to one table; None if they are on several machines."""
-        ...
+    def run_on_ranks(self, f: Callable[..., Any], *given: Any) -> Any:
+        """Call f(rank, *given) on each machine, and return what it returns on rank 0.
 
-    def led(self, f: Callable[..., Any], *given: Any) -> Any:
-        """F(executor, *given), where questions to all parts cost least.
-
-        The executor collects and changes. Where somebody is lost f is called again, and parts of others
-        have changed then: by its first changes they must become what they are made to become by it.
+        The first call joins the parts of each machine, which are gone then, to the table of a `Rank`.
+        Functions of later calls find what those before have left in its `state`. If a machine is
+        lost, all calls are repeated from the first.
         """
         ...
 
@@ -170,8 +168,8 @@ class SomeRows:
     def __init__(self, parts: Executor) -> None:
         self._parts = parts
         self.has_weights, self.empty, self.portions = parts.has_weights, parts.empty, parts.portions
-        self.collect, self.change, self.led = parts.collect, parts.change, parts.led
-        self.join = parts.join
+        self.collect, self.change = parts.collect, parts.change
+        self.run_on_ranks = parts.run_on_ranks
         self.spread, self.expect_within_limit = parts.spread, parts.expect_within_limit
 
     @property
@@ -223,10 +221,6 @@ class Parts:
         each = [()] * self.n_parts if own is None else [(one,) for one in own]
         parts = zip(self._parts, each, strict=True)
         return added(self._put(self._mapped(partial(_changed, f, given, self._scratch), parts)))
-
-    def led(self, f: Callable[..., Any], *given: Any) -> Any:
-        """See `Executor`."""
-        return f(self, *given)
 
     def _put(self, made: Iterator[tuple[PartOfRows, Any]]) -> Iterator[Any]:
         self._parts = []
@@ -283,6 +277,7 @@ class Here(Parts):
         super().__init__([], n_threads, kept)
         self._source, self._shown = source, shown
         self._limit, self._most_threads = limit, n_threads
+        self._rank: Rank | None = None
         self.has_weights = source.has_weights
         self.portions = Portions(n_threads)
         if limit is not None:
@@ -327,15 +322,21 @@ class Here(Parts):
         give_back()  # else libraries keep what one pass has taken beside what the next one takes
         return told
 
-    def join(self) -> JoinedRows | None:
-        """See `Executor`."""
+    def run_on_ranks(self, f: Callable[..., Any], *given: Any) -> Any:
+        """See `Executor`: there is one rank."""
+        if self._rank is None:
+            self._rank = Rank(self._join())
+        return f(self._rank, *given)
+
+    def _join(self) -> JoinedRows:
+        """Join all parts, which are gone then, to one table."""
         if self._scratch is None:
-            return None
-        in_memory = self._limit is None and count_bytes(self._parts) <= _JOINED_BYTES
-        storage = MEMORY if in_memory else self._scratch
-        joined = JoinedRows.join(self._parts, storage)
+            joined = JoinedRows.join(self._parts, MEMORY)
+        else:
+            in_memory = self._limit is None and count_bytes(self._parts) <= _JOINED_BYTES
+            joined = JoinedRows.join(self._parts, MEMORY if in_memory else self._scratch)
+            self._scratch.clear()
         self._parts = []
-        self._scratch.clear()
         return joined
 
     def _giving_back(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -5,7 +5,7 @@ The core reads mapped arrays as arrays in memory, so the table is fitted as one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -21,7 +21,7 @@ from certree.parts.part import PartOfRows
 _TRANSPOSED_ROWS = 2**16
 # Bytes of a row during the rounds: two copies of its codes, one of which the core makes, and for one
 # output its target, weight, key, score, gradient and Hessian, and what the core sorts rows by.
-_BYTES_PER_CODE, _BYTES_PER_ROW, _BYTES_PER_OUTPUT = 2, 64, 32
+_BYTES_PER_CODE, _BYTES_PER_ROW = 2, 96
 
 
 class Storage(Protocol):
@@ -54,7 +54,7 @@ MEMORY = _Memory()
 def count_bytes(parts: Sequence[PartOfRows]) -> int:
     """Return about how many bytes of arrays rounds of boosting need for the rows of parts."""
     p = len(parts[0].codes)
-    per_row = _BYTES_PER_CODE * p + _BYTES_PER_ROW + _BYTES_PER_OUTPUT * len(parts[0].scores)
+    per_row = _BYTES_PER_CODE * p + _BYTES_PER_ROW
     return sum(part.n * per_row + part.values.nbytes for part in parts)
 
 
@@ -74,6 +74,9 @@ class JoinedRows:
         Random keys of the training rows.
     values : ndarray of float64, shape (n_val, p), or None
         Feature values of the validation set; None: there is none.
+    digests : mapping of int to int
+        For the number of each part the digest of its rows, by which they are known again if the part
+        is made anew.
     storage : Storage
         Where these arrays lie, and others of the fit.
     """
@@ -83,6 +86,7 @@ class JoinedRows:
     weight: Float64 | None
     keys: UInt64
     values: Float64 | None
+    digests: Mapping[int, int]
     storage: Storage
 
     @classmethod
@@ -100,6 +104,7 @@ class JoinedRows:
             weight=_join_weights(storage, parts, n + n_val) if has_weights else None,
             keys=_join(storage, [part.keys for part in parts]),
             values=_stack(storage, held) if held else None,
+            digests={part.number: part.digest for part in parts},
             storage=storage,
         )
 

@@ -129,7 +129,7 @@ def with_keys(part: PartOfRows, before: EarlierCopies) -> tuple[PartOfRows, int]
     try:
         return replace(part, keys=compute_keys(np.array(part.keys), part.weight, before)), 0
     except ChangedRowsError:
-        refuse_other_rows(part)
+        refuse_other_rows(part.number)
 
 
 def _shared_rows(parts: Any, n: int) -> Iterator[list[SharedRows]]:

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree._core import fixed_unit
 from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, Int32, UInt64
 from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded, hashes_below, places_of
 from certree.parts.chunks import Chunk, Weighing, training_of
-from certree.parts.exact_sums import class_totals, exact_sum, rounded, whole_sum
+from certree.parts.exact_sums import class_totals, exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.parts.fit_hashes import with_hashes
 from certree.parts.held_out import DealtRows, RowsHeldOut
@@ -182,16 +181,6 @@ def warn_of_identifiers(model: Any, known: Sketch) -> None:
     for j, values in enumerate(known.values):
         if isinstance(values, tuple):
             warn_if_identifier(j, names, int(values[1].sum()), len(values[0]))
-
-
-def total_weight(
-    parts: Executor, n: int, weighing: Weighing | None, *, are_held: bool = False
-) -> float | None:
-    """Sum of the weights of n rows as sums of losses have it; None: each counts once."""
-    if weighing is None or weighing.factor is None:
-        return None
-    unit = fixed_unit(weighing.factor, n)
-    return float(np.ldexp(float(parts.collect(_weight_of, unit, are_held)), unit))
 
 
 def put_beside(part: PartOfRows, held: Training | None) -> tuple[PartOfRows, int]:
@@ -381,9 +370,3 @@ def digest_of_rows(hashes: UInt64, weight: Float64 | None) -> int:
     """Compute a number by which it is noticed that rows, or their weights, have changed."""
     digest = int(hashes.sum(dtype=np.uint64))
     return digest if weight is None else digest + int(weight.view(np.uint64).sum(dtype=np.uint64))
-
-
-def _weight_of(part: PartOfRows, unit: int, are_held: bool) -> int:
-    """Sum of the weights of a part, or of its rows that are held out, as whole numbers."""
-    weight = part.weight_held if are_held else part.weight
-    return 0 if weight is None else whole_sum(weight, unit)

@@ -11,7 +11,7 @@ import asyncio
 import pickle
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -19,15 +19,14 @@ import numpy as np
 
 from certree.interface.extras import import_extra
 from certree.parts.executors import Parts, added, owned
+from certree.parts.joined_rows import MEMORY, JoinedRows
+from certree.parts.ranks import Rank
+from certree.parts.worker_links import Arrivals, Epoch, Unlinked, WorkerLinks
 
 # Arrays of fewer bytes are pickled with what holds them.
 _LARGE = 1 << 14
 # Where numbers of all kinds may begin; Dask lays arrays anywhere.
 _ALIGNED = 16
-
-
-class Unlinked(Exception):  # noqa: N818 # no error: it says how to go on
-    """Raised where a worker does not answer another one any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +92,13 @@ class OnWorker(Parts):
         # The change that was made last, and what it told, as somebody on the way may have been lost.
         self._last: tuple[int, Any] = (-1, None)
         self._turn = threading.Lock()
+        # The rank that the rows here are, its links, and the call that its thread works on.
+        self._rank: Rank | None = None
+        self._epoch = ""
+        self._links: WorkerLinks | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._call: asyncio.Future[bytes] | None = None
+        Arrivals.at(worker)
 
     # What is asked of an actor runs in threads of its own: Dask has one for all actors of a worker, and
     # there may be two of a fit once others are lost.
@@ -168,6 +174,66 @@ class OnWorker(Parts):
             return self._last[1]
         except Exception as error:  # noqa: BLE001 # it is raised where the fit is made
             return _Failed(error)
+
+    async def run_on_rank(self, epoch: Epoch, calls: Sequence[bytes]) -> bytes:
+        """Call functions with the rank of the parts here; see `Executor.run_on_ranks`.
+
+        Parameters
+        ----------
+        epoch : Epoch
+            The ranks. If they are new, they link up first, and forget the state of those before.
+        calls : sequence of bytes
+            Functions, and what they are given, pickled; they are called one after the other.
+
+        Returns
+        -------
+        bytes
+            What the last one has returned, pickled; empty if this is not rank 0.
+
+        Raises
+        ------
+        Unlinked
+            If a worker is lost.
+        """
+        links = self._links
+        if links is None or self._epoch != epoch.token:
+            await self.end_rank()
+            links = WorkerLinks(self._worker, epoch)
+            self._epoch, self._links = epoch.token, links
+            await links.open()
+            if self._rank is not None:
+                self._rank.state = None
+        if self._thread is None:
+            # A thread of its own: the ranks of workers in one process wait for each other.
+            self._thread = ThreadPoolExecutor(1)
+        work = asyncio.get_running_loop().run_in_executor(
+            self._thread, self._run_calls, links, calls
+        )
+        self._call = work
+        return await work
+
+    async def end_rank(self) -> None:
+        """Close the links of the rank, and wait until its thread has ended what it does."""
+        if self._links is not None:
+            self._links.close()
+        if self._call is not None:
+            await asyncio.wait([self._call])
+        self._epoch, self._links, self._call = "", None, None
+
+    def _run_calls(self, links: WorkerLinks, calls: Sequence[bytes]) -> bytes:
+        try:
+            if self._rank is None:
+                rows = JoinedRows.join(self._parts, MEMORY)
+                self._rank = Rank(rows, n_threads=self._worker.state.nthreads)
+                self._parts = []
+            self._rank.links = links
+            for call in calls:
+                f, given = pickle.loads(call)
+                result = f(self._rank, *given)
+            return pickle.dumps(result, 5) if links.decides else b""
+        except BaseException:
+            links.abort()  # the others end, too
+            raise
 
     async def change_again(self, jobs: Sequence[bytes]) -> None:
         """Make the changes of jobs that parts before these have made."""

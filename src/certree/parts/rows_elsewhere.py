@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from certree.interface.extras import import_extra
@@ -72,7 +72,8 @@ def rows_elsewhere(
             error.add_note("of X_val, y_val and sample_weight_val")
             raise
     if client is not None:
-        yield _judged(OnCluster(source, client), source)
+        with closing(OnCluster(source, client)) as parts:
+            yield _judged(parts, source)
         return
     with scratch() as kept:
         yield _judged(Here(source, kept, n_threads, shown=shown, limit=get_memory_limit()), source)

@@ -225,6 +225,28 @@ double steps_by(Shape tree, const Rows& rows, const RoundVote& vote, Table<doubl
 
 }  // namespace
 
+void find_largest_by_output(const RoundRows& rows, Table<double> growing, Table<double> others) {
+  const auto n = static_cast<std::size_t>(rows.gradient.width);
+  for (std::int64_t k = 0; k < rows.gradient.n_rows; ++k)
+    for (const bool grows : {true, false}) {
+      const auto some = grows ? rows.growing : rows.others;
+      double* const largest = (grows ? growing : others).row(k);
+      largest[0] = largest_of({rows.gradient.row(k), n}, some);
+      largest[1] = largest_of({rows.hessian.row(k), n}, some);
+    }
+}
+
+void add_up_leaves(const RoundRows& rows, const RoundSums& sums) {
+  for (std::int64_t k = 0; k < rows.gradient.n_rows; ++k)
+    for (const bool grows : {true, false}) {
+      const RowSetSums& of_set = grows ? sums.growing : sums.others;
+      const double* const largest = of_set.largest.row(k);
+      add_by_leaf(rows.leaf, grows ? rows.growing : rows.others, rows.gradient.row(k),
+                  rows.hessian.row(k), FixedPoint(largest[0], of_set.n_rows),
+                  FixedPoint(largest[1], of_set.n_rows), of_set.whole.row(k));
+    }
+}
+
 double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Table<double> step,
                    Table<double> deviation, Table<double> weight) {
   return steps_by(tree, rows, vote, step, deviation, weight);

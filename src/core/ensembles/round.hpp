@@ -27,6 +27,13 @@ struct RoundSums {
   RowSetSums growing, others;
 };
 
+// Writes the largest absolute gradient and Hessian of both sets of rows, (n_outputs, 2) each.
+void find_largest_by_output(const RoundRows& rows, Table<double> growing, Table<double> others);
+
+// Adds the gradients and Hessians of rows to the sums of the leaves that they reach, in the units
+// of `sums`.
+void add_up_leaves(const RoundRows& rows, const RoundSums& sums);
+
 // Outputs that belong together, as scores of the classes of a row do: one vote serves them.
 struct Voters {
   std::int64_t first, n_outputs;

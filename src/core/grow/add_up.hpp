@@ -109,6 +109,9 @@ void add_up(std::span<const std::int32_t> rows, const typename Target::Item* ite
   std::array<const std::uint8_t*, kTogether> code{};
   std::array<std::size_t, kTogether> n_bins{};
   std::array<std::int64_t*, kTogether> lanes{};
+  if (rows.empty())  // one of several ranks has none
+    for (const std::int32_t j : features)
+      std::fill_n(sums + layout.start(j), layout.length(j), std::int64_t{0});
   for (std::size_t first = 0; first < rows.size(); first += Target::kBlock) {
     const auto block = rows.subspan(first, std::min(Target::kBlock, rows.size() - first));
     gather(block, items, gathered.data());

@@ -65,17 +65,23 @@ std::span<std::int32_t> copy(std::span<const std::int32_t> from,
 // Sums: what keeps those of nodes, in memory of its own.
 template <class Sums, class SumsMemory>
 BinnedTree grow_by(const BinnedTable& table, const SentRows& rows,
-                   std::span<const std::int32_t> features, const BinnedGrowth& growth,
-                   const Derivatives& response, GrowthMemory::Arrays& memory, SumsMemory& of_sums,
+                   const LargestDerivatives& largest, std::span<const std::int32_t> features,
+                   const BinnedGrowth& growth, const Derivatives& response,
+                   GrowthMemory::Arrays& memory, SumsMemory& of_sums,
                    std::span<std::int32_t> leaf) {
-  const Gradients target(response, rows.growing, growth);
+  if (std::max(largest.gradient, largest.hessian) == kInfinity)
+    Gradients::refuse(response, rows.growing);
+  const Gradients target(response, largest, growth);
   const std::span<std::int32_t> growing = copy(rows.growing, memory.growing);
   const std::span<std::int32_t> others = copy(rows.others, memory.others);
   std::int32_t* const room = memory.room.take(std::max(growing.size(), others.size())).data();
   Gradients::Item* const items = memory.items.take(static_cast<std::size_t>(table.n_rows())).data();
   target.itemise(rows.growing, items);
   NodeTotals totals;
-  target.total(rows.growing, items, totals);
+  Gradients::Lanes total = target.total(rows.growing, items);
+  sum_over(growth.ranks, total);
+  for (std::size_t lane = 0; lane < total.size(); ++lane)
+    totals.add(static_cast<std::int32_t>(lane), total[lane]);
   totals.end_node();
   Sums sums(table, growing, totals, features, growth, target, items, of_sums);
   const MovedRows<std::int32_t> moved{growing, others, room, room};
@@ -92,33 +98,21 @@ BinnedTree grow_by(const BinnedTable& table, const SentRows& rows,
 
 }  // namespace
 
-BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
-                          std::span<const std::int32_t> features, const BinnedGrowth& growth,
-                          const Derivatives& response, GrowthMemory& memory,
-                          std::span<std::int32_t> leaf) {
-  GrowthMemory::Arrays& arrays = memory.arrays();
-  if (table.is_sparse())
-    return grow_by<SparseSums<Gradients>>(table, rows, features, growth, response, arrays,
-                                          arrays.sparse, leaf);
-  return grow_by<KeptSums<Gradients>>(table, rows, features, growth, response, arrays, arrays.dense,
-                                      leaf);
+LargestDerivatives largest_derivatives(const Derivatives& response,
+                                       std::span<const std::int32_t> growing) {
+  return Gradients::largest(response, growing);
 }
 
-GivenTree grow_gradients_by_sums(const KeptBins& bins, std::span<const std::int32_t> features,
-                                 const BinnedGrowth& growth, const GivenGradients& given,
-                                 const KnownNodes& known) {
-  const Gradients target({{}, {}, given.l2, given.min_hessian},
-                         {given.largest_gradient, given.largest_hessian}, given.n_rows, growth);
-  NodeTotals totals;
-  for (const std::int32_t lane : {0, 1, 2})
-    totals.add(lane, given.total[static_cast<std::size_t>(lane)]);
-  totals.end_node();
-  GivenTree made;
-  GivenSums<Gradients> sums(bins, totals, features, growth, target, known, made);
-  TreeGrowth tree(bins, MovedRows<std::int32_t>{}, growth, totals, sums);
-  made.tree.columns = tree.grow(0);
-  for (const std::size_t v : indices(totals.size())) target.write(totals.of(v), made.tree.sums);
-  return made;
+BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
+                          const LargestDerivatives& largest, std::span<const std::int32_t> features,
+                          const BinnedGrowth& growth, const Derivatives& response,
+                          GrowthMemory& memory, std::span<std::int32_t> leaf) {
+  GrowthMemory::Arrays& arrays = memory.arrays();
+  if (table.is_sparse())
+    return grow_by<SparseSums<Gradients>>(table, rows, largest, features, growth, response, arrays,
+                                          arrays.sparse, leaf);
+  return grow_by<KeptSums<Gradients>>(table, rows, largest, features, growth, response, arrays,
+                                      arrays.dense, leaf);
 }
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include "grow/binned.hpp"
 #include "grow/feature_order.hpp"
+#include "ranks.hpp"
 
 namespace certree {
 
@@ -27,6 +28,7 @@ struct BinnedGrowth {
   Table<const std::uint8_t> groups;        // (k, p) features that may act together; or no rows
   int n_threads;
   FeatureOrder feature_order{};  // in which order features are compared, and drawn of
+  Ranks* ranks = nullptr;        // that grow a tree on gradients together; null: one process
 };
 
 // -- one tree on gradients and Hessians
@@ -53,6 +55,15 @@ struct Derivatives {
   RowFactors factors{};                       // of both, of each row
 };
 
+// The largest absolute values of the gradients and Hessians of growing rows, and how many rows
+// these are; infinite where one of them is not finite, or a Hessian is negative.
+struct LargestDerivatives {
+  double gradient, hessian;
+  std::int64_t n_rows;
+};
+LargestDerivatives largest_derivatives(const Derivatives& response,
+                                       std::span<const std::int32_t> growing);
+
 struct BinnedTree {
   TreeColumns columns;
   std::vector<double> sums;  // (m, 3) of growing rows: gradients, Hessians, number
@@ -73,53 +84,13 @@ class GrowthMemory {
   std::unique_ptr<Arrays> arrays_;
 };
 
-// features: those that the tree may compare, ascending; leaf: (n,) of the rows that are given;
-// others stay as they are.
+// largest: of the growing rows of all ranks. features: those that the tree may compare, ascending;
+// leaf: (n,) of the rows that are given; others stay as they are. Throws std::invalid_argument if
+// `largest` is not finite.
 BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
-                          std::span<const std::int32_t> features, const BinnedGrowth& growth,
-                          const Derivatives& response, GrowthMemory& memory,
-                          std::span<std::int32_t> leaf);
-
-// -- the same where rows lie elsewhere, in parts of whose sums one after the other is known
-
-// What is known of the gradients and Hessians of all growing rows.
-struct GivenGradients {
-  double l2, min_hessian;
-  double largest_gradient, largest_hessian;
-  std::int64_t n_rows;
-  std::span<const std::int64_t> total;  // (3,) sums of gradients and Hessians, number of rows
-};
-
-// How a node is split, as bytes.
-inline constexpr std::size_t kSplitBytes = 400;
-
-// Nodes are known by keys, which depend on the path to them; that of the root is 0.
-struct KnownNodes {
-  std::span<const std::uint64_t> decided;  // (d,) keys
-  Table<const std::uint8_t> splits;        // (d, kSplitBytes) that were found for them before
-  std::span<const std::uint64_t> keys;     // (c,) of those that wait
-  Table<const std::int64_t> sums;          // (c, any) by the features, as SumsLayout has them
-  std::span<const std::int64_t> squares;   // (c,)
-};
-
-// As far as a tree has grown by the nodes that are known: others are taken for leaves. It is done
-// where nothing is wanted.
-struct GivenTree {
-  BinnedTree tree;
-  std::vector<std::uint8_t>
-      splits;  // (c, kSplitBytes) of the nodes that waited; 0: it was not searched
-  // Of the nodes that are divided, in the order in which they were.
-  std::vector<std::uint64_t> keys;      // of the node, and of its children, (any, 3)
-  std::vector<std::int32_t> feature;    // (any,)
-  std::vector<std::uint8_t> goes_left;  // (any, 256) by code
-  std::vector<std::int64_t> n_rows;     // (any, 2) of the children
-  std::vector<std::uint8_t> wanted;  // (any, 2) whether the sums of a child decide what comes next
-};
-
-// features: those that the tree may compare, ascending.
-GivenTree grow_gradients_by_sums(const KeptBins& bins, std::span<const std::int32_t> features,
-                                 const BinnedGrowth& growth, const GivenGradients& given,
-                                 const KnownNodes& known);
+                          const LargestDerivatives& largest, std::span<const std::int32_t> features,
+                          const BinnedGrowth& growth, const Derivatives& response,
+                          GrowthMemory& memory, std::span<std::int32_t> leaf);
 
 // -- many trees on classes or numbers, each on rows of its own that are drawn
 

@@ -1,5 +1,7 @@
 #include "grow/cells_of_parts.hpp"
 
+#include "grow/send.hpp"
+
 #include "grow/tree_growth.hpp"
 #include "grow/weighted.hpp"
 
@@ -498,6 +500,26 @@ TreeOfCells tree_of_cells(const DecidedCells& cells, Order order, std::int64_t m
   made.columns = order == Order::depth ? Growth<LookedUp>::whole(rule, root).columns()
                                        : grow_best_first(rule, root, max_leaves);
   return made;
+}
+
+void part_divide(Table<const std::uint8_t> codes, PartCells cells, const PartCuts& cuts,
+                 std::span<std::int32_t> order, Table<std::int64_t> below) {
+  const auto room = make_buffer<std::int32_t>(order.size());
+  for (const std::size_t d : indices(cuts.cell.size())) {
+    const std::int64_t cell = cuts.cell[d];
+    const std::int64_t* const range =
+        cell < cells.n_rows ? cells.row(cell) : below.row(cell - cells.n_rows);
+    const auto begin = range[0], end = range[1];
+    GoesLeft goes_left;
+    std::copy_n(cuts.goes_left.row(d), goes_left.size(), goes_left.begin());
+    const std::int64_t n_left =
+        send(order.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)),
+             CodesOfFeature{codes.row(cuts.feature[d])}, goes_left, room.get());
+    std::int64_t* const to = below.row(2 * d);
+    to[0] = begin;
+    to[1] = to[2] = begin + n_left;
+    to[3] = end;
+  }
 }
 
 }  // namespace certree

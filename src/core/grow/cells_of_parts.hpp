@@ -133,4 +133,17 @@ struct TreeOfCells {
 
 TreeOfCells tree_of_cells(const DecidedCells& cells, Order order, std::int64_t max_leaves);
 
+// Cells of a part, (any, 2): where their rows begin and end in an order.
+using PartCells = Table<const std::int64_t>;
+
+// How cells are cut, one after the other.
+struct PartCuts {
+  std::span<const std::int32_t> cell;     // (d,) those given, then two for each cut before
+  std::span<const std::int32_t> feature;  // (d,)
+  Table<const std::uint8_t> goes_left;    // (d, 256)
+};
+// order: those of the cells are moved. below: (2 * d, 2) the cells that the cuts make.
+void part_divide(Table<const std::uint8_t> codes, PartCells cells, const PartCuts& cuts,
+                 std::span<std::int32_t> order, Table<std::int64_t> below);
+
 }  // namespace certree

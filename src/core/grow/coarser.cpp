@@ -32,8 +32,7 @@ BinsNow joined_bins(std::int64_t n_bins, std::int64_t n_edges, Random random) {
   return into;
 }
 
-}  // namespace
-
+// For each of the features, the bin that each bin becomes.
 std::vector<BinsNow> join_bins(const KeptBins& table, std::span<const std::int32_t> features,
                                std::int64_t n_edges, std::uint64_t key,
                                const FeatureOrder& feature_order, CoarserBins& bins) {
@@ -58,6 +57,8 @@ std::vector<BinsNow> join_bins(const KeptBins& table, std::span<const std::int32
   }
   return joined;
 }
+
+}  // namespace
 
 void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, std::int64_t n_edges,
              std::uint64_t key, const FeatureOrder& feature_order, CoarserBins& bins,

@@ -23,11 +23,4 @@ void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, s
              std::uint64_t key, const FeatureOrder& feature_order, CoarserBins& bins,
              Table<std::uint8_t> coarser);
 
-// The same without rows: of each of the features, the code that each code becomes.
-std::vector<std::array<std::uint8_t, 256>> join_bins(const KeptBins& table,
-                                                     std::span<const std::int32_t> features,
-                                                     std::int64_t n_edges, std::uint64_t key,
-                                                     const FeatureOrder& feature_order,
-                                                     CoarserBins& bins);
-
 }  // namespace certree

@@ -64,10 +64,12 @@ enum class Child : std::uint8_t { right, left, unseen };
 struct BinnedNode {
   std::int64_t begin, end;
   std::int32_t depth, index;
-  std::uint64_t key;  // of what is drawn
-  std::size_t copy;   // of the codes that its rows mean
+  std::uint64_t key;             // of what is drawn
+  std::size_t copy;              // of the codes that its rows mean
+  std::int64_t n_elsewhere = 0;  // rows of other ranks
 
-  std::int64_t size() const { return end - begin; }
+  // Number of rows of all ranks.
+  std::int64_t size() const { return end - begin + n_elsewhere; }
 };
 
 // Bounds of the responses below a node.

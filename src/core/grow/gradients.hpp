@@ -122,25 +122,19 @@ class Gradients {
   static constexpr std::size_t kBlock = kRowsOfBlock;
   static constexpr std::size_t kTogether = 4;  // features by which rows are added up at a time
 
-  struct Largest {
-    double gradient = 0.0, hessian = 0.0;
-  };
-
-  Gradients(const Derivatives& response, std::span<const std::int32_t> rows,
+  // For the rows of all blocks or ranks, given their largest absolute values.
+  Gradients(const Derivatives& response, const LargestDerivatives& largest,
             const BinnedGrowth& growth)
-      : Gradients(response, largest(response, rows), std::ssize(rows), growth) {}
-  // For n rows in all blocks, given the largest absolute values.
-  Gradients(const Derivatives& response, const Largest& largest, std::int64_t n,
-            const BinnedGrowth& growth)
-      : gradient_(largest.gradient, n),
-        hessian_(largest.hessian, n),
+      : gradient_(largest.gradient, largest.n_rows),
+        hessian_(largest.hessian, largest.n_rows),
         limits_{std::ldexp(response.l2, -hessian_.unit()),
                 std::ldexp(response.min_hessian, -hessian_.unit()),
                 std::max<std::int64_t>(growth.min_rows, 1)},
         min_gain_(std::ldexp(growth.min_gain, hessian_.unit() - 2 * gradient_.unit())),
         response_(response) {}
 
-  static Largest largest(const Derivatives& response, std::span<const std::int32_t> rows) {
+  static LargestDerivatives largest(const Derivatives& response,
+                                    std::span<const std::int32_t> rows) {
     const auto [gradient, hessian] = std::pair(response.gradient, response.hessian);
     // As integers, the bit patterns of numbers >= 0 have the order of the numbers, and those of all
     // other numbers are larger.
@@ -153,8 +147,29 @@ class Gradients {
         // + 0.0 turns -0.0 into 0.0.
         h = std::max(h, std::bit_cast<std::uint64_t>(factor * hessian[i] + 0.0));
       }
-    if (std::max(g, h) >= std::bit_cast<std::uint64_t>(kInfinity)) refuse(response, rows);
-    return {std::bit_cast<double>(g), std::bit_cast<double>(h)};
+    const auto number = [](std::uint64_t bits) {
+      return std::bit_cast<double>(std::min(bits, std::bit_cast<std::uint64_t>(kInfinity)));
+    };
+    return {number(g), number(h), std::ssize(rows)};
+  }
+
+  // Throws std::invalid_argument for the first row whose gradient or Hessian is wrong; it may be on
+  // another rank.
+  [[noreturn]] static void refuse(const Derivatives& response, std::span<const std::int32_t> rows) {
+    double g = 0.0, h = 0.0;
+    const auto is_wrong = [&](std::int32_t row) {
+      const auto i = static_cast<std::size_t>(row);
+      g = response.factors[i] * response.gradient[i];
+      h = response.factors[i] * response.hessian[i];
+      return !std::isfinite(g) || !(h >= 0.0 && h < kInfinity);
+    };
+    if (std::ranges::find_if(rows, is_wrong) == rows.end())
+      throw std::invalid_argument(
+          "gradients and Hessians must be finite, got others on another rank");
+    if (!std::isfinite(g))
+      throw std::invalid_argument("gradients must be finite, got " + std::to_string(g));
+    throw std::invalid_argument("Hessians must be finite and not negative, got " +
+                                std::to_string(h));
   }
 
   // The units of the integers.
@@ -215,17 +230,15 @@ class Gradients {
     }
   }
 
-  // Adds the sums over rows as a new node's.
-  void total(std::span<const std::int32_t> rows, const Item* items, NodeTotals& sums) const {
+  // Returns the sums over rows by lane.
+  static Lanes total(std::span<const std::int32_t> rows, const Item* items) {
     std::int64_t g = 0, h = 0;
     for (const auto part : chunks(rows))
       for (const std::int32_t row : part) {
         g += gradient_of(items[row]);
         h += items[row].hessian;
       }
-    sums.add(0, g);
-    sums.add(1, h);
-    sums.add(2, std::ssize(rows));
+    return {g, h, std::ssize(rows)};
   }
 
   // Returns the sum of the squared gradients of rows, in units of 2^40 squared units, for
@@ -358,21 +371,6 @@ class Gradients {
   }
   static std::int64_t gradient_of(const Item& item) {
     return (item.gradient_and_row - 1) / (1 << kRowBits);
-  }
-
-  [[noreturn]] static void refuse(const Derivatives& response, std::span<const std::int32_t> rows) {
-    double g = 0.0, h = 0.0;
-    const auto is_wrong = [&](std::int32_t row) {
-      const auto i = static_cast<std::size_t>(row);
-      g = response.factors[i] * response.gradient[i];
-      h = response.factors[i] * response.hessian[i];
-      return !std::isfinite(g) || !(h >= 0.0 && h < kInfinity);
-    };
-    std::ignore = std::ranges::find_if(rows, is_wrong);
-    if (!std::isfinite(g))
-      throw std::invalid_argument("gradients must be finite, got " + std::to_string(g));
-    throw std::invalid_argument("Hessians must be finite and not negative, got " +
-                                std::to_string(h));
   }
 
   FixedPoint gradient_, hessian_;

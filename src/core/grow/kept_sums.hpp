@@ -15,12 +15,14 @@ namespace {
 template <class Target>
 struct KeptMemory {
   SumsPool pool;
+  std::vector<std::int64_t> message;  // sums that go to rank 0
 };
 
 template <class Target>
 class KeptSums : public SiblingPair<Target, KeptSums<Target>> {
   using Pair = SiblingPair<Target, KeptSums<Target>>;
   friend Pair;
+  static constexpr bool kHasRanks = true;
 
  public:
   KeptSums(const BinnedTable& table, std::span<const std::int32_t> rows, const NodeTotals& sums,
@@ -71,11 +73,38 @@ class KeptSums : public SiblingPair<Target, KeptSums<Target>> {
     return features.subspan(begin, end - begin);
   }
 
-  bool is_small(std::size_t which) const { return nodes_[which].size() < kWorthKeeping; }
+  // Sums that ranks collect have all bins.
+  bool is_small(std::size_t which) const {
+    return !growth_.ranks && nodes_[which].size() < kWorthKeeping;
+  }
   bool keeps(std::size_t which) const { return !is_small(which) && !memory_.pool.is_full(); }
   void drop(SplitInfo& split_info) {
     memory_.pool.give_back(split_info.place);
     split_info.place = SumsPool::kNone;
+  }
+
+  // Collects what ranks have added up: at rank 0 it becomes the sums over all of them. Returns that
+  // of the squares.
+  std::int64_t reduce(std::int64_t squares, std::span<const std::int32_t> features) {
+    Ranks& ranks = *growth_.ranks;
+    std::vector<std::int64_t>& words = memory_.message;
+    words.assign(1, squares);
+    const auto each_feature = [&](auto f) {
+      for (const std::size_t which : {0, 1})
+        if (tasks_[which].add_up)
+          for (const std::int32_t j : features)
+            f(sums_at(which) + layout_.start(j), static_cast<std::ptrdiff_t>(layout_.length(j)));
+    };
+    each_feature([&](const std::int64_t* sums, std::ptrdiff_t n) {
+      words.insert(words.end(), sums, sums + n);
+    });
+    ranks.reduce(words, words.size());
+    if (ranks.decides())
+      each_feature([from = words.begin() + 1](std::int64_t* sums, std::ptrdiff_t n) mutable {
+        std::copy_n(from, n, sums);
+        from += n;
+      });
+    return words[0];
   }
 
   std::int64_t* sums_at(std::size_t which) const { return memory_.pool.at(splits_[which].place); }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "grow/decide.hpp"
+#include "grow/split_words.hpp"
 #include "parallel.hpp"
 
 namespace certree {
@@ -17,6 +18,7 @@ namespace {
 //   n_threads(features)             that are worth starting
 //   search_by(features, found)      does what tasks say, and finds the best splits of both nodes
 //   keeps(which), drop(split_info)  whether sums are worth keeping, and what forgets them
+//   reduce(squares, features)       collects what ranks have added up, if it can work for several
 template <class Target, class Own>
 class SiblingPair {
  public:
@@ -32,6 +34,7 @@ class SiblingPair {
   SplitInfo search_root(const BinnedNode& node, const std::vector<std::int32_t>& features) {
     nodes_[0] = node;
     if (has_categories_) squares_[0] = squares_of(0);
+    added_up_ = 0;
     add_up(0);
     tasks_[0].search = true;
     search_nodes(features);
@@ -86,7 +89,7 @@ class SiblingPair {
   std::span<const std::int32_t> rows_of(std::size_t which) const {
     const BinnedNode& node = nodes_[which];
     return rows_.subspan(static_cast<std::size_t>(node.begin),
-                         static_cast<std::size_t>(node.size()));
+                         static_cast<std::size_t>(node.end - node.begin));
   }
   NodeEvaluator evaluator(std::size_t which) const {
     return {target_, sums_.of(nodes_[which].index), squares_[which]};
@@ -112,6 +115,7 @@ class SiblingPair {
   std::array<bool, 2> may_{};
   std::array<Task, 2> tasks_{};
   std::array<SplitInfo, 2> splits_{};
+  std::size_t added_up_ = 0;                 // which node's squares are added up from its rows
   SumsPool::Place above_ = SumsPool::kNone;  // where the sums of the node above lie
 
  private:
@@ -128,6 +132,7 @@ class SiblingPair {
 
   void search_pair() {
     const std::size_t small = nodes_[1].size() < nodes_[0].size() ? 1 : 0, large = 1 - small;
+    added_up_ = small;
     tasks_ = {};
     tasks_[0].search = may_[0];
     tasks_[1].search = may_[1];
@@ -144,20 +149,54 @@ class SiblingPair {
     search_nodes(features_);
   }
 
-  // Finds the splits of the two nodes as their tasks say, each thread by some of the features.
+  // Finds the splits of the two nodes as their tasks say.
   void search_nodes(const std::vector<std::int32_t>& features) {
+    if (growth_.ranks)
+      search_over_ranks(features);
+    else
+      settle_splits(do_tasks(features));
+    for (const std::size_t which : {0, 1})
+      if (!splits_[which].is_made() || !own().keeps(which)) own().drop(splits_[which]);
+  }
+
+  // Ranks add up their rows; rank 0 searches, and shares what it has found.
+  void search_over_ranks(const std::vector<std::int32_t>& features) {
+    if constexpr (Own::kHasRanks) {
+      const std::array<Task, 2> wanted = tasks_;
+      for (Task& task : tasks_) task.subtract = task.search = false;
+      do_tasks(features);
+      const std::int64_t of_all = own().reduce(squares_[added_up_], features);
+      // What remains for the sibling has been computed by the rows of this rank alone.
+      squares_[1 - added_up_] -= of_all - squares_[added_up_];
+      squares_[added_up_] = of_all;
+      tasks_ = wanted;
+      for (Task& task : tasks_) task.add_up = false;
+      if (growth_.ranks->decides()) settle_splits(do_tasks(features));
+      const SplitWords<Target> words(features, has_categories_);
+      words.share(*growth_.ranks, splits_);
+    } else {
+      throw std::invalid_argument("several ranks cannot share a sparse table");
+    }
+  }
+
+  // Does what tasks say, each thread by some of the features. Returns the best splits of both nodes
+  // by each part of the features.
+  std::vector<std::array<SplitInfo, 2>> do_tasks(const std::vector<std::int32_t>& features) {
     const std::int64_t n_parts = own().n_parts(features);
     std::vector<std::array<SplitInfo, 2>> found(static_cast<std::size_t>(n_parts));
     parallel_for(n_parts, own().n_threads(features), [&](std::int64_t i) {
       own().search_by(own().part_of(features, i, n_parts), found[static_cast<std::size_t>(i)]);
     });
+    return found;
+  }
+
+  // Chooses the best splits of both nodes, if they gain enough.
+  void settle_splits(std::vector<std::array<SplitInfo, 2>>&& found) {
     for (const std::size_t which : {0, 1}) {
       SplitInfo& split_info = splits_[which];
       split_info.squares = squares_[which];
       for (auto& one : found) split_info.challenge(std::move(one[which]), growth_.feature_order);
-      const bool keeps = tasks_[which].search &&
-                         decider_.settle(evaluator(which), 0.0, split_info) && own().keeps(which);
-      if (!keeps) own().drop(split_info);
+      if (tasks_[which].search) decider_.settle(evaluator(which), 0.0, split_info);
     }
   }
 };

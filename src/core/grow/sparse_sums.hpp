@@ -140,6 +140,7 @@ template <class Target>
 class SparseSums : public SiblingPair<Target, SparseSums<Target>> {
   using Pair = SiblingPair<Target, SparseSums<Target>>;
   friend Pair;
+  static constexpr bool kHasRanks = false;
 
  public:
   SparseSums(const BinnedTable& table, std::span<const std::int32_t> rows, const NodeTotals& sums,

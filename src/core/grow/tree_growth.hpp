@@ -1,14 +1,17 @@
-// Growth of one tree from histograms, for any target, with rows in memory or out of core.
+// Growth of one tree from histograms, for any target.
 //
 // Included by the growers of trees from histograms alone.
 #pragma once
 
 #include "grow/drawn_sums.hpp"
-#include "grow/given_sums.hpp"
 #include "grow/growth.hpp"
 
 namespace certree {
 namespace {
+
+// Sums of nodes whose rows are not at hand, as they are on other machines.
+template <class Sums>
+concept RowsLieElsewhere = requires { Sums::kElsewhere; };
 
 // In-bag rows, from which the tree grows, other rows that are routed to leaves, and scratch memory
 // for as many of each.
@@ -37,7 +40,7 @@ class TreeGrowth {
   TreeColumns grow(std::uint64_t key) {
     Node root{};
     root.end = std::ssize(rows_.growing);
-    if constexpr (RowsLieElsewhere<Sums>) root.end = totals_.of(0).sum.back();
+    if constexpr (Sums::kKeeps) root.n_elsewhere = totals_.of(0).sum.back() - root.end;
     root.key = key;
     groups_.assign(static_cast<std::size_t>(growth_.groups.n_rows), 1);
     bounds_.resize(growth_.monotonic.empty() ? 0 : 1);
@@ -135,23 +138,32 @@ class TreeGrowth {
               Node& right) {
     GoesLeft goes_left = route_bins(split_info, split);
     const std::int64_t n_left = send_growing(node, split_info, goes_left);
+    std::int64_t n_left_of_all = n_left;
+    if constexpr (Sums::kKeeps) n_left_of_all = split_info.sums.back();
     split.feature = split_info.feature;
     split.missing_left =
-        split_info.has_missing ? split_info.missing_left : 2 * n_left >= node.size();
+        split_info.has_missing ? split_info.missing_left : 2 * n_left_of_all >= node.size();
     goes_left[kMissingBin] = split.missing_left;
     if (!split_info.child_of_bin.empty()) collect_categories(node, split_info, split, goes_left);
     const auto index = static_cast<std::int32_t>(totals_.size());
     const std::int64_t middle = node.begin + n_left;
-    left = {node.begin, middle, node.depth + 1, index, key_of(node.key, 0), node.copy};
-    right = {middle, node.end, node.depth + 1, index + 1, key_of(node.key, 1), node.copy};
+    const std::int64_t left_elsewhere = n_left_of_all - n_left;
+    left = {node.begin,          middle,    node.depth + 1, index,
+            key_of(node.key, 0), node.copy, left_elsewhere};
+    right = {middle,
+             node.end,
+             node.depth + 1,
+             index + 1,
+             key_of(node.key, 1),
+             node.copy,
+             node.n_elsewhere - left_elsewhere};
     keep_bounds(node, split_info);
     keep_groups(node, split_info.feature);
     totals_.add_parts(node.index, split_info.sums, Sums::kSparse);
     if constexpr (RowsLieElsewhere<Sums>) sums_.note(node, split_info, goes_left);
     if constexpr (Sums::kKeeps) {
-      if constexpr (!RowsLieElsewhere<Sums>)
-        send_others(ranges_[static_cast<std::size_t>(node.index)], middle,
-                    sums_.codes(node, split_info.feature), goes_left);
+      send_others(ranges_[static_cast<std::size_t>(node.index)], middle,
+                  sums_.codes(node, split_info.feature), goes_left);
       sums_.open(split_info, {left, right}, {bounds_of(index), bounds_of(index + 1)},
                  {may_be_split(left), may_be_split(right)}, allowed(left, split_info.varying));
     }

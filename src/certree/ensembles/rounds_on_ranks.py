@@ -1,0 +1,198 @@
+"""Rounds of boosting on the ranks of an out-of-core or distributed fit.
+
+Each machine, a rank, holds some of the rows as one table. The functions of this module run there, by
+`Executor.run_on_ranks`. The runs of a fit that lie on the client have no rows, only trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from certree.ensembles.evaluation import Evaluation, average_scores
+from certree.ensembles.multi_output_loss import MultiOutputLoss
+from certree.ensembles.rounds import (
+    Rounds,
+    Settings,
+    Watch,
+    advance,
+    resolve_threshold_counts,
+)
+from certree.interface.arrays import Float64
+from certree.parts.executors import Executor
+from certree.parts.joined_rows import JoinedRows
+from certree.parts.part import refuse_other_rows
+from certree.parts.ranks import Rank
+from certree.tree import Trees
+
+
+@dataclass(frozen=True, slots=True)
+class NewRounds:
+    """The rounds that one call has made in each run of a fit.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_rounds, 2)
+        See `certree.ensembles.rounds.advance`.
+    batches : list of tuple
+        For each run the new entries of `Rounds.tree_batches`, `deviations`, `rows` and `losses`.
+    """
+
+    scores: Float64
+    batches: list[tuple[list[Trees], list[Float64], list[Float64], list[Float64]]]
+
+
+def start_rounds(
+    rank: Rank, digests: Mapping[int, int], run: Rounds, start: Float64, n_members: int
+) -> Settings:
+    """Put the runs of a fit on the rows of a rank, as its state.
+
+    Parameters
+    ----------
+    rank : Rank
+        The rank.
+    digests : mapping of int to int
+        Digests of all parts by number.
+    run : Rounds
+        The first run, without rows.
+    start : ndarray of shape (n_outputs,)
+        Constant start scores.
+    n_members : int
+        Number of runs that are averaged; run k has the seed of the first one plus k.
+
+    Returns
+    -------
+    Settings
+        Settings of the runs. A loss of several targets has its factors, which depend on the start
+        scores of all rows.
+
+    Raises
+    ------
+    ValueError
+        If a part that was lost has been made anew of other rows.
+    """
+    rows, settings = rank.rows, run.settings
+    for number, digest in rows.digests.items():
+        if digest != digests[number]:
+            refuse_other_rows(number)
+    with rows.storage.hold_core_arrays():
+        loss, n, y = settings.loss, rows.n, rows.y
+        if isinstance(loss, MultiOutputLoss) and len(y) < len(loss.components):  # quantiles
+            y = rows.storage.allocate((len(loss.components), y.shape[1]), np.float64)
+            y[:] = rows.y
+        if isinstance(loss, MultiOutputLoss) and loss.needs_factors:
+            weight = None if rows.weight is None else rows.weight[:n]
+            scores = _make_start_scores(rows, start)
+            means = [
+                one.compute_mean(
+                    np.ascontiguousarray(y[k, :n]), scores[k : k + 1, :n].copy(), weight, rank.links
+                )
+                for k, one in enumerate(loss.components)
+            ]
+            settings = replace(settings, loss=loss.with_factors(means))
+        by_row = np.zeros((0, 0), np.uint8)
+        if not resolve_threshold_counts(run.thresholds).any():
+            by_row = rows.transpose_codes()
+        grower = replace(run.grower, bins=run.bins.with_codes(rows.codes, by_row))
+        if rank.n_threads is not None:
+            grower = replace(grower, n_jobs=rank.n_threads)
+        rank.state = [
+            run.copy_without_trees(
+                settings=settings,
+                grower=grower,
+                y=y if isinstance(loss, MultiOutputLoss) else y[0],
+                weight=rows.weight,
+                keys=rows.keys,
+                scores=_make_start_scores(rows, start),
+                seed=run.seed + k,
+                values=rows.values,
+                updates_scores=True,
+            )
+            for k in range(n_members)
+        ]
+    return settings
+
+
+def make_rounds(rank: Rank, first: int, last: int, watch: Watch) -> NewRounds:
+    """Make rounds first, ..., last - 1 of the runs of a rank.
+
+    watch: how rounds are scored; see `certree.ensembles.rounds.advance`.
+    """
+    runs: list[Rounds] = rank.state
+    with rank.rows.storage.hold_core_arrays():
+        scores = advance(runs, first, last, watch, rank.links)
+    batches = [(run.tree_batches, run.deviations, run.rows, run.losses) for run in runs]
+    # A rank needs no trees of earlier rounds.
+    rank.state = [run.copy_without_trees() for run in runs]
+    return NewRounds(scores, batches)
+
+
+def score_rounds(rank: Rank, has_validation_set: bool) -> Float64:
+    """Compute the negated mean losses of the mean predictions of all runs, over all ranks.
+
+    has_validation_set: whether any rank has rows of a validation set. Return the score of the
+    training rows, and if there is a validation set that of it, (1,) or (2,).
+    """
+    runs: list[Rounds] = rank.state
+    run, raw = runs[0], average_scores(runs)
+    n = len(run.keys)
+    sets = [slice(n), slice(n, None)][: 1 + has_validation_set]
+    return np.array(
+        [
+            -run.settings.loss.compute_mean(
+                np.ascontiguousarray(run.y[..., rows]),
+                np.ascontiguousarray(raw[:, rows]),
+                None if run.weight is None else run.weight[rows],
+                rank.links,
+            )
+            for rows in sets
+        ]
+    )
+
+
+def _make_start_scores(rows: JoinedRows, start: Float64) -> Float64:
+    """Make scores (n_outputs, n) that are `start`, (n_outputs,), in each row."""
+    scores = rows.storage.allocate((len(start), rows.y.shape[1]), np.float64)
+    scores[:] = start[:, None]
+    return scores
+
+
+@dataclass(slots=True, kw_only=True)
+class EvaluationOnRanks(Evaluation):
+    """Score rounds that ranks make; see `Evaluation`.
+
+    Functions in `scored` take what `score_rounds` returns.
+
+    Parameters
+    ----------
+    parts : Executor
+        Has the ranks, on which `start_rounds` has been called.
+    has_validation_set : bool
+        Whether any of them has rows of a validation set.
+    """
+
+    parts: Executor
+    has_validation_set: bool
+
+    def _make_rounds(self, runs: Sequence[Rounds], first: int, last: int) -> Float64:
+        """See `Evaluation`: ranks make the rounds, and trees are appended to runs without rows."""
+        made: NewRounds = self.parts.run_on_ranks(make_rounds, first, last, self._get_watch())
+        for run, (trees, deviations, rows, losses) in zip(runs, made.batches, strict=True):
+            run.tree_batches.extend(trees)
+            run.deviations.extend(deviations)
+            run.rows.extend(rows)
+            run.losses.extend(losses)
+        return made.scores
+
+    def _predict(self, runs: Sequence[Rounds]) -> Float64:
+        """See `Evaluation`: the scores of all rows together."""
+        del runs
+        return self.compute_scores()
+
+    def compute_scores(self) -> Float64:
+        """Return what the functions in `scored` take, at the present scores of all rows."""
+        scores: Any = self.parts.run_on_ranks(score_rounds, self.has_validation_set)
+        return np.asarray(scores)
