@@ -30,6 +30,7 @@ from certree.grow.grower import GROWERS, resolve_grower
 from certree.grow.threshold_placement import place_thresholds
 from certree.prunings import Polynomial
 from certree.prunings.rule_names import RULES, resolve_rule
+from certree.tree import Tree
 
 FUNCTIONS = {Cart: grow_cart, KD: grow_kd, Dyadic: grow_dyadic}
 BOX = [[-4.0, -4, -4], [4, 4, 4]]
@@ -418,3 +419,30 @@ def test_a_grid_has_a_million_leaves_at_most():
 def test_only_a_grid_grows_without_the_rows():
     assert not Grid.depends_on_rows
     assert all(kind.depends_on_rows for kind in (Cart, KD, Dyadic, SklearnTree))
+
+
+def test_growers_of_users_that_break_the_protocol_are_named():
+    class Silent(BaseEstimator):
+        def grow(self, rows):
+            del rows
+
+    class Lost(Silent):
+        depends_on_rows = True
+
+    class Wide(Lost):
+        def grow(self, rows):
+            return Tree(
+                feature=np.zeros(1, np.int32),
+                threshold=np.zeros(1),
+                left=np.array([-1], np.int32),
+                n_features=rows.X.shape[1] + 1,
+            )
+
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    for grower, error, message in [
+        (Silent(), TypeError, "grower must have an attribute depends_on_rows"),
+        (Lost(), TypeError, r"grow of .* must return a Tree, got NoneType"),
+        (Wide(), ValueError, r"grow of .* must return a tree of 1 features, got one of 2"),
+    ]:
+        with pytest.raises(error, match=message):
+            PrunedTreeClassifier(grower, alpha=1.0).fit(X, y)

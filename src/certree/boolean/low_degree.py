@@ -54,7 +54,7 @@ class LowDegree:
     radius: float
     keep: Kept
 
-    def error_bound(self, weight_above: float = 0.0, l1_norm: float | None = None) -> float:
+    def error_bound(self, weight_above: float, l1_norm: float | None = None) -> float:
         """Bound the mean squared difference between the estimated spectrum and the true function.
 
         N is the number of estimated coefficients, `n_sets`; b is the largest error of an estimate,
@@ -63,7 +63,9 @@ class LowDegree:
         Parameters
         ----------
         weight_above : float
-            Sum of the squares of the coefficients of larger sets, which are not estimated.
+            Sum of the squares of the coefficients of larger sets, which are not estimated: 0 for a
+            function of at most `degree` features per term, such as a tree of this depth. If nothing
+            is known of the function, its mean square is an upper bound: 1 for values -1 and 1.
         l1_norm : float or None
             Upper bound on the sum of the sizes of all estimated coefficients, for instance the
             number of leaves of a tree with values of size at most 1. None: unknown; the bound for

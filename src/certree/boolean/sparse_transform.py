@@ -107,7 +107,7 @@ def sparse_transform(
         n_next = max(n_columns + 1, _INITIAL_COLUMNS)
         rows = _MATRICES * (n_features + 1) * (2**n_next - 2**n_columns * (n_columns > 0))
         if n_features <= MAX_BITS and 2**n_features <= rows and queries.allows(2**n_features):
-            return _transform_all_rows(queries, delta)
+            return _transform_all_rows(queries)
         if n_columns and not queries.allows(rows + n_reserved):
             break
         if not queries.allows(rows + n_reserved):
@@ -126,19 +126,22 @@ def sparse_transform(
     return _test_on_fresh_rows(queries, spectrum, is_complete, tolerance, delta, rng)
 
 
-def _transform_all_rows(queries: QueryCounter, delta: float) -> Recovered:
+def _transform_all_rows(queries: QueryCounter) -> Recovered:
     """Evaluate the function at all 2^n rows and return its exact spectrum, with `is_complete` True.
 
-    n is the number of features. queries: the function, whose budget must allow 2^n rows; delta:
-    stored in the result, but not used: it is certain that these are all coefficients.
+    n is the number of features. queries: the function, whose budget must allow 2^n rows. It is
+    certain that these are all coefficients, so the result's `delta` is 0. Raise ValueError if the
+    function is noisy at 32 rows, if the budget allows to evaluate these again.
     """
     n = len(queries.bits)
     signs = 1.0 - 2.0 * _to_bits(np.arange(2**n), n)
     values = queries.evaluate(signs)
+    if queries.allows(_REPEATED):
+        queries.expect_no_noise(signs[:_REPEATED], values[:_REPEATED])
     coding: Any = queries.bits.coding
     spectrum = spectrum_of_values(values, coding=coding)
     guarantee = "The function was evaluated at all rows: these are all coefficients"
-    return Recovered(spectrum, queries.n_queries, queries.budget, delta, True, guarantee)
+    return Recovered(spectrum, queries.n_queries, queries.budget, 0.0, True, guarantee)
 
 
 def _test_on_fresh_rows(

@@ -396,7 +396,7 @@ class TreeVoteEstimator(TreeModel):
         signs = check_monotonic_cst(self.monotonic_cst, *counts, self._category_mask())
         if signs is not None:
             self._expect_one_target("monotonic_cst")
-        if signs is not None and not self._get_grower().supports_monotonic_cst:
+        if signs is not None and not getattr(self._get_grower(), "supports_monotonic_cst", False):
             raise ValueError(
                 f"monotonic_cst needs grower to be a Cart, got {self.grower!r}: use grower='cart', or "
                 "monotonic_cst=None"

@@ -69,7 +69,15 @@ def grow_trees(
     trees = []
     for fold in folds:
         samples = rows if fold is None else rows.select(fold.train)
-        trees.append(grower.grow(samples))
+        tree: Any = grower.grow(samples)
+        if not isinstance(tree, Tree):
+            raise TypeError(f"grow of {grower!r} must return a Tree, got {type(tree).__name__}")
+        if tree.n_features != samples.X.shape[1]:
+            raise ValueError(
+                f"grow of {grower!r} must return a tree of {samples.X.shape[1]} features, got one of "
+                f"{tree.n_features}"
+            )
+        trees.append(tree)
         advance()
     return trees
 
@@ -97,6 +105,8 @@ def resolve_grower(value: Any, **parameters: Any) -> Grower:
     ------
     ValueError
         If `value` is a class, or has neither a known name nor a method `grow` or `fit`.
+    TypeError
+        If `value` has a method `grow`, but no attribute `depends_on_rows`.
     """
     if isinstance(value, str) and value in GROWERS:
         resolved: Grower = GROWERS[value](**parameters)
@@ -104,6 +114,11 @@ def resolve_grower(value: Any, **parameters: Any) -> Grower:
     if not isinstance(value, type):
         if hasattr(value, "grow"):
             custom: Grower = value
+            if not isinstance(getattr(custom, "depends_on_rows", None), bool):
+                raise TypeError(
+                    "grower must have an attribute depends_on_rows, True or False, but "
+                    f"{value!r} has none: set it to True unless the tree is the same for all rows"
+                )
             return custom
         if hasattr(value, "fit"):
             return SklearnTree(value)
