@@ -514,7 +514,7 @@ def test_a_round_whose_workers_are_killed_is_made_again(at_top, call, loss, mort
     expect_same(here, there, tmp_path)
 
 
-@pytest.mark.parametrize("call", range(3, 14) if LONG else [8])
+@pytest.mark.parametrize("call", range(3, 11) if LONG else [8])
 def test_levels_of_killed_workers_are_seen_anew(call, mortal, tmp_path, monkeypatch):
     X, y, _ = split_table(add_towns(make_table(N, "two"), 300), weighed=False)
     X = X.to_pandas().astype(dict.fromkeys(("colour", "street", "town"), "category"))
