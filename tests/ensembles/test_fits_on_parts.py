@@ -181,7 +181,7 @@ class Watching:
         return now.n_iter >= self.last
 
 
-@pytest.mark.parametrize("how", [{}, {"early_stopping": True}])
+@pytest.mark.parametrize("how", [{}, {"early_stopping": True}, {"quality": "best"}])
 @pytest.mark.parametrize("is_judged", [False, True])
 def test_callbacks_are_told_the_same(how, is_judged, tmp_path, left_nothing):
     rows = make_table(N, "numbers").drop_columns(["w"])
@@ -332,6 +332,10 @@ STOPPED = [
     ("numbers", "real", {"loss": "tweedie"}),
     ("numbers", "real", {"loss": "gamma"}),
     ("numbers", None, {"loss": "poisson"}),
+    ("two", "real", {"quality": "best"}),
+    ("three", None, {"quality": "best"}),
+    ("numbers", "whole", {"quality": "best", "loss": "huber"}),
+    ("numbers", None, {"quality": "best", "validation_fraction": None}),
 ]
 
 
@@ -374,6 +378,8 @@ VALIDATED = [
     ("three", "whole", True, {}),
     ("numbers", "whole", True, {"loss": "huber"}),
     ("numbers", None, False, {"validation_fraction": None}),
+    ("two", "real", True, {"quality": "best", "early_stopping": False}),
+    ("numbers", None, True, {"quality": "best"}),
 ]
 
 
@@ -598,8 +604,6 @@ def written(folder, rows=None, name="rows.parquet"):
 REFUSED = [
     ({"early_stopping": True, "scoring": None}, {}, "scoring=None"),
     ({"early_stopping": True, "scoring": "accuracy"}, {}, "scoring='accuracy'"),
-    ({"early_stopping": True, "quality": "best"}, {}, "quality='best'"),
-    ({"quality": "best"}, {"X_val": np.zeros((2, 4)), "y_val": [0, 1]}, "quality='best'"),
     ({}, {"y_val": [0, 1]}, "X_val and y_val must be given together, but X_val is None"),
     ({}, {"X_val": "some.parquet"}, "X_val and y_val must be given together, but y_val is None"),
     (

@@ -298,12 +298,16 @@ def test_losses_of_numbers_on_workers(loss, client, tmp_path):
     expect_same(here, model_of("numbers", loss=loss).fit(*cuts), tmp_path)
 
 
-@pytest.mark.parametrize(("target", "has_columns"), [("three", True), ("numbers", False)])
-def test_early_stopping_on_workers(target, has_columns, client, tmp_path):
+@pytest.mark.parametrize(
+    ("target", "has_columns", "quality"),
+    [("three", True, "default"), ("numbers", False, "default"), ("numbers", False, "best")],
+)
+def test_early_stopping_on_workers(target, has_columns, quality, client, tmp_path):
     X, y, weight = frames(target, True)
     if has_columns:
         y = pd.DataFrame({"one": y, "other": np.arange(N) % 2})
     how = {"early_stopping": True, "n_iter_no_change": 2, "max_iter": 5, "learning_rate": 0.7}
+    how["quality"] = quality
     here = model_of(target, **how).fit(X, y, weight)
     order = np.random.RandomState(3).permutation(N)
     cuts = (cut(one.iloc[order], [0, 200, 200, 1000, N]) for one in (X, y, weight))

@@ -437,11 +437,12 @@ def expect_what_parts_can(model: Any, given: dict[str, Any], *, judges: bool) ->
 
 
 def expect_judged_by_loss(model: Any) -> None:
-    """Refuse to judge rounds by what takes rows in memory."""
-    for name, other in (("scoring", "loss"), ("quality", ("fast", "default"))):
-        value = getattr(model, name)
-        if not (isinstance(value, str) and value in np.atleast_1d(other)):
-            raise ValueError(
-                f"{name}={value!r} takes rows in memory where rounds are judged, got X that lies "
-                "elsewhere"
-            )
+    """Raise ValueError unless the parameter `scoring` of a model is "loss".
+
+    Scorers need the rows in memory. Call this for fits that score rounds.
+    """
+    if not (isinstance(model.scoring, str) and model.scoring == "loss"):
+        raise ValueError(
+            f"scoring={model.scoring!r} takes rows in memory where rounds are judged, got X that "
+            "lies elsewhere"
+        )
