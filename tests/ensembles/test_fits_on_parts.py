@@ -32,6 +32,7 @@ from certree.parts.executors import Here, InMemory
 from certree.parts.made_parts import _sketch
 from certree.tables import table_files
 from same_models import (
+    COLUMNS,
     ChunkedRows,
     add_towns,
     expect_same,
@@ -372,6 +373,92 @@ def test_scores_that_are_no_numbers_mean_the_same(loss):
     assert here.validation_score_[-1] == -np.inf
 
 
+def log_cosh_slopes(y, score):
+    tanh = np.tanh(score - y)
+    return tanh, 1 - tanh**2
+
+
+def log_cosh(y, score):
+    return np.logaddexp(score - y, y - score) - np.log(2)
+
+
+LOG_COSH = CustomLoss(log_cosh_slopes, log_cosh)
+COUNTS = CustomLoss(
+    lambda y, s: (np.exp(s) - y, np.exp(s)), lambda y, s: np.exp(s) - y * s, link="log"
+)
+
+
+@pytest.mark.parametrize("weights", [None, "real", "whole"])
+@pytest.mark.parametrize(
+    ("loss", "how"),
+    [
+        (LOG_COSH, {}),
+        (LOG_COSH, STOPPING),
+        (LOG_COSH, {**STOPPING, "quality": "best"}),
+        (COUNTS, {}),
+        (COUNTS, {**STOPPING, "validation_fraction": None}),
+    ],
+)
+def test_losses_in_python_mean_the_same(loss, how, weights, tmp_path, monkeypatch, left_nothing):
+    rows = make_table(N, "numbers", weights=weights or "real")
+    rows = with_positive(rows, "poisson") if loss is COUNTS else rows
+    weighed = weights is not None
+    here, there = Watching(99), Watching(99)
+    one = model_of("numbers", loss=loss, **how).fit(*split_table(rows, weighed), callbacks=[here])
+    order = np.random.RandomState(1).permutation(N)
+    moved = rows.take(order)
+    chunks = fit_in_chunks(
+        model_of("numbers", loss=loss, **how), *split_table(moved, weighed), [0, 300, 300, 1299, N]
+    )
+    expect_same_rounds(one, chunks)
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", 170)
+    files = write_files(tmp_path, moved if weighed else moved.drop_columns(["w"]))
+    other = model_of("numbers", loss=loss, **how)
+    other.fit(files, "y", "w" if weighed else None, callbacks=[there])
+    expect_same_rounds(one, other)
+    assert here.told == there.told
+    assert one.n_iter_ > 0
+
+
+def expect_same_rounds(one, other):
+    """Trees, start and scores have the same bits; model files do not hold functions."""
+    assert np.array_equal(one.start_, other.start_)
+    assert one.n_iter_ == other.n_iter_
+    for name in COLUMNS:
+        assert np.array_equal(getattr(one.trees_, name), getattr(other.trees_, name)), name
+
+
+@pytest.mark.parametrize("is_in_files", [False, True])
+def test_validation_sets_score_losses_in_python_the_same(is_in_files, tmp_path, left_nothing):
+    rows, others = make_table(N, "numbers"), make_table(333, "numbers", seed=5)
+    X, y, weight = split_table(others)
+    how = {**STOPPING, "loss": LOG_COSH}
+    beside = {"X_val": X, "y_val": y, "sample_weight_val": weight}
+    here = model_of("numbers", **how).fit(*split_table(rows), **beside)
+    if is_in_files:
+        (tmp_path / "others").mkdir()
+        write_files(tmp_path / "others", others, (0, 100, 100, 333))
+        beside = {"X_val": tmp_path / "others", "y_val": "y", "sample_weight_val": "w"}
+    there = model_of("numbers", **how).fit(write_files(tmp_path, rows), "y", "w", **beside)
+    expect_same_rounds(here, there)
+    assert np.array_equal(here.validation_score_, there.validation_score_)
+    assert np.array_equal(here.train_score_, there.train_score_)
+
+
+def test_wrong_gradients_are_refused_with_the_same_words(tmp_path, left_nothing):
+    """The rows that are checked do not depend on the order of rows."""
+    rows = make_table(N, "numbers").drop_columns(["w"])
+    wrong = CustomLoss(lambda y, s: (1.01 * (s - y), y * 0 + 1), lambda y, s: (s - y) ** 2 / 2)
+    moved = rows.take(np.random.RandomState(1).permutation(N))
+    said = []
+    in_memory = rows.drop_columns(["y"]), rows["y"].to_numpy()
+    for data in (in_memory, (written(tmp_path, moved), "y")):
+        with pytest.raises(ValueError, match="must return the derivatives of loss") as error:
+            model_of("numbers", loss=wrong).fit(*data)
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
 VALIDATED = [
     ("two", None, False, {}),
     ("two", "real", True, {"early_stopping": False}),
@@ -623,13 +710,11 @@ def test_what_takes_rows_in_memory_is_refused_by_name(how, beside, name, tmp_pat
         model_of("two", **how).fit(written(tmp_path), "y", **beside)
 
 
-def of_functions():
-    return CustomLoss(lambda y, s: (s - y, y * 0 + 1), lambda y, s: s - y)
-
-
-def test_other_losses_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"loss=CustomLoss.* takes rows in memory"):
-        BoostedTreesRegressor(of_functions(), max_iter=2).fit(written(tmp_path), "y")
+def test_losses_in_python_are_refused_on_a_cluster(monkeypatch):
+    X, y, _ = split_table(make_table(N, "numbers"), weighed=False)
+    monkeypatch.setattr(Here, "is_distributed", True)
+    with pytest.raises(ValueError, match=r"loss=CustomLoss.* takes rows on one machine"):
+        fit_in_chunks(model_of("numbers", loss=LOG_COSH), X, y, None, [0, N])
 
 
 @pytest.mark.parametrize(

@@ -1017,7 +1017,7 @@ class BoostedTrees(StagedTrees):
             training.offset,
             training.split.groups,
         )
-        loss.check_gradients(run.y, run.scores)
+        loss.check_gradients(run.y, run.scores, run.keys)
         return run, start
 
     def _make_grower(self, bins: Bins, feature_order: Int32) -> BinnedGrower:

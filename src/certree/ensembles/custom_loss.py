@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.ensembles.losses import RegressionLoss, compute_exact_mean
-from certree.interface.arrays import Float64
+from certree.interface.arrays import Float64, UInt64
 from certree.parts.ranks import Links
 
 CustomLink = Literal["identity", "log"]
@@ -32,9 +32,10 @@ class CustomLoss:
     """A loss of numbers that is written in Python, for ``BoostedTreesRegressor(loss=...)``.
 
     Both functions are called with the targets and scores of many rows, read-only float64 arrays of
-    shape (n,), and must compute each row by itself. They ignore weights: their results are
-    multiplied by the weights. They are called once in each round, and more often with a validation
-    set. `fit` compares gradients with differences of the loss.
+    shape (n,), in any order. They must compute each row by itself. They ignore weights: their
+    results are multiplied by the weights. They are called once in each round, and more often with a
+    validation set. `fit` compares gradients with differences of the loss in 256 rows. Rows may be in
+    files, but not on a cluster.
 
     Parameters
     ----------
@@ -185,20 +186,21 @@ class CustomLossAdapter(RegressionLoss):
     ) -> float:
         """Compute the weighted mean of the losses, by an order-independent sum.
 
-        y: targets, (n,); scores: (1, n); weight: (n,) or None; links: not used, as ranks
-        cannot have such losses.
+        y: targets, (n,); scores: (1, n); weight: (n,) or None; links: not used, as a `CustomLoss`
+        needs all rows on one machine.
         """
         del links
         return compute_exact_mean(self.compute_row_losses(y, scores), weight)
 
-    def check_gradients(self, y: Float64, scores: Float64) -> None:
+    def check_gradients(self, y: Float64, scores: Float64, keys: UInt64) -> None:
         """Raise ValueError if the user's gradients are not the derivatives of the user's loss.
 
-        y: targets, (n,); scores: (1, n). Gradients of about 256 rows are compared with difference
-        quotients of the loss, at two shifted scores. They may differ by more than 0.1 % in 5 % of
-        the cases, because of kinks.
+        y: targets, (n,); scores: (1, n); keys: random keys of the rows, (n,). Gradients of the 256
+        rows with the smallest keys are compared with difference quotients of the loss, at two
+        shifted scores. They may differ by more than 0.1 % in 5 % of the cases, because of kinks. The
+        order of the rows does not matter.
         """
-        rows = slice(None, None, max(1, len(y) // _N_CHECKED))
+        rows = _select_smallest(keys, y, scores[0])
         y, scores = y[rows], scores[:, rows]
         unit = 1.0 if self.is_log else float(np.abs(y - scores).mean()) or max(1.0, abs(y[0]))
         excess, compared = [], []
@@ -237,6 +239,17 @@ class CustomLossAdapter(RegressionLoss):
                 "hold functions. The loaded model can predict; set loss and fit again to use the loss"
             )
         return function(*map(_make_read_only, (y, scores[0])))
+
+
+def _select_smallest(keys: UInt64, *ties: Float64) -> NDArray[np.intp]:
+    """Return the indices of the 256 smallest keys, in ascending order of the keys.
+
+    keys: (n,); ties: arrays (n,) that order rows of equal keys, the first one first.
+    """
+    n = min(_N_CHECKED, len(keys))
+    candidates = np.flatnonzero(keys <= np.partition(keys, n - 1)[n - 1])
+    order = np.lexsort([values[candidates] for values in (*ties[::-1], keys)])
+    return candidates[order[:n]]
 
 
 def _make_read_only(values: NDArray[Any]) -> Float64:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
@@ -18,7 +18,7 @@ from certree.ensembles.category_statistics import (
     MAX_TARGET_CLASSES,
     CategoryStatistics,
 )
-from certree.ensembles.custom_loss import CustomLoss
+from certree.ensembles.custom_loss import CustomLoss, CustomLossAdapter
 from certree.ensembles.evaluation import Callback, stops_early
 from certree.ensembles.levels_of_parts import see_levels
 from certree.ensembles.losses import (
@@ -30,7 +30,11 @@ from certree.ensembles.losses import (
 )
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.rounds import Rounds, Settings
-from certree.ensembles.rounds_on_ranks import EvaluationOnRanks, start_rounds
+from certree.ensembles.rounds_on_ranks import (
+    EvaluationOnRanks,
+    compute_custom_start,
+    start_rounds,
+)
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, divide_by_largest
@@ -60,6 +64,8 @@ from certree.tree import Trees
 
 # Most rows of fits that may be made in memory.
 _IN_MEMORY = 30_000
+# Bytes of a row while a loss that is written in Python is computed: about 16 numbers.
+_CUSTOM_BYTES = 128.0
 # See `fit_on_parts`.
 Judged = Callable[[], tuple[Training | None, dict[str, Any]]]
 
@@ -92,6 +98,7 @@ def fit_on_parts(
     ValueError, TypeError
         If the fit is one that takes rows in memory, or rows are wrong; as `fit` says.
     """
+    _expect_one_machine(model, parts)
     learned = learn(model, parts)
     learned.teach(model)
     is_judged, lie_apart = judged is not None, isinstance(parts, JudgedParts)
@@ -124,10 +131,11 @@ def fit_on_parts(
     model._set_automatic_parameters(n)
     grower, statistics = _grower(model, parts, loss, bins, learned.draw_order)
     n_targets = learned.found.n_targets
+    known_rows = dict(parts.collect(digests))
     start = _start(loss, parts, n, n_targets, totals, weighing)
     run = _make_run_without_rows(model, loss, grower, statistics, len(start))
     evaluation = _make_evaluation(model, parts, n_held > 0, stops, callbacks)
-    _boost(model, parts, run, start, n_rounds, evaluation)
+    _boost(model, parts, known_rows, run, start, n_rounds, evaluation)
     if evaluation.may_drop_rounds:
         model.__dict__.update(of_rows)
 
@@ -179,7 +187,8 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
     n_levels = numbers_of_categories(learned)
     p += sum(one > MAX_SET_CATEGORIES for one in n_levels) * (1 + min(K, MAX_TARGET_CLASSES))
     # Hashes of a classifier's rows; which rows are held out, and while it is decided.
-    of_row = 16.0 * is_classifier(model) + 3.0 * is_dealt
+    # The arrays of Python functions do not lie in files.
+    of_row = 16.0 * is_classifier(model) + 3.0 * is_dealt + _CUSTOM_BYTES * _has_custom_loss(model)
     of_cell = sums_of_cell(p)
     # Trees, all of them and once more when they are put together.
     trees = (
@@ -212,7 +221,12 @@ def _start(
     totals: Counter[Any],
     weighing: Weighing | None,
 ) -> Float64:
-    """The scores (n_outputs,) that a run on n rows of so many targets starts from."""
+    """The scores (n_outputs,) that a run on n rows of so many targets starts from.
+
+    With a loss that is written in Python, parts are joined to the tables of ranks.
+    """
+    if isinstance(loss, CustomLossAdapter):
+        return np.asarray(parts.run_on_ranks(compute_custom_start, loss))
     targets = range(n_targets) if n_targets > 1 else [0] * len(loss.components)
     told = zip(loss.components, targets, strict=True)
     return np.concatenate([_start_of(one, parts, n, k, totals, weighing) for one, k in told])
@@ -341,6 +355,7 @@ def _make_evaluation(
     return EvaluationOnRanks(
         scored,
         is_wanted=is_wanted,
+        is_custom=_has_custom_loss(model),
         n_runs=n_members,
         n_iter_no_change=model.n_iter_no_change if stops else 0,
         tol=float(model.tol),
@@ -353,6 +368,7 @@ def _make_evaluation(
 def _boost(
     model: Any,
     parts: Executor,
+    known: Mapping[int, int],
     run: Rounds,
     start: Float64,
     n_rounds: int,
@@ -366,6 +382,8 @@ def _boost(
         The model that is fitted.
     parts : Executor
         Holds the rows.
+    known : mapping of int to int
+        Digests of all parts by number.
     run : Rounds
         The first run of the model, without rows.
     start : ndarray of shape (n_outputs,)
@@ -376,7 +394,6 @@ def _boost(
         Scores the rounds, and ends the fit by early stopping or a callback.
     """
     n_members = model._count_members()
-    known = dict(parts.collect(digests))
     settings: Settings = parts.run_on_ranks(start_rounds, known, run, start, n_members)
     members = [
         run.copy_without_trees(settings=settings, seed=run.seed + k) for k in range(n_members)
@@ -426,14 +443,26 @@ def expect_what_parts_can(model: Any, given: dict[str, Any], *, judges: bool) ->
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{name} takes rows in memory, got X that lies elsewhere")
-    if not is_classifier(model) and isinstance(model.loss, CustomLoss):
-        raise ValueError(f"loss={model.loss!r} takes rows in memory, got X that lies elsewhere")
     if model.standard_errors:
         raise ValueError("standard_errors=True takes rows in memory, got X that lies elsewhere")
     if model.warm_start:
         raise ValueError("warm_start=True takes rows in memory, got X that lies elsewhere")
     if model.early_stopping is True or judges:
         expect_judged_by_loss(model)
+
+
+def _expect_one_machine(model: Any, parts: Executor) -> None:
+    """Raise ValueError if the loss of a model is a `CustomLoss` and the rows are on a cluster."""
+    if parts.is_distributed and _has_custom_loss(model):
+        raise ValueError(
+            f"loss={model.loss!r} takes rows on one machine, got rows on a cluster: fit files without "
+            "a client, or rows in memory"
+        )
+
+
+def _has_custom_loss(model: Any) -> bool:
+    """Return whether the loss of a model, classifier or regressor, is a `CustomLoss`."""
+    return not is_classifier(model) and isinstance(model.loss, CustomLoss)
 
 
 def expect_judged_by_loss(model: Any) -> None:

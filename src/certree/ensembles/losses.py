@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 from certree import _core
 from certree._core import fixed_unit
-from certree.interface.arrays import Float64, Int32
+from certree.interface.arrays import Float64, Int32, UInt64
 from certree.parts.exact_sums import whole_numbers
 from certree.parts.ranks import Links
 
@@ -170,11 +170,12 @@ class Loss:
             return np.zeros((0, 0))
         return np.concatenate(self.compute_gradients(y, scores))
 
-    def check_gradients(self, y: Float64, scores: Float64) -> None:
+    def check_gradients(self, y: Float64, scores: Float64, keys: UInt64) -> None:
         """Raise ValueError if the gradients of a custom loss are not the derivatives of the loss.
 
-        y: targets, (n,); scores: (n_outputs, n), at which both are compared. Here nothing is
-        checked; see `CustomLossAdapter`.
+        y: targets, (n,); scores: (n_outputs, n), at which both are compared; keys: random keys of
+        the rows, (n,), which select the rows that are checked. Here nothing is checked; see
+        `CustomLossAdapter`.
         """
 
     def compute_mean(

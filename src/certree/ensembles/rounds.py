@@ -386,7 +386,7 @@ def advance(
     if not runs[0].settings.loss.is_custom:
         return _run_core(runs, first, last, watch, links)
     for number in range(first, last):
-        _run_core(runs, number, number + 1, UNWATCHED)
+        _run_core(runs, number, number + 1, UNWATCHED, links)
     for run in runs:
         run.losses.append(np.array([run.sum_validation_losses()]))
     return np.zeros((0, 2))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from certree.ensembles.custom_loss import CustomLossAdapter
 from certree.ensembles.evaluation import Evaluation, average_scores
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.rounds import (
@@ -21,6 +22,7 @@ from certree.ensembles.rounds import (
     advance,
     resolve_threshold_counts,
 )
+from certree.ensembles.staged import make_constant_scores
 from certree.interface.arrays import Float64
 from certree.parts.executors import Executor
 from certree.parts.joined_rows import JoinedRows
@@ -43,6 +45,19 @@ class NewRounds:
 
     scores: Float64
     batches: list[tuple[list[Trees], list[Float64], list[Float64], list[Float64]]]
+
+
+def compute_custom_start(rank: Rank, loss: CustomLossAdapter) -> Float64:
+    """Compute the start scores of a loss that the user has written, (1,).
+
+    rank: the rank, which has the rows of the whole fit; loss: the loss. Raise ValueError if its
+    gradients are not the derivatives of the loss; see `CustomLossAdapter.check_gradients`.
+    """
+    rows = rank.rows
+    y, weight = rows.y[0, : rows.n], None if rows.weight is None else rows.weight[: rows.n]
+    start = loss.compute_start(y, weight)
+    loss.check_gradients(y, make_constant_scores(start, rows.n), rows.keys)
+    return start
 
 
 def start_rounds(

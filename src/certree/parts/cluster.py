@@ -443,6 +443,11 @@ class OnCluster:
         self._held[place] = held
 
     @property
+    def is_distributed(self) -> bool:
+        """See `Executor`."""
+        return True
+
+    @property
     def n_workers(self) -> int:
         """See `Executor`: threads of all workers."""
         return max(1, sum(self._client.nthreads().values()))

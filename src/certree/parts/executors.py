@@ -81,6 +81,11 @@ class Executor(Protocol):
     portions: Portions
 
     @property
+    def is_distributed(self) -> bool:
+        """Whether workers of a cluster hold the rows."""
+        ...
+
+    @property
     def n_parts(self) -> int:
         """Number of parts."""
         ...
@@ -176,6 +181,11 @@ class SomeRows:
     def n_parts(self) -> int:
         """See `Executor`."""
         return self._parts.n_parts
+
+    @property
+    def is_distributed(self) -> bool:
+        """See `Executor`."""
+        return self._parts.is_distributed
 
     @property
     def n_workers(self) -> int:
@@ -365,6 +375,11 @@ class Here(Parts):
                     give_back()
                     self.expect_within_limit()
                 show(n, pace.update(n))
+
+    @property
+    def is_distributed(self) -> bool:
+        """See `Executor`."""
+        return False
 
     @property
     def n_workers(self) -> int:
