@@ -39,7 +39,7 @@ CORE_BUILD = BUILD / "core"
 KIND = "CERTREE_TESTS_OF"  # environment variable: which of the tests pytest runs
 # Node ids of the tests that read files block by block for a fit or a certificate, or use Dask.
 OUT_OF_CORE = (
-    "tests/parts/*",
+    "tests/out_of_core/*",
     "tests/**/*_on_parts*.py::*",
     "tests/**/*_of_parts*.py::*",
     "tests/certificates/test_batches.py::*",

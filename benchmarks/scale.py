@@ -128,7 +128,7 @@ class Watcher(threading.Thread):
 
 def fit(kind: str, folder: str, scratch: str, settings: Settings) -> Measured:
     """Fit to the files of a folder, out of core ("files") or in memory ("memory")."""
-    from certree.parts import resources
+    from certree.out_of_core import resources
 
     os.environ["TMPDIR"] = tempfile.tempdir = scratch
     model, watcher = settings.make_model(), Watcher(scratch)
@@ -200,7 +200,7 @@ class CountedLinks:
 
 def measure_messages(n: int, settings: Settings) -> list[Row]:
     """Return the messages of a worker with all rows in a round, and how much it would send."""
-    from certree.parts import executors
+    from certree.out_of_core import executors
 
     links, rank = CountedLinks(), executors.Rank
     with (

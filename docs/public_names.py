@@ -42,7 +42,7 @@ GROUPS = {
     ),
     "Data": (
         "Tables, categories, dates, splits, and rows that do not fit in memory.",
-        ("tables", "rows", "parts"),
+        ("tables", "rows", "out_of_core"),
     ),
     "Exports and files": ("Models in files and in other tools.", ("export", "files")),
     "Boolean functions": ("Fourier analysis of trees over bits.", ("boolean",)),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from certree.files import save
-from certree.parts.chunks import Chunk
+from certree.out_of_core.chunks import Chunk
 from model_files import encode_npy, read_arrays, read_header
 
 # More than trees order freely in a cell, and one that is missing.

@@ -12,7 +12,7 @@ import pytest
 import certree
 from certree.boolean import FourierClassifier, FourierRegressor
 from certree.ensembles import ConformalBandRegressor
-from certree.parts.lazy_predictions import support_dask_collections
+from certree.out_of_core.lazy_predictions import support_dask_collections
 from certree.weights import map_pruning
 from fuzz.models import ESTIMATORS
 from interface.test_fitted_state import as_text

@@ -34,7 +34,7 @@ LAYERS = [
     "rows",
     "tree",
     "grow",
-    "parts",
+    "out_of_core",
     "stats",
     "weights",
     "prunings",
@@ -414,7 +414,7 @@ def test_rows_pass_from_the_estimator_to_growth_and_end_in_leaves(name, packages
     assert trace_rows(lambda: model.fit(X, y), 7) == packages.split()
     # The wrapper that recognises Dask collections runs before the method.
     assert trace_rows(lambda: model.predict_proba(X), 7) == [
-        "parts",
+        "out_of_core",
         "rows",
         "estimators",
         "rows",

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from certree import files as files
     from certree import grow as grow
     from certree import interface as interface
+    from certree import out_of_core as out_of_core
     from certree import paper as paper
-    from certree import parts as parts
     from certree import prunings as prunings
     from certree import rows as rows
     from certree import show as show
@@ -135,9 +135,9 @@ __all__ = [
 
 # In order of imports: a package imports only packages before it.
 _PACKAGES = (
-    "interface", "tables", "rows", "tree", "grow", "parts", "stats", "weights", "prunings", "votes",
-    "certificates", "export", "explain", "estimators", "ensembles", "files", "boolean", "show",
-    "paper",
+    "interface", "tables", "rows", "tree", "grow", "out_of_core", "stats", "weights", "prunings",
+    "votes", "certificates", "export", "explain", "estimators", "ensembles", "files", "boolean",
+    "show", "paper",
 )  # fmt: skip
 # Packages that define the names of `__all__`. They are imported one by one until the name is found,
 # which loads little more than the package of the name.

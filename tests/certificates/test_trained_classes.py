@@ -22,7 +22,7 @@ from certree import (
 )
 from certree.certificates.trained_classes import TrainedClasses
 from certree.export.comparison import check_export
-from certree.parts import sources
+from certree.out_of_core import sources
 from certree.stats import NodeStats
 from same_models import expect_same_tree, write_files
 

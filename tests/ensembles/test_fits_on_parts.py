@@ -27,9 +27,9 @@ from certree.ensembles import (
 )
 from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.fitted_state import atomic_fit
-from certree.parts import binned_parts, executors, resources, scratch, sources
-from certree.parts.executors import Here, InMemory
-from certree.parts.made_parts import _sketch
+from certree.out_of_core import binned_parts, executors, resources, scratch, sources
+from certree.out_of_core.executors import Here, InMemory
+from certree.out_of_core.made_parts import _sketch
 from certree.tables import table_files
 from same_models import (
     COLUMNS,

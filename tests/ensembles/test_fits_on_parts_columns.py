@@ -14,8 +14,8 @@ from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.arrays import stack_columns
 from certree.interface.fitted_state import atomic_fit
-from certree.parts import sources
-from certree.parts.executors import Here
+from certree.out_of_core import sources
+from certree.out_of_core.executors import Here
 from same_models import ChunkedRows, add_targets, add_towns, expect_same, make_table, write_files
 
 N, NAMES = 1500, ["y", "b", "c"]

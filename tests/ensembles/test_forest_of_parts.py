@@ -14,11 +14,11 @@ from certree.ensembles.forest_of_parts import WholeWeighing, at_places, samples_
 from certree.ensembles.forest_samples import ForestSamples, InputRows
 from certree.files import load, save
 from certree.interface.arrays import stack_columns
-from certree.parts import executors, scratch, sources
-from certree.parts.executors import Here
-from certree.parts.memory_limit import Portions
-from certree.parts.part import PartOfRows
-from certree.parts.scratch import Scratch
+from certree.out_of_core import executors, scratch, sources
+from certree.out_of_core.executors import Here
+from certree.out_of_core.memory_limit import Portions
+from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.scratch import Scratch
 from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit, compute_integer_weights
 from certree.rows.training import training_rows
 from same_models import (

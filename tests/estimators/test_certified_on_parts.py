@@ -19,9 +19,9 @@ from certree.certificates.model_selection import PILOT
 from certree.estimators.certified_classifier import compute_learning_curve
 from certree.estimators.certified_on_parts import CertifiedFitOfParts
 from certree.interface.fitted_state import atomic_fit
-from certree.parts import resources, sources
-from certree.parts.executors import Here
-from certree.parts.memory_limit import Portions
+from certree.out_of_core import resources, sources
+from certree.out_of_core.executors import Here
+from certree.out_of_core.memory_limit import Portions
 from certree.rows.split import TrainCalibrationSplitter
 from same_models import (
     ChunkedRows,

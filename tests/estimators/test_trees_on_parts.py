@@ -22,10 +22,10 @@ from certree import (
 )
 from certree.estimators.trees_on_parts import fit_tree_on_parts
 from certree.interface.fitted_state import atomic_fit
-from certree.parts import sources
-from certree.parts.cells_of_tree import tables_of
-from certree.parts.executors import Here
-from certree.parts.memory_limit import Portions
+from certree.out_of_core import sources
+from certree.out_of_core.cells_of_tree import tables_of
+from certree.out_of_core.executors import Here
+from certree.out_of_core.memory_limit import Portions
 from same_models import (
     ChunkedRows,
     expect_same_tree,

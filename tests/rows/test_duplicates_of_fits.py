@@ -34,7 +34,7 @@ from certree import (
 )
 from certree.boolean import FourierClassifier
 from certree.ensembles import ConformalBandRegressor
-from certree.parts import sources
+from certree.out_of_core import sources
 from certree.rows.hashes import count_rows_with_copies, mix
 
 N = 400

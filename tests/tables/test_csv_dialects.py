@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import certree
 from certree import BoostedTreesClassifier, TableSource, certify, predict_files, read_table
 from certree.cli import app
-from certree.parts.sources import FileRows
+from certree.out_of_core.sources import FileRows
 from certree.tables import csv_text, formats
 from certree.tables.column_types import extract_feature
 from certree.tables.csv_dialects import find_dialect

@@ -19,7 +19,7 @@ import pytest
 
 from certree import read_table
 from certree.files.model_rows import select_features
-from certree.parts.sources import FileRows
+from certree.out_of_core.sources import FileRows
 from certree.rows.dates import learn_dates
 from certree.tables import formats
 from certree.tables.column_types import extract_feature

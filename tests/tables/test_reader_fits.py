@@ -16,7 +16,7 @@ import certree
 from certree import read_table
 from certree.cli import app
 from certree.ensembles import BoostedTreesClassifier
-from certree.parts.sources import FileRows
+from certree.out_of_core.sources import FileRows
 from same_models import COLUMNS, assert_same
 
 N = 60

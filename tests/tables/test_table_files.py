@@ -12,7 +12,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from certree import BoostedTreesClassifier
-from certree.parts.sources import FileRows
+from certree.out_of_core.sources import FileRows
 from certree.tables.formats import open_file
 from certree.tables.table_files import FileState, list_files
 

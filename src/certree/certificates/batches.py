@@ -14,7 +14,7 @@ from certree.certificates.certificate import Certificate
 from certree.certificates.hold_out import compute_look_fraction, expect_known_labels
 from certree.certificates.leakage_check import LeakageCheck
 from certree.interface.fitted_state import check_one_target, expect_rows
-from certree.parts.sources import FileRows
+from certree.out_of_core.sources import FileRows
 from certree.rows.columns import copy_raw_values
 from certree.rows.duplicates import Duplicates
 from certree.rows.training import RowInputMixin

@@ -60,10 +60,10 @@ from certree.interface.formatting import (
     format_quantity,
     shorten_label,
 )
-from certree.parts import resources
-from certree.parts.plan import plan_fit
-from certree.parts.resources import get_memory_limit
-from certree.parts.sources import FileRows
+from certree.out_of_core import resources
+from certree.out_of_core.plan import plan_fit
+from certree.out_of_core.resources import get_memory_limit
+from certree.out_of_core.sources import FileRows
 from certree.show.model_description import describe_features, describe_size
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import compute_scores, format_scores

@@ -84,10 +84,10 @@ from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, v
 from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads_or_all
-from certree.parts.executors import InMemory
-from certree.parts.judging_rows import JudgedParts
-from certree.parts.lazy_predictions import support_dask_collections
-from certree.parts.rows_elsewhere import rows_elsewhere
+from certree.out_of_core.executors import InMemory
+from certree.out_of_core.judging_rows import JudgedParts
+from certree.out_of_core.lazy_predictions import support_dask_collections
+from certree.out_of_core.rows_elsewhere import rows_elsewhere
 from certree.rows.calendar_parts import add_parts_to_groups
 from certree.rows.folds import Fold
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst

@@ -22,8 +22,8 @@ from certree._core import choose_bin_edges, encode_numbers, fixed_unit
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import EDGE_ROWS, MISSING, Bins, UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, freeze
-from certree.parts.binned_parts import Ends, bins_of, places_of
-from certree.parts.exact_sums import exact_sum, rounded, whole_numbers
+from certree.out_of_core.binned_parts import Ends, bins_of, places_of
+from certree.out_of_core.exact_sums import exact_sum, rounded, whole_numbers
 from certree.rows.folds import Indices
 from certree.rows.hashes import mix
 from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures

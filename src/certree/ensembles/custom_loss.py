@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certree.ensembles.losses import RegressionLoss, compute_exact_mean
 from certree.interface.arrays import Float64, UInt64
-from certree.parts.ranks import Links
+from certree.out_of_core.ranks import Links
 
 CustomLink = Literal["identity", "log"]
 

@@ -38,17 +38,17 @@ from certree.ensembles.rounds_on_ranks import (
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, divide_by_largest
-from certree.parts.binned_parts import Sketch
-from certree.parts.chunks import Weighing
-from certree.parts.exact_quantiles import Counts, counted, order_statistics
-from certree.parts.exact_sums import exact_sum, rounded
-from certree.parts.executors import Executor, InMemory
-from certree.parts.first_look import Learned, largest_of, learn
-from certree.parts.fit_hashes import hashes_of_fit
-from certree.parts.held_out import RowsHeldOut, hold_out
-from certree.parts.judging_rows import JudgedParts
-from certree.parts.keys import set_keys
-from certree.parts.made_parts import (
+from certree.out_of_core.binned_parts import Sketch
+from certree.out_of_core.chunks import Weighing
+from certree.out_of_core.exact_quantiles import Counts, counted, order_statistics
+from certree.out_of_core.exact_sums import exact_sum, rounded
+from certree.out_of_core.executors import Executor, InMemory
+from certree.out_of_core.first_look import Learned, largest_of, learn
+from certree.out_of_core.fit_hashes import hashes_of_fit
+from certree.out_of_core.held_out import RowsHeldOut, hold_out
+from certree.out_of_core.judging_rows import JudgedParts
+from certree.out_of_core.keys import set_keys
+from certree.out_of_core.made_parts import (
     Sketched,
     make_parts,
     order_of_training,
@@ -56,8 +56,8 @@ from certree.parts.made_parts import (
     sketched,
     warn_of_identifiers,
 )
-from certree.parts.memory_limit import Need, most_leaves, numbers_of_categories, sums_of_cell
-from certree.parts.part import PartOfRows, digests
+from certree.out_of_core.memory_limit import Need, most_leaves, numbers_of_categories, sums_of_cell
+from certree.out_of_core.part import PartOfRows, digests
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.training import Training
 from certree.tree import Trees

@@ -67,10 +67,10 @@ from certree.interface.signatures import COUNT, NONNEGATIVE, ROUNDS
 from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads_or_all
-from certree.parts.executors import Executor
-from certree.parts.lazy_predictions import support_dask_collections
-from certree.parts.rows_elsewhere import rows_elsewhere
-from certree.parts.scratch import scratch
+from certree.out_of_core.executors import Executor
+from certree.out_of_core.lazy_predictions import support_dask_collections
+from certree.out_of_core.rows_elsewhere import rows_elsewhere
+from certree.out_of_core.scratch import scratch
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.training import training_rows

@@ -21,14 +21,14 @@ from certree.explain.output_groups import OutputGroups
 from certree.grow.bins import EDGE_ROWS
 from certree.interface.arrays import Float64, UInt64
 from certree.interface.threads import get_n_threads_or_all
-from certree.parts.chunks import Chunk, Weighing, positive, without_class_weights
-from certree.parts.executors import Executor
-from certree.parts.first_look import Learned, learn
-from certree.parts.fit_hashes import hashes_of_fit
-from certree.parts.made_parts import Sketched, make_parts, sketched, warn_of_identifiers
-from certree.parts.memory_limit import Need, most_categories, most_leaves
-from certree.parts.part import PartOfRows, digests, expect_same_rows
-from certree.parts.scratch import Scratch
+from certree.out_of_core.chunks import Chunk, Weighing, positive, without_class_weights
+from certree.out_of_core.executors import Executor
+from certree.out_of_core.first_look import Learned, learn
+from certree.out_of_core.fit_hashes import hashes_of_fit
+from certree.out_of_core.made_parts import Sketched, make_parts, sketched, warn_of_identifiers
+from certree.out_of_core.memory_limit import Need, most_categories, most_leaves
+from certree.out_of_core.part import PartOfRows, digests, expect_same_rows
+from certree.out_of_core.scratch import Scratch
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
 from certree.rows.hashes import compute_keys, count_rows_with_copies

@@ -19,8 +19,8 @@ from certree.ensembles.category_statistics import (
 )
 from certree.ensembles.losses import Loss
 from certree.grow.bins import Bins
-from certree.parts.executors import Executor
-from certree.parts.part import PartOfRows
+from certree.out_of_core.executors import Executor
+from certree.out_of_core.part import PartOfRows
 
 
 def see_levels(parts: Executor, loss: Loss, bins: Bins) -> CategoryStatistics | None:

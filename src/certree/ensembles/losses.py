@@ -13,8 +13,8 @@ from scipy.special import softmax
 from certree import _core
 from certree._core import fixed_unit
 from certree.interface.arrays import Float64, Int32, UInt64
-from certree.parts.exact_sums import whole_numbers
-from certree.parts.ranks import Links
+from certree.out_of_core.exact_sums import whole_numbers
+from certree.out_of_core.ranks import Links
 
 # The outputs that one loss reads together: (parameter of the loss, factor of the loss in the loss of a
 # row, index of the first output, number of outputs, index of the target).

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from certree.ensembles.losses import Loss, LossGroup, OutputOrder
 from certree.explain.output_groups import OutputGroups
 from certree.interface.arrays import Float64, UInt64
-from certree.parts.ranks import Links
+from certree.out_of_core.ranks import Links
 from certree.rows.hashes import hash_target
 
 

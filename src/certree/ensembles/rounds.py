@@ -30,7 +30,7 @@ from certree.interface.arrays import (
     divide_by_largest,
     get_csr_arrays,
 )
-from certree.parts.ranks import Links
+from certree.out_of_core.ranks import Links
 from certree.rows.folds import Fold, number_groups
 from certree.rows.hashes import compute_content_keys, hash_samples
 from certree.rows.queries import compute_group_keys

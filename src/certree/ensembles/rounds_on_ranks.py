@@ -24,10 +24,10 @@ from certree.ensembles.rounds import (
 )
 from certree.ensembles.staged import make_constant_scores
 from certree.interface.arrays import Float64
-from certree.parts.executors import Executor
-from certree.parts.joined_rows import JoinedRows
-from certree.parts.part import refuse_other_rows
-from certree.parts.ranks import Rank
+from certree.out_of_core.executors import Executor
+from certree.out_of_core.joined_rows import JoinedRows
+from certree.out_of_core.part import refuse_other_rows
+from certree.out_of_core.ranks import Rank
 from certree.tree import Trees
 
 

@@ -64,7 +64,7 @@ from certree.interface.formatting import format_quantity as format_quantity
 from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads
-from certree.parts.executors import Executor
+from certree.out_of_core.executors import Executor
 from certree.prunings.penalties import CostComplexity
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.out_of_core import is_out_of_core

@@ -21,15 +21,15 @@ from certree.estimators.trees_on_parts import (
 )
 from certree.estimators.tune import GrownFold, Mixture
 from certree.interface.arrays import Float64, Int32
-from certree.parts.cells_of_tree import FoldOfParts, with_leaves_of_fold
-from certree.parts.chunks import without_class_weights
-from certree.parts.executors import Executor
-from certree.parts.first_look import Learned, effective_size, expect_groups_of_all, learn
-from certree.parts.fit_hashes import hashes_of_fit
-from certree.parts.memory_limit import Need
-from certree.parts.part import PartOfRows
-from certree.parts.resources import get_memory_limit
-from certree.parts.sides import (
+from certree.out_of_core.cells_of_tree import FoldOfParts, with_leaves_of_fold
+from certree.out_of_core.chunks import without_class_weights
+from certree.out_of_core.executors import Executor
+from certree.out_of_core.first_look import Learned, effective_size, expect_groups_of_all, learn
+from certree.out_of_core.fit_hashes import hashes_of_fit
+from certree.out_of_core.memory_limit import Need
+from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.resources import get_memory_limit
+from certree.out_of_core.sides import (
     DealtSides,
     GrowingSide,
     deal_sides,

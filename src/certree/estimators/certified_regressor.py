@@ -50,7 +50,7 @@ from certree.interface.signatures import NONNEGATIVE
 from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads
-from certree.parts.executors import Executor
+from certree.out_of_core.executors import Executor
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Fold
 from certree.rows.out_of_core import is_out_of_core

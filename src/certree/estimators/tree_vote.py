@@ -46,8 +46,8 @@ from certree.interface.progress import show_progress
 from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads
-from certree.parts.executors import Executor
-from certree.parts.lazy_predictions import support_dask_collections
+from certree.out_of_core.executors import Executor
+from certree.out_of_core.lazy_predictions import support_dask_collections
 from certree.rows.folds import Fold, Indices
 from certree.rows.monotonic import MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core

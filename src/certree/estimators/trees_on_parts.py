@@ -16,23 +16,23 @@ from certree.grow.bins import Bins
 from certree.grow.cart import Cart, expect_histogram_cart
 from certree.grow.training_samples import resolve_max_depth
 from certree.interface.threads import get_n_threads
-from certree.parts.cells_of_tree import FoldOfParts, GrowingRows, growing_rows
-from certree.parts.exact_sums import rounded
-from certree.parts.executors import Executor, InMemory
-from certree.parts.first_look import (
+from certree.out_of_core.cells_of_tree import FoldOfParts, GrowingRows, growing_rows
+from certree.out_of_core.exact_sums import rounded
+from certree.out_of_core.executors import Executor, InMemory
+from certree.out_of_core.first_look import (
     Learned,
     expect_groups_of_all,
     expect_one_target,
     learn,
 )
-from certree.parts.fit_hashes import hashes_of_fit
-from certree.parts.held_out import deal_to_folds
-from certree.parts.keys import n_repeated_rows
-from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
-from certree.parts.memory_limit import Need, most_categories, most_leaves
-from certree.parts.part import PartOfRows
-from certree.parts.rows_elsewhere import rows_elsewhere
-from certree.parts.tree_of_parts import BlockGrowthSettings, grow_on_parts
+from certree.out_of_core.fit_hashes import hashes_of_fit
+from certree.out_of_core.held_out import deal_to_folds
+from certree.out_of_core.keys import n_repeated_rows
+from certree.out_of_core.made_parts import make_parts, sketched, warn_of_identifiers
+from certree.out_of_core.memory_limit import Need, most_categories, most_leaves
+from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.rows_elsewhere import rows_elsewhere
+from certree.out_of_core.tree_of_parts import BlockGrowthSettings, grow_on_parts
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.stats import NodeStats, Stats
 from certree.stats.exact_leaf_sums import (

@@ -1,0 +1,127 @@
+"""How much memory and disk space a fit to files needs, before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.base import clone
+
+from certree.rows.out_of_core import is_dask_collection, is_out_of_core
+
+_IS_PLANNED: ContextVar[bool] = ContextVar("whether fits to files are planned only", default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FitPlan:
+    """What a fit to files needs; see `plan_fit`.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+        Size of the table.
+    n_blocks : int
+        Number of blocks of rows that are read one after the other; 0: all rows are read into memory.
+    n_threads : int
+        Number of blocks that are read at a time.
+    memory_bytes : int
+        Upper bound of the anonymous memory of the process during the fit, with what it holds before.
+    scratch_bytes : int
+        Upper bound of the space for temporary files.
+    """
+
+    n_rows: int
+    n_features: int
+    n_blocks: int
+    n_threads: int
+    memory_bytes: int
+    scratch_bytes: int
+
+    def __str__(self) -> str:
+        """Return the plan as a sentence."""
+        size = f"{self.n_rows:,} rows of {self.n_features:,} features"
+        if self.n_blocks == 0:
+            return f"{size} are read into memory and fitted there"
+        return (
+            f"{size} are read in {self.n_blocks:,} blocks by {self.n_threads} threads: at most "
+            f"{self.memory_bytes / 1e9:.2f} GB of memory and {self.scratch_bytes / 1e9:.2f} GB of "
+            "temporary files"
+        )
+
+
+class PlannedError(Exception):
+    """Raised in place of a fit that is planned only; it has the plan."""
+
+    def __init__(self, plan: FitPlan) -> None:
+        super().__init__(plan)
+        self.plan = plan
+
+
+def is_planned() -> bool:
+    """Return whether fits to files are planned only, as within `plan_fit`."""
+    return _IS_PLANNED.get()
+
+
+@contextmanager
+def _plan_only() -> Iterator[None]:
+    token = _IS_PLANNED.set(True)
+    try:
+        yield
+    finally:
+        _IS_PLANNED.reset(token)
+
+
+def plan_fit(model: Any, X: Any, y: Any, **fit_params: Any) -> FitPlan:
+    """Estimate memory and disk space of a fit to files, without the fit.
+
+    The files are read once, for their targets and categories. The model is not changed.
+
+    Parameters
+    ----------
+    model : estimator
+        Model that fits files, such as `BoostedTreesClassifier`.
+    X : path, list of paths or pyarrow.dataset.Dataset
+        Files, as `fit` takes them.
+    y : str or list of str
+        Names of the columns of the targets.
+    **fit_params : object
+        Other arguments of `fit`, such as `sample_weight`.
+
+    Returns
+    -------
+    FitPlan
+        The plan, under the limits of `resources`. Its text is a sentence.
+
+    Raises
+    ------
+    TypeError
+        If X is a table in memory or a Dask collection.
+    ValueError, OSError
+        As `fit` raises them for wrong columns, targets or files.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np, pyarrow as pa, pyarrow.parquet as pq
+    >>> from certree import BoostedTreesRegressor
+    >>> from certree.out_of_core import plan_fit
+    >>> x = np.arange(50_000.0)
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
+    >>> pq.write_table(pa.table({"x": x, "y": np.sin(x)}), file)
+    >>> plan_fit(BoostedTreesRegressor(), file, "y").n_blocks
+    1
+    """
+    if not is_out_of_core(X) or is_dask_collection(X):
+        raise TypeError(
+            f"X must be a path, a list of paths or a pyarrow data set, got {type(X).__name__}: fits "
+            "to tables in memory and Dask collections cannot be planned"
+        )
+    with _plan_only():
+        try:
+            clone(model).fit(X, y, **fit_params)
+        except PlannedError as planned:
+            return planned.plan
+    raise TypeError(f"{type(model).__name__} does not fit files")

@@ -1,0 +1,98 @@
+"""Rows in files, or on a cluster, as what holds their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from certree.interface.extras import import_extra
+from certree.out_of_core.cluster import OnCluster, Partitions
+from certree.out_of_core.executors import Executor, Here
+from certree.out_of_core.judging_rows import JudgedParts, SourceWithJudges
+from certree.out_of_core.plan import is_planned
+from certree.out_of_core.resources import get_active_client, get_memory_limit
+from certree.out_of_core.scratch import scratch
+from certree.out_of_core.sources import FileRows
+from certree.rows.out_of_core import is_dask_collection
+from certree.tables.table_source import with_format
+
+
+def current_client() -> Any:
+    """The client of the cluster that this process uses; None: there is none."""
+    try:
+        return import_extra("distributed", "dask").get_client()
+    except (ValueError, ImportError):
+        return None
+
+
+@contextmanager
+def rows_elsewhere(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    n_threads: int,
+    *,
+    groups: Any = None,
+    judges: tuple[Any, Any, Any] | None = None,
+    shown: bool = False,
+) -> Iterator[Executor]:
+    """Hold the parts of rows in files, or on a cluster, until the block is left.
+
+    Parameters
+    ----------
+    X : path, list of paths, pyarrow.dataset.Dataset, or collection of Dask
+        Rows.
+    y, sample_weight : str, or collections of Dask
+        Target and weights; names of columns where rows are in files.
+    n_threads : int
+        Number of threads, where rows are in files.
+    groups : str, collection of Dask, or None
+        Group of each row, given as `y` is.
+    judges : tuple of X, y and weights, or None
+        Rows that judge, given as these are; they need not lie where the others do. None: there are
+        none.
+    shown : bool
+        Whether progress of what is read is shown.
+
+    Yields
+    ------
+    Executor
+        With rows that judge a `JudgedParts`.
+    """
+    client, rows = get_active_client(), _source(X, y, sample_weight, groups)
+    if is_dask_collection(X) and client is None:
+        client = current_client()
+    source: Any = rows
+    if judges is not None:
+        try:
+            found = rows.inferred_schema.table_format if isinstance(rows, FileRows) else None
+            source = SourceWithJudges(rows, _source(with_format(judges[0], found), *judges[1:]))
+        except (ValueError, TypeError) as error:
+            error.add_note("of X_val, y_val and sample_weight_val")
+            raise
+    if client is not None:
+        with closing(OnCluster(source, client)) as parts:
+            yield _judged(parts, source)
+        return
+    with scratch() as kept:
+        yield _judged(Here(source, kept, n_threads, shown=shown, limit=get_memory_limit()), source)
+
+
+def _source(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> FileRows | Partitions:
+    limit = get_memory_limit()
+    if not is_dask_collection(X):
+        is_limited = limit is not None or is_planned()
+        return FileRows(X, y, sample_weight, groups, is_limited=is_limited)
+    if limit is not None:
+        raise ValueError(
+            "memory_limit is for files, got a collection of Dask: workers have a memory_limit of "
+            "their own there"
+        )
+    return Partitions(X, y, sample_weight, groups)
+
+
+def _judged(parts: Executor, source: Any) -> Executor:
+    if isinstance(source, SourceWithJudges):
+        return JudgedParts(parts, source)
+    return parts

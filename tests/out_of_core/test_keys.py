@@ -1,0 +1,95 @@
+"""Rows of parts have the keys that they have in one table."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certree.out_of_core.executors import added
+from certree.out_of_core.fit_hashes import hashes_of_fit
+from certree.out_of_core.keys import n_repeated_rows, set_keys
+from certree.out_of_core.memory_limit import Portions
+from certree.out_of_core.part import PartOfRows
+from certree.rows.hashes import compute_keys, count_rows_with_copies, merge_hashes, mix
+from certree.rows.repeat_counts import RepeatCounts
+from same_models import assert_same
+
+
+class Parts:
+    """Parts in a list."""
+
+    def __init__(self, hashes):
+        codes, none = np.zeros((1, 0), np.uint8), np.zeros(0)
+        self.all = [PartOfRows(i, codes, none, None, one) for i, one in enumerate(hashes)]
+        self.told, self.portions = [], Portions()
+
+    @property
+    def n_parts(self):
+        return len(self.all)
+
+    def expect_within_limit(self):
+        """There is none."""
+
+    def collect(self, f, *given):
+        told = [f(part, *given) for part in self.all]
+        self.told += told
+        return added(told)
+
+    def change(self, f, *given, own=None):
+        each = [()] * self.n_parts if own is None else [(one,) for one in own]
+        self.all = [f(part, *given, *one)[0] for part, one in zip(self.all, each, strict=True)]
+
+
+@given(
+    st.lists(st.integers(0, 12), max_size=60),
+    st.lists(st.integers(0, 60), max_size=5),
+    st.sampled_from([3, 2**22]),
+)
+def test_however_rows_are_divided(contents, ends, together):
+    hashes = mix(np.array(contents, dtype=np.uint64))
+    parts = Parts(np.split(hashes, sorted(min(one, len(hashes)) for one in ends)))
+    parts.portions = Portions(together=together)
+    n_repeated = count_rows_with_copies(hashes)
+    assert n_repeated_rows(parts, len(hashes)) == n_repeated
+    assert set_keys(parts, len(hashes)) == n_repeated
+    found = np.concatenate([part.keys for part in parts.all])
+    expected = compute_keys(hashes.copy())
+    # Of equal rows it does not matter which one has which key.
+    order = np.lexsort((found, hashes)), np.lexsort((expected, hashes))
+    assert (found[order[0]] == expected[order[1]]).all()
+
+
+def test_hashes_that_no_other_part_can_have_are_not_told():
+    hashes = [mix(np.arange(first, first + 1000, dtype=np.uint64)) for first in (0, 5000)]
+    hashes[0][-1] = hashes[1][-1]
+    parts = Parts(hashes)
+    set_keys(parts, 2000)
+    told = [len(one[0].hashes) for one in parts.told if isinstance(one, list)]
+    assert sum(told) >= 2
+    assert sum(told) < 1200
+
+
+HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=20)
+
+
+@given(st.lists(HASHES, min_size=1, max_size=4), HASHES)
+def test_hashes_of_a_fit(given_hashes, others):
+    known = [np.sort(np.array(one, dtype=np.uint64)) for one in given_hashes]
+    parts = Parts([one[:0] for one in known])
+    parts.all = [replace(p, known=one) for p, one in zip(parts.all, known, strict=True)]
+    n = sum(map(len, known))
+    if not n:
+        return
+    hashes, counts = hashes_of_fit(parts, n)
+    assert (hashes == merge_hashes(*known)).all()
+    assert_same(counts, RepeatCounts.count(np.sort(np.concatenate(known)), counts.tables), "counts")
+    assert not any(len(part.known) for part in parts.all)
+    # Those of other rows are put among them.
+    parts.all = [replace(p, known=one) for p, one in zip(parts.all, known, strict=True)]
+    beside = np.sort(np.concatenate([known[0], np.array(others, dtype=np.uint64)]))
+    before = np.unique(beside), RepeatCounts.count(beside)
+    hashes, counts = hashes_of_fit(parts, n, before)
+    assert (hashes == merge_hashes(*known, beside)).all()
+    together = np.sort(np.concatenate([*known, beside]))
+    assert_same(counts, RepeatCounts.count(together, counts.tables), "counts")

@@ -1,0 +1,167 @@
+"""Ranks on workers of Dask add up over links, and all notice when one of them is gone."""
+
+import asyncio
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from certree.out_of_core import worker_links
+from certree.out_of_core.worker_links import Arrivals, Epoch, Unlinked, WorkerLinks
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module", params=["inproc://", "tcp://"])
+def workers(request):
+    """Six workers of a cluster in this process, by its protocol."""
+    with distributed.LocalCluster(
+        n_workers=6,
+        threads_per_worker=1,
+        processes=False,
+        protocol=request.param,
+        dashboard_address=":0",
+    ) as cluster:
+        yield [*cluster.workers.values()]
+
+
+@pytest.fixture
+def linked(workers):
+    """Makes links between some ranks, which may be on one worker, and closes them at the end."""
+    made = []
+
+    def link(n, token="fit"):
+        homes = [workers[rank % len(workers)] for rank in range(n)]
+        addresses = tuple(one.address for one in homes)
+        links = [
+            WorkerLinks(home, Epoch(token, rank, addresses)) for rank, home in enumerate(homes)
+        ]
+        started = [run(one.open(), one) for one in links]
+        for one in started:
+            one.result(30)
+        made.extend(links)
+        return links
+
+    yield link
+    for one in made:
+        one.abort()
+
+
+def run(work, links):
+    return asyncio.run_coroutine_threadsafe(work, links._loop)
+
+
+def on_each(links, work):
+    """What work(links, rank) returns or raises on each rank, in threads of their own."""
+    with ThreadPoolExecutor(len(links)) as pool:
+        started = [pool.submit(work, one, rank) for rank, one in enumerate(links)]
+        return [one.exception(60) or one.result() for one in started]
+
+
+@pytest.mark.parametrize("n_words", [1, 3000, 2**17])
+@pytest.mark.parametrize("n", [1, 2, 4, 6, 8])
+def test_words_are_reduced_and_shared(n, n_words, linked):
+    words = np.random.default_rng(n).integers(-(2**50), 2**50, (n, n_words))
+    n_sums = n_words // 3
+
+    def work(links, rank):
+        assert links.decides == (rank == 0)
+        told = []
+        for step in range(3):
+            own = words[rank] + step
+            links.reduce(own, n_sums)
+            links.share(own)
+            links.share(own)
+            told.append(own)
+        return told
+
+    expected = [
+        np.concatenate([(words[:, :n_sums] + k).sum(axis=0), (words[:, n_sums:] + k).max(axis=0)])
+        for k in range(3)
+    ]
+    for told in on_each(linked(n), work):
+        np.testing.assert_array_equal(told, expected)
+
+
+@pytest.mark.parametrize("n", [2, 6])
+@pytest.mark.parametrize("lost", [0, 1])
+def test_all_ranks_notice_that_one_is_gone(n, lost, linked):
+    links = linked(n)
+
+    def work(own, rank):
+        words = np.zeros(10, dtype=np.int64)
+        for step in range(1000):
+            if rank == lost and step == 3:
+                own.abort()
+                return "gone"
+            try:
+                own.reduce(words, 10)
+                own.share(words)
+            except Unlinked:
+                own.abort()  # as the worker does where a call ends by an error
+                raise
+        return "ended"
+
+    told = on_each(links, work)
+    assert told[lost] == "gone"
+    assert all(isinstance(one, Unlinked) for rank, one in enumerate(told) if rank != lost)
+
+
+def test_a_rank_that_does_not_come_is_not_waited_for_for_ever(workers, monkeypatch):
+    monkeypatch.setattr(worker_links, "_PATIENCE", 0.2)
+    links = WorkerLinks(workers[0], Epoch("alone", 0, (workers[0].address, workers[1].address)))
+    with pytest.raises(Unlinked):
+        run(links.open(), links).result(30)
+    gone = Epoch("alone", 1, ("tcp://127.0.0.1:9", workers[1].address))
+    links = WorkerLinks(workers[1], gone)
+    with pytest.raises(Unlinked):
+        run(links.open(), links).result(30)
+
+
+def test_connections_that_nobody_takes_are_closed(workers, monkeypatch):
+    monkeypatch.setattr(worker_links, "_PATIENCE", 0.2)
+    worker, is_closed = workers[0], threading.Event()
+
+    async def connect():
+        arrivals = Arrivals.at(worker)
+        comm = SimpleNamespace(abort=is_closed.set)
+        await arrivals.accept(comm, "nobody", 1)
+        return len(arrivals._waiting)
+
+    assert asyncio.run_coroutine_threadsafe(connect(), worker.loop.asyncio_loop).result(30) == 0
+    assert is_closed.is_set()
+
+
+def test_ranks_that_have_come_apart_are_told(linked):
+    def work(links, rank):
+        try:
+            links.reduce(np.zeros(3 + rank, dtype=np.int64), 1)
+            links.share(np.zeros(3 + rank, dtype=np.int64))
+        finally:
+            links.abort()
+
+    first, second = on_each(linked(2), work)
+    assert isinstance(first, RuntimeError)
+    assert "ranks have come apart: step 1 of 3 words, got step 1 of 4" in str(first)
+    assert isinstance(second, Unlinked)
+
+
+def test_trees_of_ranks_have_all_of_them():
+    for n in range(1, 20):
+        epochs = [Epoch("fit", rank, ("",) * n) for rank in range(n)]
+        pairs = [(one.rank, child) for one in epochs for child in one.children]
+        assert sorted(pairs) == sorted((one.parent, one.rank) for one in epochs if one.rank > 0)
+        assert all(len(one.children) <= (3 if n <= 4 else 2) for one in epochs)
+
+
+def test_workers_have_handlers_and_extensions_by_name(workers):
+    """Dask documents neither; links need both."""
+    Arrivals.at(workers[0])
+    assert workers[0].handlers["certree_link"] == workers[0].extensions["certree_link"].accept
