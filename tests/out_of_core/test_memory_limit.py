@@ -61,7 +61,7 @@ def watch():
 
 threading.Thread(target=watch, daemon=True).start()
 sys.path.insert(0, {tests!r})
-from parts.test_memory_limit import MODELS, digest_of
+from out_of_core.test_memory_limit import MODELS, digest_of
 from certree.out_of_core import resources
 model = MODELS[sys.argv[1]]()
 limit = None if sys.argv[3] == "none" else sys.argv[3]
