@@ -86,12 +86,22 @@ class ThresholdChoice:
         point = self.find_point(guarantees)
         head, lines = guarantees.table(self.thresholds or None)
         texts = [guarantees.title, *align_columns([head, *lines])]
-        texts += [] if point is None else [str(point)]
+        texts += [] if point is None else [str(point), *_state_exactly(point.threshold)]
         for name, group in guarantees.groups.items():
             found = self.find_point_or_reason(group)
             shown = [group.at(threshold) for threshold in self.thresholds]
             texts += [f"{name}: {one}" for one in (*shown, found) if one is not None]
         return "\n".join(texts)
+
+
+def _state_exactly(threshold: float) -> list[str]:
+    """Return a line with all digits of a threshold; no line if its four printed digits are all.
+
+    A rounded threshold may be higher, and then has a lower recall than the guarantee says.
+    """
+    if float(f"{threshold:.4g}") == threshold:
+        return []
+    return [f"unrounded, as for certree predict: --threshold {threshold!r}"]
 
 
 def parse_choice(
