@@ -2018,7 +2018,9 @@ def test_the_positive_class_can_be_named(tmp_path, loans):
     assert f"Precision of no {100 * hits / np.sum(usual == 'no'):.1f} %" in printed
     printed = succeeds("certify", place, *rows, "--threshold-cost", "5:1", *positive)
     curves = Guarantees.by_rows(model, X, y).thresholds(costs=(5, 1), pos_label="no")
-    assert printed.strip() == f"{curves}\n{curves.lowest_cost(5, 1)}"
+    point = curves.lowest_cost(5, 1)
+    exact = f"unrounded, as for certree predict: --threshold {point.threshold!r}"
+    assert printed.strip() == f"{curves}\n{point}\n{exact}"
     page = tmp_path / "page.html"
     succeeds("report", place, *rows, "--threshold-cost", "5:1", *positive, "-o", page)
     assert "5 for a missed no" in page.read_text("utf-8")
