@@ -300,8 +300,9 @@ def test_few_files_name_a_parameter_of_growth():
     for parameter in set().union(*owners.values()) - COMMON_PARAMETERS:
         naming = {path for path, text in sources.items() if re.search(rf"\b{parameter}\b", text)}
         others = {path.name for path in naming if parameter not in owners.get(path, ())}
-        # Boosted trees are constructed in three files: plain, certified, and those that rank.
-        assert len(others) <= 3, (parameter, others)
+        # Boosted trees are constructed in three files: plain, certified, and those that rank. Bins
+        # are made for training samples in memory, and gathered out of core.
+        assert len(others) <= 4, (parameter, others)
 
 
 def read_parameters(grower):

@@ -45,7 +45,6 @@ void bind_tune(nb::module_& core);
 void bind_certificates(nb::module_& core);
 void bind_ensembles(nb::module_& core);
 void bind_parts(nb::module_& core);
-void bind_cells_of_parts(nb::module_& core);
 void bind_boolean(nb::module_& core);
 void bind_explain(nb::module_& core);
 

@@ -1,13 +1,11 @@
 // The doors of fits on rows that lie in parts.
 #include "bind_bins.hpp"
-#include "grow/cells_of_parts.hpp"
 #include "grow/whole_numbers.hpp"
 
 namespace certree::bindings {
 namespace {
 
 using Wholes = In<std::int64_t, 1>;
-using Wholes2 = In<std::int64_t, 2>;
 
 // -- bins
 
@@ -43,47 +41,6 @@ auto bin_levels(const Ints& category_codes, const Wholes& n_rows) {
 
 int fixed_unit(double largest, std::int64_t n) { return FixedPoint(largest, n).unit(); }
 
-// Places of rows in an order.
-void expect_cells(const Wholes2& cells, std::size_t n) {
-  const auto table = sized("cells", cells, cells.shape(0), 2);
-  for (std::int64_t c = 0; c < table.n_rows; ++c)
-    if (table.row(c)[0] < 0 || table.row(c)[0] > table.row(c)[1] ||
-        std::cmp_greater(table.row(c)[1], n))
-      throw std::invalid_argument("cells must begin and end in 0 .. " + std::to_string(n));
-}
-
-// Rows of cells in an order.
-void expect_rows(const Table<const std::int64_t>& cells, std::span<const std::int32_t> order,
-                 std::size_t n) {
-  for (std::int64_t c = 0; c < cells.n_rows; ++c) {
-    const std::int64_t* const range = cells.row(c);
-    expect_codes("order",
-                 order.subspan(static_cast<std::size_t>(range[0]),
-                               static_cast<std::size_t>(range[1] - range[0])),
-                 static_cast<std::int64_t>(n));
-  }
-}
-
-auto part_divide(const Codes& codes, const InOut<std::int32_t, 1>& order, const Wholes2& cells,
-                 const Ints& cell, const Ints& feature, const Codes& goes_left) {
-  const std::size_t n = codes.shape(1), n_cuts = cell.size();
-  const auto rows = sized("order", order, n);
-  expect_codes("feature", sized("feature", feature, n_cuts),
-               static_cast<std::int64_t>(codes.shape(0)));
-  expect_cells(cells, n);
-  expect_rows(view(cells), rows, n);
-  for (std::size_t d = 0; d < n_cuts; ++d)
-    expect_codes("cell", view(cell).subspan(d, 1),
-                 static_cast<std::int64_t>(cells.shape(0) + 2 * d));
-  const PartCuts cuts{view(cell), view(feature), sized("goes_left", goes_left, n_cuts, 256)};
-  for (const std::uint8_t one : cuts.goes_left.values())
-    if (one > 1) throw std::invalid_argument("goes_left must hold 0 and 1");
-  const auto loop = [&](Table<std::int64_t> below) {
-    certree::part_divide(view(codes), view(cells), cuts, rows, below);
-  };
-  return run(loop, Rows<std::int64_t>(checked_size(n_cuts, 2u), 2));
-}
-
 }  // namespace
 
 void bind_parts(nb::module_& core) {
@@ -98,9 +55,6 @@ void bind_parts(nb::module_& core) {
            "of bins.");
   core.def("fixed_unit", &fixed_unit, "largest"_a, "n"_a,
            "Exponent of the power of two that n numbers are whole multiples of.");
-  core.def("part_divide", &part_divide, "codes"_array, "order"_array, "cells"_array, "cell"_array,
-           "feature"_array, "goes_left"_array,
-           "Moves rows in their order as cells are cut one after the other; the cells below.");
 }
 
 }  // namespace certree::bindings

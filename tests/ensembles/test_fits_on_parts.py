@@ -27,7 +27,7 @@ from certree.ensembles import (
 )
 from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.fitted_state import atomic_fit
-from certree.out_of_core import binned_parts, executors, resources, scratch, sources
+from certree.out_of_core import binned_parts, executors, joined_rows, resources, scratch, sources
 from certree.out_of_core.executors import Here, InMemory
 from certree.out_of_core.made_parts import _sketch
 from certree.tables import table_files
@@ -857,7 +857,7 @@ def test_rows_in_mapped_arrays_mean_the_same(target, how, tmp_path, monkeypatch,
     rows = make_table(N, target)
     here = model_of(target, **how).fit(*split_table(rows))
     write_files(tmp_path, rows)
-    monkeypatch.setattr(executors, "_JOINED_BYTES", 0)
+    monkeypatch.setattr(joined_rows, "_MOST_BYTES_IN_MEMORY", 0)
     expect_same(here, model_of(target, **how).fit(tmp_path, "y", sample_weight="w"), tmp_path)
 
 
@@ -896,7 +896,7 @@ def test_arrays_of_the_core_lie_in_files_too(tmp_path, monkeypatch, left_nothing
 
         return call
 
-    monkeypatch.setattr(executors, "_JOINED_BYTES", 0)
+    monkeypatch.setattr(joined_rows, "_MOST_BYTES_IN_MEMORY", 0)
     monkeypatch.setattr(fits_on_parts, "start_rounds", noted)
     expect_same(here, model_of("numbers").fit(tmp_path, "y"), tmp_path)
     if sys.platform == "linux":

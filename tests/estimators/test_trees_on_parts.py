@@ -1,7 +1,6 @@
 """The same single tree, bit by bit, of rows in memory and in files, however these are divided."""
 
 import os
-import pickle
 import tempfile
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from certree import (
 from certree.estimators.trees_on_parts import fit_tree_on_parts
 from certree.interface.fitted_state import atomic_fit
 from certree.out_of_core import sources
-from certree.out_of_core.cells_of_tree import tables_of
 from certree.out_of_core.executors import Here
 from certree.out_of_core.memory_limit import Portions
 from same_models import (
@@ -143,57 +141,6 @@ def test_no_division_of_the_rows_changes_a_bit(
     there = fit_in_chunks(models[0], *moved, sorted([0, 300, *ends]), bytes_of_sums=together)
     with tempfile.TemporaryDirectory() as folder:
         expect_same_tree(models[1].fit(X, y, weight), there, Path(folder))
-
-
-@pytest.mark.parametrize("n_parts", [1, 3])
-@pytest.mark.parametrize("weights", ["real", None])
-@pytest.mark.parametrize(("target", "n_numbers"), [("two", 3), ("three", 4), ("numbers", 3)])
-@pytest.mark.parametrize("together", [2**27, 2**19, 1])
-def test_what_a_level_tells_is_little(
-    target, n_numbers, weights, n_parts, together, monkeypatch, tmp_path
-):
-    """Sums of the smaller one of two siblings alone, by the bins that its rows have."""
-    n = 3000
-    X, y, weight = split_table(
-        make_table(n, target, weights=weights or "real"), weights is not None
-    )
-    before, every, small = Here.collect, [], []
-
-    def collect(here, f, *given):
-        told = before(here, f, *given)
-        if f is not tables_of:
-            return told
-        cells = given[0][: len(given[3])]
-        n_rows = sum(np.diff(one.ranges[:, 0])[:, 0] for one in here._parts)
-        other = (cells - 1 ^ 1) + 1
-        is_alone = (cells > 0) & ~np.isin(other, cells)
-        small.extend((n_rows[cells] <= n_rows[other[:, None]].T[0])[is_alone])
-        n_bins = sum(
-            len(np.unique(np.concatenate([one.codes[j][rows_of(one, c)] for one in here._parts])))
-            for c in cells
-            for j in range(X.num_columns)
-        )
-        assert len(pickle.dumps(told, 5)) <= 1.1 * n_bins * n_numbers * 8 + 700
-        every.extend(cells.tolist())
-        return told
-
-    monkeypatch.setattr(Here, "collect", collect)
-    ends = np.linspace(0, n, n_parts + 1).astype(int).tolist()
-    how = {"min_samples_leaf": 20}
-    there = fit_in_chunks(model_of(target, how), X, y, weight, ends, bytes_of_sums=together)
-    expect_same_tree(model_of(target, how).fit(X, y, weight), there, tmp_path)
-    assert len(every) > 20
-    n_both = sum((cell - 1 ^ 1) + 1 in every for cell in every)
-    if together == 2**27:
-        assert all(small)
-        assert n_both == 0
-    elif together == 1:  # no room to keep anything
-        assert n_both > len(every) / 4
-
-
-def rows_of(part, cell):
-    begin, end = part.ranges[cell, 0]
-    return part.order[begin:end]
 
 
 PRUNED = [

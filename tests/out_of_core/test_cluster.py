@@ -531,12 +531,12 @@ def test_levels_of_killed_workers_are_seen_anew(call, mortal, tmp_path, monkeypa
     expect_same(here, there, tmp_path)
 
 
-PHASES_OF_TREES = [("led", 12)]
+PHASES_OF_TREES = [("led", 3)]
 if LONG:
     PHASES_OF_TREES = [
         *(("look", n) for n in range(2)),
         *(("make", n) for n in range(2)),
-        *(("led", n) for n in range(24)),
+        *(("led", n) for n in range(7)),
     ]
 
 

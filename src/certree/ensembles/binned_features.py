@@ -9,14 +9,15 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from certree._core import draw_rows
 from certree.ensembles.leaves import N_COMPARED_ROWS
 from certree.grow.binned_grower import RowSampling
-from certree.grow.bins import MISSING, Bins, UInt8
+from certree.grow.bins import Bins, UInt8
+from certree.grow.code_trees import convert_codes_to_floats, convert_trees_to_bin_codes
 from certree.interface.arrays import Int32, Int64
-from certree.tree import LEAF, Trees, group_by_feature
+from certree.tree import LEAF, Trees
 
 # Codes that are converted to float32 at a time, and entries (trees times rows) of a block of
 # leaves.
@@ -167,41 +168,3 @@ class BinnedOutOfBagLeaves:
             rows = out[start : start + step]
             floats = convert_codes_to_floats(self.codes[rows])
             leaf[rows] = ~(tree.find_leaves(floats, 1)[0] + root)
-
-
-def convert_codes_to_floats(codes: UInt8) -> NDArray[np.float32]:
-    """Convert bin codes to float32, and the code of missing values (255) to NaN.
-
-    codes: of any shape, which the result has, too.
-    """
-    floats = codes.astype(np.float32)
-    floats[codes == MISSING] = np.nan
-    return floats
-
-
-def convert_trees_to_bin_codes(trees: Trees, bins: Bins) -> Trees:
-    """Replace thresholds and categories of splits by bin codes.
-
-    trees: trees whose thresholds are edges of these bins; bins: the edges. Return trees that send
-    the codes of a row, as floats, to the same leaf as the given trees send the row's values.
-    """
-    n_categories = np.diff(trees.category_start)
-    threshold = np.zeros(trees.n_nodes)
-    for j, nodes in group_by_feature(trees.feature, np.flatnonzero(trees.compares_numbers)):
-        threshold[nodes] = (
-            np.searchsorted(bins.bin_ranges(j)[1], trees.threshold[nodes], "right") - 1.0
-        )
-    node = np.repeat(np.arange(trees.n_nodes), n_categories)
-    codes = np.zeros(len(node), dtype=np.int64)
-    for j, entries in group_by_feature(trees.feature[node], np.arange(len(node))):
-        of_feature = slice(*bins.category_start[j : j + 2])
-        index = np.searchsorted(bins.category_codes[of_feature], trees.categories[entries])
-        codes[entries] = bins.category_bin[of_feature][index]
-    # Categories of one bin are always in the same category set.
-    pairs = np.unique(node * (MISSING + 1) + codes)
-    sizes = np.bincount(pairs // (MISSING + 1), minlength=trees.n_nodes)
-    return trees.with_splits(
-        threshold,
-        np.append(0, np.cumsum(sizes)).astype(np.int64),
-        (pairs % (MISSING + 1)).astype(np.int32),
-    )

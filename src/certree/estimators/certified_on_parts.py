@@ -1,8 +1,8 @@
-"""Certified fits of single trees to rows that lie in parts: those of the same rows in one table."""
+"""Fit certified single trees to out-of-core or distributed data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,20 +14,20 @@ from sklearn.base import is_classifier
 
 from certree.certificates.model_selection import PILOT, SHARES
 from certree.estimators.trees_on_parts import (
-    TreesOfParts,
+    FoldTree,
+    OutOfCoreTrees,
     expect_rows_for_classes,
     folds_that_choose,
     need_of_tree,
 )
 from certree.estimators.tune import GrownFold, Mixture
 from certree.interface.arrays import Float64, Int32
-from certree.out_of_core.cells_of_tree import FoldOfParts, with_leaves_of_fold
 from certree.out_of_core.chunks import without_class_weights
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.first_look import Learned, effective_size, expect_groups_of_all, learn
 from certree.out_of_core.fit_hashes import hashes_of_fit
+from certree.out_of_core.gathered_rows import GatheredRows
 from certree.out_of_core.memory_limit import Need
-from certree.out_of_core.part import PartOfRows
 from certree.out_of_core.resources import get_memory_limit
 from certree.out_of_core.sides import (
     DealtSides,
@@ -45,6 +45,9 @@ from certree.tree import Tree
 
 # Of the learning curve of the pilot.
 _PILOT_FOLDS = 3
+# ``reduce(limit)`` returns a `Reduce` over errors divided by the limit.
+ErrorReduce = Callable[[float], Reduce]
+Mask = NDArray[np.bool_]
 # Bytes of a leaf, and for each class of it, by which classifiers are elected.
 _OF_LEAF = 1200, 400
 
@@ -124,13 +127,13 @@ class CertifiedFitOfParts:
     ) -> tuple[tuple[list[tuple[list[GrownFold], list[tuple[int, int]]]], int], DealtSides]:
         """What a learning curve takes, folds of each size and the number of rows; and both sides."""
         sides, growing, learned = self._dealt(share, dealing)
-        trees = TreesOfParts.of(self.model, growing, learned, _PILOT_FOLDS, random_state)
+        trees = OutOfCoreTrees.from_blocks(self.model, growing, learned, _PILOT_FOLDS, random_state)
         folds = []
-        for is_turned in (True, False):
-            numbered = (FoldOfParts(k, is_turned) for k in range(_PILOT_FOLDS))
-            made = [one for one in map(trees.fold, numbered) if one.grown]
+        for is_swapped in (True, False):
+            masks = (trees.get_validation_mask(k) != is_swapped for k in range(_PILOT_FOLDS))
+            made = [_without_leaves(one) for one in map(trees.grow_fold, masks) if one.grown]
             grown = [fold for one in made for fold in one.grown]
-            folds.append((grown, [(one.n, one.n_others) for one in made]))
+            folds.append((grown, [(one.n_train, one.n_validation) for one in made]))
         return (folds, self.known.found.n), sides
 
     def grown(
@@ -142,7 +145,7 @@ class CertifiedFitOfParts:
         """
         model, n_folds = self.model, folds_that_choose(self.model)
         sides, growing, learned = self._dealt(share, dealing)
-        trees = TreesOfParts.of(model, growing, learned, n_folds, random_state)
+        trees = OutOfCoreTrees.from_blocks(model, growing, learned, n_folds, random_state)
         if is_classifier(model):
             classes = self.known.found.classes
             assert classes is not None
@@ -150,16 +153,20 @@ class CertifiedFitOfParts:
             model.sample_hashes_, model._sample_counts = hashes_of_fit(growing, learned.found.n)
         with model._show_progress(range(n_folds)) as advance:
             folds, numbers = [], []
+            validation_leaf = trees.rows.storage.allocate((learned.found.n,), np.int32)
             for k in range(n_folds):
-                if made := trees.fold(FoldOfParts(k)).grown:
-                    growing.change(with_leaves_of_fold, k)
+                is_validation = trees.get_validation_mask(k)
+                made = trees.grow_fold(is_validation)
+                if made.grown:
+                    validation_leaf[is_validation] = made.leaf[is_validation]
                     numbers.append(k)
-                folds += made
+                folds += made.grown
                 advance()
-            tree, _, stats = trees.whole()
+            tree, stats, leaf = trees.grow_whole()
             advance()
             posteriors = model._tune(folds, advance)
-        return GrownOnSide(sides, growing, learned, tree, stats, posteriors, folds, numbers)
+        routed = RoutedFolds(trees.rows, leaf, validation_leaf, numbers)
+        return GrownOnSide(sides, learned, tree, stats, posteriors, folds, routed)
 
     def route_calibration_set(
         self, grown: GrownOnSide
@@ -177,107 +184,148 @@ class CertifiedFitOfParts:
         return join_calibration_blocks(blocks, sides.repeats)
 
 
+def _without_leaves(fold: FoldTree) -> FoldTree:
+    """Return the tree of a fold without the leaves of rows, which take memory."""
+    return replace(fold, leaf=fold.leaf[:0].copy())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoutedFolds:
+    """The training rows of a certified fit, and the leaves that they reach.
+
+    Parameters
+    ----------
+    rows : GatheredRows
+        The n rows.
+    leaf : ndarray of int32, shape (n,)
+        Leaf of each row in the tree of all of them.
+    validation_leaf : ndarray of int32, shape (n,)
+        Leaf of each row in the tree of the fold whose validation set has the row.
+    numbers : list of int
+        Numbers of the folds that have a tree.
+    """
+
+    rows: GatheredRows
+    leaf: Int32
+    validation_leaf: Int32
+    numbers: list[int]
+
+    def compute_errors(self, values: list[Float64], block: slice) -> tuple[Mask, Float64]:
+        """Compute absolute validation errors of a block of rows.
+
+        values: the prediction in each node of the tree of each fold; block: the rows. Return which
+        rows of the block are in the validation set of a fold that has a tree, and their errors.
+        """
+        assert self.rows.fold is not None
+        fold, leaf = self.rows.fold[block], self.validation_leaf[block]
+        predicted, is_counted = np.zeros(len(fold)), np.zeros(len(fold), dtype=np.bool_)
+        for number, of_nodes in zip(self.numbers, values, strict=True):
+            is_validation = np.asarray(fold == number)
+            predicted[is_validation] = of_nodes[leaf[is_validation]]
+            is_counted |= is_validation
+        return is_counted, np.abs(self.rows.y[block] - predicted)[is_counted]
+
+    def reduce_errors(self, values: list[Float64], node_map: Int32, n_threads: int) -> ErrorReduce:
+        """Return a function of a limit that returns a `Reduce` over errors divided by the limit.
+
+        values: as in `compute_errors`; node_map: number of each node of the tree in the predicting
+        tree, (m,); n_threads: number of threads.
+        """
+
+        def make_block(limit: float, block: slice) -> RoutedRows:
+            is_counted, errors = self.compute_errors(values, block)
+            weight = None if self.rows.weight is None else self.rows.weight[block][is_counted]
+            return RoutedRows(node_map[self.leaf[block][is_counted]], errors / limit, weight)
+
+        return lambda limit: self.rows.make_reduce(partial(make_block, limit), n_threads)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GrownOnSide:
-    """What the rows that grow have made.
+    """The result of the training set of a certified fit.
 
     Parameters
     ----------
     sides : DealtSides
-        Which rows these are.
-    growing : Executor
-        Holds them.
+        Which rows are in the training set.
     learned : Learned
-        What they tell of classes and features.
+        Result of the metadata pass over the training set.
     tree : Tree
-        Their tree.
+        The tree that was grown on it.
     stats : NodeStats or TargetStats
-        What they weigh in it.
+        Statistics of its rows in the nodes.
     posteriors : Mixture
-        The posteriors that they have chosen.
+        The posteriors that cross-validation has chosen.
     folds : list of GrownFold
-        By these folds.
-    numbers : list of int
-        Which folds these are.
+        The folds of the cross-validation.
+    routed : RoutedFolds
+        Its rows, and the leaves that they reach.
     """
 
     sides: DealtSides
-    growing: Executor
     learned: Learned
     tree: Tree
     stats: Stats
     posteriors: Mixture
     folds: list[GrownFold]
-    numbers: list[int]
+    routed: RoutedFolds
 
-    def judged_errors(self, said: list[Float64], own: Int32) -> JudgedErrors:
-        """How far the rows that folds judge lie off, by what these say in their nodes.
+    def collect_errors(
+        self, values: list[Float64], node_map: Int32, n_threads: int
+    ) -> ValidationErrorSums:
+        """Compute absolute validation errors of all folds.
 
-        own: where the nodes of the tree are in the one that predicts.
+        Parameters
+        ----------
+        values : list of ndarray of float64
+            The prediction in each node of the tree of each fold.
+        node_map : ndarray of int32, shape (m,)
+            Number of each node of `tree` in the predicting tree.
+        n_threads : int
+            Number of threads.
+
+        Returns
+        -------
+        ValidationErrorSums
         """
-        collect, of_fold = self.growing.collect, dict(zip(self.numbers, said, strict=True))
-        largest = max(collect(_largest_off, of_fold))
-        return JudgedErrors(
+        rows, largest = self.routed.rows, -1.0
+        for begin in range(0, len(rows.y), rows.block_rows):
+            block = slice(begin, begin + rows.block_rows)
+            errors = self.routed.compute_errors(values, block)[1]
+            largest = max(largest, float(errors.max(initial=-1.0)))
+        return ValidationErrorSums(
             largest >= 0,
             max(largest, 0.0),
             tuple(self.learned.found.ends[0].tolist()),
-            lambda limit: partial(collect, _asked_off, of_fold, own, limit),
+            self.routed.reduce_errors(values, node_map, n_threads),
             self.stats.weight_unit,
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JudgedErrors:
+class ValidationErrorSums:
     """Absolute errors of a cross-validation.
 
     Parameters
     ----------
     has_any : bool
-        Whether there are any.
+        Whether any row is in the validation set of a fold that has a tree.
     largest : float
-        The largest one; 0 where there are none.
+        The largest error; 0 if there is none.
     ends : tuple of two floats
         The smallest and the largest target.
-    asking : callable
-        ``asking(limit)`` asks the errors in units of a limit, in the leaves of what predicts.
+    reduce_scaled : callable
+        ``reduce_scaled(limit)`` returns a `Reduce` over the errors divided by a limit, in the leaves
+        of the predicting tree.
     weight_unit : float
-        Mean weight of a row that grows the tree; see `NodeStats`.
+        Mean weight of a training row; see `NodeStats`.
     """
 
     has_any: bool
     largest: float
     ends: tuple[float, float]
-    asking: Callable[[float], Reduce]
+    reduce_scaled: ErrorReduce
     weight_unit: float
-
-
-def _off(part: PartOfRows, of_fold: Mapping[int, Float64]) -> tuple[NDArray[np.bool_], Float64]:
-    """Which rows of a part are judged, and how far these lie off."""
-    said, judged = np.zeros(len(part.y)), np.zeros(len(part.y), dtype=np.bool_)
-    for k, values in of_fold.items():
-        rows = part.fold == k
-        said[rows] = values[part.leaf_in_fold[rows]]
-        judged |= rows
-    return judged, np.abs(part.y - said)[judged]
-
-
-def _largest_off(part: PartOfRows, of_fold: Mapping[int, Float64]) -> list[float]:
-    """The largest error of a part; -1: none is judged."""
-    return [float(_off(part, of_fold)[1].max(initial=-1.0))]
-
-
-def _asked_off(
-    part: PartOfRows,
-    of_fold: Mapping[int, Float64],
-    own: Int32,
-    limit: float,
-    f: Any,
-    *given: Any,
-) -> Any:
-    """Ask the errors of a part in units of a limit, in the leaves of what predicts."""
-    judged, off = _off(part, of_fold)
-    weight = None if part.weight is None else part.weight[judged]
-    return f(RoutedRows(own[np.asarray(part.leaf)[judged]], off / limit, weight), *given)
 
 
 def _expect_parts(model: Any) -> None:

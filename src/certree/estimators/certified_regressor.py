@@ -35,7 +35,7 @@ from certree.certificates.subsets.coverage import (
 from certree.certificates.subsets.node_bounds import NodeBounds
 from certree.certificates.subsets.row_subsets import count_rows_in_nodes
 from certree.estimators.certified_classifier import CertifiedTreeClassifier
-from certree.estimators.certified_on_parts import CertifiedFitOfParts, JudgedErrors
+from certree.estimators.certified_on_parts import CertifiedFitOfParts, ValidationErrorSums
 from certree.estimators.compact import FittedVote, map_to_smaller_tree
 from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesTree, PACBayesTreeRegressor
 from certree.estimators.small_tree import choose_small_alpha, find_small_pruning, shrink_tree
@@ -77,7 +77,7 @@ def collect_validation_errors(
     rows: WeightedTarget,
     predicted: list[Float64],
     node_map: Int32,
-) -> JudgedErrors:
+) -> ValidationErrorSums:
     """Collect the absolute errors of the validation rows of all folds, by node of a given tree.
 
     The errors are those of the trees of the folds; they are summed by node of the tree that will
@@ -101,7 +101,7 @@ def collect_validation_errors(
 
     Returns
     -------
-    JudgedErrors
+    ValidationErrorSums
         The largest error (0 if there is no fold), the smallest and the largest target, the mean row
         weight, and a function that takes the limit of an error and sums the errors, divided by it,
         by leaf of the predicting tree.
@@ -114,7 +114,7 @@ def collect_validation_errors(
         columns.append((node_map[leaf[fold.validation]], error, weights[fold.validation]))
     node, error, weight = (np.concatenate(column) for column in zip(*columns, strict=True))
     largest, ends = float(error.max(initial=0.0)), (float(y.min()), float(y.max()))
-    return JudgedErrors(
+    return ValidationErrorSums(
         len(error) > 0,
         largest,
         ends,
@@ -344,13 +344,12 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         fit = CertifiedFitOfParts.of(self, executor)
         grown = fit.grown(self.train_size, random_state, random_state)
         stats: Any = grown.stats
-        # The errors of the training rows are computed before the calibration rows replace their blocks.
         self._set_certified_fit(
             grown.tree,
             stats,
             grown.posteriors,
             grown.folds,
-            grown.judged_errors,
+            partial(grown.collect_errors, n_threads=get_n_threads(self.n_jobs)),
             lambda: fit.route_calibration_set(grown),
         )
 
@@ -360,7 +359,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         stats: TargetStats,
         posteriors: Mixture,
         folds: list[GrownFold],
-        collect_errors: Callable[[list[Float64], Int32], JudgedErrors],
+        collect_errors: Callable[[list[Float64], Int32], ValidationErrorSums],
         get_calibration: Callable[[], tuple[TrainCalibrationSplit, Int32, Float64, Any]],
     ) -> None:
         """Set all fitted attributes from the grown tree, its folds and the calibration rows.
@@ -423,12 +422,12 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         weights = posterior(fold.tree, fold.stats)
         return vote(fold.tree, fold.stats, weights, self._get_voting()).score[:, 0]
 
-    def _estimate_scale(self, errors: JudgedErrors) -> tuple[float, Float64]:
+    def _estimate_scale(self, errors: ValidationErrorSums) -> tuple[float, Float64]:
         """Estimate the limit of an error, and the mean absolute error in each node of `tree_`.
 
         Parameters
         ----------
-        errors : JudgedErrors
+        errors : ValidationErrorSums
             Absolute errors of the validation rows of all folds: the largest one, the range of the
             targets, and a function that sums the errors by leaf of `tree_`.
 
@@ -450,7 +449,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         limit = compute_error_limit(errors.largest, *errors.ends)
         if not errors.has_any:
             return limit, np.full(self.tree_.n_nodes, limit)
-        stats = measure_exactly(self.tree_, errors.asking(limit), errors.weight_unit)
+        stats = measure_exactly(self.tree_, errors.reduce_scaled(limit), errors.weight_unit)
         ballots = Voting("mean", _SMOOTHING).ballots(self.tree_, stats)
         mean = ballots.cast(self.tree_, self.weights_).score[:, 0]
         return limit, limit * np.maximum(mean, LEAST_SCALE * float(stats.mean[0]) or 1.0)

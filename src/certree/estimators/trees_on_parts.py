@@ -1,22 +1,25 @@
-"""Fits of single trees on rows that lie in parts: the model of the same rows in one table."""
+"""Fit single trees to out-of-core or distributed data.
+
+The binned rows are gathered in one table, and trees grow on it as in memory.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 from certree.estimators.tune import GrownFold
-from certree.grow.bins import Bins
 from certree.grow.cart import Cart, expect_histogram_cart
+from certree.grow.code_trees import learn_missing_from_codes, route_codes
 from certree.grow.training_samples import resolve_max_depth
+from certree.interface.arrays import Int32
 from certree.interface.threads import get_n_threads
-from certree.out_of_core.cells_of_tree import FoldOfParts, GrowingRows, growing_rows
 from certree.out_of_core.exact_sums import rounded
 from certree.out_of_core.executors import Executor, InMemory
 from certree.out_of_core.first_look import (
@@ -26,50 +29,44 @@ from certree.out_of_core.first_look import (
     learn,
 )
 from certree.out_of_core.fit_hashes import hashes_of_fit
+from certree.out_of_core.gathered_rows import BinnedSamples, GatheredRows, gather_rows
 from certree.out_of_core.held_out import deal_to_folds
 from certree.out_of_core.keys import n_repeated_rows
 from certree.out_of_core.made_parts import make_parts, sketched, warn_of_identifiers
 from certree.out_of_core.memory_limit import Need, most_categories, most_leaves
-from certree.out_of_core.part import PartOfRows
 from certree.out_of_core.rows_elsewhere import rows_elsewhere
-from certree.out_of_core.tree_of_parts import BlockGrowthSettings, grow_on_parts
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.stats import NodeStats, Stats
-from certree.stats.exact_leaf_sums import (
-    Reduce,
-    RoutedRows,
-    count_exactly,
-    measure_exactly,
-)
+from certree.stats.exact_leaf_sums import RoutedRows, count_exactly, measure_exactly
 from certree.tree import Tree
 
-# So few rows for each class are fitted in memory: of them folds may have fewer than there are classes.
+# With fewer rows for each class the fit is made in memory: a fold may have fewer rows than classes.
 _FEW_ROWS = 20
-# Folds are numbered in bytes.
+# Numbers of folds are bytes.
 _MOST_FOLDS = 255
 
 
 def fit_elsewhere(
     model: Any, X: Any, y: Any, sample_weight: Any, groups: Any
 ) -> tuple[Any, Any, Any, Any] | None:
-    """Fit a tree and the vote of its prunings to rows in files or on a cluster.
+    """Fit a tree, and the vote of its prunings, to rows in files or on a cluster.
 
     Parameters
     ----------
     model : TreeVoteEstimator
-        The model.
+        The model, whose fitted attributes are set.
     X, y, sample_weight, groups
         As `rows_elsewhere` takes them.
 
     Returns
     -------
     tuple of X, y, weights and groups, or None
-        Rows so few that they are to be fitted in memory; None: the model is fitted.
+        The rows, if they are so few that they must be fitted in memory; None: the model is fitted.
 
     Raises
     ------
     ValueError, TypeError
-        If the fit is one that takes rows in memory, or rows are wrong.
+        If a parameter does not support out-of-core data, or rows are wrong.
     """
     expect_histogram_cart(model._resolve_grower(model.grower))
     how = {"groups": groups, "shown": model.verbose > 0}
@@ -82,7 +79,12 @@ def fit_elsewhere(
 
 
 def fit_tree_on_parts(model: Any, parts: Executor) -> None:
-    """The same of rows that an executor holds."""
+    """Fit a tree, and the vote of its prunings, to the rows of an executor.
+
+    model: a `TreeVoteEstimator`, whose fitted attributes are set; parts: has the rows. Raise
+    `InMemory` if the rows are so few that they must be fitted in memory, and ValueError or
+    TypeError if a parameter does not support out-of-core data, or rows are wrong.
+    """
     learned = learn(model, parts)
     expect_one_target(learned.found)
     n_folds = folds_that_choose(model)
@@ -92,17 +94,19 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
     learned.teach(model)
     model._check_classes()
     parts.keep_to_limit(need_of_tree(learned, n_folds))
-    trees = TreesOfParts.of(model, parts, learned, n_folds, check_random_state(model.random_state))
+    trees = OutOfCoreTrees.from_blocks(
+        model, parts, learned, n_folds, check_random_state(model.random_state)
+    )
     if is_classifier(model):
         model.sample_hashes_, model._sample_counts = hashes_of_fit(parts, learned.found.n)
     folds = []
     with model._show_progress(range(n_folds)) as advance:
         for fold in range(n_folds):
-            folds += trees.fold(FoldOfParts(fold)).grown
+            folds += trees.grow_fold(trees.get_validation_mask(fold)).grown
             advance()
-        tree, lacking, stats = trees.whole()
+        tree, stats, _ = trees.grow_whole()
         advance()
-        model._finish_fit(tree.with_missing_nodes(lacking), stats, model._tune(folds, advance))
+        model._finish_fit(trees.learn_missing(tree), stats, model._tune(folds, advance))
 
 
 def expect_rows_for_classes(learned: Learned, share: float = 1.0) -> None:
@@ -115,24 +119,27 @@ def expect_rows_for_classes(learned: Learned, share: float = 1.0) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldTree:
-    """The tree of a fold and both its sides, if both have rows.
+    """The tree of one cross-validation fold.
 
     Parameters
     ----------
     grown : list of GrownFold
-        The fold; none if a side has no rows.
-    n, n_others : int
-        How many rows have grown it, and how many judge it.
+        The fold; an empty list if its training or its validation set has no rows.
+    n_train, n_validation : int
+        Numbers of rows of both sets.
+    leaf : ndarray of int32, shape (n,)
+        Leaf of each row of the fit in the tree; (0,) without a tree.
     """
 
     grown: list[GrownFold]
-    n: int
-    n_others: int
+    n_train: int
+    n_validation: int
+    leaf: Int32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TreesOfParts:
-    """What grows the trees of a fit to parts.
+class OutOfCoreTrees:
+    """Grows the trees of an out-of-core fit, and computes the statistics of their nodes.
 
     Parameters
     ----------
@@ -140,45 +147,51 @@ class TreesOfParts:
         The model.
     grower : Cart
         Its grower.
-    parts : Executor
-        Holds the rows, which lie in bins.
-    bins : Bins
-        These, without codes.
-    settings : BlockGrowthSettings
-        Settings of the growth, and the kind of target.
+    rows : GatheredRows
+        The n binned training rows of the fit.
+    samples : BinnedSamples
+        The same rows with the settings of growth.
     weight_unit : float
         Mean weight of a row; see `NodeStats`.
     """
 
     model: Any
     grower: Cart
-    parts: Executor
-    bins: Bins
-    settings: BlockGrowthSettings
+    rows: GatheredRows
+    samples: BinnedSamples
     weight_unit: float
 
     @classmethod
-    def of(
+    def from_blocks(
         cls,
         model: Any,
         parts: Executor,
         learned: Learned,
         n_folds: int,
         random_state: np.random.RandomState,
-    ) -> TreesOfParts:
-        """Let parts be made of rows that have told what they are, and dealt to so many folds."""
+    ) -> OutOfCoreTrees:
+        """Bin all rows, assign them to folds, and gather them.
+
+        Parameters
+        ----------
+        model : TreeVoteEstimator
+            The model.
+        parts : Executor
+            Has the rows.
+        learned : Learned
+            Result of the metadata pass over them.
+        n_folds : int
+            Number of folds; 0: there are none.
+        random_state : RandomState
+            Source of the folds and of the seed of the trees.
+
+        Returns
+        -------
+        OutOfCoreTrees
+        """
         grower = expect_histogram_cart(model._resolve_grower(model.grower))
-        is_weighed, found = learned.weighing is not None, learned.found
-        settings = BlockGrowthSettings(
-            model.max_depth,
-            model._get_monotonic_signs(),
-            model._category_mask(),
-            int(random_state.randint(2**31 - 1)),
-            model.n_jobs,
-            learned.draw_order,
-            is_classifier(model),
-            is_weighed,
-        )
+        has_weights, found = learned.weighing is not None, learned.found
+        seed = int(random_state.randint(2**31 - 1))
         known = sketched(parts, learned.reader, None, found.n)
         warn_of_identifiers(model, known.sketch)
         dealt = None
@@ -189,33 +202,89 @@ class TreesOfParts:
         if not (found.are_grouped or hasattr(model, "duplicates")):
             n_repeated = n_repeated_rows(parts, found.n) if dealt is None else dealt.n_repeated
             warn_of_repeated_rows(n_repeated, found.n)
-        unit = rounded(found.total()) / found.n if is_weighed else 1.0
-        return cls(model, grower, parts, bins, settings, unit)
+        rows = gather_rows(
+            parts,
+            bins,
+            has_classes=is_classifier(model),
+            has_weights=has_weights,
+            has_folds=n_folds > 0,
+        )
+        samples = BinnedSamples(
+            table=rows.codes,
+            y=rows.y,
+            weight=rows.weight,
+            max_depth=model.max_depth,
+            categorical=model._category_mask(),
+            monotonic_signs=model._get_monotonic_signs(),
+            random_state=seed,
+            n_jobs=model.n_jobs,
+            compute_feature_order=lambda: learned.draw_order,
+            edges=bins,
+            storage=rows.storage,
+        )
+        unit = rounded(found.total()) / found.n if has_weights else 1.0
+        return cls(model, grower, rows, samples, unit)
 
-    def fold(self, fold: FoldOfParts) -> FoldTree:
-        """The tree of a fold, and both its sides."""
-        about: GrowingRows = self.parts.collect(growing_rows, fold)
-        if about.n == 0 or about.n_others == 0:
-            return FoldTree([], about.n, about.n_others)
-        tree, _ = grow_on_parts(self.grower, self.parts, self.bins, self.settings, about, fold)
-        stats, judging = (self._stats(tree, are_growing) for are_growing in (True, False))
-        return FoldTree([GrownFold(tree, stats, judging.table)], about.n, about.n_others)
+    def get_validation_mask(self, fold: int) -> NDArray[np.bool_]:
+        """Return whether each row is in the validation set of a fold, (n,). fold: its number."""
+        assert self.rows.fold is not None
+        return np.asarray(self.rows.fold == fold)
 
-    def whole(self) -> tuple[Tree, Any, Stats]:
-        """The tree of all rows, nodes that compare what some row there lacks, and statistics."""
-        about: GrowingRows = self.parts.collect(growing_rows, None)
-        tree, lacking = grow_on_parts(self.grower, self.parts, self.bins, self.settings, about)
-        return tree, lacking, self._stats(tree, None)
+    def grow_fold(self, is_validation: NDArray[np.bool_]) -> FoldTree:
+        """Grow the tree of a fold, and compute statistics of both sets of its rows.
 
-    def _stats(self, tree: Tree, are_growing: bool | None) -> Stats:
-        """Statistics of all rows in leaves, of those that have grown the tree, or of the others."""
-        ask: Reduce = partial(self.parts.collect, _asked, are_growing)
+        is_validation: whether each row is in the validation set, (n,). All other rows grow the
+        tree.
+        """
+        n, n_validation = len(is_validation), int(np.count_nonzero(is_validation))
+        if n_validation in (0, n):
+            return FoldTree([], n - n_validation, n_validation, np.zeros(0, np.int32))
+        tree, leaf = self._grow(self.samples.select(np.flatnonzero(~is_validation)))
+        stats = self._compute_stats(tree, leaf, ~is_validation)
+        validation = self._compute_stats(tree, leaf, is_validation).table
+        return FoldTree([GrownFold(tree, stats, validation)], n - n_validation, n_validation, leaf)
+
+    def grow_whole(self) -> tuple[Tree, Stats, Int32]:
+        """Grow a tree on all rows; return it, statistics of its nodes, and the leaves, (n,)."""
+        tree, leaf = self._grow(self.samples)
+        return tree, self._compute_stats(tree, leaf, None), leaf
+
+    def learn_missing(self, tree: Tree) -> Tree:
+        """Return a tree of all rows with `missing_both` set; see `Tree.learn_missing`."""
+        return learn_missing_from_codes(tree, self.samples.edges, self.rows.codes)
+
+    def _grow(self, samples: BinnedSamples) -> tuple[Tree, Int32]:
+        """Grow a tree on some of the rows, and find the leaves of all rows, (n,)."""
+        storage, n_threads = self.rows.storage, get_n_threads(self.model.n_jobs)
+        with storage.hold_core_arrays():
+            tree = self.grower.grow(samples)
+        leaf = storage.allocate((len(self.rows.y),), np.int32)
+        route_codes(tree, samples.edges, self.rows.codes, leaf, n_threads)
+        return tree, leaf
+
+    def _compute_stats(
+        self, tree: Tree, leaf: Int32, is_counted: NDArray[np.bool_] | None
+    ) -> Stats:
+        """Compute statistics of rows in the nodes of a tree.
+
+        leaf: leaf of each row, (n,); is_counted: which rows count, (n,); None: all.
+        """
+        rows = self.rows
+
+        def make_block(block: slice) -> RoutedRows:
+            # A mapped array becomes a plain one, which shares its memory.
+            kept: Any = ... if is_counted is None else is_counted[block]
+            weight = None if rows.weight is None else np.asarray(rows.weight[block])[kept]
+            of_rows = np.asarray(leaf[block])[kept], np.asarray(rows.y[block])[kept]
+            return RoutedRows(*of_rows, weight)
+
+        reduce = rows.make_reduce(make_block, get_n_threads(self.model.n_jobs))
         if not is_classifier(self.model):
-            return measure_exactly(tree, ask, self.weight_unit)
-        leaf, y, weight, squared = count_exactly(ask, self.model._output_groups.sizes[0])
-        # Sums of weights of 1 are those of their squares, which say nothing then.
+            return measure_exactly(tree, reduce, self.weight_unit)
+        of_leaf, y, weight, squared = count_exactly(reduce, self.model._output_groups.sizes[0])
+        # Without weights the sum of squares equals the sum of weights, and is not stored.
         about = self.weight_unit, weight if squared is None else squared
-        stats: Stats = self.model._compute_node_stats(tree, leaf, y, weight, *about)
+        stats: Stats = self.model._compute_node_stats(tree, of_leaf, y, weight, *about)
         if squared is None and isinstance(stats, NodeStats):
             return replace(stats, squared_weight=None)
         return stats
@@ -224,9 +293,10 @@ class TreesOfParts:
 def need_of_tree(
     learned: Learned, n_folds: int, share: float = 1.0, of_leaf: tuple[int, int] = (0, 0)
 ) -> Need:
-    """What a tree of a share of the rows and folds of these hold in memory, from above.
+    """Estimate from above the memory of a tree of a fraction of the rows, and of its folds.
 
-    of_leaf: what is held beside of each leaf, and for each of its classes.
+    learned: result of the metadata pass; n_folds: number of folds; share: the fraction; of_leaf:
+    further bytes of each leaf, and of each class of a leaf.
     """
     model = learned.reader
     cart, are_dealt = (
@@ -244,29 +314,21 @@ def need_of_tree(
     )
     # Hashes of a classifier's rows; the folds of rows, and while they are dealt.
     of_row = 16.0 * is_classifier(model) + 3.0 * (n_folds > 0)
-    # Cells as they are cut, and what prunings weigh; the trees of folds, which have some of the rows.
+    # Rows that grow a tree: their indices, and copies of targets and weights, also as integers.
+    is_weighed = learned.weighing is not None
+    grown = (12 * (n_folds > 0) + 8 + 16 * (not is_classifier(model)) + 40 * is_weighed) * n
+    # Nodes as they are split, and weights of prunings; the trees of folds, which have some of the rows.
     bytes_of_leaf = of_leaf[0] + 450 + (of_leaf[1] + 60) * K + 36 * most_categories(learned)
     bytes_of_leaf += max(0, n_folds - 1) * (750 + 130 * K)
     return Need(
         always=of_row * n,
         worked=(40 if are_dealt else 16) * p + p + 200,
         together=300 if are_dealt else 150,
-        later=float(bytes_of_leaf) * n_leaves,
+        later=grown + float(bytes_of_leaf) * n_leaves,
         of_thread=100.0 * n_leaves,
         of_thread_row=200,
-        sums=7,
-        scratch_row=p + 80.0 + 60 * are_dealt + 64 * n_leaves / max(n, 1),
+        scratch_row=(2.2 + are_dealt) * p + 180.0,
     )
-
-
-def _asked(part: PartOfRows, are_growing: bool | None, f: Any, *given: Any) -> Any:
-    """Ask the rows of a part that know their leaves: all, those that grow a tree, or the others."""
-    leaf, y, weight = np.asarray(part.leaf), part.y, part.weight
-    if are_growing is not None:
-        n = part.n_growing
-        rows = np.asarray(part.order[:n] if are_growing else part.order[n:])
-        leaf, y, weight = leaf[rows], y[rows], None if weight is None else weight[rows]
-    return f(RoutedRows(leaf, y, weight), *given)
 
 
 def folds_that_choose(model: Any) -> int:

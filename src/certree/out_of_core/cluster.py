@@ -23,6 +23,7 @@ from certree.interface.arrays import stack_columns
 from certree.interface.extras import import_extra
 from certree.out_of_core.chunks import Chunk, as_list, joined
 from certree.out_of_core.executors import added
+from certree.out_of_core.joined_rows import Storage, choose_storage
 from certree.out_of_core.memory_limit import Need, Portions
 from certree.out_of_core.on_worker import Below, Leader, OnWorker, received
 from certree.out_of_core.sources import one_or_several
@@ -247,12 +248,14 @@ class OnCluster:
         Rows.
     client : distributed.Client
         The cluster's.
+    files : Storage or None
+        Where rows that are gathered here lie if they are many; None: in memory.
     """
 
     empty = None
 
-    def __init__(self, source: Partitioned, client: Any) -> None:
-        self._source, self._client = source, client
+    def __init__(self, source: Partitioned, client: Any, files: Storage | None = None) -> None:
+        self._source, self._client, self._files = source, client, files
         self.has_weights = source.has_weights
         self.portions = Portions()
         self._held: list[Held] = []
@@ -334,6 +337,10 @@ class OnCluster:
                 continue
             return pickle.loads(told)
         raise self._given_up()
+
+    def choose_storage(self, n_bytes: int) -> Storage:
+        """See `Executor`."""
+        return choose_storage(self._files, n_bytes)
 
     def _call_ranks(self, calls: Sequence[bytes]) -> bytes:
         """Return what rank 0 answers to calls; raise what one of the ranks has raised."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from functools import partial, reduce
 from itertools import count, repeat
 from typing import Any, Protocol
 
 from certree.interface.progress import RowRate, show_progress
 from certree.out_of_core.chunks import Chunk, as_list, joined
-from certree.out_of_core.joined_rows import MEMORY, JoinedRows, count_bytes
+from certree.out_of_core.joined_rows import JoinedRows, Storage, choose_storage, count_bytes
 from certree.out_of_core.memory_limit import (
     Need,
     Portions,
@@ -26,11 +25,6 @@ from certree.out_of_core.part import PartOfRows
 from certree.out_of_core.plan import FitPlan, PlannedError, is_planned
 from certree.out_of_core.ranks import Rank
 from certree.out_of_core.scratch import Scratch
-
-# Joined rows of at most so many bytes stay in memory, which is faster than files: blocks of rows that
-# have been read took more before.
-_JOINED_BYTES = 2**28
-
 
 _NO_LIMIT = 2**62  # bytes
 
@@ -73,8 +67,8 @@ class Source(Protocol):
 class Executor(Protocol):
     """Calls a function with each of the parts, and adds up what comes back.
 
-    Functions belong to modules, as they may be called elsewhere, and twice: of what they are given they
-    change nothing but what `PartOfRows.changed` gives them.
+    Functions belong to modules, as they may be called elsewhere, and twice: they change nothing that
+    they are given.
     """
 
     has_weights: bool
@@ -140,6 +134,10 @@ class Executor(Protocol):
         """
         ...
 
+    def choose_storage(self, n_bytes: int) -> Storage:
+        """Return where gathered rows of that many bytes lie: in memory, or in files."""
+        ...
+
     @property
     def n_workers(self) -> int:
         """How many jobs go on at a time where they are spread; 1: they are not."""
@@ -156,11 +154,6 @@ class Executor(Protocol):
         ...
 
 
-def owned(part: Any) -> Any:
-    """A part that nobody makes of another one again."""
-    return replace(part, is_own=True) if isinstance(part, PartOfRows) else part
-
-
 class SomeRows:
     """An executor of some of the rows that another one holds: what it looks at is for it to say.
 
@@ -174,7 +167,7 @@ class SomeRows:
         self._parts = parts
         self.has_weights, self.empty, self.portions = parts.has_weights, parts.empty, parts.portions
         self.collect, self.change = parts.collect, parts.change
-        self.run_on_ranks = parts.run_on_ranks
+        self.run_on_ranks, self.choose_storage = parts.run_on_ranks, parts.choose_storage
         self.spread, self.expect_within_limit = parts.spread, parts.expect_within_limit
 
     @property
@@ -340,14 +333,15 @@ class Here(Parts):
 
     def _join(self) -> JoinedRows:
         """Join all parts, which are gone then, to one table."""
-        if self._scratch is None:
-            joined = JoinedRows.join(self._parts, MEMORY)
-        else:
-            in_memory = self._limit is None and count_bytes(self._parts) <= _JOINED_BYTES
-            joined = JoinedRows.join(self._parts, MEMORY if in_memory else self._scratch)
+        joined = JoinedRows.join(self._parts, self.choose_storage(count_bytes(self._parts)))
+        if self._scratch is not None:
             self._scratch.clear()
         self._parts = []
         return joined
+
+    def choose_storage(self, n_bytes: int) -> Storage:
+        """See `Executor`: files if a memory limit is set, or the rows are many."""
+        return choose_storage(self._scratch, n_bytes, is_limited=self._limit is not None)
 
     def _giving_back(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """F, which gives back what it has freed if there is a limit."""
@@ -419,7 +413,6 @@ def _made(
 ) -> tuple[PartOfRows, Any]:
     number, chunk, own = item
     part, told = f(number, chunk, *given, *own)
-    part = owned(part)
     return part if kept is None else kept.keep(part), told
 
 

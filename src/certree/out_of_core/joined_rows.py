@@ -22,6 +22,9 @@ _TRANSPOSED_ROWS = 2**16
 # Bytes of a row during the rounds: two copies of its codes, one of which the core makes, and for one
 # output its target, weight, key, score, gradient and Hessian, and what the core sorts rows by.
 _BYTES_PER_CODE, _BYTES_PER_ROW = 2, 96
+# Arrays of at most so many bytes in all stay in memory, which is faster than files: blocks of rows that
+# have been read took more before.
+_MOST_BYTES_IN_MEMORY = 2**28
 
 
 class Storage(Protocol):
@@ -49,6 +52,15 @@ class _Memory:
 
 
 MEMORY = _Memory()
+
+
+def choose_storage(files: Storage | None, n_bytes: int, *, is_limited: bool = False) -> Storage:
+    """Return `files` for arrays of n_bytes in all if they are large or memory is limited, else memory.
+
+    files: storage in files; None: there is none, and arrays are in memory.
+    """
+    in_memory = files is None or (n_bytes <= _MOST_BYTES_IN_MEMORY and not is_limited)
+    return MEMORY if in_memory or files is None else files
 
 
 def count_bytes(parts: Sequence[PartOfRows]) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from certree.interface.extras import import_extra
-from certree.out_of_core.executors import Parts, added, owned
+from certree.out_of_core.executors import Parts, added
 from certree.out_of_core.joined_rows import MEMORY, JoinedRows
 from certree.out_of_core.ranks import Rank
 from certree.out_of_core.worker_links import Arrivals, Epoch, Unlinked, WorkerLinks
@@ -85,7 +85,7 @@ class OnWorker(Parts):
 
     def __init__(self, numbers: tuple[int, ...], *pairs: tuple[Any, Any]) -> None:
         worker = import_extra("distributed", "dask").get_worker()
-        super().__init__([owned(received(part)) for part, _ in pairs], worker.state.nthreads)
+        super().__init__([received(part) for part, _ in pairs], worker.state.nthreads)
         self._worker, self._numbers = worker, numbers
         self._below: Sequence[Below] = ()
         self._answers: list[Future[list[Any]]] = []  # that are waited for

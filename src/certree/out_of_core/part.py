@@ -1,20 +1,19 @@
 """A part of the rows of a fit, and what becomes of it.
 
-A part is never changed: what becomes of it is another one, so that whoever has lost the second can make
-it of the first again. Only where nobody ever does, the second is written over the first.
+Parts are immutable: a function that changes a part returns another one. A part that a worker has lost
+is made again from its source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certree.grow.bins import UInt8
-from certree.interface.arrays import Float64, Int32, Int64, UInt64
+from certree.interface.arrays import Float64, Int32, UInt64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,30 +39,15 @@ class PartOfRows:
         distinct ones of numbers that are rounded to float32.
     tables : tuple of two int
         Sums of the hashes of rows with their targets, of rows of the fit and of an evaluation set.
-    leaf : ndarray of int32, shape (n,)
-        Leaf of each row in the tree before; of no use before there is one.
-    order : ndarray of int32, shape (n,)
-        Numbers of the rows: those that grow the tree, then the others, those of a cell together.
-    items : ndarray of int64, shape (n, 2)
-        Rows as they are added up.
-    n_growing : int
-        How many rows grow the tree.
-    ranges : ndarray of int64, shape (c, 2, 2)
-        Where the rows of the cells of a single tree begin and end in the order, by number: those that
-        grow it, and those that judge it.
     places : ndarray of int32, shape (q, n)
         Places of levels of q features among all, until it is known what rows see of them.
     fold : ndarray of uint8, shape (n,)
         The fold that each row judges; of no use where there are no folds.
-    leaf_in_fold : ndarray of int32, shape (n,)
-        Leaf of each row in the tree of the fold that it judges, once that has been grown.
     values : ndarray of float64, shape (n_held, p)
         Rows that are held out. A threshold may lie anywhere between values of bins, so bins would not
         tell all of them apart.
     y_held, weight_held : ndarray of float64
         What these have in place of `y` and `weight`.
-    is_own : bool
-        Whether nobody makes the part of another one again: what becomes of it is written over it.
     """
 
     number: int
@@ -75,18 +59,11 @@ class PartOfRows:
     known: UInt64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     known_rounded: UInt64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     tables: tuple[int, int] = (0, 0)
-    leaf: Int32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
-    order: Int32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
-    items: Int64 = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
-    n_growing: int = 0
-    ranges: Int64 = field(default_factory=lambda: np.zeros((0, 2, 2), dtype=np.int64))
     places: Int32 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
     fold: UInt8 = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
-    leaf_in_fold: Int32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     values: Float64 = field(default_factory=lambda: np.zeros((0, 1)))
     y_held: Float64 = field(default_factory=lambda: np.zeros(0))
     weight_held: Float64 | None = None
-    is_own: bool = False
 
     @property
     def n(self) -> int:
@@ -97,11 +74,6 @@ class PartOfRows:
     def n_held(self) -> int:
         """How many rows are held out."""
         return int(self.y_held.shape[-1])
-
-    def changed(self, name: str) -> NDArray[Any]:
-        """An array of the part that may be changed, and what becomes of the part has it."""
-        before: NDArray[Any] = getattr(self, name)
-        return before if self.is_own else before.copy()
 
 
 def expect_same_rows(part: PartOfRows, digests: Mapping[int, int]) -> None:

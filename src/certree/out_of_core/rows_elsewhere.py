@@ -71,11 +71,11 @@ def rows_elsewhere(
         except (ValueError, TypeError) as error:
             error.add_note("of X_val, y_val and sample_weight_val")
             raise
-    if client is not None:
-        with closing(OnCluster(source, client)) as parts:
-            yield _judged(parts, source)
-        return
     with scratch() as kept:
+        if client is not None:
+            with closing(OnCluster(source, client, kept)) as parts:
+                yield _judged(parts, source)
+            return
         yield _judged(Here(source, kept, n_threads, shown=shown, limit=get_memory_limit()), source)
 
 

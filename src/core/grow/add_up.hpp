@@ -240,14 +240,6 @@ class FewSums {
     seen[zero / 64] |= std::uint64_t{1} << zero % 64;
   }
 
-  // Sets the sums of a bin of the f-th feature, which were added up elsewhere.
-  void put(const NodeEvaluator& of, std::size_t f, std::uint8_t bin, const Sum* sums,
-           std::int64_t n_rows) {
-    std::copy_n(sums, of.n_sums(), at(of, f, bin));
-    if (!rows_.empty()) rows_[256 * f + bin] = n_rows;
-    seen_[f][bin / 64] |= std::uint64_t{1} << bin % 64;
-  }
-
   // Moves out the histogram of the f-th feature. It is valid until the next call.
   FewBins<Target> take(const NodeEvaluator& of, std::size_t f, std::size_t n_bins) {
     --waiting_;

@@ -135,9 +135,18 @@ struct WeightsSeen {
   }
 };
 
+// An array of n integers, in a file if the call keeps large arrays there.
+struct Integers {
+  Buffer<std::int64_t> memory;
+  std::span<std::int64_t> values;
+
+  Integers() = default;
+  explicit Integers(std::size_t n) : memory(make_buffer<std::int64_t>(n)), values(memory.get(), n) {}
+};
+
 // Weights as whole numbers: as they are, or in units of a power of two.
 struct WholeWeights {
-  std::vector<std::int64_t> whole;  // (n,) or empty: each row counts once
+  Integers whole;  // (n,) or empty: each row counts once
   std::int64_t heaviest = 1;
   int unit = 0;
 
@@ -147,16 +156,16 @@ struct WholeWeights {
     if (!seen.are_whole) unit = fixed.unit();
     if (unit != 0 && bags.is_balanced)
       throw std::invalid_argument("balanced classes take weights that are integers");
-    whole.reserve(weight.size());
-    for (const auto part : chunks(weight))
-      for (const double one : part) {
-        whole.push_back(seen.are_whole ? static_cast<std::int64_t>(one) : fixed.whole(one));
-        heaviest = std::max(heaviest, whole.back());
-      }
+    whole = Integers(weight.size());
+    for (const std::size_t i : indices(weight.size())) {
+      const double one = weight[i];
+      whole.values[i] = seen.are_whole ? static_cast<std::int64_t>(one) : fixed.whole(one);
+      heaviest = std::max(heaviest, whole.values[i]);
+    }
     if (bags.is_balanced) heaviest = static_cast<std::int64_t>(kMostWhole);
   }
 
-  std::int64_t of(std::size_t i) const { return whole.empty() ? 1 : whole[i]; }
+  std::int64_t of(std::size_t i) const { return whole.values.empty() ? 1 : whole.values[i]; }
 };
 
 // Weights of drawn rows by which all classes of each column have the same weight, as integers; 0
@@ -230,15 +239,18 @@ BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const 
   const RowLimits limits{weight.unit, growth.min_rows};
   const Small small(response, limits);
   const Wide wide(response, limits);
-  may_be_small &= weight.whole.empty() && !bags.is_balanced && bags.drawing.most_rows <= kMostDraws;
+  may_be_small &= weight.whole.values.empty() && !bags.is_balanced && bags.drawing.most_rows <= kMostDraws;
   std::vector<BinnedTrees> grown(static_cast<std::size_t>(bags.n_trees));
   parallel_for(bags.n_trees, growth.n_threads, [&](std::int64_t i) {
     const std::int64_t number = bags.first + i;
-    std::vector<std::int32_t> count(static_cast<std::size_t>(rows.n_rows()));
+    const auto memory = make_buffer<std::int32_t>(rows.n_rows());
+    const std::span<std::int32_t> count(memory.get(), static_cast<std::size_t>(rows.n_rows()));
+    fill(count, 0);
     draw_rows(bags.drawing, number, count);
     const std::vector<std::int64_t> of_tree =
         bags.is_balanced ? balanced(count) : std::vector<std::int64_t>{};
-    const auto& whole = bags.is_balanced ? of_tree : weight.whole;
+    const std::span<const std::int64_t> whole =
+        bags.is_balanced ? std::span(of_tree) : weight.whole.values;
     const auto grow_on = [&]<class Target>(const Target& target) {
       const auto grow = [&]<class NodeBins>(std::type_identity<NodeBins>) {
         return grow_drawn<NodeBins>(rows, whole, bags, number, growth, target, count);
@@ -256,7 +268,7 @@ BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const 
 
 // The numbers of a column in units of a power of two, so that no sum over a tree's rows overflows.
 struct WholeNumbers {
-  std::vector<std::int64_t> whole;  // (n, q)
+  Integers whole;              // (n, q)
   std::vector<int> bits, unit;      // (q,)
 
   WholeNumbers(const Table<const double>& target, std::int64_t n)
@@ -272,7 +284,8 @@ struct WholeNumbers {
     for (const double one : largest) fixed.emplace_back(one, n);
     for (const std::size_t i : indices(target.n_rows, target.width))
       for (std::size_t k = 0; k < n_columns; ++k) {
-        const std::int64_t one = whole[i * n_columns + k] = fixed[k].whole(target.row(i)[k]);
+        const std::int64_t one = fixed[k].whole(target.row(i)[k]);
+        whole.values[i * n_columns + k] = one;
         most[k] = std::max(most[k], std::abs(one));
       }
     for (std::size_t k = 0; k < n_columns; ++k) {
@@ -284,7 +297,7 @@ struct WholeNumbers {
 
 // Several columns as lanes, in memory that a response points to.
 struct WholeLanes {
-  std::vector<std::int64_t> whole;
+  Integers whole;
   std::vector<std::int32_t> lane;
   std::vector<double> factor;
   std::vector<std::uint8_t> both;
@@ -303,7 +316,7 @@ struct WholeLanes {
     response.unit = std::ranges::max(factor);
     if (!(response.unit > 0.0)) response.unit = 1.0;
     for (double& one : factor) one /= response.unit;
-    response.whole = whole;
+    response.whole = whole.values;
     response.lane = lane;
     response.factor = factor;
     response.both = both;
@@ -340,13 +353,13 @@ struct WholeLanes {
         add_lane(of, is_one, 1, 0);
     }
     const auto n = static_cast<std::size_t>(columns.y.n_rows);
-    whole.resize(checked_size(n, q));
-    if (factor.size() > q) lane.resize(whole.size());
+    whole = Integers(checked_size(n, q));
+    if (factor.size() > q) lane.resize(whole.values.size());
     for (const std::size_t i : indices(n, q))
       for (std::size_t k = 0; k < q; ++k) {
         const double y = columns.y.row(i)[k];
         const bool is_one = columns.n_classes[k] < 3;
-        whole[i * q + k] = is_one ? static_cast<std::int64_t>(y) : 1;
+        whole.values[i * q + k] = is_one ? static_cast<std::int64_t>(y) : 1;
         if (!lane.empty()) lane[i * q + k] = first[k] + (is_one ? 0 : static_cast<std::int32_t>(y));
       }
   }
@@ -450,12 +463,13 @@ BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowt
     return grow_trees<ClassTarget<SmallClassItem>, ClassTarget<WideClassItem>>(
         rows, weight, bags, growth, response, few, balanced);
   }
-  const std::vector<std::int64_t> whole(response.y.begin(), response.y.end());
+  const Integers whole(response.y.size());
+  for (const std::size_t i : indices(response.y.size())) whole.values[i] = response.y[i];
   std::vector<double> logs;
   if (response.criterion == Criterion::entropy)
     logs = logs_up_to(bags.drawing.most_rows * weight.heaviest);
   return grow_trees<PairTarget<SmallPairItem>, PairTarget<WidePairItem>>(
-      rows, weight, bags, growth, {true, false, logs, whole}, true, balanced);
+      rows, weight, bags, growth, {true, false, logs, whole.values}, true, balanced);
 }
 
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
@@ -464,7 +478,7 @@ BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowt
   const Table<const double> column{response.y.data(), std::ssize(response.y), 1};
   const WholeNumbers numbers(column, bags.drawing.most_rows * weight.heaviest);
   const bool is_poisson = response.criterion == Criterion::poisson;
-  const PairResponse pairs{false, is_poisson, {}, numbers.whole, numbers.bits[0], numbers.unit[0]};
+  const PairResponse pairs{false, is_poisson, {}, numbers.whole.values, numbers.bits[0], numbers.unit[0]};
   const auto balanced = [](std::span<const std::int32_t>) -> std::vector<std::int64_t> {
     throw std::invalid_argument("numbers have no classes to balance");
   };

@@ -18,19 +18,15 @@ class DrawnSums {
   // items: in-bag rows, partitioned by node; sums: of the nodes.
   DrawnSums(const DrawnRows& rows, std::span<Item> items, const NodeTotals& sums,
             std::vector<std::int32_t>&& features, const BinnedGrowth& growth, const Target& target)
-      : DrawnSums(rows.bins, NodeBins(rows), items, sums, std::move(features), growth, target) {}
-  DrawnSums(const KeptBins& bins, NodeBins&& node_bins, std::span<Item> items,
-            const NodeTotals& sums, std::vector<std::int32_t>&& features,
-            const BinnedGrowth& growth, const Target& target)
-      : bins_(bins),
+      : bins_(rows.bins),
         items_(items),
         sums_(sums),
         growth_(growth),
-        decider_(target, bins, growth),
+        decider_(target, rows.bins, growth),
         of_(target),
         few_(target),
         draws_(std::move(features), growth.max_features == 0),
-        node_bins_(std::move(node_bins)) {}
+        node_bins_(rows) {}
 
   const Decider<Target>& decider() const { return decider_; }
   auto codes(const BinnedNode& node, std::int32_t feature) const {
@@ -42,10 +38,7 @@ class DrawnSums {
   void search(BinnedNode& node, const Bounds& bounds, const Allowed& allowed,
               SplitInfo& split_info) {
     const NodeTotals::One total = sums_.of(node.index);
-    if constexpr (requires { node_bins_.rows(); })
-      of_.open(node_bins_.rows(), total);
-    else
-      of_.open(items_of(node), total);
+    of_.open(items_of(node), total);
     if (node.depth == 0) least_ = growth_.min_gain * of_.weight();
     if (of_.is_pure()) return;
     const bool ranks = growth_.ties_by_root && growth_.max_features == 0 && node.depth == 0;
@@ -69,15 +62,6 @@ class DrawnSums {
     if (ranks) draws_.reorder(of_root_);
     decider_.settle(of_, least_, split_info);
   }
-
-  // The order of features and the least gain, both decided at the root. go_on() passes the latter
-  // to the grower of a subtree.
-  const std::vector<std::int32_t>& features() const { return draws_.features(); }
-  double least() const { return least_; }
-  void go_on(double least) { least_ = least; }
-
- protected:
-  NodeBins& node_bins() { return node_bins_; }
 
  private:
   std::span<Item> items_of(const BinnedNode& node) const {

@@ -9,10 +9,6 @@
 namespace certree {
 namespace {
 
-// Sums of nodes whose rows are not at hand, as they are on other machines.
-template <class Sums>
-concept RowsLieElsewhere = requires { Sums::kElsewhere; };
-
 // In-bag rows, from which the tree grows, other rows that are routed to leaves, and scratch memory
 // for as many of each.
 template <class Row>
@@ -49,18 +45,6 @@ class TreeGrowth {
     if constexpr (!Sums::kKeeps)
       if (growth_.order == Order::depth) return Growth<Rule>::whole(rule, root).columns();
     return grow_best_first(rule, root, growth_.max_leaves);
-  }
-
-  // Splits a single node that is not part of a tree, and writes its children; returns false if it
-  // is a leaf.
-  bool split_alone(const Node& node, const Bounds& bounds, Split& split,
-                   std::array<Node, 2>& children) {
-    groups_.assign(static_cast<std::size_t>(growth_.groups.n_rows), 1);
-    if (!growth_.monotonic.empty()) bounds_.assign(1, bounds);
-    return this->split(node, split, children[0], children[1]);
-  }
-  Bounds bounds_of(std::int32_t index) const {
-    return bounds_.empty() ? Bounds() : bounds_[static_cast<std::size_t>(index)];
   }
 
   // Calls settle(leaf, rows) for the in-bag rows, and for the other rows, of every leaf.
@@ -137,7 +121,9 @@ class TreeGrowth {
   void divide(const Node& node, const SplitInfo& split_info, Split& split, Node& left,
               Node& right) {
     GoesLeft goes_left = route_bins(split_info, split);
-    const std::int64_t n_left = send_growing(node, split_info, goes_left);
+    const std::int64_t n_left =
+        send(part_of(rows_.growing, node.begin, node.end), sums_.codes(node, split_info.feature),
+             goes_left, rows_.growing_room);
     std::int64_t n_left_of_all = n_left;
     if constexpr (Sums::kKeeps) n_left_of_all = split_info.sums.back();
     split.feature = split_info.feature;
@@ -160,24 +146,12 @@ class TreeGrowth {
     keep_bounds(node, split_info);
     keep_groups(node, split_info.feature);
     totals_.add_parts(node.index, split_info.sums, Sums::kSparse);
-    if constexpr (RowsLieElsewhere<Sums>) sums_.note(node, split_info, goes_left);
     if constexpr (Sums::kKeeps) {
       send_others(ranges_[static_cast<std::size_t>(node.index)], middle,
                   sums_.codes(node, split_info.feature), goes_left);
       sums_.open(split_info, {left, right}, {bounds_of(index), bounds_of(index + 1)},
                  {may_be_split(left), may_be_split(right)}, allowed(left, split_info.varying));
     }
-  }
-
-  // Partitions the in-bag rows of a node and returns how many go left; out of core, the sums tell
-  // it.
-  std::int64_t send_growing(const Node& node, const SplitInfo& split_info,
-                            const GoesLeft& goes_left) {
-    if constexpr (RowsLieElsewhere<Sums>)
-      return sums_.n_left(split_info, goes_left);
-    else
-      return send(part_of(rows_.growing, node.begin, node.end),
-                  sums_.codes(node, split_info.feature), goes_left, rows_.growing_room);
   }
 
   // Partitions the other rows of a node, and appends its two children to ranges_.
@@ -227,6 +201,10 @@ class TreeGrowth {
   }
 
   // -- constraints on the nodes below
+
+  Bounds bounds_of(std::int32_t index) const {
+    return bounds_.empty() ? Bounds() : bounds_[static_cast<std::size_t>(index)];
+  }
 
   // Appends the bounds of two children by monotonic constraints: the middle between their responses
   // bounds all responses below either of them.

@@ -24,14 +24,6 @@ struct RowLimits {
   }
 };
 
-// Statistics of the rows of a node, for out-of-core data.
-struct GivenRows {
-  std::int64_t n = 0;
-  bool is_pure = false;  // whether all numbers are equal
-  double squared_weights = 0.0;
-  std::int64_t squares = 0;  // squared distances from the mean, rounded as in PairTarget
-};
-
 template <class Item>
 double squared_weights(std::span<const Item> items) {
   double squares = 0.0;
@@ -233,10 +225,6 @@ class PairTarget {
       items_ = items;
       open(total, std::ssize(items));
     }
-    void open(const GivenRows& rows, const NodeTotals::One& total) {
-      given_ = &rows;
-      open(total, rows.n);
-    }
 
     static constexpr std::size_t n_sums() { return 1; }
     static CERTREE_INLINE void add(const Item& item, Sum* sum) { *sum += item.pair(); }
@@ -244,7 +232,6 @@ class PairTarget {
     double weight() const { return centre_.all; }
     bool is_pure() const {
       if (target_.response_.classes) return all_.sums == 0 || all_.sums == all_.weights;
-      if (given_) return given_->is_pure;
       const auto value = [](const Item& item) {
         return static_cast<std::int64_t>(item.sum) / static_cast<std::int64_t>(item.weight);
       };
@@ -293,8 +280,7 @@ class PairTarget {
       return squares;
     }
     Scatter scatter() const {
-      const double squares = given_ ? given_->squared_weights : squared_weights(items_);
-      return {squares / centre_.all, variation()};
+      return {squared_weights(items_) / centre_.all, variation()};
     }
     // Returns the mean of each category, or the probability of the second class.
     std::vector<double> scores(const Groups& groups) const { return group_means(groups, 0); }
@@ -341,7 +327,7 @@ class PairTarget {
       const auto sum = static_cast<double>(all_.sums);
       if (target_.response_.classes) return sum * (1.0 - sum / centre_.all);
       const int shift = target_.shift();
-      const std::int64_t squares = given_ ? given_->squares : squares_beyond_mean(items_);
+      const std::int64_t squares = squares_beyond_mean(items_);
       const double rest = centre_.rest;
       return std::max(std::ldexp(static_cast<double>(squares), shift) - rest * rest / centre_.all,
                       0.0);
@@ -349,7 +335,6 @@ class PairTarget {
 
     const PairTarget& target_;
     std::span<const Item> items_;
-    const GivenRows* given_ = nullptr;  // instead of items, for out-of-core data
     WidePair all_;
     PairCentre centre_;
   };
@@ -500,10 +485,6 @@ class ClassTarget {
       items_ = items;
       open(total, std::ssize(items));
     }
-    void open(const GivenRows& rows, const NodeTotals::One& total) {
-      given_ = &rows;
-      open(total, rows.n);
-    }
     std::size_t n_sums() const { return total_.size(); }
     CERTREE_INLINE void add(const Item& item, Sum* sums) const {
       sums[lane_[item.y]] += item.weight;
@@ -547,8 +528,7 @@ class ClassTarget {
     Scatter scatter() const {
       double scatter = 0.0;
       for (const double one : total_) scatter += one * (1.0 - one / all_);
-      const double squares = given_ ? given_->squared_weights : squared_weights(items_);
-      return {squares / all_, scatter};
+      return {squared_weights(items_) / all_, scatter};
     }
     // Returns the probability of the second of two classes in each category; for more classes, the
     // projection of the class probabilities on their first principal component.
@@ -585,7 +565,6 @@ class ClassTarget {
     const ClassTarget& target_;
     bool logs_;
     std::span<const Item> items_;
-    const GivenRows* given_ = nullptr;  // instead of items, for out-of-core data
     std::int64_t n_rows_ = 0;
     std::vector<std::uint32_t> lane_;  // (n_classes,) number of the sum of each class that occurs
     std::vector<double> total_;        // (n_sums,) of the node

@@ -1,0 +1,96 @@
+"""Send rows of which only the bin codes are known down trees that were grown on these bins."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree._core import mark_missing
+from certree.grow.bins import MISSING, AnyTrees, Bins, UInt8
+from certree.interface.arrays import Int32
+from certree.tree import Tree, group_by_feature
+
+# Codes that are converted to float32 at a time.
+_CODES_PER_BLOCK = 2**20
+
+
+def convert_codes_to_floats(codes: UInt8) -> NDArray[np.float32]:
+    """Convert bin codes to float32, and the code of missing values (255) to NaN.
+
+    codes: of any shape, which the result has, too.
+    """
+    floats = codes.astype(np.float32)
+    floats[codes == MISSING] = np.nan
+    return floats
+
+
+def convert_trees_to_bin_codes(trees: AnyTrees, bins: Bins) -> AnyTrees:
+    """Replace thresholds and categories of splits by bin codes.
+
+    trees: trees whose thresholds are edges of these bins; bins: the edges. Return trees that send
+    the codes of a row, as floats, to the same leaf as the given trees send the row's values.
+    """
+    n_categories = np.diff(trees.category_start)
+    threshold = np.zeros(trees.n_nodes)
+    for j, nodes in group_by_feature(trees.feature, np.flatnonzero(trees.compares_numbers)):
+        threshold[nodes] = (
+            np.searchsorted(bins.bin_ranges(j)[1], trees.threshold[nodes], "right") - 1.0
+        )
+    node = np.repeat(np.arange(trees.n_nodes), n_categories)
+    codes = np.zeros(len(node), dtype=np.int64)
+    for j, entries in group_by_feature(trees.feature[node], np.arange(len(node))):
+        of_feature = slice(*bins.category_start[j : j + 2])
+        index = np.searchsorted(bins.category_codes[of_feature], trees.categories[entries])
+        codes[entries] = bins.category_bin[of_feature][index]
+    # Categories of one bin are always in the same category set.
+    pairs = np.unique(node * (MISSING + 1) + codes)
+    sizes = np.bincount(pairs // (MISSING + 1), minlength=trees.n_nodes)
+    return trees.with_splits(
+        threshold,
+        np.append(0, np.cumsum(sizes)).astype(np.int64),
+        (pairs % (MISSING + 1)).astype(np.int32),
+    )
+
+
+def route_codes(tree: Tree, bins: Bins, codes: UInt8, leaf: Int32, n_threads: int) -> None:
+    """Find the leaf of each of n rows by the bin codes of their values.
+
+    Parameters
+    ----------
+    tree : Tree
+        A tree that was grown on the bins.
+    bins : Bins
+        Bin edges of the p features.
+    codes : ndarray of uint8, shape (n, p)
+        Bin codes; 255 for a missing value.
+    leaf : ndarray of int32, shape (n,)
+        Becomes the node numbers of the leaves.
+    n_threads : int
+        Number of threads.
+    """
+    code_tree, step = convert_trees_to_bin_codes(tree, bins), _count_rows_per_block(codes)
+    for start in range(0, len(codes), step):
+        rows = slice(start, start + step)
+        leaf[rows] = code_tree.route(convert_codes_to_floats(codes[rows]), n_threads)
+
+
+def learn_missing_from_codes(tree: Tree, bins: Bins, codes: UInt8) -> Tree:
+    """Return a copy of a tree with `missing_both` set where no row lacks the value of a split.
+
+    tree, bins, codes: as in `route_codes`, with the rows that grew the tree. `Tree.learn_missing`
+    does the same by the values of the rows.
+    """
+    code_tree, step = convert_trees_to_bin_codes(tree, bins), _count_rows_per_block(codes)
+    found = np.zeros(tree.n_nodes, dtype=np.bool_)
+    for start in range(0, len(codes), step):
+        block = codes[start : start + step]
+        some = block[(block == MISSING).any(axis=1)]
+        found |= mark_missing(*code_tree.split_columns, convert_codes_to_floats(some)).view(
+            np.bool_
+        )
+    return tree.with_missing_nodes(found)
+
+
+def _count_rows_per_block(codes: UInt8) -> int:
+    """Return how many of the rows of `codes`, (n, p), are converted to float32 at a time."""
+    return max(1, _CODES_PER_BLOCK // codes.shape[1])

@@ -1,0 +1,195 @@
+"""All training rows of an out-of-core fit in one table of bin codes, from which single trees grow.
+
+A code takes one byte, so the table is an eighth of the rows in float64. Its arrays are mapped files
+if they are large or memory is limited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.grow.bins import Bins, UInt8
+from certree.grow.training_samples import TrainingSamples
+from certree.interface.arrays import Float64
+from certree.out_of_core.executors import Executor, added
+from certree.out_of_core.joined_rows import Storage
+from certree.out_of_core.part import PartOfRows, refuse_other_rows
+from certree.rows.folds import Indices
+
+# Bytes of a row beside its codes: target, weight, number of its fold, and leaves in two trees.
+_BYTES_PER_ROW = 25
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GatheredRows:
+    """The n training rows of a fit, in the order of their blocks.
+
+    `gather_rows` makes it.
+
+    Parameters
+    ----------
+    codes : ndarray of uint8, shape (n, p)
+        Bin codes of the features; 255 for a missing value.
+    y : ndarray of int32 or float64, shape (n,)
+        Class codes, or a numeric target.
+    weight : ndarray of float64, shape (n,), or None
+        Positive weights; None: 1.
+    fold : ndarray of uint8, shape (n,), or None
+        Number of the fold whose validation set has the row; None: there are no folds.
+    storage : Storage
+        Where large arrays lie.
+    block_rows : int
+        Number of rows of which temporary arrays are made at a time.
+    """
+
+    codes: UInt8
+    y: NDArray[Any]
+    weight: Float64 | None
+    fold: UInt8 | None
+    storage: Storage
+    block_rows: int
+
+    def make_reduce(self, make_block: Callable[[slice], Any], n_threads: int) -> Callable[..., Any]:
+        """Return a function ``reduce(f, *arguments)``: the sum of ``f(block, *arguments)``.
+
+        make_block: takes a slice of 0 .. n - 1, and returns the block of these rows; n_threads:
+        number of blocks at a time. `certree.stats.exact_leaf_sums` calls such functions.
+        """
+        slices = [
+            slice(begin, begin + self.block_rows)
+            for begin in range(0, len(self.y), self.block_rows)
+        ]
+
+        def reduce(f: Any, *arguments: Any) -> Any:
+            with ThreadPoolExecutor(n_threads) as pool:
+                return added(pool.map(lambda rows: f(make_block(rows), *arguments), slices))
+
+        return reduce
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BinnedSamples(TrainingSamples):
+    """Training samples of which only bin codes are known, for histogram-based growth.
+
+    The field `table` holds the codes, (n, p) uint8. See `TrainingSamples` for all other fields.
+
+    Parameters
+    ----------
+    edges : Bins
+        Bin edges of the p features; their codes are not used.
+    storage : Storage
+        Where the codes of selected samples lie.
+    """
+
+    edges: Bins
+    storage: Storage
+
+    def get_bins(self, max_bins: int) -> Bins:
+        """Return these rows as `Bins`. max_bins: ignored, as the rows are binned already."""
+        del max_bins
+        return replace(self.edges, codes=self.table.T)
+
+    def select(self, indices: Indices) -> BinnedSamples:
+        """Return the samples at `indices` (row numbers, (k,)); their codes are copied."""
+        table = self.storage.allocate((len(indices), self.table.shape[1]), np.uint8)
+        np.take(self.table, indices, axis=0, out=table, mode="clip")
+        y = None if self.y is None else self.y[indices]
+        weight = None if self.weight is None else self.weight[indices]
+        return replace(self, table=table, y=y, weight=weight, parent=self, indices=indices)
+
+    @property
+    def X(self) -> NDArray[Any]:  # noqa: N802 -- the name of rows in scikit-learn
+        """The bin codes of the rows, (n, p)."""
+        return self.table
+
+
+def gather_rows(
+    parts: Executor, bins: Bins, *, has_classes: bool, has_weights: bool, has_folds: bool
+) -> GatheredRows:
+    """Copy the training rows of all blocks to one table.
+
+    Parameters
+    ----------
+    parts : Executor
+        Has the blocks, which stay as they are.
+    bins : Bins
+        Bin edges of the p features.
+    has_classes, has_weights, has_folds : bool
+        Whether targets are classes, rows have weights, and rows are assigned to folds.
+
+    Returns
+    -------
+    GatheredRows
+        The rows, ordered by the numbers of their blocks.
+
+    Raises
+    ------
+    ValueError
+        If a block that was lost has been made again of other rows.
+    OSError
+        If there is no space for the arrays.
+    """
+    sizes = sorted(parts.collect(list_sizes), key=itemgetter(0))
+    n, p = sum(size for _, size, _ in sizes), bins.n_features
+    storage = parts.choose_storage(n * (p + _BYTES_PER_ROW))
+    rows = GatheredRows(
+        codes=storage.allocate((n, p), np.uint8),
+        y=storage.allocate((n,), np.int32 if has_classes else np.float64),
+        weight=storage.allocate((n,), np.float64) if has_weights else None,
+        fold=storage.allocate((n,), np.uint8) if has_folds else None,
+        storage=storage,
+        block_rows=parts.portions.part_rows,
+    )
+    digests, begin = {number: digest for number, _, digest in sizes}, 0
+    for first, last in _batch(sizes, parts.portions.bytes_of_sums // (p + _BYTES_PER_ROW)):
+        for part in sorted(parts.collect(copy_rows, first, last), key=itemgetter(0)):
+            number, digest, codes, *columns = part
+            if digest != digests[number]:
+                refuse_other_rows(number)
+            place = slice(begin, begin + codes.shape[1])
+            rows.codes[place] = codes.T
+            for to, column in zip((rows.y, rows.weight, rows.fold), columns, strict=True):
+                if to is not None and column is not None:
+                    to[place] = column
+            begin += codes.shape[1]
+    return rows
+
+
+def _batch(sizes: Sequence[tuple[int, int, int]], most: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of the numbers of blocks, each with at most `most` rows or with one block.
+
+    sizes: number, number of rows and digest of each block, in ascending order. A range is a pair
+    (first, last), both included.
+    """
+    first, n_rows = 0, 0
+    for place, (_, size, _) in enumerate(sizes):
+        if place > first and n_rows + size > most:
+            yield sizes[first][0], sizes[place - 1][0]
+            first, n_rows = place, 0
+        n_rows += size
+    if sizes:
+        yield sizes[first][0], sizes[-1][0]
+
+
+def list_sizes(part: PartOfRows) -> list[tuple[int, int, int]]:
+    """Return number, number of training rows and digest of a block, as a list of one entry."""
+    return [(part.number, part.n, part.digest)]
+
+
+def copy_rows(part: PartOfRows, first: int, last: int) -> list[tuple[Any, ...]]:
+    """Return the rows of a block if its number is in first .. last, as a list of one entry.
+
+    The entry has number, digest, codes (p, n), targets, weights or None, and numbers of folds or
+    None. Return an empty list for other blocks.
+    """
+    if not first <= part.number <= last:
+        return []
+    fold = part.fold if len(part.fold) == part.n else None
+    return [(part.number, part.digest, part.codes, part.y, part.weight, fold)]
