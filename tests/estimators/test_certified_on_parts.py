@@ -441,7 +441,7 @@ def test_a_limit_of_memory_changes_nothing(target, tmp_path):
     with resources(memory_limit="8GB"):
         same = model_of(target, max_leaf_nodes=5).fit(files, "y", sample_weight="w")
     expect_same_fit(same, free, tmp_path)
-    with resources(memory_limit="1MB"), pytest.raises(ValueError, match="it takes at least"):
+    with resources(memory_limit="1MB"), pytest.raises(ValueError, match="it needs at least"):
         model_of(target).fit(files, "y", sample_weight="w")
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from certree.out_of_core.exact_quantiles import counted, order_statistics
+from certree.out_of_core.exact_quantiles import count_prefixes, find_order_statistics
 from certree.out_of_core.executors import added
 
 NUMBERS = st.floats(width=64, allow_nan=False) | st.sampled_from([0.0, -0.0, 1.0, -1.0, 5e-324])
@@ -35,13 +35,13 @@ def scaled(part, factor):
     values=arrays.arrays(np.float64, st.integers(1, 40), elements=NUMBERS),
     places=st.lists(st.integers(0, 40), max_size=4),
     ranks=st.lists(st.floats(0, 1), min_size=1, max_size=3),
-    told=st.booleans(),
+    has_first=st.booleans(),
 )
-def test_numbers_of_ranks_are_those_in_order(values, places, ranks, told):
+def test_numbers_of_ranks_are_those_in_order(values, places, ranks, has_first):
     parts = Parts(values, places)
     ranks = [min(int(one * len(values)), len(values) - 1) for one in ranks]
-    first = parts.collect(counted, scaled, (-1.0,)) if told else None
-    found = order_statistics(parts, ranks, scaled, -1.0, told=first)
+    first = parts.collect(count_prefixes, scaled, (-1.0,)) if has_first else None
+    found = find_order_statistics(parts, ranks, scaled, -1.0, first_counts=first)
     expected = np.sort(-values + 0.0)[ranks] + 0.0
     assert found.tobytes() == expected.tobytes()
     assert parts.n_passes == 3
@@ -52,23 +52,23 @@ def test_numbers_of_ranks_are_those_in_order(values, places, ranks, told):
     weight=arrays.arrays(np.int64, 30, elements=st.integers(0, 4)),
     places=st.lists(st.integers(0, 30), max_size=4),
     share=st.floats(0, 1),
-    told=st.booleans(),
+    has_first=st.booleans(),
 )
-def test_numbers_that_weigh_more_have_more_ranks(values, weight, places, share, told):
+def test_numbers_that_weigh_more_have_more_ranks(values, weight, places, share, has_first):
     weight[7] = 1
     parts = Parts(values, places)
     for part, own in zip(parts.parts, Parts(weight, places).parts, strict=True):
         part.weight = own.y / 8
     copies = np.sort(np.repeat(values, weight))
     rank = min(int(share * len(copies)), len(copies) - 1)
-    first = parts.collect(counted, scaled, (1.0,), -3) if told else None
-    found = order_statistics(parts, [rank], scaled, 1.0, told=first, unit=-3)
+    first = parts.collect(count_prefixes, scaled, (1.0,), -3) if has_first else None
+    found = find_order_statistics(parts, [rank], scaled, 1.0, first_counts=first, unit=-3)
     assert found == copies[rank]
     assert parts.n_passes == 3
 
 
 def test_counts_of_many_numbers_are_few():
     values = np.random.RandomState(0).normal(size=100_000)
-    told = counted(SimpleNamespace(y=values), scaled, (1.0,))
-    assert told.n.sum() == len(values)
-    assert len(told.begins) < 20_000
+    found = count_prefixes(SimpleNamespace(y=values), scaled, (1.0,))
+    assert found.counts.sum() == len(values)
+    assert len(found.prefixes) < 20_000

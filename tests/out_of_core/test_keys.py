@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certree.out_of_core.executors import added
-from certree.out_of_core.fit_hashes import hashes_of_fit
-from certree.out_of_core.keys import n_repeated_rows, set_keys
+from certree.out_of_core.fit_hashes import merge_fit_hashes
+from certree.out_of_core.keys import count_repeated_rows, set_keys
 from certree.out_of_core.memory_limit import Portions
 from certree.out_of_core.part import PartOfRows
 from certree.rows.hashes import compute_keys, count_rows_with_copies, merge_hashes, mix
@@ -51,7 +51,7 @@ def test_however_rows_are_divided(contents, ends, together):
     parts = Parts(np.split(hashes, sorted(min(one, len(hashes)) for one in ends)))
     parts.portions = Portions(together=together)
     n_repeated = count_rows_with_copies(hashes)
-    assert n_repeated_rows(parts, len(hashes)) == n_repeated
+    assert count_repeated_rows(parts, len(hashes)) == n_repeated
     assert set_keys(parts, len(hashes)) == n_repeated
     found = np.concatenate([part.keys for part in parts.all])
     expected = compute_keys(hashes.copy())
@@ -81,7 +81,7 @@ def test_hashes_of_a_fit(given_hashes, others):
     n = sum(map(len, known))
     if not n:
         return
-    hashes, counts = hashes_of_fit(parts, n)
+    hashes, counts = merge_fit_hashes(parts, n)
     assert (hashes == merge_hashes(*known)).all()
     assert_same(counts, RepeatCounts.count(np.sort(np.concatenate(known)), counts.tables), "counts")
     assert not any(len(part.known) for part in parts.all)
@@ -89,7 +89,7 @@ def test_hashes_of_a_fit(given_hashes, others):
     parts.all = [replace(p, known=one) for p, one in zip(parts.all, known, strict=True)]
     beside = np.sort(np.concatenate([known[0], np.array(others, dtype=np.uint64)]))
     before = np.unique(beside), RepeatCounts.count(beside)
-    hashes, counts = hashes_of_fit(parts, n, before)
+    hashes, counts = merge_fit_hashes(parts, n, before)
     assert (hashes == merge_hashes(*known, beside)).all()
     together = np.sort(np.concatenate([*known, beside]))
     assert_same(counts, RepeatCounts.count(together, counts.tables), "counts")

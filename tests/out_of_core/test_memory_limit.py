@@ -32,9 +32,9 @@ from certree.out_of_core.memory_limit import (
     Need,
     Portions,
     RowsRead,
-    bytes_of,
-    most_leaves,
-    portions_within,
+    bound_leaves,
+    choose_portions,
+    parse_size,
 )
 from certree.out_of_core.sources import FileRows
 
@@ -213,7 +213,7 @@ def traced(model, n, weight, folder, monkeypatch, n_classes=2):
         needs.append(need)
         return Portions(1, 2**12, 2**13, 2**18)
 
-    monkeypatch.setattr("certree.out_of_core.executors.portions_within", within)
+    monkeypatch.setattr("certree.out_of_core.executors.choose_portions", within)
     tracemalloc.start()
     try:
         with resources(memory_limit="100GB"):
@@ -318,7 +318,7 @@ def test_every_format_and_kind_of_target(suffix, target, tmp_path):
 @pytest.fixture
 def held(monkeypatch):
     """What the process holds before a fit, which other tests leave more or less of."""
-    monkeypatch.setattr("certree.out_of_core.memory_limit.held_now", lambda: 300 * MB)
+    monkeypatch.setattr("certree.out_of_core.memory_limit.measure_memory", lambda: 300 * MB)
 
 
 @pytest.mark.usefixtures("held")
@@ -334,12 +334,12 @@ def test_what_is_read_at_a_time_is_told_of_the_file(tmp_path):
     pq.write_table(table, large, **how)
     usual = FileRows(small, "y", is_limited=True).about
     assert usual.n == n
-    assert usual.of_row >= 16
+    assert usual.row_bytes >= 16
     known = FileRows([small, large], "y", is_limited=True).about
     assert known.file == str(large)
-    assert known.reader > 2 * n * 8
+    assert known.reader_bytes > 2 * n * 8
     with pytest.raises(ValueError, match=r"pages\.parquet at a time, whose pages or batches"):
-        portions_within(1, Need(0, 0, 0, 0), known, 1)
+        choose_portions(1, Need(0, 0, 0, 0), known, 1)
 
 
 # -- the arithmetic
@@ -349,22 +349,22 @@ def test_what_is_read_at_a_time_is_told_of_the_file(tmp_path):
 def test_more_memory_never_means_less_at_a_time():
     need = Need(always=0, worked=300, together=150, later=1e6, of_thread=1e6, sums=2)
     rows = RowsRead(10**7, 10, 90.0, 0.0, 10**7, "file")
-    found = [portions_within(limit * MB, need, rows, 4) for limit in (900, 1000, 1500, 2500, 10**4)]
+    found = [choose_portions(limit * MB, need, rows, 4) for limit in (900, 1000, 1500, 2500, 10**4)]
     sizes = [(one.n_threads, one.part_rows) for one in found]
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[-1] == (4, 2**19)
     assert found[-1].together == 2**22
     with pytest.raises(ValueError, match=r"at least [\d,]+ bytes") as error:
-        portions_within(MB, need, rows, 4)
-    assert portions_within(least_of(str(error.value)), need, rows, 4).n_threads >= 1
+        choose_portions(MB, need, rows, 4)
+    assert choose_portions(least_of(str(error.value)), need, rows, 4).n_threads >= 1
 
 
 @pytest.mark.usefixtures("held")
 def test_parts_are_no_more_than_files_can_be():
     need, rows = Need(0, 0, 0, 0), RowsRead(10**9, 1, 10.0, 0.0, 0, "file")
     with pytest.raises(ValueError, match=r"at least") as error:
-        portions_within(1, need, rows, 1)
-    smallest = portions_within(least_of(str(error.value)), need, rows, 1)
+        choose_portions(1, need, rows, 1)
+    smallest = choose_portions(least_of(str(error.value)), need, rows, 1)
     assert 10**9 / smallest.part_rows <= 2**11
 
 
@@ -376,7 +376,7 @@ def test_parts_are_no_more_than_files_can_be():
     ],
 )
 def test_sizes_are_read_as_dask_reads_them(given, expected):
-    assert bytes_of(given) == expected
+    assert parse_size(given) == expected
 
 
 @pytest.mark.parametrize("given", ["", "2 GBs", "much", "-1GB", "i", "1e", 0, -3, "0", "0.4 B"])
@@ -400,4 +400,4 @@ def test_what_is_no_number_of_bytes_is_refused(given):
     ],
 )
 def test_most_leaves(given, expected):
-    assert most_leaves(*given) == expected
+    assert bound_leaves(*given) == expected

@@ -23,7 +23,7 @@ from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import EDGE_ROWS, MISSING, Bins, UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, freeze
 from certree.out_of_core.binned_parts import Ends, bins_of, places_of
-from certree.out_of_core.exact_sums import exact_sum, rounded, whole_numbers
+from certree.out_of_core.exact_sums import convert_to_integers, exact_sum, round_sum
 from certree.rows.folds import Indices
 from certree.rows.hashes import mix
 from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures
@@ -211,7 +211,7 @@ class CategorySums:
     squares : tuple of two int
         Exact sums over all rows: of squared weights, and of weight times squared centered target,
         the latter over all targets together. Both are integers in units of 2**-1126, which the
-        function `rounded` turns into float64.
+        function `round_sum` turns into float64.
     """
 
     n_rows: tuple[Int64, ...]
@@ -251,7 +251,7 @@ def compute_exact_totals(rows: CategoryRows, target_range: TargetRange) -> NDArr
     """Sum up weights, and weight times each scaled target, over a block of rows without rounding.
 
     Targets are divided by their largest absolute value in `target_range`. Return (n_targets + 1,)
-    Python integers in units of 2**-1126, which the function `rounded` turns into float64: first the
+    Python integers in units of 2**-1126, which the function `round_sum` turns into float64: first the
     sum of the weights, then that of each target. rows: the block; targets and weights are those of
     `rows.target`.
     """
@@ -272,8 +272,8 @@ def sum_by_category(
     """
     weight, centered = rows.target.get_weights(), scale.center(rows.target)
     whole = [
-        whole_numbers(weight, scale.weight_unit),
-        *(whole_numbers(values * weight, scale.product_unit) for values in centered),
+        convert_to_integers(weight, scale.weight_unit),
+        *(convert_to_integers(values * weight, scale.product_unit) for values in centered),
     ]
     fold, n_rows, sums = assign_folds(rows.keys), [], []
     for index, n in zip(rows.indices, n_categories, strict=True):
@@ -320,7 +320,7 @@ class CategoryTotals:
         training rows, each a `CategoryRows`. n_categories: number of categories of each feature, (q,).
         """
         target_range: TargetRange = reduce(compute_target_range)
-        weight, *totals = map(rounded, reduce(compute_exact_totals, target_range))
+        weight, *totals = map(round_sum, reduce(compute_exact_totals, target_range))
         scale = TargetScale(target_range, np.array(totals) / weight)
         return cls(scale, reduce(sum_by_category, scale, n_categories))
 
@@ -335,7 +335,7 @@ class CategoryTotals:
         rows, *targets = self._to_numbers(self.by_category.sums[q].sum(axis=2))
         has_rows, total = rows > 0, float(rows.sum())
         between = sum(float((sums[has_rows] ** 2 / rows[has_rows]).sum()) for sums in targets)
-        squares, spread = map(rounded, self.by_category.squares)
+        squares, spread = map(round_sum, self.by_category.squares)
         row, degrees = squares / total, int(has_rows.sum()) - 1
         chance = (degrees + _DEVIATIONS * (2 * degrees) ** 0.5) * row * spread
         return between * (total - row) > chance

@@ -40,11 +40,15 @@ from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, divide_by_largest
 from certree.out_of_core.binned_parts import Sketch
 from certree.out_of_core.chunks import Weighing
-from certree.out_of_core.exact_quantiles import Counts, counted, order_statistics
-from certree.out_of_core.exact_sums import exact_sum, rounded
+from certree.out_of_core.exact_quantiles import (
+    PrefixCounts,
+    count_prefixes,
+    find_order_statistics,
+)
+from certree.out_of_core.exact_sums import exact_sum, round_sum
 from certree.out_of_core.executors import Executor, InMemory
 from certree.out_of_core.first_look import Learned, largest_of, learn
-from certree.out_of_core.fit_hashes import hashes_of_fit
+from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.held_out import RowsHeldOut, hold_out
 from certree.out_of_core.judging_rows import JudgedParts
 from certree.out_of_core.keys import set_keys
@@ -56,7 +60,12 @@ from certree.out_of_core.made_parts import (
     sketched,
     warn_of_identifiers,
 )
-from certree.out_of_core.memory_limit import Need, most_leaves, numbers_of_categories, sums_of_cell
+from certree.out_of_core.memory_limit import (
+    Need,
+    bound_leaves,
+    count_categories,
+    count_histogram_bytes,
+)
 from certree.out_of_core.part import PartOfRows, digests
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.training import Training
@@ -119,7 +128,7 @@ def fit_on_parts(
     bins, totals = make_parts(parts, learned.reader, known, many=_many_levels(known.sketch))
     del known  # and the rows that have told edges of bins
     if is_classifier(model):
-        model.sample_hashes_, model._sample_counts = hashes_of_fit(parts, n + n_held)
+        model.sample_hashes_, model._sample_counts = merge_fit_hashes(parts, n + n_held)
     judges, of_rows = judged() if judged is not None else (None, dict[str, Any]())
     if judges is not None:
         n_held = len(judges.y)
@@ -181,15 +190,15 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
     n_leaves = model.max_leaf_nodes
     if n_leaves == "auto":
         n_leaves = max(model._SCHEDULE.max_leaf_nodes)
-    n_leaves = most_leaves(n, n_leaves, model.max_depth, model.min_samples_leaf)
+    n_leaves = bound_leaves(n, n_leaves, model.max_depth, model.min_samples_leaf)
     n_rounds = model._get_fixed_rounds(n, stops)
     # What rows see of levels is in bins as features are.
-    n_levels = numbers_of_categories(learned)
+    n_levels = count_categories(learned)
     p += sum(one > MAX_SET_CATEGORIES for one in n_levels) * (1 + min(K, MAX_TARGET_CLASSES))
     # Hashes of a classifier's rows; which rows are held out, and while it is decided.
     # The arrays of Python functions do not lie in files.
     of_row = 16.0 * is_classifier(model) + 3.0 * is_dealt + _CUSTOM_BYTES * _has_custom_loss(model)
-    of_cell = sums_of_cell(p)
+    of_cell = count_histogram_bytes(p)
     # Trees, all of them and once more when they are put together.
     trees = (
         2.0
@@ -241,12 +250,12 @@ def _start_of(
     is_weighed = weighing is not None and weighing.factor is not None
 
     def number(total: int) -> float:
-        return rounded(total) if is_weighed else float(total)
+        return round_sum(total) if is_weighed else float(total)
 
     if isinstance(loss, LogLoss):
         counts = [number(totals[of, k]) for k in range(max(2, loss.n_outputs))]
         return loss.compute_start_from_counts(np.array(counts))
-    mean = np.atleast_1d(np.float64(rounded(totals[of]) / number(totals["weight"])))
+    mean = np.atleast_1d(np.float64(round_sum(totals[of]) / number(totals["weight"])))
     return np.log(mean) if loss.is_log else mean
 
 
@@ -261,9 +270,9 @@ def _start_at_quantile(
     if weighing is not None and weighing.factor is not None:
         unit = fixed_unit(weighing.factor, n)
     quantile = 0.5 if isinstance(loss, HuberLoss) else loss.quantile
-    told: Counts = parts.collect(counted, take_target, (of,), unit)
-    rank = compute_quantile_rank(quantile, int(told.n.sum()))
-    return order_statistics(parts, [rank], take_target, of, told=told, unit=unit)
+    first: PrefixCounts = parts.collect(count_prefixes, take_target, (of,), unit)
+    rank = compute_quantile_rank(quantile, int(first.counts.sum()))
+    return find_order_statistics(parts, [rank], take_target, of, first_counts=first, unit=unit)
 
 
 def take_target(part: PartOfRows, number: int) -> Float64:
@@ -293,7 +302,7 @@ def _normalised(judges: Training) -> Weighing | None:
         return None
     largest = float(judges.weight.max())
     total = exact_sum(divide_by_largest(judges.weight, largest))
-    return Weighing(largest, len(judges.y) / rounded(total))
+    return Weighing(largest, len(judges.y) / round_sum(total))
 
 
 def _stops(model: Any, learned: Learned) -> bool:

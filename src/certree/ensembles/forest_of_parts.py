@@ -24,9 +24,9 @@ from certree.interface.threads import get_n_threads_or_all
 from certree.out_of_core.chunks import Chunk, Weighing, positive, without_class_weights
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.first_look import Learned, learn
-from certree.out_of_core.fit_hashes import hashes_of_fit
+from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.made_parts import Sketched, make_parts, sketched, warn_of_identifiers
-from certree.out_of_core.memory_limit import Need, most_categories, most_leaves
+from certree.out_of_core.memory_limit import Need, bound_leaves, count_most_categories
 from certree.out_of_core.part import PartOfRows, digests, expect_same_rows
 from certree.out_of_core.scratch import Scratch
 from certree.rows.duplicates import warn_of_repeated_rows
@@ -104,7 +104,7 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
     warn_of_identifiers(model, known.sketch)
     bins, _ = make_parts(parts, learned.reader, known, fine_ends=True)
     if is_classifier(model):
-        model.sample_hashes_, model._sample_counts = hashes_of_fit(parts, known.n)
+        model.sample_hashes_, model._sample_counts = merge_fit_hashes(parts, known.n)
     order, content = _put_in_order(parts, known.n)
     codes, y, weight = _gathered(parts, kept, known.n, bins.n_features, learned.found.n_targets)
     given, place = _NONE, _NONE.indices
@@ -140,8 +140,10 @@ def _need(model: Any, learned: Learned) -> Need:
     # A tree has a leaf for each row that is drawn at most.
     drawn = _DRAWN if model.bootstrap else 1.0
     of_leaf = grown["min_samples_leaf"]
-    n_leaves = most_leaves(ceil(drawn * n), model.max_leaf_nodes, model.max_depth, of_leaf)
-    nodes = 2.0 * n_leaves * n_trees * (80 + 52 * (1 + n_lanes) + 12 * most_categories(learned))
+    n_leaves = bound_leaves(ceil(drawn * n), model.max_leaf_nodes, model.max_depth, of_leaf)
+    nodes = (
+        2.0 * n_leaves * n_trees * (80 + 52 * (1 + n_lanes) + 12 * count_most_categories(learned))
+    )
     # Hashes and keys, as they are put in order, beside rows that have told edges of bins; then targets
     # and weights, as they are told and taken.
     at_first, held = 72.0 * n + 8.0 * (p + 1) * min(n, EDGE_ROWS), (16.0 * q + 2 * of_weight) * n

@@ -13,7 +13,7 @@ from scipy.special import softmax
 from certree import _core
 from certree._core import fixed_unit
 from certree.interface.arrays import Float64, Int32, UInt64
-from certree.out_of_core.exact_sums import whole_numbers
+from certree.out_of_core.exact_sums import convert_to_integers
 from certree.out_of_core.ranks import Links
 
 # The outputs that one loss reads together: (parameter of the loss, factor of the loss in the loss of a
@@ -552,7 +552,7 @@ def compute_weighted_quantile(y: Float64, quantile: float, weight: Float64 | Non
         place = compute_quantile_rank(quantile, len(y))
     else:
         unit = fixed_unit(float(weight.max()), len(y))
-        total = np.cumsum(whole_numbers(weight[order], unit))
+        total = np.cumsum(convert_to_integers(weight[order], unit))
         place = int(
             np.searchsorted(total, compute_quantile_rank(quantile, int(total[-1])), side="right")
         )

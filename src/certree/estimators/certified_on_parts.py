@@ -25,7 +25,7 @@ from certree.interface.arrays import Float64, Int32
 from certree.out_of_core.chunks import without_class_weights
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.first_look import Learned, effective_size, expect_groups_of_all, learn
-from certree.out_of_core.fit_hashes import hashes_of_fit
+from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.gathered_rows import GatheredRows
 from certree.out_of_core.memory_limit import Need
 from certree.out_of_core.resources import get_memory_limit
@@ -150,7 +150,7 @@ class CertifiedFitOfParts:
             classes = self.known.found.classes
             assert classes is not None
             model._calibration_classes = np.setdiff1d(classes[0], model.classes_)
-            model.sample_hashes_, model._sample_counts = hashes_of_fit(growing, learned.found.n)
+            model.sample_hashes_, model._sample_counts = merge_fit_hashes(growing, learned.found.n)
         with model._show_progress(range(n_folds)) as advance:
             folds, numbers = [], []
             validation_leaf = trees.rows.storage.allocate((learned.found.n,), np.int32)
@@ -180,7 +180,7 @@ class CertifiedFitOfParts:
         if is_classifier(self.model):
             model, n = self.model, sides.n_certifying
             beside = model.sample_hashes_, model._sample_counts
-            model.sample_hashes_, model._sample_counts = hashes_of_fit(self.parts, n, beside)
+            model.sample_hashes_, model._sample_counts = merge_fit_hashes(self.parts, n, beside)
         return join_calibration_blocks(blocks, sides.repeats)
 
 

@@ -20,7 +20,7 @@ from certree.grow.code_trees import learn_missing_from_codes, route_codes
 from certree.grow.training_samples import resolve_max_depth
 from certree.interface.arrays import Int32
 from certree.interface.threads import get_n_threads
-from certree.out_of_core.exact_sums import rounded
+from certree.out_of_core.exact_sums import round_sum
 from certree.out_of_core.executors import Executor, InMemory
 from certree.out_of_core.first_look import (
     Learned,
@@ -28,12 +28,12 @@ from certree.out_of_core.first_look import (
     expect_one_target,
     learn,
 )
-from certree.out_of_core.fit_hashes import hashes_of_fit
+from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.gathered_rows import BinnedSamples, GatheredRows, gather_rows
 from certree.out_of_core.held_out import deal_to_folds
-from certree.out_of_core.keys import n_repeated_rows
+from certree.out_of_core.keys import count_repeated_rows
 from certree.out_of_core.made_parts import make_parts, sketched, warn_of_identifiers
-from certree.out_of_core.memory_limit import Need, most_categories, most_leaves
+from certree.out_of_core.memory_limit import Need, bound_leaves, count_most_categories
 from certree.out_of_core.rows_elsewhere import rows_elsewhere
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.stats import NodeStats, Stats
@@ -98,7 +98,7 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
         model, parts, learned, n_folds, check_random_state(model.random_state)
     )
     if is_classifier(model):
-        model.sample_hashes_, model._sample_counts = hashes_of_fit(parts, learned.found.n)
+        model.sample_hashes_, model._sample_counts = merge_fit_hashes(parts, learned.found.n)
     folds = []
     with model._show_progress(range(n_folds)) as advance:
         for fold in range(n_folds):
@@ -200,7 +200,7 @@ class OutOfCoreTrees:
         bins, _ = make_parts(parts, learned.reader, known, grower.checked_max_bins, dealt)
         # Certified trees have a parameter for repeated rows, duplicates, and need no warning.
         if not (found.are_grouped or hasattr(model, "duplicates")):
-            n_repeated = n_repeated_rows(parts, found.n) if dealt is None else dealt.n_repeated
+            n_repeated = count_repeated_rows(parts, found.n) if dealt is None else dealt.n_repeated
             warn_of_repeated_rows(n_repeated, found.n)
         rows = gather_rows(
             parts,
@@ -222,7 +222,7 @@ class OutOfCoreTrees:
             edges=bins,
             storage=rows.storage,
         )
-        unit = rounded(found.total()) / found.n if has_weights else 1.0
+        unit = round_sum(found.total()) / found.n if has_weights else 1.0
         return cls(model, grower, rows, samples, unit)
 
     def get_validation_mask(self, fold: int) -> NDArray[np.bool_]:
@@ -306,7 +306,7 @@ def need_of_tree(
     n, p = int(np.ceil(share * learned.found.n)), learned.found.n_features
     K = getattr(model, "n_classes_", 1)
     least: Any = cart.min_samples_leaf
-    n_leaves = most_leaves(
+    n_leaves = bound_leaves(
         n,
         cart.max_leaf_nodes,
         resolve_max_depth(model.max_depth, p, n),
@@ -318,7 +318,7 @@ def need_of_tree(
     is_weighed = learned.weighing is not None
     grown = (12 * (n_folds > 0) + 8 + 16 * (not is_classifier(model)) + 40 * is_weighed) * n
     # Nodes as they are split, and weights of prunings; the trees of folds, which have some of the rows.
-    bytes_of_leaf = of_leaf[0] + 450 + (of_leaf[1] + 60) * K + 36 * most_categories(learned)
+    bytes_of_leaf = of_leaf[0] + 450 + (of_leaf[1] + 60) * K + 36 * count_most_categories(learned)
     bytes_of_leaf += max(0, n_folds - 1) * (750 + 130 * K)
     return Need(
         always=of_row * n,

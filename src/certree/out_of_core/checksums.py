@@ -1,7 +1,7 @@
-"""Checksums of rows that are read more than once, by which changed files are noticed.
+"""Checksums of rows that are read more than once, which detect files that change during a fit.
 
-The size and the time of a file do not tell all: a program may rewrite a file in place and set its time
-back, and times of some file systems are coarse.
+Size and modification time of a file are not enough: a program may rewrite a file in place and restore
+its time, and times of some file systems are coarse.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Checksums:
         self._known: dict[Hashable, array[int]] = {}
 
     def expect_same(self, table: pa.Table, number: int, division: Hashable, where: str) -> None:
-        """Refuse a block that differs from the same block as it was read before.
+        """Compare a block with the same block of an earlier pass, or store its checksums.
 
         Parameters
         ----------
@@ -37,7 +37,7 @@ class Checksums:
         division : hashable
             How rows are divided into blocks. Blocks of different divisions are not compared.
         where : str
-            The file, or the files, for the error.
+            The file, or the files, for the error message.
 
         Raises
         ------
@@ -46,21 +46,21 @@ class Checksums:
         """
         for name in table.column_names:
             known = self._known.setdefault((division, name), array("Q"))
-            # The number of rows stands beside the checksum, so that blocks of other lengths differ.
+            # The upper 32 bits hold the number of rows, so that blocks of other lengths differ.
             found = len(table) << 32 | checksum(table.column(name))
             if number == len(known):
                 known.append(found)
             elif known[number] != found:
                 raise ValueError(
                     f"{where} has changed while it was read: column {name!r} has other values than "
-                    "before. Fit again when nobody writes to it"
+                    "before. Fit again when no program writes to it"
                 )
 
 
 def checksum(column: pa.ChunkedArray) -> int:
-    """Compute the CRC-32 of the values of a column, and of where they are missing.
+    """Compute the CRC-32 of the values of a column and of the positions of its missing values.
 
-    What memory holds in place of a missing value does not count.
+    The bytes that Arrow stores in place of a missing value do not count.
     """
     crc = 0
     has_missing = column.null_count > 0
@@ -69,31 +69,33 @@ def checksum(column: pa.ChunkedArray) -> int:
         if has_missing:
             crc = crc32(chunk.is_valid().to_numpy(zero_copy_only=False).tobytes(), crc)
             values = chunk.drop_null()
-        for part in _buffers(values):
-            crc = crc32(part, crc)
+        for buffer in _list_buffers(values):
+            crc = crc32(buffer, crc)
     return crc
 
 
-def _buffers(values: pa.Array) -> list[Any]:
-    """Contiguous bytes that say what values without missing ones are."""
+def _list_buffers(values: pa.Array) -> list[Any]:
+    """Return contiguous buffers of bytes that determine the values of an array.
+
+    values: array without missing values, of any type. Offset and capacity of the array do not change
+    the result. Values of types that no fit accepts are returned as text.
+    """
     pa = import_extra("pyarrow", "files")
-    of, kind = pa.types, values.type
+    types, kind = pa.types, values.type
     n, start = len(values), values.offset
-    if n == 0 or of.is_null(kind):
+    if n == 0 or types.is_null(kind):
         return []
-    if of.is_dictionary(kind):
-        return [*_buffers(values.indices), *_buffers(values.dictionary.drop_null())]
-    if of.is_boolean(kind):
+    if types.is_dictionary(kind):
+        return [*_list_buffers(values.indices), *_list_buffers(values.dictionary.drop_null())]
+    if types.is_boolean(kind):
         return [np.asarray(values.to_numpy(zero_copy_only=False))]
-    if of.is_string(kind) or of.is_large_string(kind):
-        _, raw, words = values.buffers()
-        ends = np.frombuffer(raw, np.int64 if of.is_large_string(kind) else np.int32)
+    if types.is_string(kind) or types.is_large_string(kind):
+        _, offsets, text = values.buffers()
+        ends = np.frombuffer(offsets, np.int64 if types.is_large_string(kind) else np.int32)
         ends = ends[start : start + n + 1]
-        return (
-            [ends - ends[0], words[ends[0] : ends[-1]]] if words is not None else [ends - ends[0]]
-        )
-    if of.is_primitive(kind) or of.is_decimal(kind):
+        return [ends - ends[0], text[ends[0] : ends[-1]]] if text is not None else [ends - ends[0]]
+    if types.is_primitive(kind) or types.is_decimal(kind):
         width = kind.bit_width // 8
         return [values.buffers()[1][start * width : (start + n) * width]]
-    # Types that no column of a fit has are rare enough to be written out.
+    # No column of a fit has another type, so speed does not matter.
     return [repr(values.to_pylist()).encode()]

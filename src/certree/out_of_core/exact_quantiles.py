@@ -1,4 +1,4 @@
-"""Order statistics of numbers that lie in parts, exactly, by how many lie in ranges of their bits."""
+"""Exact order statistics of numbers in several blocks, by radix selection on the bits of float64."""
 
 from __future__ import annotations
 
@@ -9,133 +9,159 @@ from typing import Any, Self
 import numpy as np
 
 from certree.interface.arrays import Float64, Int64, UInt64
-from certree.out_of_core.exact_sums import whole_numbers
+from certree.out_of_core.exact_sums import convert_to_integers
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.part import PartOfRows
 
-# Bits that a pass over the parts does not look at yet, each time 21 less; the last one tells numbers.
-# The first looks at sign, exponent and ten digits, which few numbers have each for themselves.
-_SHIFTS, _LESS = (42, 21, 0), 21
+# Number of low bits that each pass ignores. The last pass compares whole numbers. The first compares
+# sign, exponent and ten digits, so that few numbers have a prefix of their own.
+_SHIFTS, _STEP = (42, 21, 0), 21
 _SIGN = np.uint64(1 << 63)
 
-# The numbers of a part.
-Of = Callable[..., Float64]
+# Returns the numbers of a block.
+GetValues = Callable[..., Float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counts:
-    """How many numbers begin with some bits, or what they weigh; those of more add up.
+class PrefixCounts:
+    """Number, or total weight, of the numbers that begin with the same bits.
+
+    Adding two objects merges the numbers of both.
 
     Parameters
     ----------
-    begins : ndarray of uint64, shape (k,)
-        The first bits, ascending.
-    n : ndarray of int64, shape (k,)
-        How many numbers begin with each, or their weights as whole numbers.
+    prefixes : ndarray of uint64, shape (k,)
+        Distinct prefixes of the order-preserving bits of the numbers, ascending.
+    counts : ndarray of int64, shape (k,)
+        Number of numbers with each prefix, or their total weight in units.
     """
 
-    begins: UInt64
-    n: Int64
+    prefixes: UInt64
+    counts: Int64
 
     def __add__(self, other: Self) -> Self:
-        """Those of both."""
-        begins = np.concatenate([self.begins, other.begins])
-        order = np.argsort(begins, kind="stable")
-        begins, starts = _distinct(begins[order])
-        n = np.append(self.n, other.n)[order]
-        return type(self)(begins, np.add.reduceat(n, starts) if len(starts) else n)
+        """Return the counts of the numbers of both. other: counts in the same pass."""
+        prefixes = np.concatenate([self.prefixes, other.prefixes])
+        order = np.argsort(prefixes, kind="stable")
+        prefixes, starts = _find_distinct(prefixes[order])
+        counts = np.append(self.counts, other.counts)[order]
+        return type(self)(prefixes, np.add.reduceat(counts, starts) if len(starts) else counts)
 
 
-def _distinct(ordered: UInt64) -> tuple[UInt64, Int64]:
-    """The distinct ones of ascending numbers, and where each of them starts."""
+def _find_distinct(ordered: UInt64) -> tuple[UInt64, Int64]:
+    """Return the distinct values of an ascending array, and the position of the first of each."""
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
     return ordered[starts], starts
 
 
-def _ordered_bits(numbers: Float64) -> UInt64:
-    """Bits in the order of the numbers; those of -0.0 are those of 0.0."""
-    bits = (numbers + 0.0).view(np.uint64)
+def _encode(values: Float64) -> UInt64:
+    """Return integers that are ordered as the values; -0.0 and 0.0 give the same one."""
+    bits = (values + 0.0).view(np.uint64)
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 
 
-def _numbers(bits: UInt64) -> Float64:
-    """The numbers of such bits."""
+def _decode(bits: UInt64) -> Float64:
+    """Return the values of which `_encode` made the integers."""
     return np.where(bits & _SIGN, bits ^ _SIGN, ~bits).view(np.float64)
 
 
-def counted(
+def count_prefixes(
     part: PartOfRows,
-    of: Of,
-    given: tuple[Any, ...],
+    get_values: GetValues,
+    arguments: tuple[Any, ...],
     unit: int | None = None,
     step: int = 0,
     begins: UInt64 | None = None,
-) -> Counts:
-    """Count the numbers of a part, of(part, *given), by their first bits.
+) -> PrefixCounts:
+    """Count the numbers of a block by the prefixes of their bits.
 
-    unit: the power of two of which their weights are whole multiples; None: each counts once. step:
-    which of the passes it is; begins: the bits of those that it looks at, as the one before has told
-    them.
+    Parameters
+    ----------
+    part : PartOfRows
+        The block.
+    get_values : callable
+        ``get_values(part, *arguments)`` returns the numbers of the block, (n,).
+    arguments : tuple
+        Further arguments of `get_values`.
+    unit : int or None
+        The weights of rows are multiples of 2^unit; None: each number counts once.
+    step : int
+        Number of the pass: 0, 1 or 2. Later passes have longer prefixes.
+    begins : ndarray of uint64, or None
+        Only numbers count which have one of these prefixes in the previous pass; None: all.
+
+    Returns
+    -------
+    PrefixCounts
+        The counts.
     """
-    bits = _ordered_bits(of(part, *given))
-    weight = None if unit is None or part.weight is None else whole_numbers(part.weight, unit)
+    bits = _encode(get_values(part, *arguments))
+    weight = None if unit is None or part.weight is None else convert_to_integers(part.weight, unit)
     if begins is not None:
-        some = np.isin(bits >> np.uint64(_SHIFTS[step - 1]), begins)
-        bits, weight = bits[some], None if weight is None else weight[some]
-    first = bits >> np.uint64(_SHIFTS[step])
+        is_counted = np.isin(bits >> np.uint64(_SHIFTS[step - 1]), begins)
+        bits, weight = bits[is_counted], None if weight is None else weight[is_counted]
+    prefixes = bits >> np.uint64(_SHIFTS[step])
     if weight is None:
-        distinct, starts = _distinct(np.sort(first))
-        return Counts(distinct, np.diff(np.append(starts, len(first))))
-    order = np.argsort(first, kind="stable")
-    distinct, starts = _distinct(first[order])
-    return Counts(distinct, np.add.reduceat(weight[order], starts) if len(starts) else weight)
+        distinct, starts = _find_distinct(np.sort(prefixes))
+        return PrefixCounts(distinct, np.diff(np.append(starts, len(prefixes))))
+    order = np.argsort(prefixes, kind="stable")
+    distinct, starts = _find_distinct(prefixes[order])
+    counts = np.add.reduceat(weight[order], starts) if len(starts) else weight
+    return PrefixCounts(distinct, counts)
 
 
-def order_statistics(
+def find_order_statistics(
     parts: Executor,
     ranks: Sequence[int],
-    of: Of,
-    *given: Any,
-    told: Counts | None = None,
+    get_values: GetValues,
+    *arguments: Any,
+    first_counts: PrefixCounts | None = None,
     unit: int | None = None,
 ) -> Float64:
-    """The numbers of some ranks among those of all parts, the smallest being of rank 0.
+    """Return the numbers of given ranks among the numbers of all blocks.
 
-    Numbers that weigh k units have k ranks.
+    The smallest number has rank 0. A number with a weight of k units has k consecutive ranks.
 
     Parameters
     ----------
     parts : Executor
-        Where the numbers lie.
+        The blocks.
     ranks : sequence of int
-        Ranks.
-    of, *given : callable, any
-        Of a part these are of(part, *given).
-    told : Counts or None
-        What parts have told in the first pass already; None: they are asked.
+        Ranks, in 0 .. number of numbers (or total weight in units) - 1.
+    get_values : callable
+        ``get_values(part, *arguments)`` returns the numbers of a block, (n,).
+    *arguments : object
+        Further arguments of `get_values`.
+    first_counts : PrefixCounts or None
+        Result of the first pass, if it was made before; None: it is made here.
     unit : int or None
-        See `counted`.
+        The weights of rows are multiples of 2^unit; None: each number counts once.
 
     Returns
     -------
-    ndarray of shape (n_ranks,)
+    ndarray of float64, shape (len(ranks),)
+        The numbers. 0.0 stands for -0.0.
     """
-    counts = parts.collect(counted, of, given, unit) if told is None else told
-    found = [_place(counts.begins, counts.n, rank) for rank in ranks]
+    counts = first_counts
+    if counts is None:
+        counts = parts.collect(count_prefixes, get_values, arguments, unit)
+    found = [_find_prefix(counts.prefixes, counts.counts, rank) for rank in ranks]
     for step in range(1, len(_SHIFTS)):
-        begins = np.array([begin for begin, _ in found], dtype=np.uint64)
-        counts = parts.collect(counted, of, given, unit, step, begins)
-        above = counts.begins >> np.uint64(_LESS)
-        some = [above == np.uint64(begin) for begin, _ in found]
+        begins = np.array([prefix for prefix, _ in found], dtype=np.uint64)
+        counts = parts.collect(count_prefixes, get_values, arguments, unit, step, begins)
+        previous = counts.prefixes >> np.uint64(_STEP)
         found = [
-            _place(counts.begins[own], counts.n[own], rank)
-            for own, (_, rank) in zip(some, found, strict=True)
+            _find_prefix(counts.prefixes[is_below], counts.counts[is_below], rank)
+            for is_below, rank in ((previous == np.uint64(prefix), rank) for prefix, rank in found)
         ]
-    return _numbers(np.array([begin for begin, _ in found], dtype=np.uint64))
+    return _decode(np.array([prefix for prefix, _ in found], dtype=np.uint64))
 
 
-def _place(begins: UInt64, n: Int64, rank: int) -> tuple[int, int]:
-    """The first bits of the number of a rank, and its rank among those that begin so."""
-    before = np.append(0, np.cumsum(n))
-    place = int(np.searchsorted(before, rank, side="right")) - 1
-    return int(begins[place]), rank - int(before[place])
+def _find_prefix(prefixes: UInt64, counts: Int64, rank: int) -> tuple[int, int]:
+    """Return the prefix of the number of a rank, and its rank among the numbers with this prefix.
+
+    prefixes, counts: as in `PrefixCounts`; rank: rank among all these numbers.
+    """
+    before = np.append(0, np.cumsum(counts))
+    position = int(np.searchsorted(before, rank, side="right")) - 1
+    return int(prefixes[position]), rank - int(before[position])

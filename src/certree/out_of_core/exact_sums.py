@@ -1,4 +1,4 @@
-"""Sums that parts add up: without rounding, or of numbers that are rounded in a unit of all rows."""
+"""Sums of float64 numbers as Python integers, which do not depend on the order of the blocks."""
 
 from math import isfinite
 from typing import Any
@@ -8,47 +8,68 @@ from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64, Int64
 
-# Every number of float64 is a whole multiple of 2 to minus this.
+# Every finite float64 number is an integer multiple of 2^-1126.
 _PLACES = 1126
-# A number is a whole one of 53 bits; sums of both halves of so many fit into 64.
+# Mantissas have 53 bits. They are split in two, so that sums of up to 2^31 halves fit in int64.
 _BITS, _HALF = 53, 32
 
 
-def whole_numbers(values: Float64, unit: int) -> Int64:
-    """Finite numbers as whole multiples, rounded, of two to the power of a unit."""
+def convert_to_integers(values: Float64, unit: int) -> Int64:
+    """Return finite numbers as rounded multiples of 2^unit, with the shape of `values`."""
     return np.rint(np.ldexp(values, -unit)).astype(np.int64)
 
 
 def exact_sum(values: Float64) -> int:
-    """Sum of finite numbers in units of 2^-1126: once rounded it is what `math.fsum` says."""
+    """Sum finite numbers exactly, in units of 2^-1126.
+
+    values: the numbers, (n,). Sums of several blocks can be added. `round_sum` turns the total into a
+    float, which equals `math.fsum` of all numbers.
+    """
     if not len(values):
         return 0
-    share, exponent = np.frexp(values)
-    whole = np.ldexp(share, _BITS).astype(np.int64)
+    fraction, exponent = np.frexp(values)
+    mantissa = np.ldexp(fraction, _BITS).astype(np.int64)
     order = np.argsort(exponent.astype(np.int16), kind="stable")
-    exponent, whole = exponent[order], whole[order]
+    exponent, mantissa = exponent[order], mantissa[order]
     starts = np.flatnonzero(np.append(True, exponent[1:] != exponent[:-1]))
-    high = np.add.reduceat(whole >> _HALF, starts).tolist()
-    low = np.add.reduceat(whole & (2**_HALF - 1), starts).tolist()
+    high = np.add.reduceat(mantissa >> _HALF, starts).tolist()
+    low = np.add.reduceat(mantissa & (2**_HALF - 1), starts).tolist()
     shifts = (exponent[starts] + (_PLACES - _BITS)).tolist()
-    parts = zip(high, low, shifts, strict=True)
-    return sum(((h << _HALF) + one) << shift for h, one, shift in parts)
+    terms = zip(high, low, shifts, strict=True)
+    return sum(((h << _HALF) + low_half) << shift for h, low_half, shift in terms)
 
 
-def class_totals(codes: NDArray[Any], weight: Float64 | None) -> list[int]:
-    """Exact weight of the rows of each class; without weights how many there are."""
+def sum_class_weights(codes: NDArray[Any], weight: Float64 | None) -> list[int]:
+    """Sum the weights of the rows of each class exactly, or count them.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        Class code of each row, from 0 on.
+    weight : ndarray of float64, shape (n,), or None
+        Weight of each row; None: rows are counted.
+
+    Returns
+    -------
+    list of int
+        For each class up to the largest code: the sum of weights in units of 2^-1126, as in
+        `exact_sum`, or the number of rows.
+    """
     counts = np.bincount(codes)
     if weight is None:
-        return [int(one) for one in counts]
+        return [int(n) for n in counts]
     return [exact_sum(weight[codes == k]) for k in range(len(counts))]
 
 
-def rounded(total: int) -> float:
-    """The nearest number of float64 to a sum in units of 2^-1126."""
+def round_sum(total: int) -> float:
+    """Return the float64 number nearest to a sum in units of 2^-1126.
+
+    OverflowError is raised if the sum exceeds the range of float64.
+    """
     try:
         number = total / (1 << _PLACES)
     except OverflowError:
         number = float("inf")
     if not isfinite(number):
-        raise OverflowError("the sum is no number of float64")
+        raise OverflowError("the sum of values or weights exceeds the range of float64: scale them")
     return number

@@ -14,12 +14,12 @@ from certree.out_of_core.joined_rows import JoinedRows, Storage, choose_storage,
 from certree.out_of_core.memory_limit import (
     Need,
     Portions,
-    expect_within,
-    give_back,
-    held_now,
+    choose_portions,
+    expect_memory_within,
+    get_smallest_portions,
     make_plan,
-    portions_within,
-    smallest_portions,
+    measure_memory,
+    release_memory,
 )
 from certree.out_of_core.part import PartOfRows
 from certree.out_of_core.plan import FitPlan, PlannedError, is_planned
@@ -285,26 +285,26 @@ class Here(Parts):
         self.portions = Portions(n_threads)
         if limit is not None:
             known: Any = source
-            self._take(smallest_portions(known.n_rows))
+            self._take(get_smallest_portions(known.n_rows))
             # Where less is too little, the least is told once the first look is made.
-            self._most = max(limit, 2 * held_now())
+            self._most = max(limit, 2 * measure_memory())
 
     def keep_to_limit(self, need: Need) -> None:
         """See `Executor`."""
         known: Any = self._source
         if is_planned():
             limit = _NO_LIMIT if self._limit is None else self._limit
-            portions = portions_within(limit, need, known.about, self._most_threads)
+            portions = choose_portions(limit, need, known.about, self._most_threads)
             raise PlannedError(make_plan(need, known.about, portions))
         if self._limit is None:
             return
         self._most = self._limit
-        self._take(portions_within(self._limit, need, known.about, self._most_threads))
+        self._take(choose_portions(self._limit, need, known.about, self._most_threads))
 
     def expect_within_limit(self, n_together: int = 0) -> None:
         """See `Executor`."""
         if self._limit is not None:
-            expect_within(self._most, n_together / self.portions.together)
+            expect_memory_within(self._most, n_together / self.portions.together)
 
     def _take(self, portions: Portions) -> None:
         """Go on with other portions; no part has been made yet."""
@@ -322,7 +322,7 @@ class Here(Parts):
         """See `Executor`."""
         chunks = self._read(targets_only=targets_only)
         told = added(self._mapped(self._giving_back(partial(_looked, f, given)), chunks))
-        give_back()  # else libraries keep what one pass has taken beside what the next one takes
+        release_memory()  # else libraries keep what one pass has taken beside what the next one takes
         return told
 
     def run_on_ranks(self, f: Callable[..., Any], *given: Any) -> Any:
@@ -353,7 +353,7 @@ class Here(Parts):
         chunks = zip(count(), self._read(), each, strict=False)
         made = self._mapped(self._giving_back(partial(_made, f, given, self._scratch)), chunks)
         told = added(self._put(made))
-        give_back()
+        release_memory()
         return told
 
     def _read(self, *, targets_only: bool = False) -> Iterator[Chunk]:
@@ -366,7 +366,7 @@ class Here(Parts):
                 yield chunk
                 del chunk
                 if self._limit is not None:
-                    give_back()
+                    release_memory()
                     self.expect_within_limit()
                 show(n, pace.update(n))
 
@@ -391,13 +391,13 @@ class Here(Parts):
         if is_planned():
             source: Any = self._source
             about = source.about
-            raise PlannedError(FitPlan(about.n, about.n_features, 0, 1, held_now(), 0))
+            raise PlannedError(FitPlan(about.n, about.n_features, 0, 1, measure_memory(), 0))
         return joined(self.look(as_list))
 
 
 def _gave_back(f: Callable[[Any], Any], item: Any) -> Any:
     told = f(item)
-    give_back()
+    release_memory()
     return told
 
 

@@ -23,7 +23,7 @@ from certree.out_of_core.chunks import (
     training_of,
     without_class_weights,
 )
-from certree.out_of_core.exact_sums import class_totals, exact_sum, rounded
+from certree.out_of_core.exact_sums import exact_sum, round_sum, sum_class_weights
 from certree.out_of_core.executors import Executor
 from certree.rows.calendar_parts import DateSample, choose_all_parts, draw_samples
 from certree.rows.categories import Categories, match_category_type
@@ -341,7 +341,7 @@ def learn_judges(model: Any, learned: Learned, judges: Any) -> Judging:
     weighing = None
     if is_weighed or getattr(reader, "class_weight", None) is not None:
         total = judges.look(_weight_in_units, reader, found.largest, targets_only=True)
-        weighing = Weighing(found.largest, found.n / rounded(total))
+        weighing = Weighing(found.largest, found.n / round_sum(total))
     return Judging(found, reader, weighing)
 
 
@@ -437,7 +437,7 @@ def _first_look(chunk: Chunk, model: Any) -> Found | None:
         return replace(found, ends=ends, totals=tuple(Counter({"all": total}) for _ in columns))
     told = [np.unique(one, return_inverse=True) for one in columns]
     totals = [
-        Counter(dict(zip(known.tolist(), class_totals(codes, weight), strict=True)))
+        Counter(dict(zip(known.tolist(), sum_class_weights(codes, weight), strict=True)))
         for known, codes in told
     ]
     return replace(found, classes=tuple(known for known, _ in told), totals=tuple(totals))
@@ -458,7 +458,7 @@ def _with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
     for k, (classes, of_class) in enumerate(zip(found.classes, found.totals, strict=True)):
         if isinstance(given, str):
             counts = [of_class[label] for label in classes.tolist()]
-            totals = np.array([rounded(one) for one in counts] if is_weighed else counts)
+            totals = np.array([round_sum(one) for one in counts] if is_weighed else counts)
             factors = compute_balanced_factors(totals)
         else:
             own = given[k] if isinstance(given, list) else given

@@ -1,4 +1,4 @@
-"""The hashes by which a model knows the rows of its fit again, of all parts."""
+"""Hashes of all fitted rows, by which a classifier later detects rows of its fit among others."""
 
 from __future__ import annotations
 
@@ -17,12 +17,26 @@ from certree.rows.repeat_counts import RepeatCounts, hash_table
 _NONE = np.zeros(0, dtype=np.uint64)
 
 
-def with_hashes(
+def add_hashes(
     part: PartOfRows, features: tuple[NDArray[Any], ...], y: NDArray[Any], *, judges: bool = False
 ) -> PartOfRows:
-    """A part with the hashes by which a classifier knows its rows again.
+    """Return a block with the hashes by which a classifier detects its rows later.
 
-    judges: whether the rows are an evaluation set, which is a table of its own.
+    Parameters
+    ----------
+    part : PartOfRows
+        The block.
+    features : tuple of ndarray
+        Tables of the features of its n rows, as `hash_samples` takes them.
+    y : ndarray, shape (n,) or (n, n_targets)
+        Class codes.
+    judges : bool
+        Whether the rows are a validation set, which counts as a table of its own.
+
+    Returns
+    -------
+    PartOfRows
+        The block with the fields `known`, `known_rounded` and `tables`.
     """
     hashes = hash_samples(*features)
     table = hash_table(hashes, y)
@@ -32,71 +46,105 @@ def with_hashes(
     return replace(part, known=hashes, known_rounded=rounded, tables=tables)
 
 
-def hashes_of_fit(
+def merge_fit_hashes(
     parts: Any, n: int, beside: tuple[UInt64, RepeatCounts] | None = None
 ) -> tuple[UInt64, RepeatCounts]:
-    """The different hashes of n rows, ascending, and counts of their repeats; parts forget theirs.
+    """Merge the hashes of all blocks, and remove them from the blocks.
 
-    beside: those of other rows of the same table, which are put among them.
+    Parameters
+    ----------
+    parts : Executor
+        The blocks, with hashes from `add_hashes`. They are replaced by blocks without hashes.
+    n : int
+        Number of rows in all blocks.
+    beside : tuple of ndarray of uint64 and RepeatCounts, or None
+        Hashes and counts of other rows of the same table, which are merged with those of the blocks.
+        The hashes ascend.
+
+    Returns
+    -------
+    hashes : ndarray of uint64, shape (k,)
+        Distinct hashes of all rows, ascending, of values and of values rounded to float32. The array
+        is read-only.
+    counts : RepeatCounts
+        Numbers of distinct and of repeated rows, and the hash of each table.
     """
     others, before = (_NONE, RepeatCounts(0, 0, _NONE, _NONE)) if beside is None else beside
     n_ranges = max(1, -(-n // parts.portions.together))
     ends = [(i << 64) // n_ranges for i in range(n_ranges + 1)]
-    # What is not written to takes no memory.
-    room, n_kept = np.empty(2 * n + len(others), dtype=np.uint64), 0
-    counts, tables = [before], _tables_of_all(parts.collect(_tables), before.tables)
+    # Pages of the buffer that are never written take no memory.
+    buffer, n_kept = np.empty(2 * n + len(others), dtype=np.uint64), 0
+    counts, tables = [before], _add_tables(parts.collect(_get_tables), before.tables)
     for first, end in pairwise(ends):
-        told = parts.collect(between, first, end - 1)
-        exact = np.concatenate([one for one, _ in told])
+        found = parts.collect(get_hashes_between, first, end - 1)
+        exact = np.concatenate([hashes for hashes, _ in found])
         exact.sort()
-        known = in_range(others, first, end - 1)
-        twice, often = (in_range(one, first, end - 1) for one in (before.twice, before.often))
+        known = _take_between(others, first, end - 1)
+        twice, often = (
+            _take_between(hashes, first, end - 1) for hashes in (before.twice, before.often)
+        )
         counts.append(RepeatCounts(0, 0, twice, often).add(known, exact))
-        some = merge_hashes(known, exact, *(rounded for _, rounded in told))
-        room[n_kept : n_kept + len(some)] = some
-        n_kept += len(some)
-    parts.change(without_hashes)
-    hashes = room[:n_kept]
+        merged = merge_hashes(known, exact, *(rounded for _, rounded in found))
+        buffer[n_kept : n_kept + len(merged)] = merged
+        n_kept += len(merged)
+    parts.change(drop_hashes)
+    hashes = buffer[:n_kept]
     hashes.flags.writeable = False
-    return hashes, _counts_of_all(counts, tables)
+    return hashes, _add_counts(counts, tables)
 
 
-def _counts_of_all(counts: list[RepeatCounts], tables: tuple[int, ...]) -> RepeatCounts:
-    """Those of rows before, and what rows of ascending ranges of hashes add to them."""
+def _add_counts(counts: list[RepeatCounts], tables: tuple[int, ...]) -> RepeatCounts:
+    """Return the counts of all ranges of hashes in one object.
+
+    counts: first the counts of rows before this fit, then the counts of each range, by ascending
+    hashes; the repeated hashes of the first object are contained in the others. tables: hash of each
+    table.
+    """
     return RepeatCounts(
-        sum(one.n for one in counts),
-        sum(one.n_distinct for one in counts),
-        freeze(np.concatenate([one.twice for one in counts[1:]])),
-        freeze(np.concatenate([one.often for one in counts[1:]])),
+        sum(part.n for part in counts),
+        sum(part.n_distinct for part in counts),
+        freeze(np.concatenate([part.twice for part in counts[1:]])),
+        freeze(np.concatenate([part.often for part in counts[1:]])),
         tables,
     )
 
 
-def _tables(part: PartOfRows) -> list[tuple[int, int]]:
+def _get_tables(part: PartOfRows) -> list[tuple[int, int]]:
+    """Return the hash sums of a block, of training rows and validation set, as a list of one pair."""
     return [part.tables]
 
 
-def _tables_of_all(told: list[tuple[int, int]], before: tuple[int, ...]) -> tuple[int, ...]:
-    """The hash of the table of the fit, and that of its evaluation set if there is one."""
-    fit, judges = (sum(one) % 2**64 for one in zip(*told, strict=True))
-    whole = (fit + sum(before)) % 2**64
-    return (whole, judges) if judges else (whole,)
+def _add_tables(sums: list[tuple[int, int]], before: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the hash of the training table and, if there is one, of the validation set's table.
+
+    sums: hash sums of each block, of training rows and of rows of the validation set; before: hashes of
+    other rows of the training table.
+    """
+    fit, validation = (sum(column) % 2**64 for column in zip(*sums, strict=True))
+    total = (fit + sum(before)) % 2**64
+    return (total, validation) if validation else (total,)
 
 
-def between(part: PartOfRows, first: int, last: int) -> list[tuple[UInt64, UInt64]]:
-    """Those of a part that lie in a range; they ascend."""
-    # No copies: parts in files are mapped.
-    return [(in_range(part.known, first, last), in_range(part.known_rounded, first, last))]
+def get_hashes_between(part: PartOfRows, first: int, last: int) -> list[tuple[UInt64, UInt64]]:
+    """Return the hashes of a block in first .. last, ascending, as a list of one pair.
+
+    The pair has the hashes of values, and those of values rounded to float32. part: the block; first,
+    last: ends of the range, both included.
+    """
+    # The slices are views, because blocks in files are mapped and must not be copied to memory.
+    return [
+        (_take_between(part.known, first, last), _take_between(part.known_rounded, first, last))
+    ]
 
 
-def in_range(hashes: UInt64, first: int, last: int) -> UInt64:
-    """Those of ascending hashes that lie in a range."""
+def _take_between(hashes: UInt64, first: int, last: int) -> UInt64:
+    """Return the view of ascending hashes in first .. last, both included."""
     ends = np.array([first, last], dtype=np.uint64)
     begin = int(np.searchsorted(hashes, ends[0], side="left"))
     end = int(np.searchsorted(hashes, ends[1], side="right"))
     return hashes[begin:end]
 
 
-def without_hashes(part: PartOfRows) -> tuple[PartOfRows, int]:
-    """A part that has forgotten them."""
+def drop_hashes(part: PartOfRows) -> tuple[PartOfRows, int]:
+    """Return a block without the hashes of `add_hashes`, and 0."""
     return replace(part, known=_NONE, known_rounded=_NONE), 0

@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 from certree.interface.arrays import Float64, Int32, Int64, divide_by_largest
 from certree.out_of_core.chunks import Weighing
 from certree.out_of_core.dealt_groups import dealt_by_groups, groups_of_all
-from certree.out_of_core.exact_sums import exact_sum, rounded
+from certree.out_of_core.exact_sums import exact_sum, round_sum
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.first_look import ends_together
 from certree.out_of_core.order_of_rows import Division, Mask, RowsToDeal, dealt_to, sizes_of_parts
@@ -159,7 +159,7 @@ def hold_out(
         totals = parts.change(weights_of_sides, largest, own=masks)
         n_of_sides = sides.train.n, sides.held.n
         of_train, of_held = (
-            Weighing(most, n_rows / rounded(int(total)))
+            Weighing(most, n_rows / round_sum(int(total)))
             for most, n_rows, total in zip(largest, n_of_sides, totals, strict=True)
         )
         division = replace(division, weighings=(of_train, of_held))

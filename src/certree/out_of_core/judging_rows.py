@@ -15,7 +15,7 @@ from certree.interface.extras import import_extra
 from certree.out_of_core.chunks import Chunk, Weighing, as_list, joined, training_of
 from certree.out_of_core.executors import Executor, SomeRows
 from certree.out_of_core.first_look import Judging, Learned, learn_judges
-from certree.out_of_core.fit_hashes import with_hashes
+from certree.out_of_core.fit_hashes import add_hashes
 from certree.out_of_core.made_parts import hashes_of_rows, put_beside
 from certree.out_of_core.memory_limit import Need, RowsRead
 from certree.out_of_core.part import PartOfRows
@@ -55,13 +55,13 @@ class SourceWithJudges:
     def about(self) -> RowsRead:
         """What reading takes where memory is limited."""
         one, other = self._rows.about, self._judges.about
-        reader, file = max((one.reader, one.file), (other.reader, other.file))
+        reader_bytes, file = max((one.reader_bytes, one.file), (other.reader_bytes, other.file))
         return replace(
             one,
             n=one.n + other.n,
-            of_row=max(one.of_row, other.of_row),
-            of_words=max(one.of_words, other.of_words),
-            reader=reader,
+            row_bytes=max(one.row_bytes, other.row_bytes),
+            text_bytes=max(one.text_bytes, other.text_bytes),
+            reader_bytes=reader_bytes,
             file=file,
         )
 
@@ -214,5 +214,5 @@ def _made_beside(
     part, _ = put_beside(part, rows)
     part = replace(part, digest=int(hashes_of_rows(rows, ()).sum(dtype=np.uint64)))
     if reading.are_known and hasattr(reading.reader, "classes_"):
-        part = with_hashes(part, rows.features.tables, rows.y, judges=True)
+        part = add_hashes(part, rows.features.tables, rows.y, judges=True)
     return part, told

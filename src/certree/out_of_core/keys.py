@@ -1,14 +1,14 @@
-"""Numbers by which rows are drawn, wherever they lie: of equal rows each part has others.
+"""Random keys of rows, by which rows are drawn, for rows that are stored in several blocks.
 
-Rows are told apart by hashes of what they hold; of equal ones, by which of them each is. So parts must
-know how many rows like their own others have. Hashes alone are told, of rows that may be equal to
-those of another part.
+A row's key depends on its content, and for equal rows on a consecutive number. So blocks must number
+rows that also occur in other blocks. They exchange only hashes of rows that another block may have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -25,64 +25,86 @@ from certree.rows.hashes import (
     order_by_hash,
 )
 
-# Bits by which rows that are looked at together are told apart at first, for each row.
-_BITS_OF_ROW = 4
+# Prefixes of hashes distinguish the rows of a range in a table of so many bits for each row.
+_BITS_PER_ROW = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """The part of all hashes that are looked at together: the i-th of so many, by so many bits."""
+class HashRange:
+    """The hashes that are compared at a time: those with remainder i after division by n.
+
+    Parameters
+    ----------
+    i : int
+        Number of the range, in 0 .. n - 1.
+    n : int
+        Number of ranges.
+    bits : int
+        Length in bits of the prefixes of hashes that blocks compare first.
+    """
 
     i: int
     n: int
     bits: int
 
-    def places(self, hashes: UInt64) -> NDArray[np.intp]:
-        """Where the hashes stand that are in it."""
+    def find_positions(self, hashes: UInt64) -> NDArray[np.intp]:
+        """Return the positions in `hashes` of those in this range, ascending."""
         return np.flatnonzero(hashes % np.uint64(self.n) == self.i)
 
-    def buckets(self, hashes: UInt64) -> NDArray[np.intp]:
-        """The first bits of hashes."""
+    def compute_prefixes(self, hashes: UInt64) -> NDArray[np.intp]:
+        """Return the first `bits` bits of each hash as an integer, (len(hashes),)."""
         return (hashes >> np.uint64(64 - self.bits)).astype(np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
-    """Which first bits hashes of any part have, and of two parts: packed bits."""
+class HashPrefixes:
+    """Prefixes of hashes that occur in any block, and in several blocks.
 
-    once: NDArray[np.uint8]
-    twice: NDArray[np.uint8]
+    Each field is a bit mask of all 2^bits prefixes, packed by `numpy.packbits`. Adding two objects
+    merges the blocks of both.
+
+    Parameters
+    ----------
+    in_any, in_several : ndarray of uint8
+        Whether a block has each prefix, and whether at least two blocks have it.
+    """
+
+    in_any: NDArray[np.uint8]
+    in_several: NDArray[np.uint8]
 
     def __add__(self, other: Self) -> Self:
-        """Those of both."""
-        twice = self.twice | other.twice | (self.once & other.once)
-        return replace(self, once=self.once | other.once, twice=twice)
+        """Return the prefixes of the blocks of both. other: the prefixes of other blocks."""
+        in_several = self.in_several | other.in_several | (self.in_any & other.in_any)
+        return replace(self, in_any=self.in_any | other.in_any, in_several=in_several)
 
 
-def seen(part: PartOfRows, among: Range) -> Seen:
-    """The first bits of the hashes of a part."""
-    has = np.zeros(2**among.bits, dtype=np.bool_)
-    has[among.buckets(part.keys[among.places(part.keys)])] = True
-    once = np.packbits(has)
-    return Seen(once, np.zeros_like(once))
+def find_prefixes(part: PartOfRows, among: HashRange) -> HashPrefixes:
+    """Return the prefixes of the hashes of a block that are in a range.
+
+    part: the block, whose `keys` are hashes still; among: the range.
+    """
+    is_present = np.zeros(2**among.bits, dtype=np.bool_)
+    is_present[among.compute_prefixes(part.keys[among.find_positions(part.keys)])] = True
+    in_any = np.packbits(is_present)
+    return HashPrefixes(in_any, np.zeros_like(in_any))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedRows:
-    """The rows of a part whose hashes another part may have.
+    """Counts of the rows of a block that may also occur in another block, by hash and weight.
 
     Parameters
     ----------
     number : int
-        Which of the parts it is.
+        Number of the block.
     hashes : ndarray of uint64, shape (k,)
-        Their hashes, ascending: one entry for each weight.
+        Hash of each entry, ascending: one entry for each distinct pair of hash and weight.
     weights : ndarray of float64, shape (k,), or None
-        Weights, ascending among equal hashes; None: 1.
+        Weight of each entry, ascending among equal hashes; None: all weights are 1.
     counts : ndarray of int64, shape (k,)
-        How many rows have each.
+        Number of rows of each entry.
     n_repeated : int
-        How many of the other rows of the part equal another one.
+        Of the rows that occur in no other block: number of rows that have a copy in this block.
     """
 
     number: int
@@ -92,28 +114,60 @@ class SharedRows:
     n_repeated: int
 
 
-def shared_rows(part: PartOfRows, among: Range, twice: NDArray[np.uint8]) -> list[SharedRows]:
-    """Count the rows of a part whose hashes another part may have, by hash and weight."""
-    place = among.places(part.keys)
-    may_be_shared = np.unpackbits(twice).view(np.bool_)[among.buckets(part.keys[place])]
-    n_repeated = count_rows_with_copies(part.keys[place[~may_be_shared]])
-    place = place[may_be_shared]
-    weight = None if part.weight is None else part.weight[place]
-    order = order_by_hash(part.keys[place], weight)
-    own, weight = part.keys[place[order]], None if weight is None else weight[order]
-    starts = mark_run_starts(own) | mark_run_starts(weight)
+def count_shared_rows(
+    part: PartOfRows, among: HashRange, in_several: NDArray[np.uint8]
+) -> list[SharedRows]:
+    """Count the rows of a block that may also occur in another block, by hash and weight.
+
+    Parameters
+    ----------
+    part : PartOfRows
+        The block, whose `keys` are hashes still.
+    among : HashRange
+        The range of the hashes that are compared.
+    in_several : ndarray of uint8
+        Prefixes that several blocks have, see `HashPrefixes`.
+
+    Returns
+    -------
+    list of SharedRows
+        The counts, as a list of one element.
+    """
+    rows = among.find_positions(part.keys)
+    is_shared = np.unpackbits(in_several).view(np.bool_)[among.compute_prefixes(part.keys[rows])]
+    n_repeated = count_rows_with_copies(part.keys[rows[~is_shared]])
+    rows = rows[is_shared]
+    weight = None if part.weight is None else part.weight[rows]
+    order = order_by_hash(part.keys[rows], weight)
+    hashes, weight = part.keys[rows[order]], None if weight is None else weight[order]
+    starts = mark_run_starts(hashes) | mark_run_starts(weight)
     counts = np.diff(np.flatnonzero(np.append(starts, True)))
     weight = None if weight is None else weight[starts]
-    return [SharedRows(part.number, own[starts], weight, counts, n_repeated)]
+    return [SharedRows(part.number, hashes[starts], weight, counts, n_repeated)]
 
 
-def copies_before(shared: Sequence[SharedRows], n_parts: int) -> list[EarlierCopies]:
-    """Number the equal rows of all parts from the lightest on, and those of equal weight by part."""
-    shared = sorted(shared, key=lambda one: one.number)
-    hashes = np.concatenate([one.hashes for one in shared])
-    counts = np.concatenate([one.counts for one in shared]).astype(np.uint64)
-    number = np.repeat([one.number for one in shared], [len(one.hashes) for one in shared])
-    weights = [np.zeros(len(one.hashes)) if one.weights is None else one.weights for one in shared]
+def number_shared_rows(shared: Sequence[SharedRows], n_parts: int) -> list[EarlierCopies]:
+    """Number equal rows of all blocks by ascending weight and, for equal weights, by block.
+
+    Parameters
+    ----------
+    shared : sequence of SharedRows
+        Counts of the rows that may occur in several blocks, from all blocks in any order.
+    n_parts : int
+        Number of blocks.
+
+    Returns
+    -------
+    list of EarlierCopies
+        For each block the numbers at which its rows start, in the order of block numbers.
+    """
+    shared = sorted(shared, key=attrgetter("number"))
+    hashes = np.concatenate([rows.hashes for rows in shared])
+    counts = np.concatenate([rows.counts for rows in shared]).astype(np.uint64)
+    part = np.repeat([rows.number for rows in shared], [len(rows.hashes) for rows in shared])
+    weights = [
+        np.zeros(len(rows.hashes)) if rows.weights is None else rows.weights for rows in shared
+    ]
     order = order_by_hash(hashes, np.concatenate(weights))
     ordered, counts = hashes[order], counts[order]
     before = np.cumsum(counts, dtype=np.uint64) - counts
@@ -121,64 +175,89 @@ def copies_before(shared: Sequence[SharedRows], n_parts: int) -> list[EarlierCop
     before -= np.maximum.accumulate(np.where(starts, before, np.uint64(0)))
     numbers = np.empty_like(before)
     numbers[order] = before
-    return [EarlierCopies(hashes[number == k], numbers[number == k]) for k in range(n_parts)]
+    return [EarlierCopies(hashes[part == k], numbers[part == k]) for k in range(n_parts)]
 
 
-def with_keys(part: PartOfRows, before: EarlierCopies) -> tuple[PartOfRows, int]:
-    """A part whose hashes have become keys."""
+def replace_hashes(part: PartOfRows, before: EarlierCopies) -> tuple[PartOfRows, int]:
+    """Return a block with keys in place of hashes, and 0.
+
+    part: the block; before: numbers of its rows that also occur in other blocks. ValueError is raised
+    if the block was recomputed and has other rows than before.
+    """
     try:
         return replace(part, keys=compute_keys(np.array(part.keys), part.weight, before)), 0
     except ChangedRowsError:
         refuse_other_rows(part.number)
 
 
-def _shared_rows(parts: Any, n: int) -> Iterator[list[SharedRows]]:
-    """What all parts, of n rows, share with each other: range by range of their hashes."""
+def _list_shared_rows(parts: Any, n: int) -> Iterator[list[SharedRows]]:
+    """Yield the counts of shared rows of all blocks for one range of hashes after the other.
+
+    parts: executor with the blocks; n: number of their rows. ValueError is raised if the process holds
+    more memory than its limit.
+    """
     n_ranges = max(1, -(-n // parts.portions.together))
-    bits = max(8, (_BITS_OF_ROW * n // n_ranges).bit_length())
+    bits = max(8, (_BITS_PER_ROW * n // n_ranges).bit_length())
     for i in range(n_ranges):
-        among = Range(i, n_ranges, bits)
-        yield parts.collect(shared_rows, among, parts.collect(seen, among).twice)
+        among = HashRange(i, n_ranges, bits)
+        prefixes: HashPrefixes = parts.collect(find_prefixes, among)
+        yield parts.collect(count_shared_rows, among, prefixes.in_several)
         parts.expect_within_limit()
 
 
-def _n_repeated(shared: list[SharedRows]) -> int:
-    """Count the rows of a range that another row equals, of the same part or not."""
-    hashes = np.concatenate([one.hashes for one in shared])
-    counts = np.concatenate([one.counts for one in shared])
-    return sum(one.n_repeated for one in shared) + count_rows_with_copies(hashes, counts)
+def _count_repeated(shared: list[SharedRows]) -> int:
+    """Return the number of rows with a copy in any block. shared: counts of all blocks, one range."""
+    hashes = np.concatenate([rows.hashes for rows in shared])
+    counts = np.concatenate([rows.counts for rows in shared])
+    return sum(rows.n_repeated for rows in shared) + count_rows_with_copies(hashes, counts)
 
 
-def n_repeated_rows(parts: Any, n: int) -> int:
-    """Count which of n rows another row equals, by the hashes of all parts."""
-    return sum(map(_n_repeated, _shared_rows(parts, n)))
+def count_repeated_rows(parts: Any, n: int) -> int:
+    """Return the number of rows that equal another row, of the same or of another block.
+
+    parts: executor with the blocks, whose `keys` are hashes still; n: number of their rows. ValueError
+    is raised if the process holds more memory than its limit.
+    """
+    return sum(map(_count_repeated, _list_shared_rows(parts, n)))
 
 
 def set_keys(parts: Any, n: int) -> int:
-    """Replace the hashes in all parts by the keys that the n rows would have in one table.
+    """Replace the hashes in all blocks by the keys that the rows would have in one table.
+
+    Parameters
+    ----------
+    parts : Executor
+        The blocks, whose `keys` are hashes still; they are replaced by blocks with keys.
+    n : int
+        Number of rows in all blocks.
 
     Returns
     -------
     int
-        How many of the rows another row equals.
+        Number of rows that equal another row.
+
+    Raises
+    ------
+    ValueError
+        If the process holds more memory than its limit, or a recomputed block has other rows.
     """
     n_parts, n_repeated = parts.n_parts, 0
-    before: list[list[EarlierCopies]] = [[] for _ in range(n_parts)]
-    for shared in _shared_rows(parts, n):
-        n_repeated += _n_repeated(shared)
-        for own, more in zip(before, copies_before(shared, n_parts), strict=True):
-            own.append(more)
-    own_of_all = []
-    while before:  # so that nothing is there twice
-        own_of_all.append(_joined(before.pop(0)))
-    parts.change(with_keys, own=own_of_all)
+    copies: list[list[EarlierCopies]] = [[] for _ in range(n_parts)]
+    for shared in _list_shared_rows(parts, n):
+        n_repeated += _count_repeated(shared)
+        for ranges, more in zip(copies, number_shared_rows(shared, n_parts), strict=True):
+            ranges.append(more)
+    joined = []
+    while copies:  # Ranges are dropped at once, so that memory holds no copy twice.
+        joined.append(_join_ranges(copies.pop(0)))
+    parts.change(replace_hashes, own=joined)
     return n_repeated
 
 
-def _joined(found: list[EarlierCopies]) -> EarlierCopies:
-    """What is known of several ranges, by ascending hashes."""
+def _join_ranges(ranges: list[EarlierCopies]) -> EarlierCopies:
+    """Return the entries of a block for all ranges of hashes in one object, by ascending hash."""
     none = np.zeros(0, dtype=np.uint64)
-    hashes = np.concatenate([none, *(one.hashes for one in found)])
+    hashes = np.concatenate([none, *(copies.hashes for copies in ranges)])
     order = np.argsort(hashes, kind="stable")
-    numbers = np.concatenate([none, *(one.numbers for one in found)])
+    numbers = np.concatenate([none, *(copies.numbers for copies in ranges)])
     return EarlierCopies(hashes[order], numbers[order])

@@ -14,9 +14,9 @@ from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, Int32, UInt64
 from certree.out_of_core.binned_parts import Ends, Sketch, bins_of, encoded, hashes_below, places_of
 from certree.out_of_core.chunks import Chunk, Weighing, training_of
-from certree.out_of_core.exact_sums import class_totals, exact_sum, rounded
+from certree.out_of_core.exact_sums import exact_sum, round_sum, sum_class_weights
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.fit_hashes import with_hashes
+from certree.out_of_core.fit_hashes import add_hashes
 from certree.out_of_core.held_out import DealtRows, RowsHeldOut
 from certree.out_of_core.order_of_rows import Division, Mask
 from certree.out_of_core.part import PartOfRows
@@ -117,7 +117,7 @@ def sketched(
     if not known.is_whole:
         known = parts.look(_sketch, reader, weighing, largest)
     if weighing is not None:
-        weighing = replace(weighing, factor=known.n / rounded(known.weight))
+        weighing = replace(weighing, factor=known.n / round_sum(known.weight))
     return Sketched(known, (weighing, None))
 
 
@@ -328,7 +328,7 @@ def _knowing(part: PartOfRows, reader: Any, training: Training) -> PartOfRows:
     """A part that knows the hashes by which a classifier knows its rows again."""
     if not is_classifier(reader):
         return part
-    return with_hashes(part, training.features.tables, training.y)
+    return add_hashes(part, training.features.tables, training.y)
 
 
 def _coded(
@@ -352,7 +352,9 @@ def _coded(
     totals: Counter[Any] = Counter()
     if is_classifier(reader):
         for k, codes_of in enumerate(np.atleast_2d(y)):
-            totals.update({(k, c): one for c, one in enumerate(class_totals(codes_of, weight))})
+            totals.update(
+                {(k, c): one for c, one in enumerate(sum_class_weights(codes_of, weight))}
+            )
         return part, Made(ends, totals)
     totals["weight"] = part.n if weight is None else exact_sum(weight)
     for k, one in enumerate(np.atleast_2d(numbers)):

@@ -1,8 +1,8 @@
-"""What fits on files hold in memory, by how much of the rows is looked at at a time, and the reverse.
+"""Choose the size of row blocks so that a fit to files stays within a memory limit.
 
-All sizes are bytes of anonymous memory: files of the scratch folder are mapped, and are none. What is
-held is told from above by a few terms: all that the process holds before the rows are read, rows as
-they are read, what threads make of them, and what stays. Measured fits lie below it.
+All sizes are bytes of anonymous memory. Mapped files of the scratch folder do not count. A sum of a few
+terms bounds the memory of a fit from above: what the process holds before the fit, rows that are read,
+temporary arrays of the threads, and what the fit keeps. Measured fits stay below this bound.
 """
 
 from __future__ import annotations
@@ -20,94 +20,98 @@ from certree.grow.bins import EDGE_ROWS
 from certree.interface.extras import import_extra
 from certree.out_of_core.plan import FitPlan
 
-# Sizes as Dask writes them.
+# Units of sizes, as in Dask.
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
-# Rows of a part where nothing limits it, so that what is made of them for a moment stays small; at
-# least; and so many parts at most, as each has files.
-PART_ROWS, _FEWEST, _MOST_PARTS = 2**19, 2**14, 2**11
-# So many rows are looked at together, and bytes of sums asked for, for each row of a part.
-_TOGETHER, _SUMS = 8, 192
-# What objects of Python, modules that are loaded late, stacks of threads and pieces of memory that are
-# too small to be given back take; all else is counted so many times.
-_FIXED, _MARGIN = 24 * 2**20, 1.15
-# Rows whose hashes are in a range may be so many times those that are to be, by chance.
+# Rows of a block without a limit, which keeps temporary arrays small, and the fewest rows of a block.
+PART_ROWS, _FEWEST_ROWS = 2**19, 2**14
+# Most blocks, because each one has its own files.
+_MOST_BLOCKS = 2**11
+# For each row of a block: rows whose hashes are compared at a time, and bytes of partial results that
+# are requested at a time.
+_TOGETHER, _RESULT_BYTES = 8, 192
+# Bytes of Python objects, of modules that are imported late, of thread stacks and of fragments too
+# small to be released. All other terms are multiplied by the margin.
+_FIXED_BYTES, _MARGIN = 24 * 2**20, 1.15
+# A range of hashes may by chance have so many times the intended number of rows.
 _MOST_PORTIONS = 2
-# Bytes of what is known of a part, beside its arrays.
-_OF_PART = 20_000
-# The sums of a bin: gradients, Hessians and rows. And bins of a feature.
-_OF_BIN, _BINS = 24, 256
+# Bytes of the metadata of a block, without its arrays.
+_BLOCK_BYTES = 20_000
+# Bytes of a histogram bin (gradient, Hessian, number of rows), and bins of a feature.
+_BIN_BYTES, _BINS = 24, 256
 
 
 @dataclass(frozen=True, slots=True)
 class Portions:
-    """How much of the rows is looked at at a time.
+    """How many rows are processed at a time.
 
     Parameters
     ----------
     n_threads : int
-        So many parts.
+        Number of blocks that are processed at a time.
     part_rows : int
-        Rows of a part.
+        Number of rows in a block.
     together : int
-        Rows of all parts whose hashes are looked at together.
+        Number of rows, over all blocks, whose hashes are compared at a time.
     bytes_of_sums : int
-        Bytes of sums, or of coded rows, that are asked of the parts at a time, about.
+        Approximate size in bytes of the histograms or bin codes that are requested from all blocks at
+        a time.
     """
 
     n_threads: int = 1
     part_rows: int = PART_ROWS
     together: int = _TOGETHER * PART_ROWS
-    bytes_of_sums: int = _SUMS * PART_ROWS
+    bytes_of_sums: int = _RESULT_BYTES * PART_ROWS
 
 
 @dataclass(frozen=True, slots=True)
 class RowsRead:
-    """What is known of rows in files.
+    """Size of a table in files, and the memory that reading it takes.
 
     Parameters
     ----------
     n, n_features : int
         Numbers of rows and features.
-    of_row : float
+    row_bytes : float
         Bytes of a row as it is read.
-    of_words : float
-        Bytes of what the words of a row become.
-    reader : int
-        Bytes that reading takes beside, and of which file.
+    text_bytes : float
+        Bytes of the Python objects that the strings of a row become.
+    reader_bytes : int
+        Largest number of bytes that the reader of a file buffers.
     file : str
-        The file that takes most.
+        Path of the file with the largest buffer.
     """
 
     n: int
     n_features: int
-    of_row: float
-    of_words: float
-    reader: int
+    row_bytes: float
+    text_bytes: float
+    reader_bytes: int
     file: str
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a fit holds beside rows that are read, in bytes.
+    """Memory of a fit apart from the rows that are read, and its temporary files, in bytes.
 
     Parameters
     ----------
     always : float
-        From the first rows on to the end.
+        Bytes from the first pass to the end of the fit.
     worked : float
-        For each row of a part that a thread reads.
+        Bytes for each row of a block that a thread reads.
     together : float
-        For each row whose hash is looked at with others.
+        Bytes for each row whose hash is compared with others at the same time.
     later : float
-        Once all rows are read.
+        Bytes after all rows have been read.
     of_thread, of_thread_row : float
-        Then for each thread, and for each row of its part.
+        Bytes after all rows have been read: for each thread, and for each row of the thread's block.
     sums : float
-        So many times the sums that are asked of the parts at a time, and once for each thread.
+        Number of copies of the partial results of all blocks, each of `Portions.bytes_of_sums` bytes.
+        Each thread adds one copy. 0: there are none.
     scratch_row : float
-        For each row in files of the scratch folder.
+        Bytes of temporary files for each row.
     """
 
     always: float
@@ -119,156 +123,232 @@ class Need:
     sums: float = 0.0
     scratch_row: float = 0.0
 
-    def most(self, rows: RowsRead, portions: Portions) -> float:
-        """The most that is held at a time, beside what the process holds before."""
+    def estimate_peak(self, rows: RowsRead, portions: Portions) -> float:
+        """Return an upper bound of the memory that the fit adds to that of the process, in bytes.
+
+        rows: the table; portions: how many of its rows are processed at a time.
+        """
         n_threads, part_rows = portions.n_threads, min(portions.part_rows, rows.n)
         together = min(portions.together, rows.n)
-        of_edges = 8.0 * (rows.n_features + 1)
-        # Parts wait to be worked on, and what has been told of them to be added up.
-        reading = rows.reader + (n_threads + 3) * part_rows * rows.of_row
-        reading += n_threads * part_rows * (self.worked + rows.of_words)
-        # Rows that tell edges of bins, before and after some more are added, and the smallest of both.
-        reading += (3.1 if rows.n > EDGE_ROWS else 2.2) * min(rows.n, EDGE_ROWS) * of_edges
-        reading += (n_threads + 1) * min(part_rows, EDGE_ROWS) * of_edges
-        looking = (self.together + 20 * n_threads) * together
+        sampled_row_bytes = 8.0 * (rows.n_features + 1)
+        # Up to three blocks wait for a thread or for their results to be added.
+        reading = rows.reader_bytes + (n_threads + 3) * part_rows * rows.row_bytes
+        reading += n_threads * part_rows * (self.worked + rows.text_bytes)
+        # The sample for bin edges: before and after more rows are added, and the selection from both.
+        n_copies = 3.1 if rows.n > EDGE_ROWS else 2.2
+        reading += n_copies * min(rows.n, EDGE_ROWS) * sampled_row_bytes
+        reading += (n_threads + 1) * min(part_rows, EDGE_ROWS) * sampled_row_bytes
+        comparing = (self.together + 20 * n_threads) * together
         later = self.later + (self.sums and self.sums + n_threads) * portions.bytes_of_sums
         later += n_threads * (self.of_thread + self.of_thread_row * part_rows)
-        always = self.always + rows.n / portions.part_rows * _OF_PART
-        return _FIXED + _MARGIN * (always + max(reading, looking, later))
+        always = self.always + rows.n / portions.part_rows * _BLOCK_BYTES
+        return _FIXED_BYTES + _MARGIN * (always + max(reading, comparing, later))
 
 
-def portions_within(limit: int, need: Need, rows: RowsRead, n_threads: int) -> Portions:
-    """The largest portions with which a fit keeps to a limit: first of threads, then of rows.
+def choose_portions(limit: int, need: Need, rows: RowsRead, n_threads: int) -> Portions:
+    """Choose the largest portions with which a fit stays within a memory limit.
+
+    More threads are preferred to larger blocks. Freed memory is released to the system first.
+
+    Parameters
+    ----------
+    limit : int
+        Limit of the anonymous memory of the process, in bytes.
+    need : Need
+        Memory of the fit.
+    rows : RowsRead
+        The table.
+    n_threads : int
+        Largest number of threads.
+
+    Returns
+    -------
+    Portions
+        The portions.
 
     Raises
     ------
     ValueError
-        If there are none. The error names the least that it can be made with.
+        If even the smallest portions exceed the limit. The message has the smallest limit that works.
     """
-    give_back()
-    before = held_now()
-    ways = [*_ways(rows.n, n_threads)]
-    for portions in ways:
-        if before + need.most(rows, portions) <= limit:
+    release_memory()
+    before = measure_memory()
+    candidates = [*_list_portions(rows.n, n_threads)]
+    for portions in candidates:
+        if before + need.estimate_peak(rows, portions) <= limit:
             return portions
-    # The process may hold somewhat more or less when it is tried again.
-    least = before + min(need.most(rows, portions) for portions in ways)
+    # The margin of 2 % allows for a process that holds slightly more at the next attempt.
+    least = before + min(need.estimate_peak(rows, portions) for portions in candidates)
     least = -(-int(1.02 * least) // 10**6) * 10**6
-    large = ""
-    if _MARGIN * rows.reader > 0.3 * (least - before):
-        large = (
-            f"; {rows.reader:,} of them are what is read of {rows.file} at a time, whose pages or "
-            "batches are that large"
+    large_file = ""
+    if _MARGIN * rows.reader_bytes > 0.3 * (least - before):
+        large_file = (
+            f". {rows.reader_bytes:,} bytes are read of {rows.file} at a time, whose pages or "
+            "batches are that large: write it with smaller ones"
         )
     raise ValueError(
-        f"memory_limit={limit:,} is too little for this fit: it takes at least {least:,} bytes, of "
-        f"which the process holds {int(before):,} before the fit{large}"
+        f"memory_limit={limit:,} is too little for this fit: it needs at least {least:,} bytes, of "
+        f"which the process holds {int(before):,} before the fit{large_file}"
     )
 
 
 def make_plan(need: Need, rows: RowsRead, portions: Portions) -> FitPlan:
-    """Return what a fit needs that reads rows in so large portions."""
+    """Return the plan of a fit: its blocks, threads, memory and temporary files.
+
+    need: memory of the fit; rows: the table; portions: how many rows are processed at a time.
+    """
     return FitPlan(
         rows.n,
         rows.n_features,
         -(-rows.n // portions.part_rows),
         portions.n_threads,
-        int(held_now() + need.most(rows, portions)),
+        int(measure_memory() + need.estimate_peak(rows, portions)),
         int(need.scratch_row * rows.n),
     )
 
 
-def _ways(n: int, n_threads: int) -> Iterator[Portions]:
+def _list_portions(n: int, n_threads: int) -> Iterator[Portions]:
+    """Yield the possible portions for n rows, the largest first.
+
+    The number of threads decreases from `n_threads` to 1, and for each number the size of the blocks
+    is halved as long as they stay large and few enough.
+    """
     sizes, size = [], PART_ROWS
-    while size >= _FEWEST and (size == PART_ROWS or size * _MOST_PARTS >= n):
+    while size >= _FEWEST_ROWS and (size == PART_ROWS or size * _MOST_BLOCKS >= n):
         sizes.append(size)
         size //= 2
     for threads in range(n_threads, 0, -1):
-        yield from (Portions(threads, one, _TOGETHER * one, _SUMS * one) for one in sizes)
+        for rows in sizes:
+            yield Portions(threads, rows, _TOGETHER * rows, _RESULT_BYTES * rows)
 
 
-def smallest_portions(n: int) -> Portions:
-    """Those in which rows are read before it is known what a fit holds."""
-    return [*_ways(n, 1)][-1]
+def get_smallest_portions(n: int) -> Portions:
+    """Return the smallest portions for n rows, which are read before the need of a fit is known."""
+    return [*_list_portions(n, 1)][-1]
 
 
-def sums_of_cell(n_features: int) -> int:
-    """Bytes of the sums of a cell."""
-    return _OF_BIN * _BINS * n_features
+def count_histogram_bytes(n_features: int) -> int:
+    """Return the size of a node's gradient histogram over all features, in bytes."""
+    return _BIN_BYTES * _BINS * n_features
 
 
-def most_leaves(n: int, leaves: int | None, depth: int | None, rows_of_leaf: int) -> int:
-    """How many leaves a tree of n rows has at most."""
+def bound_leaves(n: int, leaves: int | None, depth: int | None, rows_of_leaf: int) -> int:
+    """Return the largest number of leaves that a tree can have.
+
+    Parameters
+    ----------
+    n : int
+        Number of training rows.
+    leaves, depth : int or None
+        Largest number of leaves, and largest depth; None: no limit.
+    rows_of_leaf : int
+        Smallest number of rows in a leaf.
+
+    Returns
+    -------
+    int
+        The bound, at least 1.
+    """
     most = max(1, n // max(1, rows_of_leaf))
     if leaves is not None:
         most = min(most, leaves)
     return most if depth is None else min(most, 1 << min(depth, 62))
 
 
-def bytes_of(size: Any) -> int:
-    """A size that is given as a number of bytes, or in words as Dask takes them.
+def parse_size(size: Any) -> int:
+    """Return a memory limit in bytes.
+
+    Parameters
+    ----------
+    size : int or str
+        Number of bytes, or a size in Dask's notation, such as "2GB" or "500 MiB".
+
+    Returns
+    -------
+    int
+        The number of bytes.
 
     Raises
     ------
-    TypeError, ValueError
-        If it is no size, or not above 0.
+    TypeError
+        If size is neither an integer nor a string.
+    ValueError
+        If size is a string in another notation, or less than 1 byte.
     """
     if isinstance(size, str):
-        found = _SIZE.fullmatch(size)
-        if found is None:
+        match = _SIZE.fullmatch(size)
+        if match is None:
             raise ValueError(
                 f'memory_limit must be a number of bytes, or a size such as "2GB" or "500 MiB", got '
                 f"{size!r}"
             )
-        number, unit, binary = found.groups()
+        number, unit, binary = match.groups()
         units = _BINARY if binary and unit else _UNITS
-        given = int(float(number) * units[unit.lower()])
+        n_bytes = int(float(number) * units[unit.lower()])
     elif isinstance(size, bool) or not isinstance(size, Integral):
         raise TypeError(
             f"memory_limit must be a number of bytes, a string or None, got {type(size).__name__}"
         )
     else:
-        given = int(size)
-    if given < 1:
+        n_bytes = int(size)
+    if n_bytes < 1:
         raise ValueError(f"memory_limit must be at least 1 byte, got {size!r}")
-    return given
+    return n_bytes
 
 
-def numbers_of_categories(learned: Any) -> list[int]:
-    """How many categories features have."""
-    known = learned.attributes["categories_"]
-    return [] if known is None else [len(one or ()) for one in known.names]
+def count_categories(learned: Any) -> list[int]:
+    """Return the number of categories of each feature, 0 for numeric ones; [] if all are numeric.
 
-
-def most_categories(learned: Any) -> int:
-    """How many categories a feature has at most."""
-    return max(numbers_of_categories(learned), default=0)
-
-
-def expect_within(limit: int, n_portions: float) -> None:
-    """Stop where more is held than may be, which no number of rows tells before.
-
-    n_portions: how many times the rows that are to be looked at together are.
+    learned: metadata of the rows, see `certree.out_of_core.first_look.Learned`.
     """
-    held = held_now()
-    if held > limit or n_portions > _MOST_PORTIONS:
-        raise ValueError(
-            f"the process holds {held:,} bytes where memory_limit leaves it {limit:,}, and needs more: "
-            "features may have very many categories, words be much longer than the first ones, or very "
-            "many rows be alike"
-        )
+    categories = learned.attributes["categories_"]
+    return [] if categories is None else [len(names or ()) for names in categories.names]
 
 
-# -- what this process holds
+def count_most_categories(learned: Any) -> int:
+    """Return the number of categories of the feature that has most, 0 if all are numeric.
+
+    learned: metadata of the rows, see `certree.out_of_core.first_look.Learned`.
+    """
+    return max(count_categories(learned), default=0)
 
 
-def held_now() -> int:
-    """Anonymous memory of this process.
+def expect_memory_within(limit: int, n_portions: float) -> None:
+    """Check during a fit that the process stays within its memory limit.
+
+    No estimate before the fit covers very long strings, very many categories or very many equal rows.
+
+    Parameters
+    ----------
+    limit : int
+        Limit of the anonymous memory of the process, in bytes.
+    n_portions : float
+        Number of rows whose hashes are compared next, divided by the planned number.
 
     Raises
     ------
     ValueError
-        If the system does not tell.
+        If the process holds more memory than the limit, or would.
+    """
+    n_bytes = measure_memory()
+    if n_bytes > limit or n_portions > _MOST_PORTIONS:
+        raise ValueError(
+            f"memory_limit allows {limit:,} bytes at this step, but the process holds {n_bytes:,} "
+            "bytes and needs more: raise it. Features may have very many categories, strings may be "
+            "much longer than in the first rows, or very many rows may be equal"
+        )
+
+
+# -- memory of this process ------------------------------------------------------------------------
+
+
+def measure_memory() -> int:
+    """Return the anonymous memory of this process in bytes.
+
+    Raises
+    ------
+    ValueError
+        If the system is not Linux, which reports it in /proc/self/status.
     """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
@@ -277,16 +357,19 @@ def held_now() -> int:
     for line in lines:
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
-    raise ValueError("memory_limit takes Linux, which alone tells what a process holds in memory")
+    raise ValueError(
+        "memory_limit needs Linux, which reports the memory of a process in /proc/self/status: "
+        "remove it on this system"
+    )
 
 
-def give_back() -> None:
-    """Give back to the system what has been freed, which libraries keep for themselves."""
+def release_memory() -> None:
+    """Release freed memory, which Arrow and the C library keep, to the system."""
     import_extra("pyarrow", "files").default_memory_pool().release_unused()
-    _trim()(0)
+    _find_trim()(0)
 
 
 @cache
-def _trim() -> Any:
-    """What lets GNU's C library give memory back; others keep less."""
+def _find_trim() -> Any:
+    """Return `malloc_trim` of GNU's C library; `int`, which does nothing, for other C libraries."""
     return getattr(ctypes.CDLL(None), "malloc_trim", int)

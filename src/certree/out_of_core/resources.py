@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from certree.out_of_core.memory_limit import bytes_of
+from certree.out_of_core.memory_limit import parse_size
 
 _CLIENT: ContextVar[Any] = ContextVar("client of fits on parts", default=None)
 _LIMIT: ContextVar[int | None] = ContextVar("memory of fits on parts", default=None)
@@ -81,7 +81,7 @@ def resources(*, client: Any = None, memory_limit: int | str | None = None) -> I
     """
     if client is not None and not (hasattr(client, "submit") and hasattr(client, "scheduler_info")):
         raise TypeError(f"client must be a distributed.Client or None, got {type(client).__name__}")
-    limit = None if memory_limit is None else bytes_of(memory_limit)
+    limit = None if memory_limit is None else parse_size(memory_limit)
     if limit is not None and client is not None:
         raise ValueError(
             "memory_limit is for files that this process reads, but client is set: leave out one "

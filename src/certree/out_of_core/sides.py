@@ -20,7 +20,7 @@ from certree.interface.arrays import Float64, Int32, Int64, UInt64, find_positio
 from certree.out_of_core.chunks import Chunk, positive_rows, without_class_weights
 from certree.out_of_core.dealt_groups import dealt_by_groups, groups_of_all
 from certree.out_of_core.executors import Executor, SomeRows
-from certree.out_of_core.fit_hashes import with_hashes
+from certree.out_of_core.fit_hashes import add_hashes
 from certree.out_of_core.made_parts import without_rows
 from certree.out_of_core.order_of_rows import Division, Groups, Mask, RowsToDeal, dealt_to, in_order
 from certree.out_of_core.part import PartOfRows
@@ -450,7 +450,7 @@ def route_calibration_rows(
     if is_classifier(reader):
         others = np.setdiff1d(of_all.classes_, reader.classes_)
         y = encode_classes(target, reader.classes_, others)
-        part = with_hashes(part, training.features.tables, y)
+        part = add_hashes(part, training.features.tables, y)
     return part, [block(leaf, y, _multiply_class_weights(reader, target, weight))]
 
 

@@ -248,8 +248,8 @@ class FileRows:
         """Rows of a batch, and bytes of a part, which only words that are long make more of."""
         if not self._is_limited:
             return self.part_rows, np.inf
-        few = _FEW_ROWS if self.about.of_words == 0 else _FEW_WORDS
-        return min(self.part_rows, few), self.part_rows * self.about.of_row
+        few = _FEW_ROWS if self.about.text_bytes == 0 else _FEW_WORDS
+        return min(self.part_rows, few), self.part_rows * self.about.row_bytes
 
     @property
     def _targets(self) -> tuple[str, ...]:
