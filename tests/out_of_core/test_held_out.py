@@ -26,9 +26,9 @@ def in_parts(model, X, y, weight, ends, size, seed, together):
     held = hold_out(parts, learned.reader, learned.weighing, size, seed)
     sides = ([], [])
     for chunk, mask in zip(ChunkedRows(X, y, weight, ends).chunks(), held.masks, strict=True):
-        training = held.division.rows(learned.reader, chunk)
+        training = held.division.read_rows(learned.reader, chunk)
         if training is not None:
-            for to, one in zip(sides, held.division.sides(training, mask), strict=True):
+            for to, one in zip(sides, held.division.split_rows(training, mask), strict=True):
                 to.append(one)
     return sides, held
 
@@ -83,5 +83,5 @@ def test_both_sides_are_those_of_one_table(seed, n, ends, target, weights, share
 def test_parts_of_other_lengths_are_refused():
     model = BoostedTreesRegressor()
     training = model._prepare_training(np.zeros((3, 2)), np.zeros(3))
-    with pytest.raises(ValueError, match="a part has 3 rows where it had 2 before"):
-        Division(np.random.RandomState(0)).sides(training, np.zeros(2, dtype=bool))
+    with pytest.raises(ValueError, match="a block has 3 rows where it had 2 before"):
+        Division(np.random.RandomState(0)).split_rows(training, np.zeros(2, dtype=bool))

@@ -7,10 +7,10 @@ from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor
 from certree.out_of_core.executors import Here
 from certree.out_of_core.first_look import learn
 from certree.out_of_core.sides import (
-    GrowingSide,
-    deal_sides,
+    TrainingSet,
     join_calibration_blocks,
     route_calibration_rows,
+    split_blocks,
 )
 from certree.rows.split import TrainCalibrationSplitter
 from same_models import ChunkedRows, make_groups, make_table, split_table
@@ -41,14 +41,14 @@ def test_both_sides_are_those_of_one_table(target, weights, kind):
     expected = in_memory(model, X, y, weight, groups)
     parts = Here(ChunkedRows(X, y, weight, [0, 1, 1, 200, N], groups), None, 1)
     learned = learn(model, parts)
-    sides = deal_sides(parts, learned.reader, 0.4, np.random.RandomState(2))
+    sides = split_blocks(parts, learned.reader, 0.4, np.random.RandomState(2))
     assert (sides.n, sides.n_certifying) == (
         len(expected.train) + sides.n_certifying,
         len(expected.calibration),
     )
     assert sides.n_units == expected.n_units
     assert sides.repeats == expected.repeats
-    growing = GrowingSide(parts, sides)
+    growing = TrainingSet(parts, sides)
     seen = growing.look(chunk_rows)
     places = np.arange(N) if expected.indices is None else expected.indices
     own = places[expected.train]
@@ -93,8 +93,8 @@ def test_no_order_within_a_part_matters():
     X, y, _ = split_table(rows.drop_columns(["g"]), weighed=False)
     parts = Here(Shuffled(X, y, None, [0, 150, N], groups), None, 1)
     learned = learn(CertifiedTreeClassifier(Cart(max_bins=9)), parts)
-    sides = deal_sides(parts, learned.reader, 0.4, np.random.RandomState(0))
-    growing = GrowingSide(parts, sides)
+    sides = split_blocks(parts, learned.reader, 0.4, np.random.RandomState(0))
+    growing = TrainingSet(parts, sides)
     first, again = (growing.look(rows_and_groups) for _ in range(2))
     assert first != again
     assert sorted(first) == sorted(again)
@@ -107,7 +107,7 @@ def test_a_source_that_changes_is_refused():
     source = ChunkedRows(X, y, None, [0, 100, N])
     parts = Here(source, None, 1)
     learned = learn(CertifiedTreeClassifier(Cart(max_bins=9)), parts)
-    sides = deal_sides(parts, learned.reader, 0.5, np.random.RandomState(0))
+    sides = split_blocks(parts, learned.reader, 0.5, np.random.RandomState(0))
     source.ends = [0, 99, N]
     with pytest.raises(ValueError, match="its source must give the same rows"):
-        GrowingSide(parts, sides).look(chunk_rows)
+        TrainingSet(parts, sides).look(chunk_rows)

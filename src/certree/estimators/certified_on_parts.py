@@ -30,12 +30,12 @@ from certree.out_of_core.gathered_rows import GatheredRows
 from certree.out_of_core.memory_limit import Need
 from certree.out_of_core.resources import get_memory_limit
 from certree.out_of_core.sides import (
-    DealtSides,
-    GrowingSide,
-    deal_sides,
+    TrainCalibrationMasks,
+    TrainingSet,
     join_calibration_blocks,
+    mark_worst_case,
     route_calibration_rows,
-    worst_rows_of_parts,
+    split_blocks,
 )
 from certree.rows.duplicates import decide_worst_case
 from certree.rows.split import TrainCalibrationSplit
@@ -96,12 +96,12 @@ class CertifiedFitOfParts:
 
     def _dealt(
         self, share: float, dealing: np.random.RandomState
-    ) -> tuple[DealtSides, Executor, Learned]:
+    ) -> tuple[TrainCalibrationMasks, Executor, Learned]:
         """Both sides, the one that grows, and what it has told the model."""
-        sides = deal_sides(self.parts, self.known.reader, share, dealing)
+        sides = split_blocks(self.parts, self.known.reader, share, dealing)
         if decide_worst_case(sides.repeats, sides.n_certifying, self.model.duplicates):
-            sides = replace(sides, is_worst=worst_rows_of_parts(self.parts, sides.n))
-        growing, reader = GrowingSide(self.parts, sides), self.model
+            sides = replace(sides, is_worst=mark_worst_case(self.parts, sides.n))
+        growing, reader = TrainingSet(self.parts, sides), self.model
         if isinstance(getattr(reader, "class_weight", None), dict):
             reader = copy(reader)  # of all classes, some of which may not grow
             reader.class_weight = self.known.reader.class_weight
@@ -124,7 +124,9 @@ class CertifiedFitOfParts:
 
     def pilot(
         self, share: float, dealing: np.random.RandomState, random_state: np.random.RandomState
-    ) -> tuple[tuple[list[tuple[list[GrownFold], list[tuple[int, int]]]], int], DealtSides]:
+    ) -> tuple[
+        tuple[list[tuple[list[GrownFold], list[tuple[int, int]]]], int], TrainCalibrationMasks
+    ]:
         """What a learning curve takes, folds of each size and the number of rows; and both sides."""
         sides, growing, learned = self._dealt(share, dealing)
         trees = OutOfCoreTrees.from_blocks(self.model, growing, learned, _PILOT_FOLDS, random_state)
@@ -246,7 +248,7 @@ class GrownOnSide:
 
     Parameters
     ----------
-    sides : DealtSides
+    sides : TrainCalibrationMasks
         Which rows are in the training set.
     learned : Learned
         Result of the metadata pass over the training set.
@@ -262,7 +264,7 @@ class GrownOnSide:
         Its rows, and the leaves that they reach.
     """
 
-    sides: DealtSides
+    sides: TrainCalibrationMasks
     learned: Learned
     tree: Tree
     stats: Stats

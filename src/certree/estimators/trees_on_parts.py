@@ -30,7 +30,7 @@ from certree.out_of_core.first_look import (
 )
 from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.gathered_rows import BinnedSamples, GatheredRows, gather_rows
-from certree.out_of_core.held_out import deal_to_folds
+from certree.out_of_core.held_out import assign_to_folds
 from certree.out_of_core.keys import count_repeated_rows
 from certree.out_of_core.made_parts import make_parts, sketched, warn_of_identifiers
 from certree.out_of_core.memory_limit import Need, bound_leaves, count_most_categories
@@ -196,7 +196,7 @@ class OutOfCoreTrees:
         warn_of_identifiers(model, known.sketch)
         dealt = None
         if n_folds:
-            dealt = deal_to_folds(parts, learned.reader, n_folds, random_state)
+            dealt = assign_to_folds(parts, learned.reader, n_folds, random_state)
         bins, _ = make_parts(parts, learned.reader, known, grower.checked_max_bins, dealt)
         # Certified trees have a parameter for repeated rows, duplicates, and need no warning.
         if not (found.are_grouped or hasattr(model, "duplicates")):

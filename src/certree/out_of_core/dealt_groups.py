@@ -1,4 +1,4 @@
-"""Whole groups of the rows of parts, dealt as those of one table: parts tell which ones they have."""
+"""Assign whole groups of rows to folds or sets, if the rows of a group may be in several blocks."""
 
 from __future__ import annotations
 
@@ -12,36 +12,63 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.order_of_rows import RowsToDeal
+from certree.out_of_core.order_of_rows import RowsToAssign
 from certree.rows.folds import Indices, number_groups
 
 
-def groups_of_all(names: Sequence[NDArray[Any] | None]) -> tuple[int, list[Indices]]:
-    """How many groups all parts have, and the places among these, which ascend, of those of each.
+def number_all_groups(names: Sequence[NDArray[Any] | None]) -> tuple[int, list[Indices]]:
+    """Number the groups of all blocks 0, 1, ... in sorted order.
 
-    names: groups of each part; None: it has no rows.
+    names: distinct groups of each block; None: the block has no rows. Return the number of distinct
+    groups, and for each block the numbers of its groups, (number of its groups,) intp. TypeError is
+    raised if groups cannot be sorted.
     """
-    ends = np.cumsum([0, *(0 if one is None else len(one) for one in names)])
-    known, place = number_groups(np.concatenate([one for one in names if one is not None]))
-    return len(known), [place[a:b] for a, b in pairwise(ends)]
+    ends = np.cumsum([0, *(0 if groups is None else len(groups) for groups in names)])
+    distinct, number = number_groups(
+        np.concatenate([groups for groups in names if groups is not None])
+    )
+    return len(distinct), [number[a:b] for a, b in pairwise(ends)]
 
 
-def dealt_by_groups(
-    parts: Executor, places: Sequence[Indices], of_group: NDArray[Any]
+def assign_by_groups(
+    parts: Executor, numbers: Sequence[Indices], assigned: NDArray[Any]
 ) -> list[NDArray[Any]]:
-    """What the rows of each part are dealt to, by what groups are; parts know then which these are.
+    """Assign the rows of each block to the folds or sets of their groups.
 
-    places: of the groups of each part among all.
+    Parameters
+    ----------
+    parts : Executor
+        Blocks of `RowsToAssign`. The field `group` becomes the number among the groups of all blocks.
+    numbers : sequence of ndarray of intp
+        For each block the numbers of its groups, from `number_all_groups`.
+    assigned : ndarray, shape (n_groups,)
+        Fold or set of each group.
+
+    Returns
+    -------
+    list of ndarray
+        For each block the folds or sets of its rows, in the order of the block.
+
+    Raises
+    ------
+    ValueError
+        If the process holds more memory than its limit.
     """
     parts.expect_within_limit()
-    told = parts.change(_with_groups, own=[(place, of_group[place]) for place in places])
-    return [dealt for _, dealt in sorted(told, key=itemgetter(0))]
+    own = [(number, assigned[number]) for number in numbers]
+    blocks = parts.change(_assign_block, own=own)
+    return [assigned_rows for _, assigned_rows in sorted(blocks, key=itemgetter(0))]
 
 
-def _with_groups(
-    part: RowsToDeal, own: tuple[Indices, NDArray[Any]]
-) -> tuple[RowsToDeal, list[tuple[int, NDArray[Any]]]]:
-    place, dealt = own
+def _assign_block(
+    part: RowsToAssign, groups: tuple[Indices, NDArray[Any]]
+) -> tuple[RowsToAssign, list[tuple[int, NDArray[Any]]]]:
+    """Replace the groups of a block by their numbers among all groups, and assign its rows.
+
+    groups: number among all groups, and fold or set, of each group of the block. Return the block, and
+    a list of one pair: the number of the block, and the fold or set of each row.
+    """
+    number, assigned = groups
     if part.group is None:
-        return part, [(part.number, dealt)]
-    return replace(part, group=place[part.group]), [(part.number, dealt[part.group])]
+        return part, [(part.number, assigned)]
+    return replace(part, group=number[part.group]), [(part.number, assigned[part.group])]

@@ -120,7 +120,7 @@ class Found:
             categories=tuple(map(_united, self.categories, other.categories)),
             dates=self._join_dates(other),
             classes=classes,
-            ends=ends_together(self.ends, other.ends),
+            ends=join_ranges(self.ends, other.ends),
             totals=tuple(map(Counter.__add__, self.totals, other.totals)),
             weight_unit=self.weight_unit + other.weight_unit,
             spread=self.spread + other.spread,
@@ -168,7 +168,7 @@ def largest_of(ends: Float64) -> Float64:
     return largest
 
 
-def ends_together(one: Float64, other: Float64) -> Float64:
+def join_ranges(one: Float64, other: Float64) -> Float64:
     """The smallest and the largest of each target, (n_targets, 2), of the rows of both."""
     return np.column_stack([np.minimum(one, other)[:, 0], np.maximum(one, other)[:, 1]])
 

@@ -1,6 +1,7 @@
-"""Which rows of parts are held out, or judge a fold: those that would be in one table.
+"""Choose the held-out rows, or assign rows to folds, if rows are stored in several blocks.
 
-Every so many of all rows are held out, or they are dealt to folds in turn, of each class its share.
+The result is the same as for one table: the held-out rows are at equal distances in an order of all
+rows by class, and folds take rows of this order in turn. So both are stratified by class.
 """
 
 from __future__ import annotations
@@ -16,11 +17,17 @@ from sklearn.base import is_classifier
 
 from certree.interface.arrays import Float64, Int32, Int64, divide_by_largest
 from certree.out_of_core.chunks import Weighing
-from certree.out_of_core.dealt_groups import dealt_by_groups, groups_of_all
+from certree.out_of_core.dealt_groups import assign_by_groups, number_all_groups
 from certree.out_of_core.exact_sums import exact_sum, round_sum
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.first_look import ends_together
-from certree.out_of_core.order_of_rows import Division, Mask, RowsToDeal, dealt_to, sizes_of_parts
+from certree.out_of_core.first_look import join_ranges
+from certree.out_of_core.order_of_rows import (
+    Division,
+    Mask,
+    RowsToAssign,
+    assign_rows,
+    make_sorted_blocks,
+)
 from certree.rows.folds import (
     assign_groups_to_folds,
     expect_folds,
@@ -35,21 +42,23 @@ from certree.rows.training import (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Side:
-    """What rows of one side are known by; those of more add up.
+class SetSummary:
+    """Number of rows, class counts, largest weight and target ranges of a set of rows.
+
+    Adding two objects joins the sets.
 
     Parameters
     ----------
     n : int
-        How many rows it has.
+        Number of rows.
     n_of_stratum : ndarray of int64, shape (n_strata,)
-        How many of them are dealt together.
+        Number of rows in each stratum.
     n_of_class : list of ndarray of int64
-        How many of them each class has, column by column.
+        For each target the number of rows of each class.
     largest : float
-        The largest weight.
+        Largest weight; 0 without rows.
     ends : ndarray of float64, shape (n_targets, 2)
-        The smallest and the largest of each target.
+        Smallest and largest value of each target; infinite without rows.
     """
 
     n: int
@@ -58,132 +67,146 @@ class Side:
     largest: float
     ends: Float64
 
-    def __add__(self, other: Side) -> Side:
-        """That of both."""
-        # A part without rows does not know how many columns there are.
+    def __add__(self, other: SetSummary) -> SetSummary:
+        """Return the summary of the rows of both. other: the summary of other rows."""
+        # A block without rows has one column, even if there are several targets.
         none = np.zeros(0, dtype=np.int64)
         both = zip_longest(self.n_of_class, other.n_of_class, fillvalue=none)
-        n_of_class = [_counts_together(*one) for one in both]
-        return Side(
+        return SetSummary(
             self.n + other.n,
-            _counts_together(self.n_of_stratum, other.n_of_stratum),
-            n_of_class,
+            _add_counts(self.n_of_stratum, other.n_of_stratum),
+            [_add_counts(*counts) for counts in both],
             max(self.largest, other.largest),
-            ends_together(self.ends, other.ends),
+            join_ranges(self.ends, other.ends),
         )
 
 
-def _counts_together(one: Int64, other: Int64) -> Int64:
-    counts = np.zeros(max(len(one), len(other)), dtype=np.int64)
-    counts[: len(one)] += one
-    counts[: len(other)] += other
+def _add_counts(first: Int64, second: Int64) -> Int64:
+    """Add two arrays of counts; the shorter one is filled with zeros."""
+    counts = np.zeros(max(len(first), len(second)), dtype=np.int64)
+    counts[: len(first)] += first
+    counts[: len(second)] += second
     return counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sides:
-    """The rows that train, and those that are held out; what is told of more adds up."""
+class SplitSummary:
+    """Summaries of the training rows and of the held-out rows. Adding two objects joins the sets.
 
-    train: Side
-    held: Side
+    Parameters
+    ----------
+    train, held : SetSummary
+        Training rows, and held-out rows.
+    """
 
-    def __add__(self, other: Sides) -> Sides:
-        """Those of both."""
-        return Sides(self.train + other.train, self.held + other.held)
+    train: SetSummary
+    held: SetSummary
+
+    def __add__(self, other: SplitSummary) -> SplitSummary:
+        """Return the summaries of the rows of both. other: the summaries of other rows."""
+        return SplitSummary(self.train + other.train, self.held + other.held)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowsHeldOut:
-    """Which rows are held out.
+    """The held-out rows of all blocks; see `hold_out`.
 
     Parameters
     ----------
     division : Division
-        How rows are told apart and weighed.
+        How the rows of a block are sorted and weighted.
     masks : list of ndarray of bool
-        Of each part, which of its rows are held out, in their order.
-    sides : Sides
-        What is known of both.
+        For each block: True for held-out rows, in the order of `Division.sort_rows`.
+    sides : SplitSummary
+        Summaries of the training rows and of the held-out rows.
     n_repeated : int
-        How many rows of both sides equal another one, target included.
+        Number of rows, of both sets, that equal another row, target included.
     """
 
     division: Division
     masks: list[Mask]
-    sides: Sides
+    sides: SplitSummary
     n_repeated: int
 
 
 def hold_out(
     parts: Executor, reader: Any, weighing: Weighing | None, size: float, seed: int
 ) -> RowsHeldOut:
-    """Decide which rows are held out: a number of them, or a share.
+    """Choose the rows of the validation set, stratified by class.
 
     Parameters
     ----------
     parts : Executor
-        Where rows lie.
+        Reads the rows, and holds `RowsToAssign` in place of its blocks.
     reader : estimator
-        Reads them.
+        Copy of the model that encodes rows.
     weighing : Weighing or None
-        How rows are weighed; None: each counts once.
+        How weights are scaled; None: rows have no weights.
     size : int or float
-        How many rows, or their share.
+        Number of held-out rows, or their fraction.
     seed : int
-        Decides which.
+        Seed of the choice.
+
+    Returns
+    -------
+    RowsHeldOut
+        The held-out rows. The weights of each set are scaled to a mean of 1.
 
     Raises
     ------
     ValueError
-        If a side would be empty, or lack room for the classes.
+        If a set would be empty, or have too few rows for the classes.
     """
     division = Division(np.random.RandomState(seed), feature_order=reader._draw_order)
-    sizes, _ = sizes_of_parts(parts, reader, division)
+    sizes, _ = make_sorted_blocks(parts, reader, division)
     n = sum(sizes)
     n_held = count_held_out(size, n, "rows")
-    every = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
-    of_all = parts.change(sides_of, own=every).train
-    is_of_classes = hasattr(reader, "classes_")
-    if is_of_classes:
-        for n_of_class in of_all.n_of_class:
+    initial = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
+    every: SetSummary = parts.change(summarize_split, own=initial).train
+    has_classes = hasattr(reader, "classes_")
+    if has_classes:
+        for n_of_class in every.n_of_class:
             expect_enough_rows_of_classes(n_of_class, size, n, n_held)
-    strata = of_all.n_of_stratum
-    masks, n_repeated = dealt_to(
-        parts, every, strata, lambda place: mark_validation_places(place, n_held, n)
+    masks, n_repeated = assign_rows(
+        parts,
+        initial,
+        every.n_of_stratum,
+        lambda position: mark_validation_places(position, n_held, n),
     )
-    sides: Sides = parts.change(sides_of, own=masks)
-    if is_of_classes and (n_lost := _n_lost(sides)):
+    summary: SplitSummary = parts.change(summarize_split, own=masks)
+    if has_classes and (n_lost := _count_lost_classes(summary)):
         raise_for_lost_classes(size, n_lost)
     if weighing is not None:
-        largest = sides.train.largest, sides.held.largest
-        totals = parts.change(weights_of_sides, largest, own=masks)
-        n_of_sides = sides.train.n, sides.held.n
-        of_train, of_held = (
+        largest = summary.train.largest, summary.held.largest
+        totals = parts.change(sum_weights, largest, own=masks)
+        n_of_sets = summary.train.n, summary.held.n
+        train_weighing, held_weighing = (
             Weighing(most, n_rows / round_sum(int(total)))
-            for most, n_rows, total in zip(largest, n_of_sides, totals, strict=True)
+            for most, n_rows, total in zip(largest, n_of_sets, totals, strict=True)
         )
-        division = replace(division, weighings=(of_train, of_held))
-    return RowsHeldOut(division, masks, sides, n_repeated)
+        division = replace(division, weighings=(train_weighing, held_weighing))
+    return RowsHeldOut(division, masks, summary, n_repeated)
 
 
-def _n_lost(sides: Sides) -> int:
-    """How many classes have rows that are held out, and none that train."""
-    both = zip(sides.train.n_of_class, sides.held.n_of_class, strict=True)
+def _count_lost_classes(summary: SplitSummary) -> int:
+    """Return the number of classes, over all targets, that only held-out rows have."""
+    both = zip(summary.train.n_of_class, summary.held.n_of_class, strict=True)
     return sum(int(((train == 0) & (held > 0)).sum()) for train, held in both)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DealtRows:
-    """To which fold each row is dealt.
+class FoldAssignment:
+    """The fold of each row of all blocks; see `assign_to_folds`.
 
     Parameters
     ----------
     division : Division
-        How rows are told apart.
+        How the rows of a block are sorted.
     folds : list of ndarray of uint8
-        Of each part, the fold that its rows judge, in their order.
+        For each block: number of the fold whose validation set has each row, in the order of
+        `Division.sort_rows`.
     n_repeated : int
-        How many rows equal another one, target included; 0: they are dealt by groups.
+        Number of rows that equal another row, target included; 0 if rows are assigned by groups.
     """
 
     division: Division
@@ -191,59 +214,100 @@ class DealtRows:
     n_repeated: int
 
 
-def deal_to_folds(
-    parts: Executor,
-    reader: Any,
-    n_folds: int,
-    random_state: np.random.RandomState,
-) -> DealtRows:
-    """Deal rows to folds as `content_folds` does, or groups of them as `group_folds`; see `hold_out`.
+def assign_to_folds(
+    parts: Executor, reader: Any, n_folds: int, random_state: np.random.RandomState
+) -> FoldAssignment:
+    """Assign rows to folds as `content_folds` does, or groups of rows as `group_folds` does.
 
-    n_folds: at most 255. random_state: goes on as it does there.
+    Parameters
+    ----------
+    parts : Executor
+        Reads the rows, and holds `RowsToAssign` in place of its blocks.
+    reader : estimator
+        Copy of the model that encodes rows.
+    n_folds : int
+        Number of folds, 2 .. 255.
+    random_state : RandomState
+        Source of randomness, which is advanced as for one table.
+
+    Returns
+    -------
+    FoldAssignment
+        The folds.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer rows or groups than folds.
     """
-    # A copy, as parts are divided by it again later on.
+    # A copy, because each later pass hashes the rows with the same state.
     division = Division(deepcopy(random_state))
-    sizes, names = sizes_of_parts(parts, reader, division)
-    if any(one is not None for one in names):
-        n_groups, places = groups_of_all(names)
-        of_group = assign_groups_to_folds(n_groups, n_folds, random_state).astype(np.uint8)
-        return DealtRows(division, dealt_by_groups(parts, places, of_group), 0)
+    sizes, names = make_sorted_blocks(parts, reader, division)
+    if any(groups is not None for groups in names):
+        n_groups, numbers = number_all_groups(names)
+        fold = assign_groups_to_folds(n_groups, n_folds, random_state).astype(np.uint8)
+        return FoldAssignment(division, assign_by_groups(parts, numbers, fold), 0)
+    # Hashing a row of zeros advances the generator as hashing a table does.
     y: Any = np.zeros(1, np.int32 if is_classifier(reader) else np.float64)
     hash_contents(np.zeros((1, reader._n_encoded)), y, random_state)
     expect_folds(n_folds, sum(sizes))
-    every = [np.zeros(n_rows, dtype=np.uint8) for n_rows in sizes]
-    of_all = parts.change(sides_of, own=[one.astype(np.bool_) for one in every])
-    counts = of_all.train.n_of_stratum
-    folds, n_repeated = dealt_to(
-        parts, every, counts, lambda place: (place % n_folds).astype(np.uint8)
+    initial = [np.zeros(n_rows, dtype=np.uint8) for n_rows in sizes]
+    no_masks = [folds.astype(np.bool_) for folds in initial]
+    every: SetSummary = parts.change(summarize_split, own=no_masks).train
+    folds, n_repeated = assign_rows(
+        parts,
+        initial,
+        every.n_of_stratum,
+        lambda position: (position % n_folds).astype(np.uint8),
     )
-    return DealtRows(division, folds, n_repeated)
+    return FoldAssignment(division, folds, n_repeated)
 
 
-def sides_of(part: RowsToDeal, mask: Mask) -> tuple[RowsToDeal, Sides]:
-    """What both sides of a part are known by."""
-    return part, Sides(*(_side(part, rows) for rows in (~mask, mask)))
+def summarize_split(part: RowsToAssign, mask: Mask) -> tuple[RowsToAssign, SplitSummary]:
+    """Return a block unchanged, and the summaries of its training rows and of its held-out rows.
+
+    mask: True for held-out rows, in the order of the block.
+    """
+    return part, SplitSummary(_summarize(part, ~mask), _summarize(part, mask))
 
 
-def _side(part: RowsToDeal, rows: Mask) -> Side:
+def _summarize(part: RowsToAssign, rows: Mask) -> SetSummary:
+    """Return the summary of the rows of a block that a mask selects."""
     target = part.target[rows] if part.target.ndim > 1 else part.target[rows, None]
     least, most = target.min(axis=0, initial=np.inf), target.max(axis=0, initial=-np.inf)
     ends = np.column_stack([least, most])
     largest = float(part.weight[rows].max(initial=0.0))
-    n_of_class = [_counts(one, rows) for one in np.atleast_2d(part.classes.T)]
-    return Side(int(rows.sum()), _counts(part.stratum, rows), n_of_class, largest, ends)
+    n_of_class = [_count_codes(column, rows) for column in np.atleast_2d(part.classes.T)]
+    return SetSummary(int(rows.sum()), _count_codes(part.stratum, rows), n_of_class, largest, ends)
 
 
-def _counts(codes: Int32, rows: Mask) -> Int64:
-    """How many of some rows have each code, of all that others have, too."""
+def _count_codes(codes: Int32, rows: Mask) -> Int64:
+    """Count the rows that a mask selects by their codes, (largest code of all rows + 1,)."""
     n_codes = int(codes.max(initial=-1)) + 1
     return np.bincount(codes[rows], minlength=n_codes).astype(np.int64)
 
 
-def weights_of_sides(
-    part: RowsToDeal, largest: tuple[float, float], mask: Mask
-) -> tuple[RowsToDeal, NDArray[Any]]:
-    """Exact sums of the weights of both sides, in units of the largest one of each."""
+def sum_weights(
+    part: RowsToAssign, largest: tuple[float, float], mask: Mask
+) -> tuple[RowsToAssign, NDArray[Any]]:
+    """Return a block unchanged, and the exact sums of the weights of its training and held-out rows.
+
+    Parameters
+    ----------
+    part : RowsToAssign
+        The block, with n rows.
+    largest : tuple of two float
+        Largest weight of all training rows, and of all held-out rows.
+    mask : ndarray of bool, shape (n,)
+        True for held-out rows, in the order of the block.
+
+    Returns
+    -------
+    part : RowsToAssign
+        The block.
+    sums : ndarray of int (object), shape (2,)
+        Sums of the weights divided by `largest`, in units of 2^-1126 as in `exact_sum`.
+    """
     sums = [
         exact_sum(divide_by_largest(part.weight[rows], most))
         for rows, most in zip((~mask, mask), largest, strict=True)

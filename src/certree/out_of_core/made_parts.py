@@ -17,7 +17,7 @@ from certree.out_of_core.chunks import Chunk, Weighing, training_of
 from certree.out_of_core.exact_sums import exact_sum, round_sum, sum_class_weights
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.fit_hashes import add_hashes
-from certree.out_of_core.held_out import DealtRows, RowsHeldOut
+from certree.out_of_core.held_out import FoldAssignment, RowsHeldOut
 from certree.out_of_core.order_of_rows import Division, Mask
 from certree.out_of_core.part import PartOfRows
 from certree.rows.categories import warn_if_identifier
@@ -132,7 +132,7 @@ def make_parts(
     reader: Any,
     known: Sketched,
     n_bins: int = MISSING,
-    dealt: DealtRows | None = None,
+    dealt: FoldAssignment | None = None,
     *,
     fine_ends: bool = False,
     many: tuple[int, ...] = (),
@@ -149,7 +149,7 @@ def make_parts(
         What is known of them.
     n_bins : int
         Most bins of a feature of numbers.
-    dealt : DealtRows or None
+    dealt : FoldAssignment or None
         To which folds rows are dealt, none of which is held out; None: to none.
     fine_ends : bool
         Whether bins are fine towards the ends; see `Bins.from_table`.
@@ -222,10 +222,10 @@ def _sketch_of_side(
     mask: Mask,
 ) -> tuple[PartOfRows, Sketch | None]:
     """What decides the bins: the rows of a chunk that train; the part is an empty one."""
-    training: Any = division.rows(reader, chunk)
+    training: Any = division.read_rows(reader, chunk)
     made = None
     if training is not None and not mask.all():
-        train: Any = division.sides(training, mask)[0]
+        train: Any = division.split_rows(training, mask)[0]
         made = _sketch_of_rows(train, reader, largest)
     return without_rows(number, reader, None, reader._n_encoded), made
 
@@ -234,9 +234,9 @@ def _sums_of_side(
     number: int, chunk: Chunk, reader: Any, division: Division, mask: Mask
 ) -> tuple[PartOfRows, ColumnSums | None]:
     """What rows of a chunk that train add up to by column; the part is an empty one."""
-    training, made = division.rows(reader, chunk), None
+    training, made = division.read_rows(reader, chunk), None
     if training is not None and not mask.all():
-        train = division.sides(training, mask)[0]
+        train = division.split_rows(training, mask)[0]
         made = ColumnSums.sum_rows(train.features, train.y, train.n_categories)
     return without_rows(number, reader, None, reader._n_encoded), made
 
@@ -287,14 +287,16 @@ def _made_part(
     division, mask: how rows are told apart, and which of them are held out; None: none are.
     """
     training: Any = (
-        training_of(reader, chunk, weighing) if division is None else division.rows(reader, chunk)
+        training_of(reader, chunk, weighing)
+        if division is None
+        else division.read_rows(reader, chunk)
     )
     if training is None:
         return without_rows(number, reader, weighing, len(edges), len(many)), None
     if division is None or mask is None:
         part, made = _coded(number, training, reader, edges, many, order)
     else:
-        train, held = division.sides(training, mask)
+        train, held = division.split_rows(training, mask)
         part, made = _coded(number, train, reader, edges, many, order)
         part, _ = put_beside(part, held)
         more = digest_of_rows(hashes_of_rows(held, order), held.weight)
@@ -314,11 +316,11 @@ def _made_part_of_folds(
     folds: NDArray[np.uint8],
 ) -> tuple[PartOfRows, Made | None]:
     """The same of rows that are dealt to folds."""
-    training = division.rows(reader, chunk)
+    training = division.read_rows(reader, chunk)
     if training is None:
         return without_rows(number, reader, weighing, len(edges), len(many)), None
     part, made = _coded(number, training, reader, edges, many, order_of_targets)
-    order, of_row = division.order(training)[0], np.empty(part.n, dtype=np.uint8)
+    order, of_row = division.sort_rows(training)[0], np.empty(part.n, dtype=np.uint8)
     division.expect_rows(len(folds), len(order))
     of_row[order] = folds
     return replace(_knowing(part, reader, training), fold=of_row), made

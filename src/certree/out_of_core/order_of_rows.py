@@ -1,8 +1,9 @@
-"""The places of rows that lie in parts among all of them, by which they are dealt.
+"""Assign rows that are stored in several blocks to folds or sets, as if they were in one table.
 
-Copies of equal rows are numbered, and all rows stand in an order of their numbers, class by class. It
-takes what rows of other parts are, told by hashes. A part knows its rows by their order among
-themselves, so that it does not matter in which order it reads them.
+All rows are sorted by stratum (class) and then by a pseudo-random number, which depends on the content
+of a row and on its number among equal rows. The position in this order decides the set of a row. Blocks
+exchange hashes for this, for a range of hashes at a time. Each block sorts its own rows by content, so
+the order in which it reads them does not matter.
 """
 
 from __future__ import annotations
@@ -33,32 +34,36 @@ from certree.rows.hashes import count_rows_with_copies, hash_samples, mix
 from certree.rows.training import Training
 
 Mask = NDArray[np.bool_]
-# The groups that rows have, ascending, and the place of each row's among them.
+# The distinct groups of rows, ascending, and the position of each row's group among them.
 Groups = tuple[NDArray[Any], Indices]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowsToDeal:
-    """What decides which rows of a part are held out, in the order of classes, content and weight.
+class RowsToAssign:
+    """Fields by which the n rows of a block are assigned to folds or sets.
+
+    Rows are sorted by class, then by content and then by weight; see `Division.sort_rows`.
 
     Parameters
     ----------
     number : int
-        Which of the parts it is.
+        Number of the block.
     classes : ndarray of int32, shape (n,) or (n, n_targets)
-        Their classes; 0 for numbers.
+        Class codes; 0 if the target is numeric.
     stratum : ndarray of int32, shape (n,)
-        What they are dealt by: their class, or the number of their set of classes.
+        Stratum of each row: its class, or the number of its combination of classes.
     content : ndarray of uint64, shape (n,)
-        Hashes of what they hold.
+        Hashes of the rows.
     target : ndarray of float64, shape (n,) or (n, n_targets)
         Targets.
     weight : ndarray of float64, shape (n,)
-        Weights (1 where there are none).
-    mixed : ndarray of uint64, shape (n,)
-        Numbers in whose order they are dealt, once these are known.
+        Weights; 1 if rows have no weights.
+    sort_key : ndarray of uint64, shape (n,)
+        Pseudo-random numbers by which rows of a stratum are sorted. Before `assign_rows` computes
+        them, the hashes `content`.
     group : ndarray of intp, shape (n,), or None
-        Place of the group of each among those of the part, or among all once these are known.
+        Number of each row's group among the groups of the block, and after `assign_by_groups` among
+        the groups of all blocks; None: rows have no groups.
     """
 
     number: int
@@ -67,227 +72,386 @@ class RowsToDeal:
     content: UInt64
     target: Float64
     weight: Float64
-    mixed: UInt64
+    sort_key: UInt64
     group: Indices | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Division:
-    """How the rows of a part are told apart, and weighed.
+    """How the rows of each block are hashed, sorted, split and weighted.
 
     Parameters
     ----------
     random_state : RandomState or None
-        Decides the order of the rows, class by class, and stays as it is; None: rows of all classes
-        stand in one, that of their hashes.
-    weighings : tuple of two Weighings, or None
-        Of those that train, and of those that are held out.
+        Generator of the hash function, which is not advanced; rows are stratified by class. None: a
+        fixed hash function without strata.
+    weighings : tuple of two (Weighing or None)
+        How the weights of training rows, and of held-out rows, are scaled; None: they are not.
     feature_order : ndarray of int32, shape (p,), or None
-        In which columns are hashed; None: as is told of the rows.
+        Order in which columns are hashed; None: the draw order of the features, see
+        `Training.draw_order`.
     """
 
     random_state: np.random.RandomState | None
     weighings: tuple[Weighing | None, Weighing | None] = (None, None)
     feature_order: Int32 | None = None
 
-    def rows(self, reader: Any, chunk: Chunk) -> Training | None:
-        """The rows of a chunk, with their weights as they came; None: there are none."""
+    def read_rows(self, reader: Any, chunk: Chunk) -> Training | None:
+        """Encode the rows of a block, with their weights unscaled.
+
+        reader: copy of the model that encodes rows; chunk: the block. Return None if no row has a
+        positive weight.
+        """
         return training_of(reader, chunk, None)
 
-    def order(self, training: Training) -> tuple[Any, UInt64, Int32, Groups | None]:
-        """Rows in an order that hangs on nothing but them; their contents, classes and groups."""
-        content, classes = self._contents(training)
+    def sort_rows(self, training: Training) -> tuple[Any, UInt64, Int32, Groups | None]:
+        """Sort the n rows of a block by class, content and weight, and then by group if there are any.
+
+        Parameters
+        ----------
+        training : Training
+            The rows, in the order in which they were read.
+
+        Returns
+        -------
+        order : ndarray of intp, shape (n,)
+            Row indices in sorted order.
+        content : ndarray of uint64, shape (n,)
+            Hashes of the rows, in the order in which they were read, as all further results.
+        classes : ndarray of int32, shape (n,) or (n, n_targets)
+            Classes of the rows; 0 for numeric targets or without a `random_state`.
+        groups : Groups or None
+            Distinct groups, and the position of each row's group among them; None: no groups.
+        """
+        content, classes = self._hash_rows(training)
         weight = np.zeros(len(classes)) if training.weight is None else training.weight
         keys = weight, content, *np.atleast_2d(classes.T)
         if training.split.groups is None:
             return np.lexsort(keys), content, classes, None
-        # Rows that are alike may be in several groups.
+        # Equal rows may belong to different groups.
         groups = number_groups(training.split.groups)
         return np.lexsort((groups[1], *keys)), content, classes, groups
 
-    def _contents(self, training: Training) -> tuple[UInt64, Int32]:
-        known = self.feature_order
-        order = training.draw_order if known is None else known
+    def _hash_rows(self, training: Training) -> tuple[UInt64, Int32]:
+        """Return a hash and the classes of each row, as in `sort_rows`."""
+        order = training.draw_order if self.feature_order is None else self.feature_order
         if self.random_state is not None:
-            about = deepcopy(self.random_state), order
-            return hash_contents(training.features.matrix, training.y, *about)
+            rng = deepcopy(self.random_state)
+            return hash_contents(training.features.matrix, training.y, rng, order)
         content = hash_samples(*training.features.tables, training.y, order=order)
         return content, np.zeros(len(content), dtype=np.int32)
 
     @staticmethod
     def expect_rows(n: int, n_now: int) -> None:
-        """Refuse a source that gives more or fewer rows than before."""
+        """Raise ValueError if a block has n_now rows where it had n in an earlier pass."""
         if n != n_now:
             raise ValueError(
-                f"a part has {n_now} rows where it had {n} before: its source must give the same rows "
-                "whenever it is read"
+                f"a block has {n_now} rows where it had {n} before: its source must give the same "
+                "rows in each pass"
             )
 
-    def sides(self, training: Training, mask: Mask) -> list[Training]:
-        """The rows that train, and those that are held out, as a mask of them in order says."""
-        order, both = self.order(training)[0], []
+    def split_rows(self, training: Training, mask: Mask) -> list[Training]:
+        """Split a block into its training rows and its held-out rows, and scale their weights.
+
+        Parameters
+        ----------
+        training : Training
+            The n rows of the block.
+        mask : ndarray of bool, shape (n,)
+            True for held-out rows, in the order of `sort_rows`.
+
+        Returns
+        -------
+        list of two Training
+            The training rows and the held-out rows, in the order in which they were read.
+
+        Raises
+        ------
+        ValueError
+            If the block has another number of rows than the mask.
+        """
+        order, both = self.sort_rows(training)[0], []
         self.expect_rows(len(mask), len(order))
         for rows, weighing in zip((order[~mask], order[mask]), self.weighings, strict=True):
-            one = training.take(np.sort(rows))
-            if weighing is not None and one.weight is not None and len(rows):
-                one = replace(one, weight=weighing(one.weight))
-            both.append(one)
+            subset = training.take(np.sort(rows))
+            if weighing is not None and subset.weight is not None and len(rows):
+                subset = replace(subset, weight=weighing(subset.weight))
+            both.append(subset)
         return both
 
 
-def rows_to_deal(
+def read_sorted_rows(
     number: int, chunk: Chunk, reader: Any, division: Division
-) -> tuple[RowsToDeal, list[tuple[int, int, NDArray[Any] | None]]]:
-    """The rows of a chunk in their order; tells how many they are, and which groups they have."""
-    rows, order, names = in_order(number, division.rows(reader, chunk), division)
+) -> tuple[RowsToAssign, list[tuple[int, int, NDArray[Any] | None]]]:
+    """Read and sort the rows of a block.
+
+    Parameters
+    ----------
+    number, chunk : int, Chunk
+        Number of the block, and the block.
+    reader : object
+        Copy of the model that encodes rows.
+    division : Division
+        How rows are hashed and sorted.
+
+    Returns
+    -------
+    RowsToAssign
+        The rows of positive weight.
+    list of tuple
+        One entry: number of the block, number of its rows, and its distinct groups or None.
+    """
+    rows, order, names = sort_block(number, division.read_rows(reader, chunk), division)
     return rows, [(number, len(order), names)]
 
 
-def in_order(
+def sort_block(
     number: int, training: Training | None, division: Division
-) -> tuple[RowsToDeal, Indices, NDArray[Any] | None]:
-    """Rows of a part as they are dealt, their order, and the groups that they have."""
+) -> tuple[RowsToAssign, Indices, NDArray[Any] | None]:
+    """Sort the rows of a block by `Division.sort_rows`.
+
+    Parameters
+    ----------
+    number : int
+        Number of the block.
+    training : Training or None
+        Its n rows; None: there are none.
+    division : Division
+        How rows are hashed and sorted.
+
+    Returns
+    -------
+    rows : RowsToAssign
+        The sorted rows.
+    order : ndarray of intp, shape (n,)
+        Index in `training` of each sorted row.
+    names : ndarray or None
+        Distinct groups, ascending; None: rows have no groups.
+    """
     if training is None:
         none, no_hashes = np.zeros(0), np.zeros(0, dtype=np.uint64)
         no_classes = np.zeros(0, dtype=np.int32)
-        empty = RowsToDeal(number, no_classes, no_classes, no_hashes, none, none, no_hashes, None)
+        empty = RowsToAssign(number, no_classes, no_classes, no_hashes, none, none, no_hashes, None)
         return empty, np.zeros(0, dtype=np.intp), None
-    order, content, classes, groups = division.order(training)
+    order, content, classes, groups = division.sort_rows(training)
     weight = np.ones(len(order)) if training.weight is None else training.weight
     target = training.y.astype(np.float64)[order]
     content, classes = content[order], classes[order]
-    stratum = classes if classes.ndim == 1 else classes[:, 0]
     names, group = (None, None) if groups is None else (groups[0], groups[1][order])
-    about = classes, stratum, content, target, weight[order], content.copy(), group
-    return RowsToDeal(number, *about), order, names
+    rows = RowsToAssign(
+        number=number,
+        classes=classes,
+        stratum=classes if classes.ndim == 1 else classes[:, 0],
+        content=content,
+        target=target,
+        weight=weight[order],
+        sort_key=content.copy(),
+        group=group,
+    )
+    return rows, order, names
 
 
-def sizes_of_parts(
+def make_sorted_blocks(
     parts: Executor, reader: Any, division: Division
 ) -> tuple[list[int], list[NDArray[Any] | None]]:
-    """Make parts of rows to deal; gives how many rows each has, and which groups."""
-    told = sorted(parts.make(rows_to_deal, reader, division), key=itemgetter(0))
+    """Make a `RowsToAssign` of each block, and number combinations of classes as strata.
+
+    Parameters
+    ----------
+    parts : Executor
+        Reads the rows, and holds the results in place of its blocks.
+    reader : object
+        Copy of the model that encodes rows.
+    division : Division
+        How rows are hashed and sorted.
+
+    Returns
+    -------
+    sizes : list of int
+        Number of rows of positive weight in each block.
+    names : list of (ndarray or None)
+        Distinct groups of each block; None: the block has no groups, or no rows.
+    """
+    blocks = sorted(parts.make(read_sorted_rows, reader, division), key=itemgetter(0))
     n_classes = getattr(reader, "n_classes_", 0)
     if isinstance(n_classes, list):
-        rank = rank_classes(parts.collect(_sums_of_classes, n_classes))
-        sets = _distinct(np.concatenate(parts.collect(_sets_of_classes, n_classes, rank)))
-        parts.change(_with_strata, n_classes, rank, sets)
-    return [n_rows for _, n_rows, _ in told], [names for *_, names in told]
+        rank = rank_classes(parts.collect(_sum_classes, n_classes))
+        sets = _find_distinct(np.concatenate(parts.collect(_list_class_sets, n_classes, rank)))
+        parts.change(_set_strata, n_classes, rank, sets)
+    return [n_rows for _, n_rows, _ in blocks], [names for *_, names in blocks]
 
 
-def _sums_of_classes(part: RowsToDeal, n_classes: list[int]) -> UInt64 | None:
+def _sum_classes(part: RowsToAssign, n_classes: list[int]) -> UInt64 | None:
+    """Return `sum_classes` of a block; None without rows. n_classes: classes of each target."""
     if not len(part.content):
         return None
     return sum_classes(part.classes, n_classes, part.content)
 
 
-def _sets_of_classes(part: RowsToDeal, n_classes: list[int], rank: Int32) -> list[Int32]:
+def _list_class_sets(part: RowsToAssign, n_classes: list[int], rank: Int32) -> list[Int32]:
+    """Return the distinct combinations of classes in a block, as a list of one array or of none.
+
+    n_classes: number of classes of each target; rank: result of `rank_classes` for all blocks.
+    """
     if not len(part.content):
         return []
-    return [_distinct(find_class_sets(part.classes, n_classes, rank))]
+    return [_find_distinct(find_class_sets(part.classes, n_classes, rank))]
 
 
-def _with_strata(
-    part: RowsToDeal, n_classes: list[int], rank: Int32, sets: Int32
-) -> tuple[RowsToDeal, int]:
-    """A part that knows the numbers of its rows' sets of classes among all sets there are."""
+def _set_strata(
+    part: RowsToAssign, n_classes: list[int], rank: Int32, sets: Int32
+) -> tuple[RowsToAssign, int]:
+    """Return a block whose strata are the numbers of combinations of classes, and 0.
+
+    n_classes, rank: as in `_list_class_sets`; sets: distinct combinations in all blocks.
+    """
     if not len(part.content):
         return part, 0
-    own = find_class_sets(part.classes, n_classes, rank)
-    # All of its own are among them, so that these have the same numbers.
-    number = np.unique(np.concatenate([sets, own]), axis=0, return_inverse=True)[1].reshape(-1)
+    rows = find_class_sets(part.classes, n_classes, rank)
+    # All combinations of the block are among `sets`, so the joined array has the same numbers.
+    number = np.unique(np.concatenate([sets, rows]), axis=0, return_inverse=True)[1].reshape(-1)
     return replace(part, stratum=number[len(sets) :].astype(np.int32)), 0
 
 
-def _distinct(sets: Int32) -> Int32:
+def _find_distinct(sets: Int32) -> Int32:
+    """Return the distinct rows of a table of combinations of classes, sorted."""
     return np.unique(sets, axis=0)
 
 
-def dealt_to(
+def assign_rows(
     parts: Executor,
-    every: Sequence[NDArray[Any]],
-    n_of_stratum: Int64,
-    number_of: Callable[[NDArray[np.intp]], NDArray[Any]],
+    initial: Sequence[NDArray[Any]],
+    stratum_sizes: Int64,
+    assign: Callable[[NDArray[np.intp]], NDArray[Any]],
     word: np.uint64 | None = None,
 ) -> tuple[list[NDArray[Any]], int]:
-    """What the rows of each part are dealt to, by their places among all; how many rows are repeated.
+    """Assign the rows of all blocks to sets by their positions in the order of all rows.
 
-    every: what they are dealt to so far, 0.
-    word: mixed into the numbers by which they stand; see `compute_random_word`.
+    Parameters
+    ----------
+    parts : Executor
+        Blocks of `RowsToAssign`. Their sort keys are replaced.
+    initial : sequence of ndarray
+        For each block an array of zeros, with an entry for each row, of the dtype of the result.
+    stratum_sizes : ndarray of int64, shape (n_strata,)
+        Number of rows of each stratum in all blocks. Rows are ordered by stratum first.
+    assign : callable
+        Returns the number of the set, or a mask, for an array of positions in 0 .. n - 1.
+    word : uint64 or None
+        Random number that changes the order, see `compute_random_word`; None: the order depends on
+        the hashes of rows only.
+
+    Returns
+    -------
+    assigned : list of ndarray
+        For each block the sets of its rows, in the order of the block.
+    n_repeated : int
+        Number of rows that equal another row, target included.
+
+    Raises
+    ------
+    ValueError
+        If the process would exceed its memory limit.
     """
-    n_ranges = max(1, -(-int(n_of_stratum.sum()) // parts.portions.together))
-    parts.expect_within_limit(int(parts.collect(n_in_ranges, n_ranges).max()))
+    n_ranges = max(1, -(-int(stratum_sizes.sum()) // parts.portions.together))
+    parts.expect_within_limit(int(parts.collect(count_in_ranges, n_ranges).max()))
     n_repeated = 0
     for i in range(n_ranges):
-        mixed_of_parts, repeated = _mixed_of(parts, i, n_ranges, word)
-        parts.change(with_mixed, i, n_ranges, own=mixed_of_parts)
+        sort_keys, repeated = _compute_sort_keys(parts, i, n_ranges, word)
+        parts.change(set_sort_keys, i, n_ranges, own=sort_keys)
         n_repeated += repeated
-    numbers = [one.copy() for one in every]
-    next_place = np.cumsum(n_of_stratum) - n_of_stratum
+    assigned = [block.copy() for block in initial]
+    next_position = np.cumsum(stratum_sizes) - stratum_sizes
     ends = [(i << 64) // n_ranges for i in range(n_ranges + 1)]
     for first, end in pairwise(ends):
-        told = parts.collect(between, first, end - 1)
-        part = np.repeat([one[0] for one in told], [len(one[1]) for one in told])
-        row, stratum, mixed = (np.concatenate([one[k] for one in told]) for k in (1, 2, 3))
-        order = np.lexsort((mixed, stratum))
-        counts = np.bincount(stratum, minlength=len(n_of_stratum))
+        found = parts.collect(get_rows_between, first, end - 1)
+        part = np.repeat([block[0] for block in found], [len(block[1]) for block in found])
+        row, stratum, sort_key = (np.concatenate([block[k] for block in found]) for k in (1, 2, 3))
+        order = np.lexsort((sort_key, stratum))
+        counts = np.bincount(stratum, minlength=len(stratum_sizes))
         before = np.cumsum(counts) - counts
-        own_stratum = stratum[order]
-        place = np.arange(len(order)) - before[own_stratum] + next_place[own_stratum]
-        next_place = next_place + counts
-        dealt = number_of(place)
-        some = np.flatnonzero(dealt)
-        places, dealt = order[some], dealt[some]
-        for number in np.unique(part[places]).tolist():
-            own = part[places] == number
-            numbers[number][row[places[own]]] = dealt[own]
-    return numbers, n_repeated
+        sorted_stratum = stratum[order]
+        position = np.arange(len(order)) - before[sorted_stratum] + next_position[sorted_stratum]
+        next_position = next_position + counts
+        values = assign(position)
+        nonzero = np.flatnonzero(values)
+        selected, values = order[nonzero], values[nonzero]
+        for number in np.unique(part[selected]).tolist():
+            is_in_block = part[selected] == number
+            assigned[number][row[selected[is_in_block]]] = values[is_in_block]
+    return assigned, n_repeated
 
 
-def _mixed_of(
+def _compute_sort_keys(
     parts: Executor, i: int, n_ranges: int, word: np.uint64 | None
 ) -> tuple[list[UInt64], int]:
-    """Numbers of the rows of each part whose hashes are in a range, in whose order they are dealt.
+    """Compute the sort keys of the rows whose hashes are in one range.
 
-    Returns them, and how many of these rows another one equals, target included.
+    Parameters
+    ----------
+    parts : Executor
+        Blocks of `RowsToAssign`.
+    i, n_ranges : int
+        Number of the range, and number of ranges.
+    word : uint64 or None
+        As in `assign_rows`.
+
+    Returns
+    -------
+    sort_keys : list of ndarray of uint64
+        For each block the sort keys of its rows in the range.
+    n_repeated : int
+        Number of rows in the range that equal another row, target included.
     """
-    told = sorted(parts.collect(in_range, i, n_ranges), key=itemgetter(0))
-    ends = np.cumsum([0, *(len(one[1]) for one in told)])
-    stratum, content, weight = (np.concatenate([one[k] for one in told]) for k in (1, 2, 3))
+    found = sorted(parts.collect(get_contents_in_range, i, n_ranges), key=itemgetter(0))
+    ends = np.cumsum([0, *(len(block[1]) for block in found)])
+    stratum, content, weight = (np.concatenate([block[k] for block in found]) for k in (1, 2, 3))
     order = np.lexsort((weight, content, stratum))
-    mixed = np.empty(len(order), dtype=np.uint64)
+    sort_key = np.empty(len(order), dtype=np.uint64)
     numbers = mix_copies(content[order], stratum[order])
-    mixed[order] = numbers if word is None else mix(numbers ^ word)
-    # Equal contents of different classes are different rows.
+    sort_key[order] = numbers if word is None else mix(numbers ^ word)
+    # Rows of equal features and different classes are not equal.
     n_repeated = count_rows_with_copies(mix(content) + stratum.astype(np.uint64))
-    return [mixed[a:b] for a, b in pairwise(ends)], n_repeated
+    return [sort_key[a:b] for a, b in pairwise(ends)], n_repeated
 
 
-def n_in_ranges(part: RowsToDeal, n: int) -> Int64:
-    """How many rows of a part have hashes in each of n ranges."""
-    return np.bincount(_range_of(part, n), minlength=n).astype(np.int64)
+def count_in_ranges(part: RowsToAssign, n: int) -> Int64:
+    """Return the number of rows of a block with a hash in each of n ranges, (n,)."""
+    return np.bincount(_find_range(part, n), minlength=n).astype(np.int64)
 
 
-def _range_of(part: RowsToDeal, n: int) -> NDArray[np.intp]:
-    """Which of n ranges the rows of a part are in; contents of whole numbers end in the same bits."""
+def _find_range(part: RowsToAssign, n: int) -> NDArray[np.intp]:
+    """Return the number of the range, of n ranges, of each row's hash.
+
+    Hashes are mixed again, because hashes of rows of integers end in the same bits.
+    """
     return (mix(part.content) % np.uint64(n)).astype(np.intp)
 
 
-def in_range(part: RowsToDeal, i: int, n: int) -> list[tuple[Any, ...]]:
-    """Strata, hashes and weights of the rows whose hashes are in the i-th of n ranges."""
-    rows = _range_of(part, n) == i
+def get_contents_in_range(part: RowsToAssign, i: int, n: int) -> list[tuple[Any, ...]]:
+    """Return the rows of a block whose hashes are in the i-th of n ranges, as a list of one entry.
+
+    The entry has the number of the block, and strata, hashes and weights of the rows.
+    """
+    rows = _find_range(part, n) == i
     return [(part.number, part.stratum[rows], part.content[rows], part.weight[rows])]
 
 
-def with_mixed(part: RowsToDeal, i: int, n: int, mixed: UInt64) -> tuple[RowsToDeal, int]:
-    """A part that knows the numbers of these rows."""
-    every = np.array(part.mixed)
-    every[_range_of(part, n) == i] = mixed
-    return replace(part, mixed=every), 0
+def set_sort_keys(
+    part: RowsToAssign, i: int, n: int, sort_keys: UInt64
+) -> tuple[RowsToAssign, int]:
+    """Return a block with the sort keys of its rows in the i-th of n ranges, and 0."""
+    every = np.array(part.sort_key)
+    every[_find_range(part, n) == i] = sort_keys
+    return replace(part, sort_key=every), 0
 
 
-def between(part: RowsToDeal, first: int, last: int) -> list[tuple[Any, ...]]:
-    """The rows of a part whose numbers lie in a range, their strata, and these."""
-    inside = (part.mixed >= np.uint64(first)) & (part.mixed <= np.uint64(last))
-    rows = np.flatnonzero(inside)
-    return [(part.number, rows, part.stratum[rows], part.mixed[rows])]
+def get_rows_between(part: RowsToAssign, first: int, last: int) -> list[tuple[Any, ...]]:
+    """Return the rows of a block whose sort keys are in first .. last, as a list of one entry.
+
+    The entry has the number of the block, and indices, strata and sort keys of the rows. first, last:
+    ends of the range, both included.
+    """
+    is_between = (part.sort_key >= np.uint64(first)) & (part.sort_key <= np.uint64(last))
+    rows = np.flatnonzero(is_between)
+    return [(part.number, rows, part.stratum[rows], part.sort_key[rows])]

@@ -1,6 +1,6 @@
-"""Which rows of parts grow a tree and which certify it, and the parts of those that grow.
+"""The training and the calibration set of a certified fit whose rows are stored in several blocks.
 
-Rows are dealt by the numbers that they would have in one table, as `shuffle_by_content` makes them.
+Rows are assigned to the two sets as the rows of one table, see `TrainCalibrationSplitter`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import repeat
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,18 @@ from sklearn.base import is_classifier
 
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, find_positions
 from certree.out_of_core.chunks import Chunk, positive_rows, without_class_weights
-from certree.out_of_core.dealt_groups import dealt_by_groups, groups_of_all
+from certree.out_of_core.dealt_groups import assign_by_groups, number_all_groups
 from certree.out_of_core.executors import Executor, SomeRows
 from certree.out_of_core.fit_hashes import add_hashes
 from certree.out_of_core.made_parts import without_rows
-from certree.out_of_core.order_of_rows import Division, Groups, Mask, RowsToDeal, dealt_to, in_order
+from certree.out_of_core.order_of_rows import (
+    Division,
+    Groups,
+    Mask,
+    RowsToAssign,
+    assign_rows,
+    sort_block,
+)
 from certree.out_of_core.part import PartOfRows
 from certree.rows.folds import Indices, compute_random_word, number_groups
 from certree.rows.hashes import RowHashes, merge_hashes
@@ -33,25 +40,27 @@ from certree.tree import Tree
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DealtSides:
-    """Which rows of parts certify, and which grow.
+class TrainCalibrationMasks:
+    """The calibration rows of all blocks; the other rows are the training set. See `split_blocks`.
 
     Parameters
     ----------
     reader : object
-        Reads all rows.
+        Copy of the model that encodes all rows.
     division : Division
-        How rows are told apart.
+        How the rows of a block are sorted.
     masks : list of ndarray of bool
-        Of each part, which of its rows certify, in their order.
+        For each block: True for calibration rows, in the order of `Division.sort_rows`.
     n : int
-        How many rows there are.
+        Number of rows of positive weight.
     n_groups : int or None
-        How many groups rows have, which are dealt whole; None: they have none.
+        Number of groups of rows, each of which is in one set; None: rows have no groups.
     repeats : int
-        How many of those that certify are like one that grows, or another one that certifies.
+        Number of calibration rows that equal a training row or another calibration row. With groups,
+        equal rows of one group count once.
     is_worst : list of ndarray of bool, or None
-        Of each part, which of its rows count as the worst case, in their order; None: none.
+        For each block: True for repeated calibration rows that count as errors, in the same order;
+        None: no such rows.
     """
 
     reader: Any
@@ -64,293 +73,459 @@ class DealtSides:
 
     @property
     def n_certifying(self) -> int:
-        """How many rows certify."""
-        return sum(int(one.sum()) for one in self.masks)
+        """Number of calibration rows."""
+        return sum(int(mask.sum()) for mask in self.masks)
 
     @property
     def n_units(self) -> int:
-        """How many rows, or groups of them, there are."""
+        """Number of groups, or of rows if there are no groups."""
         return self.n if self.n_groups is None else self.n_groups
 
 
-def deal_sides(
+def split_blocks(
     parts: Executor, reader: Any, train_size: float, random_state: np.random.RandomState
-) -> DealtSides:
-    """Deal rows to growing and certifying, as `Deal` does by their contents, or groups of them.
+) -> TrainCalibrationMasks:
+    """Assign the rows of all blocks, or whole groups of rows, to the training or calibration set.
 
     Parameters
     ----------
     parts : Executor
-        Where rows lie.
+        Reads the rows, and holds rows with hashes in place of its blocks, for `mark_worst_case`.
     reader : object
-        Reads them by what all of them tell.
+        Copy of the model that encodes rows, by the classes and categories of all rows.
     train_size : float
-        Share of the rows, or groups, that grow.
+        Fraction of the rows, or groups, in the training set.
     random_state : RandomState
-        Source of the order.
+        Source of randomness.
+
+    Returns
+    -------
+    TrainCalibrationMasks
+        The calibration rows.
 
     Raises
     ------
     ValueError
-        If a side would be empty.
+        If a set would be empty.
     """
     division = Division(None)
-    told = sorted(parts.make(_rows_to_deal, reader, division), key=itemgetter(0))
-    _, sizes, totals, names = zip(*told, strict=True)
+    blocks = sorted(parts.make(_read_hashed_rows, reader, division), key=itemgetter(0))
+    _, sizes, totals, names = zip(*blocks, strict=True)
     n, n_groups = sum(sizes), None
-    if all(one is None for one in names):
-        n_growing = count_training_units(train_size, n, n)
+    if all(groups is None for groups in names):
+        n_train = count_training_units(train_size, n, n)
         word = compute_random_word(sum(totals), random_state)
-        every = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
-        masks, _ = dealt_to(parts, every, np.array([n]), lambda place: place >= n_growing, word)
+        initial = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
+        masks, _ = assign_rows(
+            parts, initial, np.array([n]), lambda position: position >= n_train, word
+        )
     else:
-        n_groups, places = groups_of_all(names)
-        certify = ~draw_training_groups(train_size, n_groups, n, random_state)
-        masks = dealt_by_groups(parts, places, certify)
-    repeats = _n_repeats(parts, masks, n, grouped=n_groups is not None)
-    return DealtSides(reader, division, masks, n, n_groups, repeats)
+        n_groups, numbers = number_all_groups(names)
+        is_calibration = ~draw_training_groups(train_size, n_groups, n, random_state)
+        masks = assign_by_groups(parts, numbers, is_calibration)
+    repeats = _count_repeats(parts, masks, n, has_groups=n_groups is not None)
+    return TrainCalibrationMasks(reader, division, masks, n, n_groups, repeats)
 
 
-def _n_repeats(parts: Executor, masks: list[Mask], n: int, *, grouped: bool) -> int:
-    """See `n_repeats`; what is alike is told by hashes, some million rows at a time."""
-    parts.change(_knowing_sides, own=masks)
+def _count_repeats(parts: Executor, masks: list[Mask], n: int, *, has_groups: bool) -> int:
+    """Count the calibration rows that equal a training row or another calibration row.
+
+    Blocks exchange hashes, for a range of hashes at a time. The blocks are changed: they store which
+    rows are calibration rows, and share hashes of copies.
+
+    Parameters
+    ----------
+    parts : Executor
+        Blocks of `_HashedRows`.
+    masks : list of ndarray of bool
+        For each block: True for calibration rows.
+    n : int
+        Number of rows in all blocks.
+    has_groups : bool
+        Whether rows have groups, so that equal rows of one group count once.
+
+    Returns
+    -------
+    int
+        Number of repeats.
+    """
+    parts.change(_set_calibration_rows, own=masks)
     n_ranges, repeats = max(1, -(-n // parts.portions.together)), 0
     _share_keys(parts, n_ranges)
     for i in range(n_ranges):
-        told = parts.collect(_alike_in_range, i, n_ranges)
-        grow, certify, unit = (np.concatenate(one) for one in zip(*told, strict=True))
-        if grouped:
-            certify = np.unique(np.stack([certify, unit.view(np.uint64)]), axis=1)[0]
-        repeats += len(certify) - int((~np.isin(np.unique(certify), grow)).sum())
+        found = parts.collect(_get_hashes_in_range, i, n_ranges)
+        train, calibration, unit = (np.concatenate(column) for column in zip(*found, strict=True))
+        if has_groups:
+            pairs = np.stack([calibration, unit.view(np.uint64)])
+            calibration = np.unique(pairs, axis=1)[0]
+        n_new = int((~np.isin(np.unique(calibration), train)).sum())
+        repeats += len(calibration) - n_new
     return repeats
 
 
 def _share_keys(parts: Executor, n_ranges: int) -> None:
-    """Give copies that have passed through float32 the hashes of the rows that they are copies of."""
-    told = parts.collect(_has_both)
-    if not all(any(one) for one in zip(*told, strict=True)):
+    """Give rows that were rounded to float32 the hashes of the rows of which they are copies.
+
+    parts: blocks of `_HashedRows`, which are changed; n_ranges: number of ranges of hashes, one of
+    which is compared at a time.
+    """
+    kinds = parts.collect(_has_both_kinds)
+    if not all(any(has_kind) for has_kind in zip(*kinds, strict=True)):
         return
     for i in range(n_ranges):
-        some = parts.collect(_float32_in_range, i, n_ranges)
-        exact, rounded = (merge_hashes(*one) for one in zip(*some, strict=True))
+        found = parts.collect(_get_float32_hashes, i, n_ranges)
+        exact, rounded = (merge_hashes(*hashes) for hashes in zip(*found, strict=True))
         if not len(exact):
             continue
         shared = rounded[find_positions(exact, rounded)[1]]
         if len(shared):
-            parts.change(_with_shared_keys, shared)
+            parts.change(_set_shared_keys, shared)
 
 
-def _has_both(part: _AlikeRows) -> list[tuple[bool, bool]]:
+def _has_both_kinds(part: _HashedRows) -> list[tuple[bool, bool]]:
+    """Return whether a block has fractional rows, and rows that are exact in float32, as one pair."""
     return [(len(part.rounded) > 0, bool(part.is_float32.any()))]
 
 
-def _float32_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
-    """Hashes in the i-th of n ranges: of rows that float32 holds, and of fractional ones in float32."""
-    exact = part.alike[part.is_float32]
-    rounded = part.rounded[part.rounded != part.alike] if len(part.rounded) else part.rounded
+def _get_float32_hashes(part: _HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
+    """Return the hashes of a block in the i-th of n ranges, as a list of one pair.
+
+    The pair has the hashes of rows that are exact in float32, and the hashes of fractional rows after
+    rounding to float32.
+    """
+    exact = part.key[part.is_float32]
+    rounded = part.rounded[part.rounded != part.key] if len(part.rounded) else part.rounded
     return [(exact[exact % np.uint64(n) == i], rounded[rounded % np.uint64(n) == i])]
 
 
-def _with_shared_keys(part: _AlikeRows, shared: UInt64) -> tuple[_AlikeRows, int]:
+def _set_shared_keys(part: _HashedRows, shared: UInt64) -> tuple[_HashedRows, int]:
+    """Return a block in which copies have the hash of the rounded row as key, and 0.
+
+    shared: hashes that rows exact in float32 and rounded rows have in common, ascending.
+    """
     if not len(part.rounded):
         return part, 0
     is_copy = find_positions(shared, part.rounded)[1]
-    return replace(part, alike=np.where(is_copy, part.rounded, part.alike)), 0
+    return replace(part, key=np.where(is_copy, part.rounded, part.key)), 0
 
 
-def worst_rows_of_parts(parts: Executor, n: int) -> list[Mask]:
-    """Which rows of each part count as the worst case, in their order; see `repeated_rows`.
+def mark_worst_case(parts: Executor, n: int) -> list[Mask]:
+    """Mark the repeated calibration rows, which count as errors in the worst case.
 
-    Parts are those of `deal_sides`, of n rows.
+    Parameters
+    ----------
+    parts : Executor
+        The blocks as `split_blocks` has left them.
+    n : int
+        Number of rows in all blocks.
+
+    Returns
+    -------
+    list of ndarray of bool
+        For each block: True for the rows that `certree.rows.duplicates.mark_repeats` marks in one
+        table, in the order of `Division.sort_rows`.
     """
     n_ranges = max(1, -(-n // parts.portions.together))
     for i in range(n_ranges):
-        told = parts.collect(_alike_in_range, i, n_ranges)
-        grow, certify, unit = (np.concatenate(one) for one in zip(*told, strict=True))
-        order = np.lexsort((unit, certify))
-        hashes, start = np.unique(certify[order], return_index=True)
-        # All rows of a hash that grows are repeats, and else all but those of its first unit.
-        first = np.where(np.isin(hashes, grow), -1, unit[order][start])
-        parts.change(_marking_worst, i, n_ranges, hashes, first)
-    masks: list[tuple[int, Mask]] = parts.collect(_worst_rows)
+        found = parts.collect(_get_hashes_in_range, i, n_ranges)
+        train, calibration, unit = (np.concatenate(column) for column in zip(*found, strict=True))
+        order = np.lexsort((unit, calibration))
+        hashes, start = np.unique(calibration[order], return_index=True)
+        # If a training row has the hash, all calibration rows are repeats (no unit is -1). Otherwise
+        # rows of the first unit with the hash are not.
+        first = np.where(np.isin(hashes, train), -1, unit[order][start])
+        parts.change(_mark_block, i, n_ranges, hashes, first)
+    masks: list[tuple[int, Mask]] = parts.collect(_get_worst_rows)
     return [mask for _, mask in sorted(masks, key=itemgetter(0))]
 
 
-def _marking_worst(
-    part: _AlikeRows, i: int, n: int, hashes: UInt64, first: Int64
-) -> tuple[_AlikeRows, int]:
-    """Mark rows of the i-th of n ranges that are not of the first unit of their hash."""
-    rows = _in_range(part, i, n) & part.certifies
-    places, _ = find_positions(hashes, part.alike[rows])
+def _mark_block(
+    part: _HashedRows, i: int, n: int, hashes: UInt64, first: Int64
+) -> tuple[_HashedRows, int]:
+    """Mark the calibration rows of a block that are not of the first unit with their hash.
+
+    Parameters
+    ----------
+    part : _HashedRows
+        The block.
+    i, n : int
+        Number of the range of hashes, and number of ranges.
+    hashes : ndarray of uint64, shape (k,)
+        Hashes of all calibration rows in the range, distinct and ascending.
+    first : ndarray of int64, shape (k,)
+        First unit with each hash; -1: none, because a training row has the hash.
+
+    Returns
+    -------
+    tuple of _HashedRows and int
+        The block with the marks, and 0.
+    """
+    rows = _find_range(part, i, n) & part.is_calibration
+    positions, _ = find_positions(hashes, part.key[rows])
     is_worst = part.is_worst.copy()
-    is_worst[rows] = part.units[rows] != first[places]
+    is_worst[rows] = part.units[rows] != first[positions]
     return replace(part, is_worst=is_worst), 0
 
 
-def _worst_rows(part: _AlikeRows) -> list[tuple[int, Mask]]:
+def _get_worst_rows(part: _HashedRows) -> list[tuple[int, Mask]]:
+    """Return number and marks of a block, as a list of one pair."""
     return [(part.number, part.is_worst)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _AlikeRows(RowsToDeal):
-    """Rows to deal that know which of them are alike.
+class _HashedRows(RowsToAssign):
+    """The n rows of a block with hashes by which equal rows of all blocks are found.
+
+    See `RowsToAssign` for all other fields.
 
     Parameters
     ----------
-    alike : ndarray of uint64, shape (n,)
-        Hashes of rows and targets, and keys that copies share once they are known; see `RowHashes`.
+    key : ndarray of uint64, shape (n,)
+        Hashes of features and target. After `_share_keys` rows have the same key if one of them is a
+        copy of the other that was rounded to float32; see `RowHashes`.
     rounded : ndarray of uint64, shape (n,) or (0,)
-        The same of fractional rows once they have passed through float32, and those of the others;
-        none if no row is fractional.
+        Hashes of fractional rows after rounding to float32; for all other rows the hash `key`. Empty
+        if no row is fractional.
     is_float32 : ndarray of bool, shape (n,)
-        Which rows float32 holds as they are.
-    certifies : ndarray of bool, shape (n,)
-        Which of them certify, once it is known.
+        True for rows whose values are exact in float32.
+    is_calibration : ndarray of bool, shape (n,)
+        True for calibration rows; False before they are chosen.
     is_worst : ndarray of bool, shape (n,)
-        Which of them count as the worst case, once it is known.
+        True for repeated calibration rows that count as errors; False before they are found.
     row : ndarray of intp, shape (n,)
-        Their places in the part, as they came.
+        Indices of the rows in the order in which the block was read.
     """
 
-    alike: UInt64
+    key: UInt64
     rounded: UInt64
     is_float32: Mask
-    certifies: Mask
+    is_calibration: Mask
     is_worst: Mask
     row: Indices
 
     @property
     def units(self) -> Int64:
-        """Numbers that rows of all parts stand in order by: of their groups, or of themselves."""
+        """Number of each row's group or, without groups, of the row, over all blocks, (n,)."""
         if self.group is not None:
             return self.group.astype(np.int64)
         return (np.int64(self.number) << 40) + self.row
 
 
-def _rows_to_deal(
+def _read_hashed_rows(
     number: int, chunk: Chunk, reader: Any, division: Division
-) -> tuple[_AlikeRows, list[tuple[int, int, int, NDArray[Any] | None]]]:
-    """The rows of a chunk in their order; tells their number, the sum of their hashes, and groups."""
-    training = division.rows(reader, chunk)
-    rows, order, names = in_order(number, training, division)
-    hashes = RowHashes(*(np.zeros(0, dtype=one) for one in (np.uint64, np.intp, np.uint64, bool)))
+) -> tuple[_HashedRows, list[tuple[int, int, int, NDArray[Any] | None]]]:
+    """Read, sort and hash the rows of a block.
+
+    Parameters
+    ----------
+    number, chunk : int, Chunk
+        Number of the block, and the block.
+    reader : object
+        Copy of the model that encodes rows.
+    division : Division
+        How rows are sorted.
+
+    Returns
+    -------
+    _HashedRows
+        The rows of positive weight.
+    list of tuple
+        One entry: number of the block, number of its rows, sum of their hashes modulo 2^64, and its
+        distinct groups or None.
+    """
+    training = division.read_rows(reader, chunk)
+    rows, order, names = sort_block(number, training, division)
+    hashes = RowHashes(
+        *(np.zeros(0, dtype=dtype) for dtype in (np.uint64, np.intp, np.uint64, bool))
+    )
     if training is not None:
         hashes = RowHashes.hash_rows(training.features.tables, training.y)
-    alike, rounded = hashes.exact[order], hashes.exact
+    key, rounded = hashes.exact[order], hashes.exact
     if len(hashes.fractional):
         rounded = rounded.copy()
         rounded[hashes.fractional] = hashes.rounded
         rounded = rounded[order]
     else:
         rounded = rounded[:0]
-    given = {one.name: getattr(rows, one.name) for one in fields(rows)}
-    none = np.zeros(len(alike), dtype=np.bool_)
-    made = _AlikeRows(
-        **given,
-        alike=alike,
+    none = np.zeros(len(key), dtype=np.bool_)
+    block = _HashedRows(
+        **{field.name: getattr(rows, field.name) for field in fields(rows)},
+        key=key,
         rounded=rounded,
         is_float32=hashes.is_float32[order],
-        certifies=none,
+        is_calibration=none,
         is_worst=none,
         row=order,
     )
-    return made, [(number, len(alike), int(rows.content.sum(dtype=np.uint64)), names)]
+    return block, [(number, len(key), int(rows.content.sum(dtype=np.uint64)), names)]
 
 
-def _knowing_sides(part: _AlikeRows, mask: Mask) -> tuple[_AlikeRows, int]:
-    return replace(part, certifies=mask), 0
+def _set_calibration_rows(part: _HashedRows, mask: Mask) -> tuple[_HashedRows, int]:
+    """Return a block whose calibration rows are those of a mask, and 0."""
+    return replace(part, is_calibration=mask), 0
 
 
-def _in_range(part: _AlikeRows, i: int, n: int) -> Mask:
-    """Which rows have hashes in the i-th of n ranges."""
-    return np.asarray(part.alike % np.uint64(n) == i)
+def _find_range(part: _HashedRows, i: int, n: int) -> Mask:
+    """Return a mask of the rows whose keys are in the i-th of n ranges."""
+    return np.asarray(part.key % np.uint64(n) == i)
 
 
-def _alike_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
-    """Hashes of the rows of both sides in the i-th of n ranges, and units of those that certify."""
-    inside = _in_range(part, i, n)
-    grow, certify = ~part.certifies & inside, part.certifies & inside
-    return [(part.alike[grow], part.alike[certify], part.units[certify])]
+def _get_hashes_in_range(part: _HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
+    """Return the keys of a block in the i-th of n ranges, as a list of one entry.
+
+    The entry has the keys of training rows, the keys of calibration rows, and the units of the
+    calibration rows.
+    """
+    is_inside = _find_range(part, i, n)
+    train, calibration = ~part.is_calibration & is_inside, part.is_calibration & is_inside
+    return [(part.key[train], part.key[calibration], part.units[calibration])]
 
 
-class GrowingSide(SomeRows):
-    """The rows that grow, as if there were no others: what looks at chunks sees these alone.
+class TrainingSet(SomeRows):
+    """An executor for the training set alone: passes over the rows skip calibration rows.
 
     Parameters
     ----------
     parts : Executor
-        Holds all rows.
-    sides : DealtSides
-        Which of them grow.
+        Reads all rows.
+    masks : TrainCalibrationMasks
+        The calibration rows.
     """
 
-    def __init__(self, parts: Executor, sides: DealtSides) -> None:
+    def __init__(self, parts: Executor, masks: TrainCalibrationMasks) -> None:
         super().__init__(parts)
-        self._sides = sides
+        self._masks = masks
         self.gathered, self.keep_to_limit = parts.gathered, parts.keep_to_limit
 
-    def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:  # noqa: ARG002 -- features tell the side
+    def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:  # noqa: ARG002 -- the split needs the features
         """See `Executor`."""
-        about = self._sides.reader, self._sides.division
-        return self._parts.make(_looked_at, f, given, *about, own=self._sides.masks)
+        arguments = self._masks.reader, self._masks.division
+        return self._parts.make(_scan_training_rows, f, given, *arguments, own=self._masks.masks)
 
     def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
-        sides = self._sides
-        each: Iterable[tuple[Any, ...]] = repeat(()) if own is None else [(one,) for one in own]
-        masks = [*zip(sides.masks, each, strict=False)]
-        return self._parts.make(_made_of, f, given, sides.reader, sides.division, own=masks)
+        masks = self._masks
+        each: Iterable[tuple[Any, ...]] = (
+            repeat(()) if own is None else [(argument,) for argument in own]
+        )
+        pairs = [*zip(masks.masks, each, strict=False)]
+        return self._parts.make(
+            _make_training_block, f, given, masks.reader, masks.division, own=pairs
+        )
 
 
-def _looked_at(
+def _scan_training_rows(
     number: int,
     chunk: Chunk,
     f: Callable[..., Any],
-    given: tuple[Any, ...],
+    arguments: tuple[Any, ...],
     reader: Any,
     division: Division,
     mask: Mask,
 ) -> tuple[PartOfRows, Any]:
-    grow = _growing(chunk, reader, division, mask)
-    return without_rows(number, reader, None, reader._n_encoded), f(grow, *given)
+    """Call a function for the training rows of a block.
+
+    Parameters
+    ----------
+    number, chunk : int, Chunk
+        Number of the block, and all of its rows.
+    f, arguments : callable, tuple
+        ``f(rows, *arguments)`` is called with a `Chunk` of the training rows.
+    reader, division : object, Division
+        Copy of the model that encodes rows, and how rows are sorted.
+    mask : ndarray of bool
+        True for calibration rows, in the order of `Division.sort_rows`.
+
+    Returns
+    -------
+    tuple of PartOfRows and object
+        A block without rows, and the result of the function.
+    """
+    rows = _take_training_rows(chunk, reader, division, mask)
+    return without_rows(number, reader, None, reader._n_encoded), f(rows, *arguments)
 
 
-def _made_of(
+def _make_training_block(
     number: int,
     chunk: Chunk,
     f: Callable[..., Any],
-    given: tuple[Any, ...],
+    arguments: tuple[Any, ...],
     reader: Any,
     division: Division,
     own: tuple[Mask, tuple[Any, ...]],
 ) -> tuple[Any, Any]:
-    mask, more = own
-    grow = _growing(chunk, reader, division, mask)
-    made: tuple[Any, Any] = f(number, grow, *given, *more)
-    return made
+    """Make a block of the training rows of a block.
+
+    Parameters
+    ----------
+    number, chunk, reader, division
+        As in `_scan_training_rows`.
+    f, arguments : callable, tuple
+        ``f(number, rows, *arguments, *own[1])`` is called with a `Chunk` of the training rows.
+    own : tuple
+        Mask of the calibration rows, and a tuple of the arguments of `f` for this block.
+
+    Returns
+    -------
+    tuple
+        The result of the function: a block and a partial result.
+    """
+    mask, block_arguments = own
+    rows = _take_training_rows(chunk, reader, division, mask)
+    block: tuple[Any, Any] = f(number, rows, *arguments, *block_arguments)
+    return block
 
 
-def _places(chunk: Chunk, reader: Any, division: Division, mask: Mask) -> tuple[Any, Indices, Mask]:
-    """The target of a chunk, its rows of positive weight, and which of these certify."""
-    found, training = positive_rows(reader, chunk), division.rows(reader, chunk)
+def _find_rows(
+    chunk: Chunk, reader: Any, division: Division, mask: Mask
+) -> tuple[Any, Indices, Mask]:
+    """Find the rows of positive weight in a block, and translate a mask of them.
+
+    Parameters
+    ----------
+    chunk : Chunk
+        The block.
+    reader, division : object, Division
+        Copy of the model that encodes rows, and how rows are sorted.
+    mask : ndarray of bool, shape (k,)
+        Mask of the k rows of positive weight, in the order of `Division.sort_rows`.
+
+    Returns
+    -------
+    target : ndarray
+        Target of all rows of the block.
+    rows : ndarray of intp, shape (k,)
+        Positions of the rows of positive weight in the block, ascending.
+    mask : ndarray of bool, shape (k,)
+        The mask in the order of `rows`.
+
+    Raises
+    ------
+    ValueError
+        If the block has another number of rows than the mask.
+    """
+    found, training = positive_rows(reader, chunk), division.read_rows(reader, chunk)
     if found is None or training is None:
         division.expect_rows(len(mask), 0)
         return chunk.y, np.zeros(0, dtype=np.intp), mask
     target, _, rows = found
-    order, certifies = division.order(training)[0], np.empty(len(rows), dtype=np.bool_)
+    order, translated = division.sort_rows(training)[0], np.empty(len(rows), dtype=np.bool_)
     division.expect_rows(len(mask), len(order))
-    certifies[order] = mask
-    return target, rows, certifies
+    translated[order] = mask
+    return target, rows, translated
 
 
-def _growing(chunk: Chunk, reader: Any, division: Division, mask: Mask) -> Chunk:
-    """The rows of a chunk that grow."""
-    target, rows, certifies = _places(chunk, reader, division, mask)
-    return _some(chunk, target, rows[~certifies])
+def _take_training_rows(chunk: Chunk, reader: Any, division: Division, mask: Mask) -> Chunk:
+    """Return the training rows of a block, in the order in which they were read.
+
+    Arguments are those of `_find_rows`; mask: True for calibration rows.
+    """
+    target, rows, is_calibration = _find_rows(chunk, reader, division, mask)
+    return _take(chunk, target, rows[~is_calibration])
 
 
-def _some(chunk: Chunk, target: Any, rows: Indices) -> Chunk:
-    """Some rows of a chunk, as they came."""
+def _take(chunk: Chunk, target: Any, rows: Indices) -> Chunk:
+    """Return the rows at the given positions of a block. target: checked target of all its rows."""
     return replace(chunk, y=target).at(rows)
 
 
@@ -425,27 +600,27 @@ def route_calibration_rows(
         One entry.
     """
     mask, worst = masks
-    target, rows, is_calibration = _places(chunk, of_all, division, mask)
+    target, rows, is_calibration = _find_rows(chunk, of_all, division, mask)
     if worst is not None:
-        worst = _places(chunk, of_all, division, worst)[2][is_calibration]
-    some = _some(chunk, target, rows[is_calibration])
+        worst = _find_rows(chunk, of_all, division, worst)[2][is_calibration]
+    calibration = _take(chunk, target, rows[is_calibration])
     part, n_given = without_rows(number, reader, None, reader._n_encoded), len(chunk.y)
-    given = None if len(rows) == n_given else rows
+    positive = None if len(rows) == n_given else rows
     groups = None
     if chunk.groups is not None and len(rows):
         groups = number_groups(chunk.groups[rows])
-    block = partial(CalibrationBlock, number, n_given, given, is_calibration, groups, worst)
+    block = partial(CalibrationBlock, number, n_given, positive, is_calibration, groups, worst)
     plain = without_class_weights(reader)
-    found = positive_rows(plain, some)
+    found = positive_rows(plain, calibration)
     if found is None:
         no_leaf = np.zeros(0, dtype=np.int32)
         return part, [block(no_leaf, no_leaf if is_classifier(reader) else np.zeros(0), None)]
     target, weight, _ = found
-    known = target
+    accepted = target
     if is_classifier(reader):
-        # Rows of classes that no training row has are read as well.
-        known = np.repeat(reader.classes_[:1], len(target))
-    training, _ = training_rows(plain, some.X, known, None, reuse_encoding=True)
+        # The encoder refuses classes that no training row has, so it gets a placeholder.
+        accepted = np.repeat(reader.classes_[:1], len(target))
+    training, _ = training_rows(plain, calibration.X, accepted, None, reuse_encoding=True)
     leaf, y = tree.route(training.X, 1), training.y
     if is_classifier(reader):
         others = np.setdiff1d(of_all.classes_, reader.classes_)
@@ -470,13 +645,17 @@ def _multiply_class_weights(
     return factor if weight is None else factor * weight
 
 
-def _numbered_groups(told: list[Groups | None]) -> Indices | None:
-    """A number for the group of each row of parts, one behind the other; None: there are none."""
-    if all(one is None for one in told):
+def _number_row_groups(groups: list[Groups | None]) -> Indices | None:
+    """Return the number, over all blocks, of each row's group; None: rows have no groups.
+
+    groups: groups of each block; None: the block has no rows, or rows have no groups. The rows of the
+    blocks follow each other.
+    """
+    if all(block is None for block in groups):
         return None
-    _, places = groups_of_all([None if one is None else one[0] for one in told])
-    pairs = zip(places, told, strict=True)
-    return np.concatenate([place[one[1]] for place, one in pairs if one is not None])
+    _, numbers = number_all_groups([None if block is None else block[0] for block in groups])
+    pairs = zip(numbers, groups, strict=True)
+    return np.concatenate([number[block[1]] for number, block in pairs if block is not None])
 
 
 def join_calibration_blocks(
@@ -488,35 +667,35 @@ def join_calibration_blocks(
     the train/calibration split of all rows; and leaf, class code or target, and weight (None: 1) of
     each calibration row.
     """
-    blocks = sorted(blocks, key=lambda block: block.number)
+    blocks = sorted(blocks, key=attrgetter("number"))
     is_calibration = np.concatenate([block.is_calibration for block in blocks])
     split = TrainCalibrationSplit(
         np.flatnonzero(~is_calibration),
         np.flatnonzero(is_calibration),
-        _numbered_groups([block.groups for block in blocks]),
-        indices=_places_of_all(blocks),
+        _number_row_groups([block.groups for block in blocks]),
+        indices=_join_positions(blocks),
         n_given=sum(block.n_given for block in blocks),
         repeats=repeats,
-        is_worst=_joined_masks([block.is_worst for block in blocks]),
-        near_copies=NearCopies(0),  # to look for them would take more passes over all rows
+        is_worst=_join_masks([block.is_worst for block in blocks]),
+        near_copies=NearCopies(0),  # A search would need more passes over all rows.
     )
-    some = [block for block in blocks if len(block.leaf)]
-    leaf, y = (np.concatenate([getattr(block, name) for block in some]) for name in ("leaf", "y"))
-    weights = [block.weight for block in some if block.weight is not None]
-    # All blocks have weights, or none has.
-    return split, leaf, y, np.concatenate(weights) if len(weights) == len(some) else None
+    filled = [block for block in blocks if len(block.leaf)]
+    leaf, y = (np.concatenate([getattr(block, name) for block in filled]) for name in ("leaf", "y"))
+    weights = [block.weight for block in filled if block.weight is not None]
+    # Either all blocks have weights or none has.
+    return split, leaf, y, np.concatenate(weights) if len(weights) == len(filled) else None
 
 
-def _joined_masks(masks: list[Mask | None]) -> Mask | None:
-    """One mask of rows of all parts; None: they have none."""
-    known = [one for one in masks if one is not None]
+def _join_masks(masks: list[Mask | None]) -> Mask | None:
+    """Join the masks of all blocks; None if they are all None."""
+    known = [mask for mask in masks if mask is not None]
     return np.concatenate(known) if known else None
 
 
-def _places_of_all(blocks: list[CalibrationBlock]) -> Indices | None:
+def _join_positions(blocks: list[CalibrationBlock]) -> Indices | None:
     """Return the positions of the rows of positive weight among the rows of all blocks; None: all."""
     if all(block.rows is None for block in blocks):
         return None
     starts: Int64 = np.cumsum([0, *(block.n_given for block in blocks)])[:-1]
     rows = (np.arange(block.n_given) if block.rows is None else block.rows for block in blocks)
-    return np.concatenate([own + start for own, start in zip(rows, starts, strict=True)])
+    return np.concatenate([block + start for block, start in zip(rows, starts, strict=True)])
