@@ -382,7 +382,7 @@ def test_a_random_state_goes_on_as_in_memory():
 
 
 REFUSED = [
-    ({"duplicates": "copies"}, {}, r'duplicates="copies" takes rows in memory.*as sample_weight'),
+    ({"duplicates": "copies"}, {}, r'duplicates="copies" needs rows in memory.*as sample_weight'),
     ({"cv": [([0], [1])]}, {}, "cv must be a number of folds"),
     ({"grower": "cart"}, {}, r"Cart\(max_bins=255\)"),
     ({"train_size": 1e-9}, {}, "leaves none to train"),
@@ -419,7 +419,7 @@ def test_classes_and_preprocessors_take_rows_in_memory(tmp_path):
         model_of("two").fit(files, "y", classes=[0, 1])
     from sklearn.preprocessing import StandardScaler
 
-    with pytest.raises(ValueError, match="preprocessor takes rows in memory"):
+    with pytest.raises(ValueError, match="preprocessor needs rows in memory"):
         model_of("two", preprocessor=StandardScaler()).fit(files, "y")
 
 
@@ -482,7 +482,7 @@ def test_a_limit_takes_no_groups(tmp_path):
     with (
         resources(memory_limit="8GB"),
         pytest.raises(
-            ValueError, match="memory_limit takes certified trees of rows without groups"
+            ValueError, match="memory_limit must be None for certified trees of rows with groups"
         ),
     ):
         model_of("two").fit(files, "y", groups="g")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from certree.grow import Bins
 from certree.out_of_core import binned_parts
-from certree.out_of_core.binned_parts import Sketch, bins_of, encoded
+from certree.out_of_core.binned_parts import Sketch, bin_rows, make_bins
 from certree.rows.features import DenseFeatures
 
 CATEGORY = np.array([0, 0, 1, 0, 0], dtype=np.uint8)
@@ -28,10 +28,11 @@ def rows(n, seed):
 
 def binned(X, ends):
     parts = [DenseFeatures((one,)) for one in np.split(X, ends) if len(one)]
-    edges = reduce(lambda a, b: a + b, [Sketch.of(one, CATEGORY) for one in parts]).edges()
-    made = [encoded(one, edges) for one in parts]
+    sketch = reduce(lambda a, b: a + b, [Sketch.from_rows(one, CATEGORY) for one in parts])
+    edges = sketch.choose_edges()
+    made = [bin_rows(one, edges) for one in parts]
     ends_of_all = reduce(lambda a, b: a + b, [one[1] for one in made])
-    return np.concatenate([one[0] for one in made], axis=1), bins_of(edges, ends_of_all, CATEGORY)
+    return np.concatenate([one[0] for one in made], axis=1), make_bins(edges, ends_of_all, CATEGORY)
 
 
 def expect_same(X, ends):

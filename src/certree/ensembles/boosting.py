@@ -85,7 +85,7 @@ from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads_or_all
 from certree.out_of_core.executors import InMemory
-from certree.out_of_core.judging_rows import JudgedParts
+from certree.out_of_core.judging_rows import PartsWithValidation
 from certree.out_of_core.lazy_predictions import support_dask_collections
 from certree.out_of_core.rows_elsewhere import rows_elsewhere
 from certree.rows.calendar_parts import add_parts_to_groups
@@ -419,8 +419,8 @@ class BoostedTrees(StagedTrees):
                 return self
             except InMemory:
                 *rows, _ = parts.gathered()
-                if isinstance(parts, JudgedParts):
-                    X_val, y_val, weight_val, _ = parts.judges().gathered()
+                if isinstance(parts, PartsWithValidation):
+                    X_val, y_val, weight_val, _ = parts.get_validation_set().gathered()
                     make_validation = partial(
                         self._make_validation_set, X_val, y_val, weight_val, None
                     )

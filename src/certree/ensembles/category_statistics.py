@@ -22,7 +22,7 @@ from certree._core import choose_bin_edges, encode_numbers, fixed_unit
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import EDGE_ROWS, MISSING, Bins, UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, freeze
-from certree.out_of_core.binned_parts import Ends, bins_of, places_of
+from certree.out_of_core.binned_parts import BinRanges, find_category_positions, make_bins
 from certree.out_of_core.exact_sums import convert_to_integers, exact_sum, round_sum
 from certree.rows.folds import Indices
 from certree.rows.hashes import mix
@@ -428,7 +428,7 @@ class HighCardinalityFeatures:
         if isinstance(columns, SparseFeatures) or not features:
             return None
         categories = tuple(list_categories(bins, j) for j in features)
-        indices = places_of(columns, dict(zip(features, categories, strict=True)))
+        indices = find_category_positions(columns, dict(zip(features, categories, strict=True)))
         candidates = cls(features, categories, indices)
         totals = candidates.compute_totals(target, keys)
         return candidates.select_features([q for q in range(len(features)) if totals.has_signal(q)])
@@ -557,7 +557,7 @@ class CategoryStatistics:
         for c, (lowest, highest) in enumerate(ends):
             low[c, : len(lowest)], high[c, : len(highest)] = lowest, highest
         is_category = np.zeros(len(ends), dtype=np.uint8)
-        bins = bins_of(tuple(edges), Ends(low, high), is_category)
+        bins = make_bins(tuple(edges), BinRanges(low, high), is_category)
         features = tuple(features[q] for q in positions)
         categories = tuple(categories[q] for q in positions)
         return cls(features, categories, tuple(all_values), bins, tuple(codes), tuple(missing))

@@ -50,7 +50,7 @@ from certree.out_of_core.executors import Executor, InMemory
 from certree.out_of_core.first_look import Learned, largest_of, learn
 from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.held_out import RowsHeldOut, hold_out
-from certree.out_of_core.judging_rows import JudgedParts
+from certree.out_of_core.judging_rows import PartsWithValidation
 from certree.out_of_core.keys import set_keys
 from certree.out_of_core.made_parts import (
     Sketched,
@@ -96,7 +96,7 @@ def fit_on_parts(
     judged : callable or None
         Gives once the model knows classes and features the rows that judge it, in memory, and the
         attributes that tell the rows of a fit in which they have a part; None: none do, or such as a
-        `JudgedParts` holds.
+        `PartsWithValidation` holds.
     callbacks : sequence of callables
         Are called after each round.
 
@@ -110,7 +110,7 @@ def fit_on_parts(
     _expect_one_machine(model, parts)
     learned = learn(model, parts)
     learned.teach(model)
-    is_judged, lie_apart = judged is not None, isinstance(parts, JudgedParts)
+    is_judged, lie_apart = judged is not None, isinstance(parts, PartsWithValidation)
     parts.keep_to_limit(_need(model, learned, is_judged, lie_apart))
     if not is_classifier(model):
         model._make_loss().check_targets(learned.found.ends)
@@ -123,7 +123,7 @@ def fit_on_parts(
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)
     n, n_held, weighing = known.n, known.n_held, known.weighings[0]
-    if isinstance(parts, JudgedParts):
+    if isinstance(parts, PartsWithValidation):
         n_held = _read_judges(model, parts, learned, stops or bool(callbacks))
     bins, totals = make_parts(parts, learned.reader, known, many=_many_levels(known.sketch))
     del known  # and the rows that have told edges of bins
@@ -280,9 +280,9 @@ def take_target(part: PartOfRows, number: int) -> Float64:
     return np.asarray(np.atleast_2d(part.y)[number])
 
 
-def _read_judges(model: Any, parts: JudgedParts, learned: Learned, are_known: bool) -> int:
-    """How many rows elsewhere judge; see `JudgedParts.read_judges`."""
-    judging = parts.read_judges(model, learned, are_known=are_known)
+def _read_judges(model: Any, parts: PartsWithValidation, learned: Learned, are_known: bool) -> int:
+    """How many rows elsewhere judge; see `PartsWithValidation.scan_validation_set`."""
+    judging = parts.scan_validation_set(model, learned, are_known=are_known)
     if not is_classifier(model):
         model._make_loss().check_targets(judging.found.ends)
     return int(judging.found.n)

@@ -77,7 +77,7 @@ class CertifiedFitOfParts:
         Raises
         ------
         ValueError
-            If the fit is one that takes rows in memory.
+            If the fit needs rows in memory.
         """
         _expect_parts(model)
         reader = model
@@ -88,8 +88,8 @@ class CertifiedFitOfParts:
         expect_groups_of_all(known.found, parts)
         if get_memory_limit() is not None and known.found.are_grouped:
             raise ValueError(
-                "memory_limit takes certified trees of rows without groups, got groups, of which "
-                "nobody knows how many there are before they are held"
+                "memory_limit must be None for certified trees of rows with groups, because the number "
+                "of groups is unknown before they are in memory"
             )
         parts.keep_to_limit(_need(model, known))
         return cls(model, parts, known)
@@ -331,14 +331,16 @@ class ValidationErrorSums:
 
 
 def _expect_parts(model: Any) -> None:
-    """Refuse what takes rows in memory."""
+    """Raise ValueError for parameters that need rows in memory."""
     folds_that_choose(model)
     if model.preprocessor is not None:
-        raise ValueError("preprocessor takes rows in memory, got X that lies elsewhere")
+        raise ValueError(
+            "preprocessor needs rows in memory, got out-of-core X: load it into a data frame"
+        )
     if model.duplicates == "copies":
         raise ValueError(
-            'duplicates="copies" takes rows in memory, got X that lies elsewhere: keep one row of '
-            "each, and give how many it stands for as sample_weight"
+            'duplicates="copies" needs rows in memory, got out-of-core X: keep one of equal rows, and '
+            "pass their number as sample_weight"
         )
 
 

@@ -338,7 +338,7 @@ def folds_that_choose(model: Any) -> int:
     cv = 5 if model.cv is None else model.cv
     if not isinstance(cv, Integral) or not cv <= _MOST_FOLDS:
         raise ValueError(
-            f"cv must be a number of folds, at most {_MOST_FOLDS}, where X lies elsewhere, got "
+            f"cv must be a number of folds, at most {_MOST_FOLDS}, for out-of-core X, got "
             f"{model.cv!r}"
         )
     return int(cv)

@@ -1,4 +1,4 @@
-"""Bins of rows that lie in parts: the edges are those of all rows in one table."""
+"""Bins of rows that are stored in several blocks; the bin edges are those of all rows in one table."""
 
 from __future__ import annotations
 
@@ -15,36 +15,40 @@ from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.rows.features import DenseFeatures
 from certree.rows.hashes import hash_samples
 
-# So many more standard deviations of rows are kept than edges are told by, as few rows are equal.
+# A pass keeps this number of standard deviations more rows than bin edges need, because the number of
+# rows with small hashes is random.
 _SPARE = 8.0
-# What some rows have of a feature: few distinct numbers, or None for more than a bin each; or the
-# levels of categories, ascending, and how many rows have each.
+# Summary of the values of a feature. Numeric: the distinct values, ascending, or None if there are more
+# than bins. Categorical: the distinct category codes, ascending, and the number of rows of each.
 Values = Float64 | None | tuple[Int32, Int64]
 
 
-def _column(features: DenseFeatures, j: int) -> Float64:
-    """Values of a feature; zeros without a sign."""
+def _get_column(features: DenseFeatures, j: int) -> Float64:
+    """Return the values of feature j, (n,), with 0.0 in place of -0.0."""
     return np.ascontiguousarray(features.columns[j], dtype=np.float64) + 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sketch:
-    """What decides the bins of some rows; those of more add up.
+    """Sample and distinct values of rows, by which bin edges are chosen.
+
+    The sample has the rows with the smallest hashes, so it depends neither on the order of rows nor on
+    their blocks. Adding two objects joins their rows.
 
     Parameters
     ----------
     n : int
         Number of rows.
     hashes : ndarray of uint64, shape (k,)
-        The smallest hashes of rows, at most 2^17.
+        Smallest hashes of rows, at most `EDGE_ROWS`, in any order.
     rows : ndarray of float64, shape (k, p)
-        These rows.
+        The rows with these hashes.
     values : tuple of Values
-        Of each feature.
+        Summary of the values of each feature.
     weight : int
-        Exact sum of the weights.
+        Sum of the weights, in units of 2^-1126 as in `exact_sum`; 0 without weights.
     target_keys : ndarray of uint64, shape (n_targets,)
-        Of several targets what decides their order.
+        Sums of hashes by which several targets are ordered; empty if the order does not matter.
     """
 
     n: int
@@ -55,166 +59,250 @@ class Sketch:
     target_keys: UInt64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         features: DenseFeatures,
         category: UInt8,
         below: int | None = None,
         order: Int32 | None = None,
     ) -> Self:
-        """That of the rows of a part.
+        """Return the sketch of the rows of one block.
 
-        below: of those rows alone whose hashes are below it; order: in which columns are hashed.
+        Parameters
+        ----------
+        features : DenseFeatures
+            The rows.
+        category : ndarray of uint8, shape (p,)
+            1 for categorical features, 0 for numeric ones.
+        below : int or None
+            The sample has only rows with smaller hashes; None: rows with any hash.
+        order : ndarray of int32, shape (p,), or None
+            Order in which columns are hashed; None: 0, 1, ...
+
+        Returns
+        -------
+        Sketch
+            The sketch, with neither weights nor target keys.
         """
         hashes, p = hash_samples(*features.tables, order=order), features.n_features
         is_below = True if below is None else hashes < np.uint64(below)
         rows = np.flatnonzero(np.broadcast_to(is_below, hashes.shape))
-        smallest, hashes = _smallest(hashes[rows])
+        smallest, hashes = _select_smallest(hashes[rows])
         rows = rows[smallest]
-        taken = np.empty((len(hashes), p))
+        sample = np.empty((len(hashes), p))
         values: list[Values] = []
         for j in range(p):
-            column = _column(features, j)
-            taken[:, j] = column[rows]
-            few: Any = _levels(column) if category[j] else distinct_values(column)
-            values.append(few)
-        return cls(len(features), hashes, taken, tuple(values))
+            column = _get_column(features, j)
+            sample[:, j] = column[rows]
+            distinct: Any = _count_codes(column) if category[j] else distinct_values(column)
+            values.append(distinct)
+        return cls(len(features), hashes, sample, tuple(values))
 
     def __add__(self, other: Self) -> Self:
-        """That of both."""
+        """Return the sketch of the rows of both. other: the sketch of other rows."""
         hashes = np.concatenate([self.hashes, other.hashes])
-        smallest, hashes = _smallest(hashes)
+        smallest, hashes = _select_smallest(hashes)
         both = np.concatenate([self.rows, other.rows])
         return replace(
             self,
             n=self.n + other.n,
             hashes=hashes,
             rows=both if len(hashes) == len(both) else both[smallest],
-            values=tuple(map(_added, self.values, other.values)),
+            values=tuple(map(_join_values, self.values, other.values)),
             weight=self.weight + other.weight,
             target_keys=self.target_keys + other.target_keys,
         )
 
     @property
-    def is_whole(self) -> bool:
-        """Whether all rows are kept that decide the bins."""
+    def is_complete(self) -> bool:
+        """Whether the sample has enough rows to choose bin edges."""
         return len(self.hashes) >= min(EDGE_ROWS, self.n)
 
-    def edges(
+    def choose_edges(
         self, most: int = MISSING, *, fine_ends: bool = False
     ) -> tuple[NDArray[Any] | tuple[Int32, UInt8, int], ...]:
-        """What tells the bin of a value: edges of numbers; levels, their bins, and how many bins.
+        """Choose the bin edges of each feature.
 
-        most: most bins of a feature of numbers; fine_ends: see `Bins.from_table`.
+        Parameters
+        ----------
+        most : int
+            Largest number of bins of a numeric feature.
+        fine_ends : bool
+            Whether bins are narrower near the smallest and largest values; see `Bins.from_table`.
+
+        Returns
+        -------
+        tuple, length p
+            For a numeric feature its edges, ascending float64, or None if all values are missing. For
+            a categorical feature a tuple of its category codes, the bin of each, and the number of
+            bins.
         """
-        told: list[Any] = []
-        for j, known in enumerate(self.values):
-            if isinstance(known, tuple):
-                told.append((known[0], *bin_categories(*known)))
-            elif known is not None and len(known) <= most:
-                told.append(known[:-1] if len(known) else None)
+        edges: list[Any] = []
+        for j, values in enumerate(self.values):
+            if isinstance(values, tuple):
+                edges.append((values[0], *bin_categories(*values)))
+            elif values is not None and len(values) <= most:
+                edges.append(values[:-1] if len(values) else None)
             else:
                 column = np.ascontiguousarray(self.rows[:, j])
-                told.append(choose_bin_edges(column[~np.isnan(column)], most, fine_ends))
-        return tuple(told)
+                edges.append(choose_bin_edges(column[~np.isnan(column)], most, fine_ends))
+        return tuple(edges)
 
 
-def hashes_below(n: int) -> int | None:
-    """Below what the smallest hashes of n rows lie, most probably; None: all decide the bins."""
+def choose_hash_limit(n: int) -> int | None:
+    """Return a limit below which, almost surely, enough of n hashes are to choose bin edges.
+
+    Return None if n is so small that a sample must have all rows.
+    """
     wanted = EDGE_ROWS + _SPARE * EDGE_ROWS**0.5
     return None if wanted >= n else int(wanted / n * 2**64)
 
 
-def _smallest(hashes: UInt64) -> tuple[NDArray[np.intp], UInt64]:
+def _select_smallest(hashes: UInt64) -> tuple[NDArray[np.intp], UInt64]:
+    """Return positions and values of the `EDGE_ROWS` smallest hashes, or of all if there are fewer."""
     if len(hashes) <= EDGE_ROWS:
         return np.arange(len(hashes)), hashes
-    places = np.argpartition(hashes, EDGE_ROWS)[:EDGE_ROWS]
-    return places, hashes[places]
+    positions = np.argpartition(hashes, EDGE_ROWS)[:EDGE_ROWS]
+    return positions, hashes[positions]
 
 
-def _levels(column: Float64) -> tuple[Int32, Int64]:
-    levels, counts = np.unique(column[~np.isnan(column)].astype(np.int32), return_counts=True)
-    return levels, counts.astype(np.int64)
+def _count_codes(column: Float64) -> tuple[Int32, Int64]:
+    """Return the distinct category codes of a column, ascending, and the number of rows of each."""
+    codes, counts = np.unique(column[~np.isnan(column)].astype(np.int32), return_counts=True)
+    return codes, counts.astype(np.int64)
 
 
-def _added(one: Values, other: Values) -> Values:
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        levels, place = np.unique(np.concatenate([one[0], other[0]]), return_inverse=True)
-        counts = np.zeros(len(levels), dtype=np.int64)
-        np.add.at(counts, place, np.concatenate([one[1], other[1]]))
-        return levels, counts
-    if one is None or other is None:
+def _join_values(first: Values, second: Values) -> Values:
+    """Return the summary of a feature's values in two sets of rows."""
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        joined = np.concatenate([first[0], second[0]])
+        codes, position = np.unique(joined, return_inverse=True)
+        counts = np.zeros(len(codes), dtype=np.int64)
+        np.add.at(counts, position, np.concatenate([first[1], second[1]]))
+        return codes, counts
+    if first is None or second is None:
         return None
-    values = np.unique(np.concatenate([one, other]))
+    values = np.unique(np.concatenate([first, second]))
     return values if len(values) <= MISSING else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ends:
-    """Smallest and largest values of rows in each bin, (p, 255); infinite where there are none."""
+class BinRanges:
+    """Smallest and largest value of rows in each bin. Adding two objects joins their rows.
+
+    Parameters
+    ----------
+    low, high : ndarray of float64, shape (p, 255)
+        Smallest and largest value of numeric features; inf and -inf in empty bins, in bins that a
+        feature lacks, and for categorical features.
+    """
 
     low: Float64
     high: Float64
 
     def __add__(self, other: Self) -> Self:
-        """Those of both."""
+        """Return the ranges of the rows of both. other: the ranges of other rows."""
         return replace(
             self, low=np.minimum(self.low, other.low), high=np.maximum(self.high, other.high)
         )
 
 
-def encoded(features: DenseFeatures, edges: tuple[Any, ...]) -> tuple[UInt8, Ends]:
-    """Codes (p, n) of the rows of a part, and the ends of what is in each bin."""
+def bin_rows(features: DenseFeatures, edges: tuple[Any, ...]) -> tuple[UInt8, BinRanges]:
+    """Return the bin codes of the rows of a block, and the range of values in each bin.
+
+    Parameters
+    ----------
+    features : DenseFeatures
+        The n rows.
+    edges : tuple, length p
+        Result of `Sketch.choose_edges` for all rows.
+
+    Returns
+    -------
+    codes : ndarray of uint8, shape (p, n)
+        Bin codes; 255 for a missing value.
+    ranges : BinRanges
+        Range of the values in each bin.
+    """
     n, p = len(features), features.n_features
     codes = np.empty((p, n), dtype=np.uint8)
     low, high = np.full((p, MISSING), np.inf), np.full((p, MISSING), -np.inf)
-    for j, known in enumerate(edges):
-        column = _column(features, j)
-        if known is None:
+    for j, feature_edges in enumerate(edges):
+        column = _get_column(features, j)
+        if feature_edges is None:
             codes[j] = MISSING
-        elif isinstance(known, tuple):
-            levels, bins, _ = known
-            code = np.full(int(levels[-1]) + 2 if len(levels) else 1, MISSING, dtype=np.uint8)
-            code[levels] = bins
-            codes[j] = code[np.where(np.isnan(column), -1, column).astype(np.intp)]
+        elif isinstance(feature_edges, tuple):
+            categories, bins, _ = feature_edges
+            n_codes = int(categories[-1]) + 2 if len(categories) else 1
+            # The last entry belongs to missing values, whose index is -1.
+            table = np.full(n_codes, MISSING, dtype=np.uint8)
+            table[categories] = bins
+            codes[j] = table[np.where(np.isnan(column), -1, column).astype(np.intp)]
         else:
-            codes[j], lowest, highest = encode_numbers(column, known)
+            codes[j], lowest, highest = encode_numbers(column, feature_edges)
             low[j, : len(lowest)], high[j, : len(highest)] = lowest, highest
-    return codes, Ends(low, high)
+    return codes, BinRanges(low, high)
 
 
-def places_of(features: DenseFeatures, levels: Mapping[int, Int32]) -> Int32:
-    """Place of each row's level among the levels of some features; behind all where it is missing.
+def find_category_positions(features: DenseFeatures, categories: Mapping[int, Int32]) -> Int32:
+    """Return the position of each row's category among the categories of a feature.
+
+    Parameters
+    ----------
+    features : DenseFeatures
+        The n rows.
+    categories : mapping of int to ndarray of int32
+        Category codes, ascending, of q features, by the index of the feature.
 
     Returns
     -------
     ndarray of int32, shape (q, n)
+        Positions; the number of categories if the value is missing.
     """
-    places = np.empty((len(levels), len(features)), dtype=np.int32)
-    for place, (j, known) in zip(places, levels.items(), strict=True):
-        place[:] = np.searchsorted(known, features.columns[j])
-    return places
+    positions = np.empty((len(categories), len(features)), dtype=np.int32)
+    for row, (j, codes) in zip(positions, categories.items(), strict=True):
+        row[:] = np.searchsorted(codes, features.columns[j])
+    return positions
 
 
-def bins_of(edges: tuple[Any, ...], ends: Ends, category: UInt8) -> Bins:
-    """The bins of all rows, without their codes."""
-    n_bins, levels, level_bin = [], [], []
-    for known in edges:
-        is_set = isinstance(known, tuple)
-        n_bins.append(known[2] if is_set else 0 if known is None else len(known) + 1)
-        levels.append(known[0] if is_set else np.zeros(0, dtype=np.int32))
-        level_bin.append(known[1] if is_set else np.zeros(0, dtype=np.uint8))
-    held = np.arange(MISSING) < np.array(n_bins)[:, None]
+def make_bins(edges: tuple[Any, ...], ranges: BinRanges, category: UInt8) -> Bins:
+    """Return the bins of all rows as `Bins` without codes, (p, 0).
+
+    Parameters
+    ----------
+    edges : tuple, length p
+        Result of `Sketch.choose_edges`.
+    ranges : BinRanges
+        Range of the values in each bin.
+    category : ndarray of uint8, shape (p,)
+        1 for categorical features, 0 for numeric ones.
+
+    Returns
+    -------
+    Bins
+        The bins.
+    """
+    n_bins, categories, category_bin = [], [], []
+    for feature_edges in edges:
+        if isinstance(feature_edges, tuple):
+            codes, bins, n = feature_edges
+        else:
+            codes, bins = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint8)
+            n = 0 if feature_edges is None else len(feature_edges) + 1
+        n_bins.append(n)
+        categories.append(codes)
+        category_bin.append(bins)
+    has_bin = np.arange(MISSING) < np.array(n_bins)[:, None]
     is_number = (category == 0)[:, None]
-    starts = np.cumsum([0, *map(len, levels)], dtype=np.int64)
+    starts = np.cumsum([0, *map(len, categories)], dtype=np.int64)
     return Bins(
         np.zeros((len(edges), 0), dtype=np.uint8),
         np.array(n_bins, dtype=np.int32),
         np.cumsum([0, *n_bins], dtype=np.int64),
-        np.where(is_number, ends.low, 0.0)[held],
-        np.where(is_number, ends.high, 0.0)[held],
+        np.where(is_number, ranges.low, 0.0)[has_bin],
+        np.where(is_number, ranges.high, 0.0)[has_bin],
         category,
         starts,
-        np.concatenate(levels).astype(np.int32),
-        np.concatenate(level_bin).astype(np.uint8),
+        np.concatenate(categories).astype(np.int32),
+        np.concatenate(category_bin).astype(np.uint8),
     )

@@ -303,7 +303,7 @@ def _column_sums(chunk: Chunk, reader: Any) -> ColumnSums | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judging:
+class ValidationMetadata:
     """What rows tell that judge a fit whose classes and features are known.
 
     Parameters
@@ -321,7 +321,7 @@ class Judging:
     weighing: Weighing | None
 
 
-def learn_judges(model: Any, learned: Learned, judges: Any) -> Judging:
+def learn_validation_set(model: Any, learned: Learned, judges: Any) -> ValidationMetadata:
     """Learn how rows that judge are weighed.
 
     Parameters
@@ -330,7 +330,7 @@ def learn_judges(model: Any, learned: Learned, judges: Any) -> Judging:
         What is fitted.
     learned : Learned
         What the rows of the fit have told.
-    judges : JudgingSide
+    judges : ValidationSet
         Looks at the rows that judge.
     """
     reader, is_weighed = copy(learned.reader), judges.has_weights
@@ -342,7 +342,7 @@ def learn_judges(model: Any, learned: Learned, judges: Any) -> Judging:
     if is_weighed or getattr(reader, "class_weight", None) is not None:
         total = judges.look(_weight_in_units, reader, found.largest, targets_only=True)
         weighing = Weighing(found.largest, found.n / round_sum(total))
-    return Judging(found, reader, weighing)
+    return ValidationMetadata(found, reader, weighing)
 
 
 def _found(reader: Any, rows: Any) -> Found:

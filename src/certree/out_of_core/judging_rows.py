@@ -1,6 +1,7 @@
-"""Rows that judge a fit, which lie in files or on a cluster as the rows of the fit do.
+"""Validation sets of boosting that are out-of-core or distributed, as the rows of the fit are.
 
-They are read as chunks behind those of the fit, and become parts of which no row trains.
+Their blocks are read after those of the fit. They become blocks without training rows, whose held-out
+rows are the validation set.
 """
 
 from __future__ import annotations
@@ -14,25 +15,26 @@ import numpy as np
 from certree.interface.extras import import_extra
 from certree.out_of_core.chunks import Chunk, Weighing, as_list, joined, training_of
 from certree.out_of_core.executors import Executor, SomeRows
-from certree.out_of_core.first_look import Judging, Learned, learn_judges
+from certree.out_of_core.first_look import Learned, ValidationMetadata, learn_validation_set
 from certree.out_of_core.fit_hashes import add_hashes
 from certree.out_of_core.made_parts import hashes_of_rows, put_beside
 from certree.out_of_core.memory_limit import Need, RowsRead
 from certree.out_of_core.part import PartOfRows
 
 
-class SourceWithJudges:
-    """Rows of a fit, and behind them those that judge it.
+class SourceWithValidation:
+    """A source of the rows of a fit, followed by its validation set.
 
     Parameters
     ----------
-    rows, judges : FileRows or Partitions
-        Both.
+    rows, validation : FileRows or Partitions
+        Sources of the rows of the fit, and of the validation set.
     """
 
-    def __init__(self, rows: Any, judges: Any) -> None:
-        self._rows, self._judges = rows, judges
-        self.has_weights, self.judges_have_weights = rows.has_weights, judges.has_weights
+    def __init__(self, rows: Any, validation: Any) -> None:
+        self._rows, self._validation = rows, validation
+        self.has_weights = rows.has_weights
+        self.validation_has_weights = validation.has_weights
 
     @property
     def empty(self) -> Any:
@@ -42,125 +44,154 @@ class SourceWithJudges:
     @property
     def n_rows(self) -> int | None:
         """See `Source`."""
-        numbers = self._rows.n_rows, self._judges.n_rows
+        numbers = self._rows.n_rows, self._validation.n_rows
         return None if None in numbers else sum(numbers)
 
     @property
-    def n_judges(self) -> int | None:
-        """How many rows judge; None: nobody knows yet."""
-        n: int | None = self._judges.n_rows
+    def n_validation(self) -> int | None:
+        """Number of rows in the validation set; None: unknown."""
+        n: int | None = self._validation.n_rows
         return n
 
     @property
     def about(self) -> RowsRead:
-        """What reading takes where memory is limited."""
-        one, other = self._rows.about, self._judges.about
-        reader_bytes, file = max((one.reader_bytes, one.file), (other.reader_bytes, other.file))
+        """Size of both tables, and the memory that reading them takes."""
+        first, second = self._rows.about, self._validation.about
+        reader_bytes, file = max(
+            (first.reader_bytes, first.file), (second.reader_bytes, second.file)
+        )
         return replace(
-            one,
-            n=one.n + other.n,
-            row_bytes=max(one.row_bytes, other.row_bytes),
-            text_bytes=max(one.text_bytes, other.text_bytes),
+            first,
+            n=first.n + second.n,
+            row_bytes=max(first.row_bytes, second.row_bytes),
+            text_bytes=max(first.text_bytes, second.text_bytes),
             reader_bytes=reader_bytes,
             file=file,
         )
 
     @property
     def part_rows(self) -> int:
-        """Rows of a part."""
+        """Number of rows in a block."""
         n: int = self._rows.part_rows
         return n
 
     @part_rows.setter
     def part_rows(self, n: int) -> None:
-        self._rows.part_rows = self._judges.part_rows = n
+        self._rows.part_rows = self._validation.part_rows = n
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """See `Source`."""
         yield from self._rows.chunks(targets_only=targets_only)
-        for chunk in self._judges.chunks(targets_only=targets_only):
-            yield _judging(chunk)
+        for chunk in self._validation.chunks(targets_only=targets_only):
+            yield _mark_validation(chunk)
 
     @property
     def n_parts(self) -> int:
-        """How many partitions there are where workers of a cluster read them."""
-        n: int = self._rows.n_parts + self._judges.n_parts
+        """Number of partitions of a fit on a cluster."""
+        n: int = self._rows.n_parts + self._validation.n_parts
         return n
 
     def partition(self, number: int) -> Any:
-        """One of them, as what Dask computes where it lies."""
+        """Return a partition as a `dask.delayed` object, which computes its `Chunk` on a worker.
+
+        number: 0 .. n_parts - 1. The last partitions are the validation set.
+        """
         n = self._rows.n_parts
         if number < n:
             return self._rows.partition(number)
-        made = import_extra("dask", "dask").delayed(_judging, pure=False)
-        return made(self._judges.partition(number - n))
+        delayed = import_extra("dask", "dask").delayed(_mark_validation, pure=False)
+        return delayed(self._validation.partition(number - n))
 
 
-def _judging(chunk: Chunk) -> Chunk:
+def _mark_validation(chunk: Chunk) -> Chunk:
+    """Return a block that is marked as a part of the validation set."""
     return replace(chunk, judges=True, where=f"{chunk.where} of X_val")
 
 
-class JudgedParts(SomeRows):
-    """The rows of a fit whose parts lie beside those of rows that judge it.
+class PartsWithValidation(SomeRows):
+    """An executor for the rows of a fit, with blocks of the validation set among its blocks.
+
+    Passes over the rows skip the validation set. Functions that are called for the blocks get the
+    validation set as held-out rows.
 
     Parameters
     ----------
     parts : Executor
-        Holds both.
-    source : SourceWithJudges
-        Where they come from.
+        Reads both tables.
+    source : SourceWithValidation
+        The source of both tables.
     """
 
-    def __init__(self, parts: Executor, source: SourceWithJudges) -> None:
+    def __init__(self, parts: Executor, source: SourceWithValidation) -> None:
         super().__init__(parts)
         self._source, self.has_weights = source, source.has_weights
-        self._reading: Reading | None = None
+        self._encoding: ValidationEncoding | None = None
 
     def keep_to_limit(self, need: Need) -> None:
         """See `Executor`."""
-        # A classifier keeps hashes of rows that decide the number of its rounds.
-        always = need.always + 16.0 * (self._source.n_judges or 0)
+        # A classifier stores two hashes of 8 bytes for each row of the validation set.
+        always = need.always + 16.0 * (self._source.n_validation or 0)
         self._parts.keep_to_limit(replace(need, always=always))
         self.portions = self._parts.portions
 
-    def judges(self) -> JudgingSide:
-        """The rows that judge, to be looked at alone."""
-        return JudgingSide(self._parts, self._source.judges_have_weights)
+    def get_validation_set(self) -> ValidationSet:
+        """Return an executor for the validation set alone."""
+        return ValidationSet(self._parts, self._source.validation_has_weights)
 
-    def read_judges(self, model: Any, learned: Learned, *, are_known: bool) -> Judging:
-        """Learn how rows that judge are weighed, before parts are made.
+    def scan_validation_set(
+        self, model: Any, learned: Learned, *, are_known: bool
+    ) -> ValidationMetadata:
+        """Scan the targets and weights of the validation set, which later calls of `make` need.
 
-        are_known: whether the model is to know them again as rows of its fit.
+        Parameters
+        ----------
+        model : estimator
+            The model that is fitted.
+        learned : Learned
+            Metadata of the rows of the fit.
+        are_known : bool
+            Whether a classifier stores hashes of the validation set, because the set chooses its
+            number of rounds.
+
+        Returns
+        -------
+        ValidationMetadata
+            Metadata of the validation set.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If targets or weights are wrong.
         """
-        found = learn_judges(model, learned, self.judges())
-        self._reading = Reading(found.reader, found.weighing, are_known)
+        found = learn_validation_set(model, learned, self.get_validation_set())
+        self._encoding = ValidationEncoding(found.reader, found.weighing, are_known)
         return found
 
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
-        """See `Executor`: at rows of the fit."""
-        return self._parts.look(_on_side, False, f, given, targets_only=targets_only)
+        """See `Executor`. Rows of the validation set are skipped."""
+        return self._parts.look(_scan_table, False, f, given, targets_only=targets_only)
 
     def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
-        """See `Executor`: parts of rows that judge have none that train."""
-        return self._parts.make(_made_beside, f, given, self._reading, own=own)
+        """See `Executor`. Blocks of the validation set have no training rows."""
+        return self._parts.make(_make_block, f, given, self._encoding, own=own)
 
     def gathered(self) -> tuple[Any, Any, Any, Any]:
-        """See `Executor`: those of the fit."""
+        """See `Executor`. Only rows of the fit are returned."""
         return joined(self.look(as_list))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
-    """How rows that judge are read.
+class ValidationEncoding:
+    """How rows of the validation set are encoded and weighted.
 
     Parameters
     ----------
     reader : object
-        Reads them by what the rows of the fit tell.
+        Copy of the model that encodes rows, by the classes and categories of the rows of the fit.
     weighing : Weighing or None
-        How they are weighed; None: each counts once.
+        How weights are scaled; None: rows have no weights.
     are_known : bool
-        Whether a classifier is to know them again.
+        Whether a classifier stores hashes of the rows.
     """
 
     reader: Any
@@ -169,15 +200,15 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JudgingSide:
-    """The rows that judge, as if there were no others.
+class ValidationSet:
+    """An executor for the validation set alone: passes over the rows skip the rows of the fit.
 
     Parameters
     ----------
     parts : Executor
-        Holds both.
+        Reads both tables.
     has_weights : bool
-        Whether they have weights.
+        Whether rows of the validation set have weights.
     """
 
     parts: Executor
@@ -185,34 +216,60 @@ class JudgingSide:
 
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
         """See `Executor`."""
-        return self.parts.look(_on_side, True, f, given, targets_only=targets_only)
+        return self.parts.look(_scan_table, True, f, given, targets_only=targets_only)
 
     def gathered(self) -> tuple[Any, Any, Any, Any]:
         """See `Executor`."""
         return joined(self.look(as_list))
 
 
-def _on_side(chunk: Chunk, judges: bool, f: Callable[..., Any], given: tuple[Any, ...]) -> Any:
-    return f(chunk, *given) if chunk.judges == judges else None
+def _scan_table(
+    chunk: Chunk, is_validation: bool, f: Callable[..., Any], arguments: tuple[Any, ...]
+) -> Any:
+    """Return ``f(chunk, *arguments)`` for a block of one of the two tables, else None.
+
+    is_validation: whether the function is called for the validation set, or for the rows of the fit.
+    """
+    return f(chunk, *arguments) if chunk.judges == is_validation else None
 
 
-def _made_beside(
+def _make_block(
     number: int,
     chunk: Chunk,
     f: Callable[..., Any],
-    given: tuple[Any, ...],
-    reading: Reading,
+    arguments: tuple[Any, ...],
+    encoding: ValidationEncoding,
     *own: Any,
 ) -> tuple[PartOfRows, Any]:
+    """Make a block of training rows or, for the validation set, of held-out rows.
+
+    Parameters
+    ----------
+    number, chunk : int, Chunk
+        Number of the block, and the block.
+    f, arguments : callable, tuple
+        ``f(number, chunk, *arguments, *own)`` makes a block of training rows, and a partial result.
+    encoding : ValidationEncoding
+        How rows of the validation set are encoded.
+    *own : object
+        Arguments of `f` for this block.
+
+    Returns
+    -------
+    part : PartOfRows
+        The block.
+    result : object
+        The partial result; for the validation set the one for a block without rows.
+    """
     if not chunk.judges:
-        made: tuple[PartOfRows, Any] = f(number, chunk, *given, *own)
-        return made
-    part, told = f(number, replace(chunk, y=chunk.y[:0]), *given, *own)
-    rows = training_of(reading.reader, chunk, reading.weighing)
+        block: tuple[PartOfRows, Any] = f(number, chunk, *arguments, *own)
+        return block
+    part, result = f(number, replace(chunk, y=chunk.y[:0]), *arguments, *own)
+    rows = training_of(encoding.reader, chunk, encoding.weighing)
     if rows is None:
-        return part, told
+        return part, result
     part, _ = put_beside(part, rows)
     part = replace(part, digest=int(hashes_of_rows(rows, ()).sum(dtype=np.uint64)))
-    if reading.are_known and hasattr(reading.reader, "classes_"):
+    if encoding.are_known and hasattr(encoding.reader, "classes_"):
         part = add_hashes(part, rows.features.tables, rows.y, judges=True)
-    return part, told
+    return part, result

@@ -12,7 +12,14 @@ from sklearn.base import is_classifier
 
 from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, Int32, UInt64
-from certree.out_of_core.binned_parts import Ends, Sketch, bins_of, encoded, hashes_below, places_of
+from certree.out_of_core.binned_parts import (
+    BinRanges,
+    Sketch,
+    bin_rows,
+    choose_hash_limit,
+    find_category_positions,
+    make_bins,
+)
 from certree.out_of_core.chunks import Chunk, Weighing, training_of
 from certree.out_of_core.exact_sums import exact_sum, round_sum, sum_class_weights
 from certree.out_of_core.executors import Executor
@@ -64,14 +71,14 @@ class Made:
 
     Parameters
     ----------
-    ends : Ends
+    ends : BinRanges
         Of the bins.
     totals : Counter
         Exact weight of each class by the number of the target and its code; of numbers the weight
         ("weight"), and the weighed sum by the number of the target. Weights of 1 are counted.
     """
 
-    ends: Ends
+    ends: BinRanges
     totals: Counter[Any]
 
     def __add__(self, other: Self) -> Self:
@@ -113,8 +120,8 @@ def sketched(
     if held is not None:
         known: Sketch = parts.make(_sketch_of_side, reader, held.division, largest, own=held.masks)
         return Sketched(known, held.division.weighings, held)
-    known = parts.look(_sketch, reader, weighing, largest, hashes_below(n))
-    if not known.is_whole:
+    known = parts.look(_sketch, reader, weighing, largest, choose_hash_limit(n))
+    if not known.is_complete:
         known = parts.look(_sketch, reader, weighing, largest)
     if weighing is not None:
         weighing = replace(weighing, factor=known.n / round_sum(known.weight))
@@ -163,7 +170,7 @@ def make_parts(
     totals : Counter
         See `Made`.
     """
-    edges, held = known.sketch.edges(n_bins, fine_ends=fine_ends), known.held
+    edges, held = known.sketch.choose_edges(n_bins, fine_ends=fine_ends), known.held
     given = reader, known.weighings[0], edges, many, known.order
     if dealt is not None:
         made: Made = parts.make(_made_part_of_folds, *given, dealt.division, own=dealt.folds)
@@ -171,7 +178,7 @@ def make_parts(
         made = parts.make(_made_part, *given)
     else:
         made = parts.make(_made_part, *given, held.division, own=held.masks)
-    bins = bins_of(edges, made.ends, _category(reader))
+    bins = make_bins(edges, made.ends, _category(reader))
     return bins.with_dates(reader.dates_), made.totals
 
 
@@ -246,7 +253,7 @@ def _sketch_of_rows(
 ) -> Sketch:
     """A sketch that has keys of several targets of its rows, if these are asked for."""
     order = rows.draw_order
-    made = Sketch.of(rows.features, _category(reader), below, order)
+    made = Sketch.from_rows(rows.features, _category(reader), below, order)
     if largest is None:
         return made
     hashes, targets = hash_samples(*rows.features.tables, order=order), rows.y.T.astype(np.float64)
@@ -343,10 +350,10 @@ def _coded(
 ) -> tuple[PartOfRows, Made]:
     """The part that rows become which train."""
     weight, hashes = training.weight, hashes_of_rows(training, order)
-    codes, ends = encoded(training.features, edges)
+    codes, ends = bin_rows(training.features, edges)
     y = np.ascontiguousarray(training.y.T)
     numbers, digest = y.astype(np.float64), digest_of_rows(hashes, weight)
-    places = places_of(training.features, {j: edges[j][0] for j in many})
+    places = find_category_positions(training.features, {j: edges[j][0] for j in many})
     none_held = numbers[..., :0]
     part = PartOfRows(
         number, codes, numbers, weight, hashes, digest, places=places, y_held=none_held

@@ -9,7 +9,7 @@ from typing import Any
 from certree.interface.extras import import_extra
 from certree.out_of_core.cluster import OnCluster, Partitions
 from certree.out_of_core.executors import Executor, Here
-from certree.out_of_core.judging_rows import JudgedParts, SourceWithJudges
+from certree.out_of_core.judging_rows import PartsWithValidation, SourceWithValidation
 from certree.out_of_core.plan import is_planned
 from certree.out_of_core.resources import get_active_client, get_memory_limit
 from certree.out_of_core.scratch import scratch
@@ -58,7 +58,7 @@ def rows_elsewhere(
     Yields
     ------
     Executor
-        With rows that judge a `JudgedParts`.
+        With rows that judge a `PartsWithValidation`.
     """
     client, rows = get_active_client(), _source(X, y, sample_weight, groups)
     if is_dask_collection(X) and client is None:
@@ -67,7 +67,7 @@ def rows_elsewhere(
     if judges is not None:
         try:
             found = rows.inferred_schema.table_format if isinstance(rows, FileRows) else None
-            source = SourceWithJudges(rows, _source(with_format(judges[0], found), *judges[1:]))
+            source = SourceWithValidation(rows, _source(with_format(judges[0], found), *judges[1:]))
         except (ValueError, TypeError) as error:
             error.add_note("of X_val, y_val and sample_weight_val")
             raise
@@ -93,6 +93,6 @@ def _source(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> FileRows 
 
 
 def _judged(parts: Executor, source: Any) -> Executor:
-    if isinstance(source, SourceWithJudges):
-        return JudgedParts(parts, source)
+    if isinstance(source, SourceWithValidation):
+        return PartsWithValidation(parts, source)
     return parts
