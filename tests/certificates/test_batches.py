@@ -69,7 +69,7 @@ def test_groups_of_files_are_a_column(model, tmp_path):
     for groups, error, message in (
         ("nix", ValueError, "groups='nix' is no column"),
         ("a", ValueError, "groups must name a column that is no feature"),
-        (rows["customer"], TypeError, "take the name of a column for groups"),
+        (rows["customer"], TypeError, "groups must be the name of a column if X is a file"),
     ):
         with pytest.raises(error, match=message):
             certify(model, tmp_path, "label", groups=groups)

@@ -47,7 +47,7 @@ from certree.out_of_core.exact_quantiles import (
 )
 from certree.out_of_core.exact_sums import exact_sum, round_sum
 from certree.out_of_core.executors import Executor, InMemory
-from certree.out_of_core.first_look import Learned, largest_of, learn
+from certree.out_of_core.first_look import Learned, find_largest_targets, learn
 from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.held_out import RowsHeldOut, hold_out
 from certree.out_of_core.judging_rows import PartsWithValidation
@@ -109,7 +109,7 @@ def fit_on_parts(
     """
     _expect_one_machine(model, parts)
     learned = learn(model, parts)
-    learned.teach(model)
+    learned.set_attributes(model)
     is_judged, lie_apart = judged is not None, isinstance(parts, PartsWithValidation)
     parts.keep_to_limit(_need(model, learned, is_judged, lie_apart))
     if not is_classifier(model):
@@ -118,7 +118,7 @@ def fit_on_parts(
     stops = _stops(model, learned)
     held = _held_out(model, parts, learned) if stops and not (is_judged or lie_apart) else None
     if held is not None:
-        learned = learned.looking(order_of_training(parts, learned.reader, held))
+        learned = learned.with_draw_order(order_of_training(parts, learned.reader, held))
     known, loss = _sketched(model, parts, learned, held)
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)
@@ -169,7 +169,9 @@ def _sketched(
     largest = None
     if found.n_targets > 1:
         # Rows that are held out may have larger ones.
-        largest = found.largest_targets if held is None else largest_of(held.sides.train.ends)
+        largest = (
+            found.largest_targets if held is None else find_largest_targets(held.sides.train.ends)
+        )
     known = sketched(parts, learned.reader, learned.weighing, found.n, held, largest)
     if isinstance(loss, MultiOutputLoss):
         # Quantiles are of one target.

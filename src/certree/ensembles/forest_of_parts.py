@@ -94,7 +94,7 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
         If rows are wrong, as `fit` says.
     """
     learned = learn(without_class_weights(model) if model._has_balanced_bags else model, parts)
-    learned.teach(model)
+    learned.set_attributes(model)
     parts.keep_to_limit(_need(model, learned))
     weighing = learned.weighing
     if weighing is not None:

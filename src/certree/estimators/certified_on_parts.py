@@ -24,7 +24,7 @@ from certree.estimators.tune import GrownFold, Mixture
 from certree.interface.arrays import Float64, Int32
 from certree.out_of_core.chunks import without_class_weights
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.first_look import Learned, effective_size, expect_groups_of_all, learn
+from certree.out_of_core.first_look import Learned, expect_all_groups, learn, measure_effective_size
 from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.gathered_rows import GatheredRows
 from certree.out_of_core.memory_limit import Need
@@ -85,7 +85,7 @@ class CertifiedFitOfParts:
             reader = without_class_weights(model)  # rows that certify have no say in them
         known = learn(reader, parts, has_parts=False)
         expect_rows_for_classes(known, _shares(model)[0])
-        expect_groups_of_all(known.found, parts)
+        expect_all_groups(known.found, parts)
         if get_memory_limit() is not None and known.found.are_grouped:
             raise ValueError(
                 "memory_limit must be None for certified trees of rows with groups, because the number "
@@ -106,11 +106,11 @@ class CertifiedFitOfParts:
             reader = copy(reader)  # of all classes, some of which may not grow
             reader.class_weight = self.known.reader.class_weight
         learned = learn(reader, growing, are_all=False)
-        learned.teach(self.model)
+        learned.set_attributes(self.model)
         # That of the rows which certify, too, by the same weights of classes.
         size = self.known.attributes["effective_sample_size_"]
         if isinstance(getattr(reader, "class_weight", None), str):
-            size = effective_size(self._weighing_all(learned.reader), self.parts)
+            size = measure_effective_size(self._weighing_all(learned.reader), self.parts)
         self.model.effective_sample_size_ = size
         self.model.preprocessor_ = None
         return sides, growing, learned

@@ -24,7 +24,7 @@ from certree.out_of_core.exact_sums import round_sum
 from certree.out_of_core.executors import Executor, InMemory
 from certree.out_of_core.first_look import (
     Learned,
-    expect_groups_of_all,
+    expect_all_groups,
     expect_one_target,
     learn,
 )
@@ -90,8 +90,8 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
     n_folds = folds_that_choose(model)
     if n_folds:
         expect_rows_for_classes(learned)
-    expect_groups_of_all(learned.found, parts)
-    learned.teach(model)
+    expect_all_groups(learned.found, parts)
+    learned.set_attributes(model)
     model._check_classes()
     parts.keep_to_limit(need_of_tree(learned, n_folds))
     trees = OutOfCoreTrees.from_blocks(

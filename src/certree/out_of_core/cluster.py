@@ -26,7 +26,7 @@ from certree.out_of_core.executors import added
 from certree.out_of_core.joined_rows import Storage, choose_storage
 from certree.out_of_core.memory_limit import Need, Portions
 from certree.out_of_core.on_worker import Below, Leader, OnWorker, received
-from certree.out_of_core.sources import one_or_several
+from certree.out_of_core.sources import normalize_targets
 from certree.out_of_core.worker_links import Epoch, Unlinked
 
 # What stands beside X, by the names of arguments.
@@ -60,7 +60,7 @@ class Partitions:
     empty = n_rows = None
 
     def __init__(self, X: Any, y: Any, weight: Any = None, groups: Any = None) -> None:
-        y = one_or_several(y)
+        y = normalize_targets(y)
         named = [("y", one) for one in (y if isinstance(y, tuple) else [y])]
         for name, given in (*named, ("sample_weight", weight), ("groups", groups)):
             if isinstance(given, str) and not hasattr(X, "columns"):

@@ -1,4 +1,8 @@
-"""What all rows tell before any of them can be coded: classes, categories, names and weights."""
+"""First passes over out-of-core data: classes, categories, names, dates, weights and target ranges.
+
+Rows can be encoded only after these passes. Metadata of blocks is added up, and does not depend on how
+rows are divided into blocks.
+"""
 
 from __future__ import annotations
 
@@ -51,33 +55,37 @@ from certree.tables.table_source import TableFormat
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """What some chunks tell; those of more add up.
+class RowMetadata:
+    """Metadata of the rows of one or several blocks.
+
+    Adding two objects joins their rows.
 
     Parameters
     ----------
     n : int
         Number of rows of positive weight.
-    names : list of str, None or ()
-        Names of the features, None where they have none; (): no rows have been seen.
+    names : tuple of str, None or ()
+        Names of the features; None: features have no names; (): features have not been read.
     n_features : int
         Number of features.
-    categories : tuple of (frozenset or None), one per feature
-        Categories of each feature, None where it is one of numbers.
+    categories : tuple of (frozenset or None), length p
+        Categories of each feature; None for a numeric one.
     classes : tuple of ndarray of shape (K,), one per target, or None
-        Classes, ascending, of a classifier.
+        Classes of each target, ascending; None for regression.
     ends : ndarray of float64, shape (n_targets, 2)
-        The smallest and the largest of each target, of numbers.
+        Smallest and largest value of each target; empty for classification.
     totals : tuple of Counter, one per target
-        Exact weight of each class by its name, or of all rows.
+        Sum of the weights of each class, by the class, in units of 2^-1126 as in `exact_sum`, or its
+        number of rows without weights. For regression the key is "all", and the sum is 0 without
+        weights.
     weight_unit : WeightUnit
-        What decides the integers that weights become.
+        Largest weight, and the number of which all weights are multiples.
     spread : WeightSpread
-        How much weights differ.
+        Sums by which the effective sample size is computed.
     dates : dict of int to DateColumn
-        The features that hold dates, by index.
+        Features that hold dates, by index.
     where : str
-        A chunk of these.
+        Name of the first block, for error messages.
     are_grouped : bool
         Whether rows have groups.
     table_format : TableFormat or None
@@ -99,11 +107,15 @@ class Found:
     table_format: TableFormat | None = None
 
     def __add__(self, other: Self) -> Self:
-        """What both tell together."""
+        """Return the metadata of the rows of both.
+
+        other: metadata of other rows. ValueError is raised if both have different features or
+        different numbers of targets.
+        """
         if self.names != other.names or self.n_features != other.n_features:
             raise ValueError(
                 f"all rows must have the same features, but {self.where} has "
-                f"{_listed(self)} and {other.where} {_listed(other)}"
+                f"{_describe_features(self)} and {other.where} {_describe_features(other)}"
             )
         if self.n_targets != other.n_targets:
             raise ValueError(
@@ -117,7 +129,7 @@ class Found:
         return replace(
             self,
             n=self.n + other.n,
-            categories=tuple(map(_united, self.categories, other.categories)),
+            categories=tuple(map(_join_categories, self.categories, other.categories)),
             dates=self._join_dates(other),
             classes=classes,
             ends=join_ranges(self.ends, other.ends),
@@ -127,7 +139,7 @@ class Found:
         )
 
     def _join_dates(self, other: Self) -> dict[int, DateColumn]:
-        """Return the features that hold dates in these or in other chunks, by index.
+        """Return the features that hold dates in these or in other rows, by index.
 
         Raise a ValueError that names a feature with two kinds of dates.
         """
@@ -142,142 +154,162 @@ class Found:
 
     @property
     def largest(self) -> float:
-        """The largest weight."""
+        """Largest weight; 0 without weights."""
         return self.weight_unit.largest
 
     def total(self) -> int:
-        """Weight of all rows in units of `exact_sum`."""
+        """Return the sum of all weights, in units of 2^-1126 as in `exact_sum`."""
         return sum(self.totals[0].values())
 
     @property
     def n_targets(self) -> int:
-        """How many targets rows have."""
+        """Number of targets."""
         return len(self.totals)
 
     @property
     def largest_targets(self) -> Float64:
-        """The largest size of each target, (n_targets,), or the last code of its classes."""
+        """Largest magnitude of each target, or its largest class code, (n_targets,)."""
         if self.classes is not None:
-            return np.array([len(one) - 1.0 for one in self.classes])
-        return largest_of(self.ends)
+            return np.array([len(classes) - 1.0 for classes in self.classes])
+        return find_largest_targets(self.ends)
 
 
-def largest_of(ends: Float64) -> Float64:
-    """The largest size of each target, by its smallest and its largest number, (n_targets, 2)."""
+def find_largest_targets(ends: Float64) -> Float64:
+    """Return the largest magnitude of each target, (n_targets,).
+
+    ends: smallest and largest value of each target, (n_targets, 2).
+    """
     largest: Float64 = np.abs(ends).max(axis=1)
     return largest
 
 
-def join_ranges(one: Float64, other: Float64) -> Float64:
-    """The smallest and the largest of each target, (n_targets, 2), of the rows of both."""
-    return np.column_stack([np.minimum(one, other)[:, 0], np.maximum(one, other)[:, 1]])
+def join_ranges(first: Float64, second: Float64) -> Float64:
+    """Return the smallest and largest value of each target in two sets of rows, (n_targets, 2).
+
+    first, second: smallest and largest value of each target in one set, (n_targets, 2).
+    """
+    return np.column_stack([np.minimum(first, second)[:, 0], np.maximum(first, second)[:, 1]])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """What all rows of a fit tell before they are coded.
+    """Everything that the first passes have found, by which rows can be encoded. See `learn`.
 
     Parameters
     ----------
-    found : Found
-        What was found, by the weights of classes if there are any.
-    attributes : dict
-        Fitted attributes that speak of classes and features, by their names.
+    found : RowMetadata
+        Metadata of all rows. Weights are multiplied by class weights.
+    attributes : dict of str to object
+        Fitted attributes of classes, categories and features, by name.
     reader : object
-        A copy of the model that reads rows by them.
+        Copy of the model with these attributes, which encodes rows.
     weighing : Weighing or None
-        How rows are weighed; None: each counts once.
+        How weights are scaled; None: rows have no weights.
     draw_order : ndarray of int32, shape (p,)
-        In which order columns are looked at and drawn.
+        Order in which features are hashed and drawn, see `Training.draw_order`.
     """
 
-    found: Found
+    found: RowMetadata
     attributes: dict[str, Any]
     reader: Any
     weighing: Weighing | None
     draw_order: Int32
 
-    def looking(self, order: Int32) -> Self:
-        """The same where columns are looked at in another order."""
+    def with_draw_order(self, order: Int32) -> Self:
+        """Return a copy with another order of the features, (p,) int32."""
         reader = copy(self.reader)
         reader._draw_order = order
         return replace(self, reader=reader, draw_order=order)
 
-    def teach(self, model: Any) -> None:
-        """Let a model know classes and features."""
+    def set_attributes(self, model: Any) -> None:
+        """Set the fitted attributes of classes, categories and features of a model."""
         set_learned_attributes(model, self.attributes)
 
 
 def learn(model: Any, parts: Executor, *, are_all: bool = True, has_parts: bool = True) -> Learned:
-    """Learn classes and features from all rows.
+    """Find classes, categories, names, dates and weights of all rows, in two or more passes.
 
     Parameters
     ----------
     model : estimator
-        What is fitted; it is not changed.
+        The model that is fitted; it is not changed.
     parts : Executor
-        Holds the rows.
+        Reads the rows.
     are_all : bool
-        Whether they are all rows of the fit, of which uneven weights are worth a warning.
+        Whether these are all rows of the fit, so that very different weights cause a warning.
     has_parts : bool
-        Whether calendar parts of dates are chosen; False if some of these rows certify the model.
+        Whether calendar parts of dates are chosen. False if some of the rows are calibration rows, of
+        which a model must not depend.
 
     Returns
     -------
     Learned
+        What was found.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows of positive weight, or blocks have different features.
+    TypeError, ValueError
+        If targets, weights or class weights are wrong.
     """
-    # Some rows alone do not tell which classes there are, and so not what they weigh.
-    found = _looked(model, without_class_weights(model), parts)
+    # The first pass finds the classes, on which class weights may depend.
+    found = _scan(model, without_class_weights(model), parts)
     reader, is_weighed = model, parts.has_weights
     if getattr(model, "class_weight", None) is not None:
-        reader = _with_class_weights(model, found, parts.has_weights)
-        found, is_weighed = _looked(model, reader, parts), True
+        reader = _set_class_weights(model, found, parts.has_weights)
+        found, is_weighed = _scan(model, reader, parts), True
     if are_all and parts.has_weights:
         warn_of_uneven_weights(found.spread)
-    learned = _learned_by(found, model)
+    learned = _make_attributes(found, model)
     size = found.spread.effective_size if is_weighed else float(found.n)
     learned["effective_sample_size_"] = size
     if has_parts and learned["dates_"] is not None and model._orders_categories_by_rows():
         learned["dates_"] = _choose_parts(learned, reader_of(reader, learned), parts)
     order = _number_categories(learned, reader_of(reader, learned), parts)
-    made = reader_of(reader, learned)
-    made._draw_order = order
-    return Learned(found, learned, made, _weighing_of(found, is_weighed), order)
+    encoder = reader_of(reader, learned)
+    encoder._draw_order = order
+    weighing = Weighing(found.largest) if is_weighed else None
+    return Learned(found, learned, encoder, weighing, order)
 
 
 def _choose_parts(learned: dict[str, Any], reader: Any, parts: Executor) -> dict[int, DateColumn]:
-    """Choose the calendar parts of dates by a sample of all rows, which no order of them changes.
+    """Choose the calendar parts of dates by a sample that does not depend on the order of rows.
 
-    learned: fitted attributes so far. reader: the model that reads rows by them. parts: the rows.
+    learned: fitted attributes so far; reader: copy of the model that encodes rows; parts: the rows.
     Return the date columns by index.
     """
     dates: dict[int, DateColumn] = learned["dates_"]
     samples: Any = parts.look(_sample_dates, reader)
     names, p = learned["feature_names_in_"], learned["n_features_in_"]
-    return choose_all_parts(dates, samples.of_column, mark_constrained(reader, names, p))
+    return choose_all_parts(dates, samples.by_column, mark_constrained(reader, names, p))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DateSamples:
-    """Samples of blocks of rows for each date column.
+    """Samples of rows for each date column. Adding two objects joins their rows.
 
     Parameters
     ----------
-    of_column : dict of int to DateSample
+    by_column : dict of int to DateSample
         The sample by the index of the column.
     """
 
-    of_column: dict[int, DateSample]
+    by_column: dict[int, DateSample]
 
     def __add__(self, other: Self) -> Self:
-        """Join the samples of two blocks."""
+        """Return the samples of the rows of both. other: samples of other rows."""
         return replace(
-            self, of_column={j: one + other.of_column[j] for j, one in self.of_column.items()}
+            self,
+            by_column={j: sample + other.by_column[j] for j, sample in self.by_column.items()},
         )
 
 
 def _sample_dates(chunk: Chunk, reader: Any) -> _DateSamples | None:
-    """Draw the rows of a block by which calendar parts are chosen; None: it has no rows."""
+    """Draw rows of a block, by which calendar parts are chosen.
+
+    reader: copy of the model that encodes rows. Return None if the block has no rows.
+    """
     rows: Any = training_of(reader, chunk, None)
     if rows is None:
         return None
@@ -285,17 +317,24 @@ def _sample_dates(chunk: Chunk, reader: Any) -> _DateSamples | None:
 
 
 def _number_categories(learned: dict[str, Any], reader: Any, parts: Executor) -> Int32:
-    """Number the categories that were learned as all rows tell; gives `Training.draw_order`."""
-    sums: ColumnSums = parts.look(_column_sums, reader)
-    known: Categories | None = learned["categories_"]
-    if known is not None:
-        numbers = {j: sums.number_categories(j) for j in np.flatnonzero(known.mask).tolist()}
-        learned["categories_"] = known.renumber(numbers)
+    """Number the categories of each feature by sums over all rows; return `Training.draw_order`.
+
+    learned: fitted attributes, of which "categories_" is replaced; reader: copy of the model that
+    encodes rows; parts: the rows.
+    """
+    sums: ColumnSums = parts.look(_sum_columns, reader)
+    categories: Categories | None = learned["categories_"]
+    if categories is not None:
+        numbers = {j: sums.number_categories(j) for j in np.flatnonzero(categories.mask).tolist()}
+        learned["categories_"] = categories.renumber(numbers)
     return sums.order_columns()
 
 
-def _column_sums(chunk: Chunk, reader: Any) -> ColumnSums | None:
-    """What the rows of a chunk add up to by column and category; None: there are none."""
+def _sum_columns(chunk: Chunk, reader: Any) -> ColumnSums | None:
+    """Return the sums of a block by column and category; None if it has no rows.
+
+    reader: copy of the model that encodes rows.
+    """
     rows = training_of(reader, chunk, None)
     if rows is None:
         return None
@@ -304,178 +343,265 @@ def _column_sums(chunk: Chunk, reader: Any) -> ColumnSums | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValidationMetadata:
-    """What rows tell that judge a fit whose classes and features are known.
+    """Metadata of a validation set, whose features are encoded as the rows of the fit.
 
     Parameters
     ----------
-    found : Found
-        What was found of their targets and weights.
+    found : RowMetadata
+        Metadata of targets and weights. Weights are multiplied by class weights.
     reader : object
-        Reads them, by the weights of classes if there are any.
+        Copy of the model that encodes the rows, with class weights if there are any.
     weighing : Weighing or None
-        How they are weighed, by a mean of 1; None: each counts once.
+        How weights are scaled to a mean of 1; None: rows have no weights.
     """
 
-    found: Found
+    found: RowMetadata
     reader: Any
     weighing: Weighing | None
 
 
-def learn_validation_set(model: Any, learned: Learned, judges: Any) -> ValidationMetadata:
-    """Learn how rows that judge are weighed.
+def learn_validation_set(model: Any, learned: Learned, validation: Any) -> ValidationMetadata:
+    """Find targets and weights of a validation set, in up to three passes.
 
     Parameters
     ----------
     model : estimator
-        What is fitted.
+        The model that is fitted.
     learned : Learned
-        What the rows of the fit have told.
-    judges : ValidationSet
-        Looks at the rows that judge.
+        Metadata of the rows of the fit.
+    validation : ValidationSet
+        Reads the rows of the validation set.
+
+    Returns
+    -------
+    ValidationMetadata
+        What was found.
+
+    Raises
+    ------
+    ValueError
+        If no row has a positive weight.
+    TypeError, ValueError
+        If targets or weights are wrong.
     """
-    reader, is_weighed = copy(learned.reader), judges.has_weights
-    if isinstance(getattr(model, "class_weight", None), str):  # as they have classes themselves
-        found = _found(without_class_weights(reader), judges)
-        reader.class_weight = _with_class_weights(model, found, is_weighed).class_weight
-    found = _found(reader, judges)
+    reader, is_weighed = copy(learned.reader), validation.has_weights
+    if isinstance(getattr(model, "class_weight", None), str):
+        # "balanced" depends on the frequencies of classes in the validation set itself.
+        found = _scan_targets(without_class_weights(reader), validation)
+        reader.class_weight = _set_class_weights(model, found, is_weighed).class_weight
+    found = _scan_targets(reader, validation)
     weighing = None
     if is_weighed or getattr(reader, "class_weight", None) is not None:
-        total = judges.look(_weight_in_units, reader, found.largest, targets_only=True)
+        total = validation.look(_sum_scaled_weights, reader, found.largest, targets_only=True)
         weighing = Weighing(found.largest, found.n / round_sum(total))
     return ValidationMetadata(found, reader, weighing)
 
 
-def _found(reader: Any, rows: Any) -> Found:
-    found: Found | None = rows.look(_first_look, reader, targets_only=True)
+def _scan_targets(reader: Any, rows: Any) -> RowMetadata:
+    """Return metadata of targets and weights of all rows.
+
+    reader: model that checks them, and has the class weights; rows: executor that reads the rows.
+    ValueError is raised if no row has a positive weight.
+    """
+    found: RowMetadata | None = rows.look(_scan_block, reader, targets_only=True)
     if found is None:
         raise ValueError("sample_weight must be positive for at least one row")
     return found
 
 
-def _weight_in_units(chunk: Chunk, reader: Any, largest: float) -> int | None:
-    """The exact weight of a chunk in units of the largest weight."""
+def _sum_scaled_weights(chunk: Chunk, reader: Any, largest: float) -> int | None:
+    """Return the exact sum of the weights of a block, divided by the largest weight of all blocks.
+
+    reader: model that has the class weights; largest: the largest weight. The unit is 2^-1126 as in
+    `exact_sum`. Return None if the block has no rows of positive weight, or no weights.
+    """
     found = positive_rows(reader, replace(chunk, X=chunk.y))
     if found is None or found[1] is None:
         return None
     return exact_sum(divide_by_largest(found[1], largest))
 
 
-def _looked(model: Any, reader: Any, parts: Executor) -> Found:
-    """What all rows tell a model that has not learned yet."""
+def _scan(model: Any, reader: Any, parts: Executor) -> RowMetadata:
+    """Return metadata of all rows.
+
+    If the schema determines the categories, features are not read.
+
+    Parameters
+    ----------
+    model : estimator
+        The model that is fitted.
+    reader : object
+        Copy of the model with the class weights by which weights are multiplied.
+    parts : Executor
+        Reads the rows.
+
+    Returns
+    -------
+    RowMetadata
+        The metadata.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, or none has a positive weight.
+    """
     chosen = model.categorical_features
-    types_tell = parts.empty is not None and (chosen is None or isinstance(chosen, str))
-    found: Found | None = parts.look(_first_look, reader, targets_only=types_tell)
-    if found is None and not parts.has_weights:  # In scikit-learn's words, as in memory.
+    is_schema_enough = parts.empty is not None and (chosen is None or isinstance(chosen, str))
+    found: RowMetadata | None = parts.look(_scan_block, reader, targets_only=is_schema_enough)
+    if found is None and not parts.has_weights:  # The message of scikit-learn, as in memory.
         raise ValueError(
             f"Found array with 0 sample(s) while a minimum of 1 is required by "
             f"{type(model).__name__}."
         )
     if found is None:
         raise ValueError("sample_weight must be positive for at least one row")
-    return _with_features(found, parts.empty, model) if types_tell else found
+    return _add_features(found, parts.empty, model) if is_schema_enough else found
 
 
-def _listed(found: Found) -> str:
+def _describe_features(found: RowMetadata) -> str:
+    """Return the names of the features, or their number if they have none, for an error message."""
     return f"{found.n_features} features" if found.names is None else f"features {[*found.names]}"
 
 
-def _united(one: frozenset[Any] | None, other: frozenset[Any] | None) -> frozenset[Any] | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return frozenset((*match_category_type(one, other), *match_category_type(other, one)))
+def _join_categories(
+    first: frozenset[Any] | None, second: frozenset[Any] | None
+) -> frozenset[Any] | None:
+    """Return the categories of a feature in two sets of rows; None if it is numeric in both."""
+    if first is None or second is None:
+        return first if second is None else second
+    return frozenset((*match_category_type(first, second), *match_category_type(second, first)))
 
 
-def effective_size(reader: Any, parts: Executor) -> float:
-    """Kish's effective number of all rows, by the weights of classes that a reader knows."""
-    return _found(reader, parts).spread.effective_size
+def measure_effective_size(reader: Any, parts: Executor) -> float:
+    """Return Kish's effective sample size of all rows.
+
+    reader: copy of the model with class weights, by which weights are multiplied; parts: reads the
+    rows. ValueError is raised if no row has a positive weight.
+    """
+    return _scan_targets(reader, parts).spread.effective_size
 
 
-def _with_features(found: Found, X: Any, model: Any) -> Found:
-    """What a table tells of its features."""
+def _add_features(found: RowMetadata, X: Any, model: Any) -> RowMetadata:
+    """Return metadata with names, categories, dates and format of the features of a table.
+
+    found: metadata of targets and weights; X: rows, or a table without rows that has the columns;
+    model: the model that is fitted, by whose parameters categorical features are chosen.
+    """
     names = _get_feature_names(X)
     p = len(X.columns) if hasattr(X, "columns") else _num_features(X)
     X, dates = convert_training_dates(model, X, False)
-    known: Categories | None = model._find_categories(X, False)
-    of_features = [None] * p if known is None else known.names
+    categories: Categories | None = model._find_categories(X, False)
+    by_feature = [None] * p if categories is None else categories.names
     return replace(
         found,
         names=None if names is None else tuple(map(str, names)),
         n_features=p,
-        categories=tuple(None if one is None else frozenset(one) for one in of_features),
+        categories=tuple(None if known is None else frozenset(known) for known in by_feature),
         table_format=read_attached_format(getattr(X, "schema", None)),
-        dates=_with_last_dates(dates, X),
+        dates=_set_last_dates(dates, X),
     )
 
 
-def _with_last_dates(dates: dict[int, DateColumn], X: Any) -> dict[int, DateColumn]:
+def _set_last_dates(dates: dict[int, DateColumn], X: Any) -> dict[int, DateColumn]:
     """Return the features that hold dates, by index, with the latest dates of the rows X, in days."""
     if not dates:
         return dates
     columns = TableColumns.read(X).columns
     return {
-        j: one.with_last(to_float64_column(columns[j], f"feature {j}")) for j, one in dates.items()
+        j: column.with_last(to_float64_column(columns[j], f"feature {j}"))
+        for j, column in dates.items()
     }
 
 
-def _first_look(chunk: Chunk, model: Any) -> Found | None:
-    """What one chunk tells an estimator. Where it has no X nothing is said of features."""
+def _scan_block(chunk: Chunk, model: Any) -> RowMetadata | None:
+    """Return metadata of a block; None if no row has a positive weight.
+
+    chunk: the block, without metadata of features if its X is None; model: checks targets and weights,
+    and has the class weights by which weights are multiplied.
+    """
     rows = positive(model, chunk if chunk.X is not None else replace(chunk, X=chunk.y))
     if rows is None:
         return None
     columns = split_target_columns(rows.y)
     weight: Float64 | None = rows.weight
-    found = Found(n=len(rows.y), where=chunk.where, are_grouped=rows.groups is not None)
+    found = RowMetadata(n=len(rows.y), where=chunk.where, are_grouped=rows.groups is not None)
     if chunk.X is not None:
-        found = _with_features(found, rows.X, model)
+        found = _add_features(found, rows.X, model)
     if weight is not None:
         unit, spread = WeightUnit.find(weight), WeightSpread.measure(weight)
         found = replace(found, weight_unit=unit, spread=spread)
     if not is_classifier(model):
         total = 0 if weight is None else exact_sum(weight)
-        numbers = [np.asarray(one, dtype=np.float64) for one in columns]
-        ends = np.array([(one.min(), one.max()) for one in numbers])
+        targets = [np.asarray(column, dtype=np.float64) for column in columns]
+        ends = np.array([(target.min(), target.max()) for target in targets])
         return replace(found, ends=ends, totals=tuple(Counter({"all": total}) for _ in columns))
-    told = [np.unique(one, return_inverse=True) for one in columns]
+    encoded = [np.unique(column, return_inverse=True) for column in columns]
     totals = [
-        Counter(dict(zip(known.tolist(), sum_class_weights(codes, weight), strict=True)))
-        for known, codes in told
+        Counter(dict(zip(classes.tolist(), sum_class_weights(codes, weight), strict=True)))
+        for classes, codes in encoded
     ]
-    return replace(found, classes=tuple(known for known, _ in told), totals=tuple(totals))
+    return replace(found, classes=tuple(classes for classes, _ in encoded), totals=tuple(totals))
 
 
-def _with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
-    """A model whose weights of classes are those of all rows."""
-    given, made = model.class_weight, copy(model)
+def _set_class_weights(model: Any, found: RowMetadata, is_weighed: bool) -> Any:
+    """Return a copy of a model whose class weights are dictionaries with a factor for each class.
+
+    Parameters
+    ----------
+    model : estimator
+        The model, with the parameter `class_weight`.
+    found : RowMetadata
+        Metadata of all rows, without class weights.
+    is_weighed : bool
+        Whether rows have weights.
+
+    Returns
+    -------
+    estimator
+        The copy. Its `class_weight` is a dictionary, or a list of one for each of several targets.
+
+    Raises
+    ------
+    ValueError
+        If class_weight is wrong.
+    """
+    class_weight, weighted = model.class_weight, copy(model)
     if found.classes is None:
-        return made
-    of_each = []
-    if not isinstance(given, str):
-        check_class_weights(given, found.n_targets)
-    if isinstance(given, list) and len(given) != found.n_targets:
+        return weighted
+    by_target = []
+    if not isinstance(class_weight, str):
+        check_class_weights(class_weight, found.n_targets)
+    if isinstance(class_weight, list) and len(class_weight) != found.n_targets:
         raise ValueError(
-            f"class_weight must hold a dict for each of {found.n_targets} columns, got {len(given)}"
+            f"class_weight must hold a dict for each of {found.n_targets} columns, got "
+            f"{len(class_weight)}"
         )
-    for k, (classes, of_class) in enumerate(zip(found.classes, found.totals, strict=True)):
-        if isinstance(given, str):
-            counts = [of_class[label] for label in classes.tolist()]
-            totals = np.array([round_sum(one) for one in counts] if is_weighed else counts)
+    for k, (classes, class_totals) in enumerate(zip(found.classes, found.totals, strict=True)):
+        if isinstance(class_weight, str):
+            counts = [class_totals[label] for label in classes.tolist()]
+            totals = np.array([round_sum(total) for total in counts] if is_weighed else counts)
             factors = compute_balanced_factors(totals)
         else:
-            own = given[k] if isinstance(given, list) else given
-            factors = compute_class_weight(own, classes=classes, y=classes)
-        of_each.append(dict(zip(classes.tolist(), map(float, factors), strict=True)))
-    made.class_weight = of_each if found.n_targets > 1 else of_each[0]
-    return made
+            target_weight = class_weight[k] if isinstance(class_weight, list) else class_weight
+            factors = compute_class_weight(target_weight, classes=classes, y=classes)
+        by_target.append(dict(zip(classes.tolist(), map(float, factors), strict=True)))
+    weighted.class_weight = by_target if found.n_targets > 1 else by_target[0]
+    return weighted
 
 
-def _learned_by(found: Found, model: Any) -> dict[str, Any]:
-    """The fitted attributes of a model that all rows tell, by their names."""
-    # Objects are categories in a chunk in which all dates are missing.
-    found_categories = [
-        None if j in found.dates and not one else one for j, one in enumerate(found.categories)
+def _make_attributes(found: RowMetadata, model: Any) -> dict[str, Any]:
+    """Return the fitted attributes of classes, categories and features, by name.
+
+    found: metadata of all rows; model: the model that is fitted.
+    """
+    # A column of Python objects without values counts as categorical in its block, even if it holds
+    # dates in other blocks.
+    by_feature = [
+        None if j in found.dates and not known else known
+        for j, known in enumerate(found.categories)
     ]
-    names = tuple(None if one is None else tuple(sorted(one)) for one in found_categories)
-    has_any = any(one is not None for one in names)
+    names = tuple(None if known is None else tuple(sorted(known)) for known in by_feature)
+    has_any = any(known is not None for known in names)
     learned: dict[str, Any] = {
         "categories_": Categories(names, (), not model._has_code_of_unknown()) if has_any else None,
         "dates_": found.dates or None,
@@ -487,33 +613,32 @@ def _learned_by(found: Found, model: Any) -> dict[str, Any]:
         learned["n_outputs_"] = found.n_targets
     if found.classes is None:
         return learned
-    classes, numbers = [*found.classes], [len(one) for one in found.classes]
+    classes, numbers = [*found.classes], [len(known) for known in found.classes]
     if found.n_targets == 1:
         return learned | {"classes_": classes[0], "n_classes_": numbers[0]}
     return learned | {"classes_": classes, "n_classes_": numbers}
 
 
-def expect_groups_of_all(found: Found, parts: Executor) -> None:
-    """Refuse rows of which some name no group, if they have groups."""
+def expect_all_groups(found: RowMetadata, parts: Executor) -> None:
+    """Raise ValueError if rows have groups, and the group of a row is missing.
+
+    found: metadata of all rows; parts: reads the rows, once if they have groups.
+    """
     if found.are_grouped:
-        expect_no_missing_groups(*map(int, parts.look(_without_group, targets_only=True)))
+        counts = parts.look(_count_missing_groups, targets_only=True)
+        expect_no_missing_groups(*map(int, counts))
 
 
-def _without_group(chunk: Chunk) -> NDArray[np.int64]:
-    """How many rows of a chunk name no group, and how many there are."""
+def _count_missing_groups(chunk: Chunk) -> NDArray[np.int64]:
+    """Return the number of rows of a block without a group, and the number of all its rows."""
     groups: Any = chunk.groups
     return np.array([count_missing_groups(groups), len(groups)])
 
 
-def expect_one_target(found: Found) -> None:
-    """Refuse rows of several targets, of which no tree is grown from bins."""
+def expect_one_target(found: RowMetadata) -> None:
+    """Raise ValueError if rows have several targets, for which no histogram-based tree is grown."""
     if found.n_targets > 1:
         raise ValueError(
-            f"trees grown from bins take one target, got y with {found.n_targets} columns: those of "
-            "several take rows in memory and grower=Cart()"
+            f"y must be one column for a tree that is grown from bins, got {found.n_targets} columns: "
+            "load the rows into memory and use grower=Cart(), or fit a tree for each column"
         )
-
-
-def _weighing_of(found: Found, is_weighed: bool) -> Weighing | None:
-    """How rows are weighed; None: each counts once."""
-    return Weighing(found.largest) if is_weighed else None

@@ -18,7 +18,11 @@ _NONE = np.zeros(0, dtype=np.uint64)
 
 
 def add_hashes(
-    part: PartOfRows, features: tuple[NDArray[Any], ...], y: NDArray[Any], *, judges: bool = False
+    part: PartOfRows,
+    features: tuple[NDArray[Any], ...],
+    y: NDArray[Any],
+    *,
+    is_validation: bool = False,
 ) -> PartOfRows:
     """Return a block with the hashes by which a classifier detects its rows later.
 
@@ -30,7 +34,7 @@ def add_hashes(
         Tables of the features of its n rows, as `hash_samples` takes them.
     y : ndarray, shape (n,) or (n, n_targets)
         Class codes.
-    judges : bool
+    is_validation : bool
         Whether the rows are a validation set, which counts as a table of its own.
 
     Returns
@@ -42,7 +46,7 @@ def add_hashes(
     table = hash_table(hashes, y)
     hashes.sort()
     rounded = merge_hashes(hash_fractional_rows(*features))
-    tables = (0, table) if judges else (table, 0)
+    tables = (0, table) if is_validation else (table, 0)
     return replace(part, known=hashes, known_rounded=rounded, tables=tables)
 
 

@@ -271,5 +271,5 @@ def _make_block(
     part, _ = put_beside(part, rows)
     part = replace(part, digest=int(hashes_of_rows(rows, ()).sum(dtype=np.uint64)))
     if encoding.are_known and hasattr(encoding.reader, "classes_"):
-        part = add_hashes(part, rows.features.tables, rows.y, judges=True)
+        part = add_hashes(part, rows.features.tables, rows.y, is_validation=True)
     return part, result

@@ -31,7 +31,7 @@ def support_dask_collections(method: Method) -> Method:
             return method(self, X, *args, **kwargs)
         if args or any(value is not None for name, value in kwargs.items() if name != "n_iter"):
             raise ValueError(
-                f"{method.__name__} takes only n_iter beside X if X is a Dask collection: remove "
+                f"{method.__name__} accepts only n_iter besides X if X is a Dask collection: remove "
                 "the other arguments, or compute X first"
             )
         predict: Any = partial(method, self, **kwargs)
@@ -44,8 +44,8 @@ def _predict_lazily(model: Any, predict: Callable[[Any], Any], X: Any) -> Any:
     """Build a lazy Dask collection of the predictions for a Dask collection.
 
     model: the fitted model; predict: returns the predictions for a block of rows in memory; X: Dask
-    array or data frame with `model.n_features_in_` columns, else ValueError is raised. Nothing but
-    a made-up row is predicted yet, for the dtype and the number of columns.
+    array or data frame with `model.n_features_in_` columns, else ValueError is raised. Only a
+    made-up row is predicted at once, to find the dtype and the number of columns.
     """
     import_extra("dask", "dask")
     p = model.n_features_in_

@@ -1,4 +1,4 @@
-"""Rows in files and in data sets of Arrow: read batch by batch, and never held together."""
+"""Rows of files and of Arrow data sets, which are read block by block."""
 
 from __future__ import annotations
 
@@ -35,39 +35,53 @@ from certree.tables.table_files import Piece, TableFile, name_range
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Where memory is limited, rows that are read at a time; and of those with words, each of which becomes
-# an object of so many bytes, beside what it says.
-_FEW_ROWS, _FEW_WORDS, _OF_WORD = 2**16, 2**13, 150
+# Rows of a record batch if memory is limited: without columns of text, and with them.
+_BATCH_ROWS, _TEXT_BATCH_ROWS = 2**16, 2**13
+# Bytes of the Python object of a string, without its characters.
+_STRING_BYTES = 150
 
 
 class FileRows:
-    """Rows of files, or of a data set of Arrow, as parts of a fit.
+    """The rows of files, or of an Arrow data set, in blocks. See `Source` for its methods.
 
     Parameters
     ----------
     X : path, list of paths, or pyarrow.dataset.Dataset
-        Files, or a folder of them.
+        Files, or a folder of files.
     y : str, list of str or None
-        Name of the column that holds the target, or of those that hold several; None: there is none.
+        Name of the column of the target, or names of the columns of several targets; None: there is
+        no target.
     weight, groups : str or None
-        Names of the columns that hold the weights, and the group of each row.
+        Names of the columns of the weights, and of the group of each row; None: there is none.
     part_rows : int
-        Rows of a part.
+        Number of rows in a block.
     is_limited : bool
-        Whether as little is held as can be, which takes more time.
+        Whether reading must take as little memory as possible, which is slower.
     features : sequence of str or None
-        Names of the features, of which those that are no columns are left out; None: all columns
-        beside the others.
+        Names of the features; names that are no columns are ignored. None: all other columns.
     types : callable
         Takes the names of the columns, and returns the types of columns in a fitted model, string or
         float64, by name.
 
+    Attributes
+    ----------
+    features : list of str
+        Names of the features.
+    inferred_schema : InferredSchema
+        Types of the columns, numbers of rows and the format of the files.
+    has_weights : bool
+        Whether rows have weights.
+
     Raises
     ------
-    FileNotFoundError, ValueError, TypeError
-        If there are no such files, they cannot be read, or lack a column; if there is no type that
-        holds all values of a column; if a feature holds neither numbers nor strings; if memory is
-        limited, and it is not known what they take.
+    FileNotFoundError
+        If a file does not exist.
+    TypeError
+        If y, weight or groups is not a name.
+    ValueError
+        If a file cannot be read or lacks a column, if no type holds all values of a column, if a
+        feature holds neither numbers, strings nor dates, or if memory is limited and its need cannot
+        be estimated.
     """
 
     def __init__(
@@ -83,49 +97,49 @@ class FileRows:
         types: Types = no_types,
     ) -> None:
         import_extra("pyarrow", "files")
-        y = one_or_several(y)
-        for name, given, kinds in (
+        y = normalize_targets(y)
+        for name, value, kinds in (
             ("y", y, str | tuple),
             ("sample_weight", weight, str),
             ("groups", groups, str),
         ):
-            if given is not None and not isinstance(given, kinds):
+            if value is not None and not isinstance(value, kinds):
                 raise TypeError(
-                    f"rows in files take the name of a column for {name}, got {type(given).__name__}"
+                    f"{name} must be the name of a column if X is a file, got {type(value).__name__}"
                 )
         self._y, self._weight, self._groups, self.part_rows = y, weight, groups, part_rows
         self._is_limited = is_limited
         self._tables: Sequence[TableFile] = open_files(X, is_limited)
         self._checksums = Checksums()
-        # Dates that are classes or groups stay text, as they are written in later files.
-        self.inferred_schema = infer_schema(self._tables, types, self._beside())
+        # Dates that are classes or groups stay text, because later files may write them differently.
+        self.inferred_schema = infer_schema(self._tables, types, self._list_other_columns())
         self._schema, self._n_rows = self.inferred_schema.schema, self.inferred_schema.n_rows
-        where = name_range([one.name for one in self._tables])
+        where = name_range([table.name for table in self._tables])
         for target in self._targets:
             expect_target(self._schema.names, target, where)
-        for name, given in (("sample_weight", weight), ("groups", groups)):
-            if given is not None and given not in self._schema.names:
+        for name, value in (("sample_weight", weight), ("groups", groups)):
+            if value is not None and value not in self._schema.names:
                 raise ValueError(
-                    f"{name}={given!r} is no column of {where}; there are "
+                    f"{name}={value!r} is no column of {where}; there are "
                     f"{', '.join(self._schema.names)}"
                 )
         self.features = [
-            one
-            for one in (self._schema.names if features is None else features)
-            if one in self._schema.names and one not in self._beside()
+            name
+            for name in (self._schema.names if features is None else features)
+            if name in self._schema.names and name not in self._list_other_columns()
         ]
         if features is None:
             roles = {"the target": self._y, "the weights": weight, "the groups": groups}
             others = [role for role, name in roles.items() if name is not None]
             expect_features(self.features, others, where)
-        expect_feature_types(self._schema.field(one) for one in self.features)
+        expect_feature_types(self._schema.field(name) for name in self.features)
         self.has_weights = weight is not None
         if types is no_types:
             self._warn_of_exceptions()
 
     def _warn_of_exceptions(self) -> None:
         """Warn of values that are no numbers in columns of numbers that a fit reads."""
-        for name in (*self.features, *self._beside()):
+        for name in (*self.features, *self._list_other_columns()):
             column = self.inferred_schema.columns[name]
             n, examples = describe_exceptions(column)
             if n and column.kind == self._schema.field(name).type:
@@ -138,36 +152,38 @@ class FileRows:
 
     @cached_property
     def about(self) -> RowsRead:
-        """What reading takes where memory is limited."""
-        columns = [*self.features, *self._beside()]
-        most = max(self._tables, key=lambda one: one.held(columns))
-        numbers = [one for one in columns if not is_text_type(self._schema.field(one).type)]
-        words = self._bytes_of_words([one for one in columns if one not in numbers])
-        of_row = sum(count_bytes(self._schema.field(one).type) for one in numbers)
+        """Size of the table, and the memory that reading it takes under a memory limit."""
+        columns = [*self.features, *self._list_other_columns()]
+        largest = max(self._tables, key=lambda table: table.held(columns))
+        numbers = [name for name in columns if not is_text_type(self._schema.field(name).type)]
+        text_sizes = self._estimate_text_bytes([name for name in columns if name not in numbers])
+        number_bytes = sum(count_bytes(self._schema.field(name).type) for name in numbers)
         return RowsRead(
             self.n_rows,
             len(self.features),
-            of_row + sum(words),
-            sum(_OF_WORD + 2 * one for one in words),
-            most.held(columns),
-            most.name,
+            number_bytes + sum(text_sizes),
+            sum(_STRING_BYTES + 2 * size for size in text_sizes),
+            largest.held(columns),
+            largest.name,
         )
 
-    def _bytes_of_words(self, columns: list[str]) -> list[float]:
-        """How many bytes a word of columns of text has, somewhat more than the first ones of a file."""
+    def _estimate_text_bytes(self, columns: list[str]) -> list[float]:
+        """Return the bytes of a value in each column of text, with a margin.
+
+        columns: names of the columns. The first rows of each file are measured, and the largest mean is
+        taken.
+        """
         schema = import_extra("pyarrow", "files").schema(
-            [self._schema.field(one) for one in columns]
+            [self._schema.field(name) for name in columns]
         )
         most = [0.0] * len(columns)
-        for one in self._tables if columns else []:
-            for batch in one.batches(columns, FIRST_ROWS):
-                sizes = [
-                    column.nbytes / len(batch)
-                    for column in convert_batch(batch, schema, one.name).columns
-                ]
+        for table in self._tables if columns else []:
+            for batch in table.batches(columns, FIRST_ROWS):
+                converted = convert_batch(batch, schema, table.name)
+                sizes = [column.nbytes / len(batch) for column in converted.columns]
                 most = [max(pair) for pair in zip(most, sizes, strict=True)]
                 break
-        return [SPARE * one + 8 for one in most]
+        return [SPARE * size + 8 for size in most]
 
     @property
     def n_rows(self) -> int:
@@ -176,33 +192,43 @@ class FileRows:
 
     @property
     def n_files(self) -> int:
-        """Number of files; a data set is one."""
+        """Number of files; a data set counts as one."""
         return len(self._tables)
 
     @property
     def empty(self) -> pa.Table | None:
-        """A table of the features without rows; None: some hold strings, categories or dates."""
-        kinds = [self._schema.field(one).type for one in self.features]
-        if any(is_text_type(one) or is_date_type(one) for one in kinds):
+        """A table of the features without rows; None if some hold strings, categories or dates."""
+        kinds = [self._schema.field(name).type for name in self.features]
+        if any(is_text_type(kind) or is_date_type(kind) for kind in kinds):
             return None
         return attach_format(
             self._schema.empty_table().select(self.features), self.inferred_schema.table_format
         )
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """All rows, so many at a time as a part has; without X where targets alone are asked for."""
-        columns = self._beside() if targets_only else [*self.features, *self._beside()]
-        # Where memory is limited, blocks are cut by the bytes of their columns.
-        division = (self.part_rows, tuple(columns) if self._is_limited else None)
-        for number, (table, where) in enumerate(self._in_parts(columns)):
-            self._checksums.expect_same(table, number, division, where)
-            yield self._chunk(table, where, with_features=not targets_only)
+        """Yield all rows in blocks of `part_rows` rows, or of fewer if strings are long.
 
-    def _chunk(self, table: pa.Table, where: str, *, with_features: bool = True) -> Chunk:
+        targets_only: whether blocks have no X. ValueError is raised if a file has changed since an
+        earlier pass.
+        """
+        others = self._list_other_columns()
+        columns = others if targets_only else [*self.features, *others]
+        # Under a memory limit the rows of a block depend on the bytes of the columns that are read.
+        division = (self.part_rows, tuple(columns) if self._is_limited else None)
+        for number, (table, where) in enumerate(self._read_blocks(columns)):
+            self._checksums.expect_same(table, number, division, where)
+            yield self._make_chunk(table, where, with_features=not targets_only)
+
+    def _make_chunk(self, table: pa.Table, where: str, *, with_features: bool = True) -> Chunk:
+        """Return a table of rows as a `Chunk`.
+
+        table: columns of the target, weights and groups, and of the features; where: name of the rows
+        in error messages; with_features: whether the result has an X.
+        """
         weight = None
         if self._weight is not None:
             weight = extract_values("the column of weights", table, self._weight, where)
-        columns = [extract_values("the target", table, one, where) for one in self._targets]
+        columns = [extract_values("the target", table, name, where) for name in self._targets]
         y = columns[0] if len(columns) == 1 else stack_columns(columns) if columns else None
         groups = None if self._groups is None else convert_to_array(table, self._groups)
         X = None
@@ -212,103 +238,119 @@ class FileRows:
 
     @property
     def n_parts(self) -> int:
-        """How many partitions there are where workers of a cluster read them."""
+        """Number of partitions of a fit on a cluster."""
         return len(self._pieces)
 
     @cached_property
     def _pieces(self) -> list[tuple[int, Piece]]:
-        """What one worker reads at a time: of which file, and which pieces of it."""
+        """For each partition the index of its file, and the piece of it; see `TableFile.pieces`."""
         return [
-            (i, piece) for i, one in enumerate(self._tables) for piece in one.pieces(self.part_rows)
+            (i, piece)
+            for i, table in enumerate(self._tables)
+            for piece in table.pieces(self.part_rows)
         ]
 
     def partition(self, number: int) -> Any:
-        """One of them, as what a worker computes that sees the files."""
+        """Return a partition as a `dask.delayed` object, which reads its `Chunk` on a worker.
+
+        number: 0 .. n_parts - 1. Workers must find the files at the same paths.
+        """
         i, piece = self._pieces[number]
         alone = copy(self)
         alone.__dict__.pop("_pieces")
         alone._tables = [self._tables[i]]
-        made = import_extra("dask", "dask").delayed(_read_by_worker, pure=False)
-        return made(alone, piece, number)
+        delayed = import_extra("dask", "dask").delayed(_read_piece, pure=False)
+        return delayed(alone, piece, number)
 
     def piece(self, piece: Piece, number: int) -> Chunk:
-        """The rows of a piece of the first file."""
+        """Read a piece of the first file.
+
+        piece: see `TableFile.pieces`; number: number of the partition, for error messages. ValueError
+        is raised if the file has changed.
+        """
         pa = import_extra("pyarrow", "files")
         table = self._tables[0]
-        columns = [*self.features, *self._beside()]
-        schema = pa.schema([self._schema.field(one) for one in columns])
+        columns = [*self.features, *self._list_other_columns()]
+        schema = pa.schema([self._schema.field(name) for name in columns])
         batches = table.batches(columns, self.part_rows, piece)
-        read = [convert_batch(batch, schema, table.name) for batch in batches]
+        converted = [convert_batch(batch, schema, table.name) for batch in batches]
         table.expect_unchanged()
-        rows = pa.concat_tables([schema.empty_table(), *read])
-        return self._chunk(rows, f"partition {number}, of {table.name}")
+        rows = pa.concat_tables([schema.empty_table(), *converted])
+        return self._make_chunk(rows, f"partition {number}, of {table.name}")
 
     @property
-    def _most_at_a_time(self) -> tuple[int, float]:
-        """Rows of a batch, and bytes of a part, which only words that are long make more of."""
+    def _block_limits(self) -> tuple[int, float]:
+        """Most rows of a record batch, and most bytes of a block, which only long strings reach."""
         if not self._is_limited:
             return self.part_rows, np.inf
-        few = _FEW_ROWS if self.about.text_bytes == 0 else _FEW_WORDS
-        return min(self.part_rows, few), self.part_rows * self.about.row_bytes
+        batch_rows = _BATCH_ROWS if self.about.text_bytes == 0 else _TEXT_BATCH_ROWS
+        return min(self.part_rows, batch_rows), self.part_rows * self.about.row_bytes
 
     @property
     def _targets(self) -> tuple[str, ...]:
-        """Names of the targets."""
+        """Names of the columns of the targets; () without a target."""
         return self._y if isinstance(self._y, tuple) else () if self._y is None else (self._y,)
 
-    def _beside(self) -> list[str]:
-        """Columns that are no features, once each."""
-        named = *self._targets, self._weight, self._groups
-        return [*dict.fromkeys(one for one in named if one is not None)]
+    def _list_other_columns(self) -> list[str]:
+        """Return the names of the target, weight and group columns, each once."""
+        names = *self._targets, self._weight, self._groups
+        return [*dict.fromkeys(name for name in names if name is not None)]
 
-    def _in_parts(self, columns: list[str]) -> Iterator[tuple[pa.Table, str]]:
+    def _read_blocks(self, columns: list[str]) -> Iterator[tuple[pa.Table, str]]:
+        """Yield blocks of rows, each with the names of its files for error messages.
+
+        columns: names of the columns to read. A block may have rows of several files.
+        """
         pa = import_extra("pyarrow", "files")
-        schema = pa.schema([self._schema.field(one) for one in columns])
+        schema = pa.schema([self._schema.field(name) for name in columns])
         waiting: list[Any] = []
-        n, places = 0, []
-        batch_rows, most_bytes = self._most_at_a_time
-        for one in self._tables:
-            for batch in one.batches(columns, batch_rows):
-                waiting.append(convert_batch(batch, schema, one.name))
-                places.append(one.name)
+        n, names = 0, []
+        batch_rows, most_bytes = self._block_limits
+        for file in self._tables:
+            for batch in file.batches(columns, batch_rows):
+                waiting.append(convert_batch(batch, schema, file.name))
+                names.append(file.name)
                 n += len(batch)
-                if n < self.part_rows and sum(each.nbytes for each in waiting) >= most_bytes:
-                    yield pa.concat_tables(waiting), name_range(places)
-                    waiting, places, n = [], [], 0
+                if n < self.part_rows and sum(rows.nbytes for rows in waiting) >= most_bytes:
+                    yield pa.concat_tables(waiting), name_range(names)
+                    waiting, names, n = [], [], 0
                 while n >= self.part_rows:
                     table = pa.concat_tables(waiting)
-                    yield table.slice(0, self.part_rows), name_range(places)
-                    waiting, places = [table.slice(self.part_rows)], [one.name]
+                    yield table.slice(0, self.part_rows), name_range(names)
+                    waiting, names = [table.slice(self.part_rows)], [file.name]
                     n = len(waiting[0])
-            one.expect_unchanged()
+            file.expect_unchanged()
         if n:
-            yield pa.concat_tables(waiting), name_range(places)
+            yield pa.concat_tables(waiting), name_range(names)
 
 
-def one_or_several(y: Any) -> Any:
-    """What `fit` is given as y, a list of names being a tuple of them, or the one that it holds.
+def normalize_targets(y: Any) -> Any:
+    """Return a list of column names as a tuple, or as one name if it has one; any other y unchanged.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If a list is empty, holds something else than names, or one of them twice.
+    y: the argument of `fit`. TypeError is raised if a list holds anything else than names, ValueError
+    if it is empty or holds a name twice.
     """
     if not isinstance(y, list | tuple):
         return y
-    wrong = [one for one in y if not isinstance(one, str)]
+    wrong = [name for name in y if not isinstance(name, str)]
     if wrong:
         raise TypeError(f"y must hold names of columns, got one that is {type(wrong[0]).__name__}")
     if not y:
         raise ValueError("y must name at least one column, got none")
-    twice = [one for i, one in enumerate(y) if one in y[:i]]
-    if twice:
-        raise ValueError(f"y must name each column once, got {twice[0]!r} twice")
+    repeated = [name for i, name in enumerate(y) if name in y[:i]]
+    if repeated:
+        raise ValueError(f"y must name each column once, got {repeated[0]!r} twice")
     return y[0] if len(y) == 1 else tuple(y)
 
 
-def _read_by_worker(rows: FileRows, piece: Piece, number: int) -> Chunk:
+def _read_piece(rows: FileRows, piece: Piece, number: int) -> Chunk:
+    """Read a partition on a worker of a cluster.
+
+    rows: the source, whose only file is the one to read; piece: see `TableFile.pieces`; number: number
+    of the partition. FileNotFoundError is raised if the worker does not find the file.
+    """
     try:
         return rows.piece(piece, number)
     except FileNotFoundError as error:
-        error.add_note("every worker of the cluster must see the files by the paths that are given")
+        error.add_note("X must have paths that exist on every worker of the cluster")
         raise
