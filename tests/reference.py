@@ -1081,6 +1081,15 @@ def find_highest_mean_cost(errors, n, weights, level, steps):
     )
 
 
+def draw_row_per_group(groups):
+    """The first row of each group in a random order of all rows, ascending."""
+    order = np.random.default_rng(0).permutation(len(groups)).tolist()
+    first = {}
+    for i in order:
+        first.setdefault(groups[i], i)
+    return sorted(first.values())
+
+
 def compute_rates_at_threshold(score, is_positive, threshold):
     """Return false positive rate and recall of the rows whose score is at least the threshold."""
     taken = [value >= threshold for value in score]

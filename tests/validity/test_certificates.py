@@ -22,6 +22,7 @@ from certree.certificates.methods import get_inequality
 from certree.certificates.subsets import CertificateFamily
 from certree.certificates.subsets.families import CertificateTerms
 from certree.certificates.subsets.row_subsets import make_leaf_subsets, make_node_subsets
+from certree.rows.split import draw_row_per_group
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
@@ -982,6 +983,24 @@ def test_certify_keeps_its_promise_for_new_groups(group_size):
     expect_valid(*np.array(outcomes).T, worth=0.5)
     if group_size == 60:  # were the groups ignored, it would fail far more often than it may
         assert np.mean(ignored) > 2 * DELTA
+
+
+def test_one_row_of_each_group_keeps_the_promise_for_such_rows_of_new_groups():
+    """Large groups have more errors, and their rows err together: then rows are not independent."""
+    sizes, risks = np.array([1, 3, 60]), np.array([0.1, 0.2, 0.6])
+    repeats, violations, ignored = max(REPEATS, 200), 0, []
+    for seed in range(repeats):
+        rng = np.random.default_rng(seed)
+        kind = rng.integers(0, 3, 80)
+        groups = np.repeat(np.arange(80), sizes[kind])
+        wrong = (rng.random(80) < risks[kind])[groups]
+        rows = draw_row_per_group(groups)
+        found = certree.certificates.hold_out(int(wrong[rows].sum()), len(rows), DELTA)
+        violations += found.bound < risks.mean()
+        of_rows = certree.certificates.hold_out(int(wrong.sum()), len(wrong), DELTA)
+        ignored.append(of_rows.bound < risks @ sizes / sizes.sum())
+    assert violations <= binom.ppf(0.999, repeats, DELTA)
+    assert np.mean(ignored) > 2 * DELTA  # of rows by themselves it fails far more often
 
 
 def test_labelled_prunings_need_no_growing_rows():

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from certree import show
 from certree.cli.app import command, output_file_option, print_note, print_text
 from certree.cli.figure_output import expect_figure_path, save_figure
+from certree.cli.group_draw import OnePerGroup, draw_rows
 from certree.cli.json_output import AsJson, describe_rules, print_json
 from certree.cli.read_options import takes_source
 from certree.cli.table_input import (
@@ -323,13 +324,17 @@ def report(
         Path, output_file_option("--output", "-o", help="HTML page to write.")
     ] = Path("report.html"),
     groups: Groups = None,
+    threshold: Threshold = None,
     threshold_cost: ThresholdCost = None,
     positive: Positive = None,
+    one_per_group: OnePerGroup = None,
 ) -> None:
     """Write an HTML page about a model and its scores on the rows of a table.
 
     With --groups the page compares groups; with --threshold-cost it has the certified threshold of
-    lowest cost.\f
+    lowest cost. With --threshold, error, recall, precision and confusion matrix are those of the
+    classes that the threshold predicts. Intervals and guarantees hold for independent rows: use
+    --one-per-group if several rows belong to one customer, patient or shop.\f
 
     Parameters
     ----------
@@ -343,17 +348,30 @@ def report(
         HTML page to write.
     groups : str or None
         Column of each row's group; None if there are no groups.
+    threshold : float or None
+        Probability from which the positive class is predicted; None: the more probable class.
     threshold_cost : str or None
         "A:B", the cost of a missed row of the positive class and of a false alarm; None: no costs.
     positive : str or None
         The positive one of two classes; None: the second.
+    one_per_group : str or None
+        Column of groups, of each of which one row is used; None: rows are independent.
     """
     expect_writable(output)
     costs = parse_costs(threshold_cost)
-    model, rows, y, group_labels = read_labelled_rows(model_file, source, target, groups)
+    model = load_model(model_file)
+    draw = draw_rows(model, source, target, one_per_group)
+    rows, y, group_labels = read_labelled_rows(model, source, target, groups, draw)
     model, X = transform_rows(model, rows)
     pos_label = parse_positive(model, positive)
-    show.report(model, X, y, output, groups=group_labels, costs=costs, pos_label=pos_label)
+    show.report(
+        *(model, X, y, output),
+        title=None if draw is None else f"{type(model).__name__} on {draw.phrase}",
+        groups=group_labels,
+        costs=costs,
+        threshold=threshold,
+        pos_label=pos_label,
+    )
     print_text(f"written to {output}")
 
 
@@ -439,7 +457,8 @@ def plot(
     elif source is None or target is None:
         raise ValueError(f"plot {picture} needs rows and their targets: give FILE and --target")
     else:
-        model, rows, y, _ = read_labelled_rows(model_file, source, target)
+        model = load_model(model_file)
+        rows, y, _ = read_labelled_rows(model, source, target)
         model, X = transform_rows(model, rows)
         pos_label = parse_positive(model, positive)
         chosen = {} if pos_label is None else {"pos_label": pos_label}

@@ -4,7 +4,7 @@ import re
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,9 @@ from certree.tables.new_values import warn_of_new_values
 from certree.tables.reader import Batch
 from certree.tables.table import extract_target
 from certree.tables.table_source import TableSource
+
+if TYPE_CHECKING:
+    from certree.cli.group_draw import GroupDraw
 
 Model = Any
 
@@ -179,34 +182,37 @@ def _read_for_model(
     others : list of str
         Columns that are no features, with the target.
     """
-    table = reader.read(use_model_format(source, model), partial(get_column_types, model, target))
+    types = partial(get_column_types, model, target, extra_columns=others)
+    table = reader.read(use_model_format(source, model), types)
     rows = Batch(table, get_display_name(source), 1.0, is_last=True)
     (read,) = warn_of_new_values(model, [rows], others)
     return read.table
 
 
 def read_labelled_rows(
-    model_file: Path,
+    model: Model,
     source: TableSource,
     target: str,
     groups: str | None = None,
-) -> tuple[Model, Any, NDArray[Any], NDArray[Any] | None]:
-    """Load a model, and read features, targets and groups from a table.
+    draw: "GroupDraw | None" = None,
+) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
+    """Read features, targets and groups from a table.
 
     Parameters
     ----------
-    model_file : Path
-        File of the model.
+    model : fitted estimator, or Pipeline that ends in one
+        The model.
     source : TableSource
         The table.
     target : str
         Column of the classes or numbers.
     groups : str or None
         Column of each row's group; None if there are no groups.
+    draw : GroupDraw or None
+        The rows that are used, one of each group; None: all rows.
 
     Returns
     -------
-    model : fitted estimator, or Pipeline that ends in one
     X : ndarray of shape (n, p), or pandas.DataFrame
         Features, in the order of the fit.
     y : ndarray of shape (n,)
@@ -221,16 +227,18 @@ def read_labelled_rows(
         model, or there are no rows.
     """
     expect_not_dropped(source, {"--groups": groups})
-    model = load_model(model_file)
-    others = [target, *([] if groups is None else [groups])]
+    extra_columns = [groups, None if draw is None else draw.column]
+    others = [*dict.fromkeys(name for name in (target, *extra_columns) if name is not None)]
     table = _read_for_model(model, source, target, others)
+    if draw is not None:
+        table = draw.take(table)
     y = extract_target(table, target, get_display_name(source))
     expect_labelled_rows(len(y), source)
     expect_valid_target(model, y, f"the target {target!r}")
     group_labels = None if groups is None else read_extra_column(table, groups, target)
     if list_input_columns(model)[0] is None:
         table = table.drop_columns(others)
-    return model, select_features(model, table, get_display_name(source)), y, group_labels
+    return select_features(model, table, get_display_name(source)), y, group_labels
 
 
 def expect_labelled_rows(n: int, source: TableSource) -> None:

@@ -120,6 +120,19 @@ def check_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
     return given
 
 
+def draw_row_per_group(groups: NDArray[Any]) -> Indices:
+    """Draw one row of each group at random, and return their indices, ascending, (n_groups,).
+
+    Each row of a group is drawn with the same probability. If groups are independent draws of one
+    source, so are the drawn rows: each is a random row of a new group. The draw is the same in each
+    call. groups: group of each row, (n,). Raise ValueError if an entry is missing.
+    """
+    _, group = number_groups(check_groups(groups, len(groups)))
+    order = np.random.default_rng(0).permutation(len(group))
+    _, first = np.unique(group[order], return_index=True)
+    return np.sort(order[first])
+
+
 def compute_group_weights(groups: NDArray[Any]) -> Float64:
     """Compute 1 / (number of rows of the row's group) for each of n rows, (n,).
 

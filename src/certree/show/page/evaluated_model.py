@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from reprlib import repr as shortened
 from typing import Any
 
@@ -24,7 +24,7 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import check_one_target, expect_rows
 from certree.interface.formatting import format_four_digits, format_percent
-from certree.interface.positive_class import find_positive_class
+from certree.interface.positive_class import check_threshold, find_positive_class
 from certree.rows.columns import take_rows
 from certree.rows.hashes import find_known_rows
 from certree.show.ranking import check_costs
@@ -71,6 +71,8 @@ class EvaluatedModel:
         false alarm, the reverse; None if the user gave no costs.
     pos_label : object or None
         The positive one of two classes; None: the second.
+    threshold : float or None
+        Probability from which `predicted` is the positive class; None: it is the most probable class.
     """
 
     model: Any
@@ -82,6 +84,7 @@ class EvaluatedModel:
     groups: CodedLabels | None = None
     user_costs: tuple[float, float] | None = None
     pos_label: Any = None
+    threshold: float | None = None
 
     @classmethod
     def from_rows(
@@ -92,6 +95,7 @@ class EvaluatedModel:
         groups: ArrayLike | None = None,
         costs: tuple[float, float] | None = None,
         pos_label: Any = None,
+        threshold: float | None = None,
     ) -> EvaluatedModel:
         """Check rows and targets, predict the rows, and return all with the model.
 
@@ -111,6 +115,9 @@ class EvaluatedModel:
             class that is predicted to be of the positive class; None: both cost 1.
         pos_label : object or None
             The positive one of two classes; None: the second.
+        threshold : float or None
+            Predict the positive class if its probability is at least this; None: predict the most
+            probable class.
 
         Returns
         -------
@@ -123,7 +130,8 @@ class EvaluatedModel:
             If the model is not one of these estimators.
         ValueError
             If X, y and groups differ in length or are empty, there is one group only, the model has
-            several targets, costs are negative or both 0, or `pos_label` is not one of two classes.
+            several targets, costs are negative or both 0, or `pos_label` is not one of two classes;
+            or `threshold` is out of range, or the model has not two classes.
         NotFittedError
             If the model is not fitted.
         """
@@ -148,11 +156,26 @@ class EvaluatedModel:
         row_groups = None if groups is None else encode_groups(groups, len(target))
         if costs is not None:
             check_costs(*costs)
-        find_positive_class(getattr(model, "classes_", None), pos_label)
+        classes = getattr(model, "classes_", None)
+        find_positive_class(classes, pos_label)
+        if threshold is not None:
+            check_threshold(classes, threshold, pos_label)
         encoded, (predicted, probabilities) = model._encode_new_rows(X), _predict(model, X)
-        return cls(
-            *(model, X, encoded, target, predicted, probabilities, row_groups, costs, pos_label)
-        )
+        fields = (model, X, encoded, target, predicted, probabilities, row_groups, costs)
+        evaluated = cls(*fields, pos_label)
+        return evaluated if threshold is None else evaluated.predict_at(threshold)
+
+    def predict_at(self, threshold: float) -> EvaluatedModel:
+        """Return the same with the classes that a threshold of the positive class predicts.
+
+        Only for models of two classes. threshold: number in [0, 1], or infinity, at which no row is
+        predicted positive.
+        """
+        assert self.probabilities is not None  # Call it for classifiers only.
+        positive = self.positive_index
+        is_positive = self.probabilities[:, positive] >= threshold
+        predicted = np.asarray(self.model.classes_)[np.where(is_positive, positive, 1 - positive)]
+        return replace(self, predicted=predicted, threshold=threshold)
 
     @property
     def costs(self) -> tuple[float, float]:
@@ -173,6 +196,17 @@ class EvaluatedModel:
     def is_positive(self) -> NDArray[np.bool_]:
         """Which rows are of the positive class, (n,). Only for models of two classes."""
         return np.asarray(self.y == np.asarray(self.model.classes_)[self.positive_index])
+
+    @property
+    def prediction_rule(self) -> str:
+        """Sentence that says which class is predicted for a row. Only for classifiers."""
+        if self.threshold is None:
+            return "The predicted class is the most probable one."
+        positive = self.positive_class
+        return (
+            f"The predicted class is {positive} if its probability is at least {self.threshold:.4g}, "
+            f"else {self.classes[1 - self.positive_index]}."
+        )
 
     @property
     def n(self) -> int:

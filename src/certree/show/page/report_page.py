@@ -33,6 +33,7 @@ def report(
     groups: ArrayLike | None = None,
     costs: tuple[float, float] | None = None,
     pos_label: Any = None,
+    threshold: float | None = None,
 ) -> Path:
     """Write an HTML page about a fitted model and its scores on some rows.
 
@@ -62,6 +63,10 @@ def report(
     pos_label : object or None
         The positive one of two classes, such as "default": ranking, calibration, thresholds and
         explanations are about its probability. None: the second of ``classes_``.
+    threshold : float or None
+        Predict the positive class if its probability is at least this: scores, confusion matrix and
+        errors of groups are those of these predictions. Choose it before the rows are seen, or by
+        guarantees that hold at all thresholds. None: predict the more probable class.
 
     Returns
     -------
@@ -74,7 +79,8 @@ def report(
         If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
     ValueError
         If X, y and groups differ in length or are empty, a cost is negative, both costs are 0, or
-        `pos_label` is not one of two classes.
+        `pos_label` is not one of two classes; if `threshold` is not in [0, 1], or the model has not
+        two classes.
     ImportError
         If matplotlib is not installed.
 
@@ -87,7 +93,7 @@ def report(
     >>> model = PACBayesTreeClassifier(random_state=0).fit(X[:400], y[:400])
     >>> report(model, X[400:], y[400:], "report.html")  # doctest: +SKIP
     """
-    evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs, pos_label)
+    evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs, pos_label, threshold)
     if title is None:
         title = f"{type(model).__name__} on {evaluated.n:,} rows"
     return write_page(title, build_sections(evaluated), path)
