@@ -465,7 +465,9 @@ def test_predictions_equal_those_of_the_estimator(tmp_path, iris, suffix, output
         predicted = read(tmp_path / "printed.csv")
     else:
         place = tmp_path / f"predicted{output}"
-        assert succeeds("predict", model_file, rows, "--output", place) == ""
+        text = succeeds("predict", model_file, rows, "--output", place)
+        numbers = [f"{c} {np.sum(model.predict(features) == c)}" for c in model.classes_]
+        assert text.strip() == f"150 rows written to {place}: predicted {', '.join(numbers)}"
         predicted = read(place)
     assert list(predicted) == ["prediction", *(f"probability_{c}" for c in model.classes_)]
     np.testing.assert_array_equal(predicted["prediction"], model.predict(features))
@@ -1223,7 +1225,8 @@ def test_a_feature_called_base_keeps_its_column(tmp_path, iris):
         explanation = certree.load(model_file).explain(frame.drop(columns=target))
         columns = pd.read_parquet(place)
         p, n_outputs = len(explanation.feature_names), len(explanation.output_names)
-        assert columns.shape == (150, n_outputs * (p + 1))
+        n_first = 3 + (n_outputs if target == "kind" else 0)  # row, prediction, unit, probabilities
+        assert columns.shape == (150, n_first + n_outputs * (p + 1))
         for k, output in enumerate(explanation.output_names):
             prefix = "" if n_outputs == 1 else f"{output}: "
             assert set(columns[f"{prefix}base__"]) == {explanation.base[k]}
@@ -1572,6 +1575,99 @@ def test_info_prints_the_contents_of_a_model_file(tmp_path, iris, model_file):
     assert "\n".join(["4 features:", *(f"  {name}: number" for name in names)]) in text
     assert "classes: setosa, versicolor, virginica" in text
     assert certree.load(model_file).export_text(max_leaves=8) in text
+    document = json.loads(succeeds("info", model_file, "--json"))
+    assert document["classes"] == ["setosa", "versicolor", "virginica"]
+    assert document["positive"] is None
+    assert document["features"] == [{"name": name, "type": "number"} for name in names]
+    assert document["sha256"] == hashlib.sha256(model_file.read_bytes()).hexdigest()
+    assert document["parameters"]["lambda_error"] == 1.0
+    assert document["certificate"] is None
+
+
+def test_the_positive_class_is_named_and_explained_in_all_rows(tmp_path, loans):
+    _, printed = fit_loans(tmp_path, "--test-size", "0")
+    place, new, out = tmp_path / "m.certree", tmp_path / "new.csv", tmp_path / "out.csv"
+    share = 100 * np.mean(loans["default"][:800] == "yes")
+    assert f"2 classes (no {100 - share:.1f} %, yes {share:.1f} %)" in printed
+    for text in (printed, succeeds("info", place)):
+        assert "\npositive class: yes (choose by --positive)\n" in text
+    document = json.loads(succeeds("info", place, "--json"))
+    assert (document["positive"], document["rows"]) == ("yes", 800)
+    model = certree.load(place)
+    X = loans[800:][list(model.feature_names_in_)]
+    assert len(set(model.predict(X[:20]))) == 2
+    text = succeeds("explain", place, new, "--rows", "0-19")
+    assert (text.count("P(yes)"), text.count("P(no)")) == (20, 0)
+    for positive, options in (("yes", []), ("no", ["--positive", "no"])):
+        succeeds("explain", place, new, "--rows", "0-19", *options, "-o", out)
+        table = pd.read_csv(out)
+        assert set(table["unit"]) == {f"probability of {positive}"}
+        sums = table["base"] + table[list(model.feature_names_in_)].sum(axis=1)
+        np.testing.assert_allclose(sums, table[f"probability_{positive}"], atol=1e-9)
+        assert table["prediction"].tolist() == model.predict(X[:20]).tolist()
+
+
+def test_explained_rows_have_their_keys(tmp_path, loans):
+    fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=5", "--drop", "branch")
+    place, new, out = tmp_path / "m.certree", tmp_path / "new.csv", tmp_path / "out.parquet"
+    frame = loans[800:].assign(key=np.arange(400) + 7, code=[f"{i:05d}" for i in range(400)])
+    frame.to_csv(new, index=False)
+    keep = ["--keep", "key", "--keep", "code"]
+    assert "row 3, key = 10, code = 00003\n" in succeeds("explain", place, new, "--row", 3, *keep)
+    assert "\nrow 2, code = 00002\n" in succeeds(
+        "explain", place, new, "--rows", "1-2", "--keep", "code"
+    )
+    document = json.loads(succeeds("explain", place, new, "--rows", "5,1", *keep, "--json"))
+    assert (document["model"], document["rows"]) == ("BoostedTreesClassifier", 2)
+    rows = document["explanations"]
+    assert [(row["row"], row["key"], row["code"]) for row in rows] == [
+        (5, "12", "00005"),
+        (1, "8", "00001"),
+    ]
+    assert {row["unit"] for row in rows} == {"raw score of yes"}
+    document = json.loads(succeeds("explain", place, new, *keep, "-o", out, "--json"))
+    assert document == {"model": "BoostedTreesClassifier", "rows": 400, "output": str(out)}
+    table = pd.read_parquet(out)
+    assert table["key"].tolist() == (np.arange(400) + 7).tolist()
+    assert table["code"].tolist() == frame["code"].tolist()
+    assert "must not name a feature" in fails("explain", place, new, "--keep", "income", "-o", out)
+    assert "has no column 'nix'" in fails("explain", place, new, "--keep", "nix")
+    assert "--json and --plot" in fails("explain", place, new, "--json", "--plot", "a.png")
+
+
+def test_keys_that_are_integers_stay_integers_in_parquet(tmp_path, loans):
+    fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=5")
+    keys = {
+        "key": [*map(str, range(400))],
+        "code": [f"{i:05d}" for i in range(400)],
+        "some": ["" if i % 2 else str(-i) for i in range(400)],
+        "none": [""] * 400,
+        "long": [str(10**30 + i) for i in range(400)],
+    }
+    (tmp_path / "parts").mkdir()
+    frame = loans[800:].assign(**keys)
+    frame[:300].to_csv(tmp_path / "parts" / "1.csv", index=False)
+    frame[300:].assign(late="x").to_csv(tmp_path / "parts" / "2.csv", index=False)
+    keep = [word for name in keys for word in ("--keep", name)]
+    for suffix in (".parquet", ".csv"):
+        place = tmp_path / f"out{suffix}"
+        succeeds("predict", tmp_path / "m.certree", tmp_path / "parts", *keep, "-o", place)
+    schema = pyarrow.parquet.read_schema(tmp_path / "out.parquet")
+    types = {name: str(schema.field(name).type) for name in keys}
+    string = dict.fromkeys(["code", "none", "long"], "string")
+    assert types == {"key": "int64", "some": "int64"} | string
+    table = pd.read_parquet(tmp_path / "out.parquet")
+    assert table["key"].tolist() == [*range(400)]
+    assert table["some"].isna().sum() == 200
+    printed = pd.read_csv(tmp_path / "out.csv", dtype=str, keep_default_na=False)
+    assert all(printed[name].tolist() == values for name, values in keys.items())
+    write(frame.assign(key=keys["key"]), tmp_path / "typed.parquet")
+    place = tmp_path / "again.parquet"
+    succeeds(
+        *("predict", tmp_path / "m.certree", tmp_path / "typed.parquet"),
+        *("--keep", "key", "-o", place),
+    )
+    assert str(pyarrow.parquet.read_schema(place).field("key").type) in ("string", "large_string")
 
 
 def test_fit_and_info_name_the_calendar_parts_that_a_model_reads(tmp_path):
@@ -1654,6 +1750,13 @@ def test_a_row_is_explained_and_all_contributions_are_written(tmp_path, iris, mo
     explanation = certree.load(model_file).explain(features)
     assert text.strip() == str(explanation[70]).strip()
     columns = pd.read_parquet(place)
+    names = [f"probability_{name}" for name in ("setosa", "versicolor", "virginica")]
+    assert list(columns)[:6] == ["row", "prediction", *names, "unit"]
+    assert columns["row"].tolist() == [*range(150)]
+    assert set(columns["unit"]) == {"probability"}
+    np.testing.assert_array_equal(columns["prediction"], certree.load(model_file).predict(features))
+    np.testing.assert_array_equal(columns[names], certree.load(model_file).predict_proba(features))
+    columns = columns.iloc[:, 6:]
     assert columns.shape == (150, 3 * 5)
     assert list(columns)[:2] == ["setosa: base", "setosa: sepal length"]
     sums = columns.to_numpy().reshape(150, 3, 5).sum(axis=2)
@@ -1674,14 +1777,14 @@ def test_several_rows_are_explained(tmp_path, iris, model_file):
         assert printed.strip() == f"{len(indices)} rows written to {place}"
         table = pd.read_csv(place)
         assert table["row"].tolist() == [*indices]
-        assert list(table)[1:3] == ["setosa: base", "setosa: sepal length"]
-        sums = table.iloc[:, 1:].to_numpy().reshape(len(indices), 3, 5).sum(axis=2)
+        assert list(table)[6:8] == ["setosa: base", "setosa: sepal length"]
+        sums = table.iloc[:, 6:].to_numpy().reshape(len(indices), 3, 5).sum(axis=2)
         np.testing.assert_allclose(sums, explanation.prediction[[*indices]], atol=1e-12)
     renamed = write(iris.rename(columns={"sepal length": "row"}), tmp_path / "named.csv")
     fit = ("fit", renamed, "--target", "petal width", "--regression", "--drop", "kind")
     succeeds(*fit, "--quiet", "--test-size", 0, "-o", tmp_path / "named")
     succeeds("explain", tmp_path / "named", renamed, "--rows", "7", "--shapley", "-o", place)
-    assert list(pd.read_csv(place))[:3] == ["row_", "base", "row"]
+    assert list(pd.read_csv(place))[:5] == ["row_", "prediction", "unit", "base", "row"]
 
 
 @pytest.mark.parametrize(
@@ -2072,12 +2175,29 @@ def test_thresholds_are_chosen_by_recall_or_precision_and_listed(tmp_path, loans
         assert found["highest_threshold"]["threshold"] == point.threshold
         assert found["table"][0]["recall"]["lowest"] == group.at(0.5).recall.lowest
     for message, *options in (
-        ("each choose a threshold: give one of them", "--recall", "0.5", "--precision", "0.5"),
+        ("precision=0.9 is not certified", "--recall", "0.5", "--precision", "0.9"),
         ("--threshold must lie in [0, 1], got 1.5", "--threshold", "1.5"),
         ("recall must lie between 0 and 1, got 1.0", "--recall", "1"),
         ("recall=0.999 is not certified at any threshold", "--recall", "0.999"),
     ):
         assert message in " ".join(fails(*certify, *options).split())
+
+
+def test_thresholds_that_are_chosen_in_one_run_hold_together(tmp_path, loans):
+    model, _ = fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=10")
+    certify = ["certify", tmp_path / "m.certree", tmp_path / "new.csv", "--target", "default"]
+    X, y = loans[800:][list(model.feature_names_in_)], loans["default"][800:]
+    # Bounds on the costs take half of delta, which the limits of the rates then lack.
+    curves = Guarantees.by_rows(model, X, y).thresholds(costs=(5, 1), pos_label="no")
+    options = ["--positive", "no", "--threshold-cost", "5:1", "--recall", "0.6"]
+    text = succeeds(*certify, *options, "--precision", "0.7")
+    assert f"\nlowest cost: {curves.lowest_cost(5, 1)}\n" in text
+    assert f"\nhighest threshold: {curves.highest_threshold(0.6)}\n" in text
+    assert f"\nhighest recall: {curves.highest_recall(0.7)}\n" in text
+    assert text.endswith("All statements of this run hold together, with the probability above.\n")
+    document = json.loads(succeeds(*certify, *options, "--json"))["thresholds"]
+    assert document.keys() == {"statement", "lowest_cost", "highest_threshold", "groups"}
+    assert document["highest_threshold"]["threshold"] == curves.highest_threshold(0.6).threshold
 
 
 def test_a_group_without_a_threshold_does_not_hide_the_others(tmp_path, loans):

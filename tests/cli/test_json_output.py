@@ -100,6 +100,10 @@ def test_predictions_in_a_file_leave_their_number(place, tmp_path):
     document, _ = get_document("predict", place / "cost", place / "new.csv", "-o", path)
     expected = {"model": "CertifiedTreeRegressor", "output": str(path), "rows": 200}
     assert document == expected
+    document, _ = get_document("predict", place / "late", place / "new.csv", "-o", path)
+    predicted = pd.read_csv(path)["prediction"].value_counts()
+    assert document["classes"] == {"no": predicted["no"], "yes": predicted["yes"]}
+    get_document("predict", place / "cost", place / "new.csv", "-o", path)
     assert len(pd.read_csv(path)) == 200
 
 
@@ -201,8 +205,12 @@ def list_keys(document):
         return set().union(*map(list_keys, document))
     if not isinstance(document, dict):
         return set()
-    free = ("predictions", "groups")
-    inner = (value for key, value in document.items() if key not in free or isinstance(value, list))
+    free = ("predictions", "groups", "explanations", "parameters")
+    is_free = {
+        key: key in free and (isinstance(value, dict) or key == "explanations")
+        for key, value in document.items()
+    }
+    inner = (value for key, value in document.items() if not is_free[key])
     return {*document}.union(*(list_keys(value) for value in inner))
 
 
@@ -218,11 +226,17 @@ def test_the_manual_lists_all_fields(place):
         ("certify", *rows, "--recall", "0.1", "--threshold", "0.5"),
         ("certify", *rows, "--precision", "0.1"),
         ("rules", place / "late"),
+        ("info", place / "late"),
+        ("explain", place / "late", place / "new.csv"),
+        ("evaluate", *rows, "--one-per-group", "town"),
     ]
     found = set().union(*(list_keys(get_document(*command)[0]) for command in commands))
     assert {"statement", "bound", "lowest_cost", "gaps", "r2", "verdict"} <= found
     assert found <= listed
-    assert listed - found <= {"predict", "evaluate", "certify", "predictions", "output", "null"}
+    assert listed - found <= {
+        *("predict", "evaluate", "certify", "info", "explain"),
+        *("predictions", "output", "null", "row", "prediction", "unit", "base", "input_columns"),
+    }
 
 
 FAILING = [

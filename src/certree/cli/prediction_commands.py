@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,6 +33,7 @@ from certree.cli.json_output import (
     describe_family,
     describe_scores,
     describe_thresholds,
+    get_plain,
     print_json,
     print_predictions,
 )
@@ -45,9 +47,11 @@ from certree.cli.table_input import (
     Target,
     Threshold,
     ThresholdCost,
+    describe_positive,
     expect_given,
     expect_labelled_rows,
     expect_not_dropped,
+    find_default_positive,
     load_model,
     parse_costs,
     parse_positive,
@@ -69,9 +73,10 @@ from certree.files.predictions import (
     ROWS_PER_BATCH,
     iterate_with_progress,
     predict_batches,
-    predict_files,
     read_model_batches,
+    write_predictions,
 )
+from certree.interface.fitted_state import get_snapshot
 from certree.interface.formatting import format_quantity
 from certree.show.model_description import (
     count_fitted_rows,
@@ -124,10 +129,10 @@ def predict(
 
     The output is a table with the columns of --keep, a column "prediction", and a column of
     probabilities for each class. Rows are read and written batch by batch; files of a folder in the
-    order of their names.
+    order of their names. With --output, the number of rows of each predicted class is printed.
 
     With --json each row is an object with these columns; with --output as well, the document has
-    the number of rows and the path of the table.
+    the numbers of rows and the path of the table.
 
     Regressors add columns: single trees the standard deviations "between" the predictions of the
     prunings and "within" their leaves, certified models an interval that contains 90 % of new
@@ -163,11 +168,16 @@ def predict(
         rows = (model, source, keep or [], ROWS_PER_BATCH, int(not quiet))
         print_predictions(estimator, predict_batches(*rows, **rule))
         return
-    n_rows = predict_files(
-        model, source, destination, keep=keep or [], verbose=int(not quiet), **rule
+    counts = write_predictions(
+        model, source, destination, keep or [], verbose=int(not quiet), **rule
     )
     if as_json:
-        print_json({"model": type(estimator).__name__, "output": destination, "rows": n_rows})
+        document = {"model": type(estimator).__name__, "output": destination, "rows": counts.n_rows}
+        print_json(document | ({"classes": counts.classes} if counts.classes else {}))
+    elif destination != STANDARD_STREAM:
+        classes = ", ".join(f"{label} {n:,}" for label, n in counts.classes.items())
+        size = format_quantity(counts.n_rows, "row")
+        print_text(f"{size} written to {output}{classes and f': predicted {classes}'}")
 
 
 @command
@@ -512,7 +522,9 @@ def certify(
     delta.
     With --groups, guarantees for each group and for differences between groups are printed instead.
     With --threshold-cost, --recall, --precision or --threshold, guarantees for every threshold of
-    the positive class's probability are printed, and the chosen threshold, also for each group.\f
+    the positive class's probability are printed, and the chosen threshold, also for each group.
+    Give these options together: all guarantees of one run hold jointly with probability 1 - delta,
+    those of two runs need not.\f
 
     Parameters
     ----------
@@ -562,13 +574,10 @@ def certify(
     _expect_classifier(model, model_file)
     draw = draw_rows(model, source, target, one_per_group)
     read = (model, source, target, draw)
-    document = {"model": type(split_pipeline(model)[0]).__name__, **_describe_draw(draw)}
+    show_guarantees = partial(_print_guarantees, model, draw, dependent or one_per_group, as_json)
     if choice is None and groups is None:
         certificate = _certify_error(*read, delta, look, rule, dependent)
-        if as_json:
-            print_json({**document, "certificate": describe_certificate(certificate)})
-        else:
-            _print_guarantees(str(certificate), draw, dependent or one_per_group)
+        show_guarantees(str(certificate), {"certificate": describe_certificate(certificate)})
         return
     guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule)
     if choice is None:
@@ -576,11 +585,8 @@ def certify(
         families = guarantees.conditional_guarantees(
             _GROUP_GUARANTEES, groups=group_labels, delta=group_delta
         )
-        if as_json:
-            described = {name: describe_family(family) for name, family in families.items()}
-            print_json({**document, "families": described})
-        else:
-            _print_guarantees(str(families), draw, one_per_group)
+        described = {name: describe_family(family) for name, family in families.items()}
+        show_guarantees(str(families), {"families": described})
         return
     found = guarantees.thresholds(
         costs=costs,
@@ -588,10 +594,7 @@ def certify(
         share=compute_look_fraction(look),
         pos_label=parse_positive(model, positive),
     )
-    if as_json:
-        print_json({**document, "thresholds": describe_thresholds(found, choice)})
-    else:
-        _print_guarantees(choice.format(found), draw, one_per_group)
+    show_guarantees(choice.format(found), {"thresholds": describe_thresholds(found, choice)})
     if plot is not None and costs is not None:
         save_figure(plot, lambda: show.plot_thresholds(found, *costs))
 
@@ -634,12 +637,35 @@ def _state_new_groups(column: str) -> str:
     )
 
 
-def _print_guarantees(text: str, draw: GroupDraw | None, column: str | None) -> None:
+def _print_guarantees(
+    model: Any,
+    draw: GroupDraw | None,
+    column: str | None,
+    as_json: bool,
+    text: str,
+    described: dict[str, Any],
+) -> None:
     """Print guarantees, and what they assume of groups.
 
-    text: the guarantees; draw: the rows that are used, one of each group, or None for all rows;
-    column: column of groups of rows that depend on each other, or None.
+    Parameters
+    ----------
+    model : fitted classifier
+        The classifier.
+    draw : GroupDraw or None
+        The rows that are used, one of each group; None: all rows.
+    column : str or None
+        Column of groups of rows that depend on each other; None: rows are independent.
+    as_json : bool
+        Whether to print a JSON document.
+    text : str
+        The guarantees as sentences and tables.
+    described : dict
+        The same as an object of JSON.
     """
+    if as_json:
+        name = type(split_pipeline(model)[0]).__name__
+        print_json({"model": name, **_describe_draw(draw), **described})
+        return
     if draw is not None:
         print_text(str(draw))
     print_text(text)
@@ -648,7 +674,7 @@ def _print_guarantees(text: str, draw: GroupDraw | None, column: str | None) -> 
 
 
 @command
-def info(model_file: ModelFile) -> None:
+def info(model_file: ModelFile, as_json: AsJson = False) -> None:
     """Print what a model file holds: parameters, features and their types, classes, size.
 
     Of a pipeline, the columns that its first step reads are printed before the features of its model.
@@ -661,9 +687,16 @@ def info(model_file: ModelFile) -> None:
     ----------
     model_file : Path
         File of the fitted model.
+    as_json : bool
+        Whether to print a JSON document.
     """
     loaded = load_model(model_file)
     model = name_model_features(loaded)
+    with model_file.open("rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()
+    if as_json:
+        print_json(_describe_model(loaded, model, digest))
+        return
     print_text(repr(loaded))
     if model is not loaded:
         names, columns = list_input_columns(loaded)
@@ -672,6 +705,8 @@ def info(model_file: ModelFile) -> None:
     _print_columns("feature", model._feature_names(), describe_features(model))
     if is_classifier(model):
         print_text(f"classes: {', '.join(map(str, model.classes_))}")
+        for line in describe_positive(model):
+            print_text(line)
     n_rows = count_fitted_rows(model)
     fitted = "" if n_rows is None else f", fitted to {format_quantity(n_rows, 'row')}"
     print_text(f"size: {describe_size(model)}{fitted}")
@@ -679,8 +714,39 @@ def info(model_file: ModelFile) -> None:
         print_text(str(model.certificate_))
     if isinstance(model, TreeVoteEstimator):
         print_text(model.export_text(max_leaves=_N_LEAVES_SHOWN))
-    with model_file.open("rb") as file:
-        print_text(f"SHA-256 of the file: {file_digest(file, 'sha256').hexdigest()}")
+    print_text(f"SHA-256 of the file: {digest}")
+
+
+def _describe_model(loaded: Any, model: Any, digest: str) -> dict[str, Any]:
+    """Return the contents of a model file as an object of JSON.
+
+    loaded: the fitted estimator or pipeline; model: the estimator itself, with names of its
+    features; digest: hash of the file.
+    """
+    classes = [str(label) for label in model.classes_] if is_classifier(model) else None
+    certificate = getattr(model, "certificate_", None)
+    parameters = get_snapshot(model).get_params(deep=False)
+    described: dict[str, Any] = {
+        "model": type(model).__name__,
+        "parameters": {name: get_plain(value) for name, value in parameters.items()},
+        "features": _list_columns(model._feature_names(), describe_features(model)),
+        "classes": classes,
+        "positive": find_default_positive(model),
+        "size": describe_size(model),
+        "rows": count_fitted_rows(model),
+        "certificate": None if certificate is None else describe_certificate(certificate),
+        "sha256": digest,
+    }
+    if model is not loaded:
+        names, columns = list_input_columns(loaded)
+        names = [f"column {j}" for j in range(len(columns))] if names is None else names
+        described["input_columns"] = _list_columns(names, describe_columns(columns))
+    return described
+
+
+def _list_columns(names: Sequence[str], texts: Sequence[str]) -> list[dict[str, str]]:
+    """Return names and types of columns as objects of JSON. names, texts: one of each column."""
+    return [{"name": str(name), "type": text} for name, text in zip(names, texts, strict=True)]
 
 
 def _print_columns(what: str, names: Sequence[str], texts: Sequence[str]) -> None:

@@ -1,8 +1,8 @@
 """Options of commands that read tables, and the reading of tables as rows of a model."""
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import typer
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from certree.files import models
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from certree.cli.group_draw import GroupDraw
 
 Model = Any
+
+# Suffixes of tables whose columns have types.
+_TYPED_SUFFIXES = (".parquet", ".pq", ".arrow", ".feather")
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")]
 TableFile = Annotated[
@@ -83,7 +87,25 @@ Positive = Annotated[
     typer.Option(
         metavar="CLASS",
         help="The positive one of two classes: thresholds, costs and probabilities are about it.",
-        show_default="the second class",
+        show_default="the second class that info lists",
+    ),
+]
+PositiveOfExplanations = Annotated[
+    str | None,
+    typer.Option(
+        "--positive",
+        metavar="CLASS",
+        help="The one of two classes whose probability or score is explained, for all rows.",
+        show_default="the second class that info lists",
+    ),
+]
+PositiveOfRules = Annotated[
+    str | None,
+    typer.Option(
+        "--positive",
+        metavar="CLASS",
+        help="The one of two classes whose probability each rule has.",
+        show_default="the predicted class of each rule",
     ),
 ]
 
@@ -139,35 +161,53 @@ def transform_rows(model: Model, rows: Any) -> tuple[Model, Any]:
     return name_model_features(model), X.toarray() if is_sparse else X
 
 
-def read_features(model_file: Path, source: TableSource) -> tuple[Model, Any]:
-    """Load a model, and read the features that it needs from a table.
+def read_features(
+    model: Model, source: TableSource, keep: Sequence[str]
+) -> tuple[Any, dict[str, pa.ChunkedArray]]:
+    """Read the features that a model needs from a table, and columns to copy.
 
     Parameters
     ----------
-    model_file : Path
-        File of the model.
+    model : fitted estimator, or Pipeline that ends in one
+        The model.
     source : TableSource
         The table. If the model was fitted with feature names, other columns of the table, such as a
-        target, are ignored; else all columns must be features.
+        target, are ignored; else all columns but those of `keep` must be features.
+    keep : sequence of str
+        Columns to copy. Those of CSV files that are no features are text, as it is written.
 
     Returns
     -------
-    model : fitted estimator, or Pipeline that ends in one
     X : ndarray of shape (n, p), or pandas.DataFrame
         Features, in the order of the fit.
+    columns : dict of str to pyarrow.ChunkedArray
+        The columns of `keep`.
 
     Raises
     ------
     ValueError
-        If a file cannot be read, or a feature is missing or has another type than in the fit.
+        If a file cannot be read, a feature is missing or has another type than in the fit, or there
+        is no such column to copy.
     """
-    model = load_model(model_file)
-    table = _read_for_model(model, source, None, [])
-    return model, select_features(model, table, get_display_name(source))
+    is_text = Path(source).suffix.lower() not in _TYPED_SUFFIXES
+    table = _read_for_model(model, source, None, [*keep], [*keep] if is_text else [])
+    if missing := [name for name in keep if name not in table.column_names]:
+        raise ValueError(
+            f"--keep must name columns of {get_display_name(source)}, but it has no column "
+            f"{missing[0]!r}: name one of {join_names(table.column_names)}"
+        )
+    columns = {name: table[name] for name in keep}
+    if list_input_columns(model)[0] is None:
+        table = table.drop_columns([*columns])
+    return select_features(model, table, get_display_name(source)), columns
 
 
 def _read_for_model(
-    model: Model, source: TableSource, target: str | None, others: list[str]
+    model: Model,
+    source: TableSource,
+    target: str | None,
+    others: list[str],
+    texts: Sequence[str] = (),
 ) -> pa.Table:
     """Read a table with the types and formats of a model's fit, and warn of values that are new.
 
@@ -181,8 +221,15 @@ def _read_for_model(
         Column of the target; None: there is none.
     others : list of str
         Columns that are no features, with the target.
+    texts : sequence of str
+        Columns that are read as text unless they are features.
     """
-    types = partial(get_column_types, model, target, extra_columns=others)
+
+    def types(names: Sequence[str]) -> dict[str, pa.DataType]:
+        """Return the types of columns that the fit or `texts` determines, by name."""
+        is_text = {name: pa.string() for name in texts if name in names}
+        return is_text | get_column_types(model, target, names, others)
+
     table = reader.read(use_model_format(source, model), types)
     rows = Batch(table, get_display_name(source), 1.0, is_last=True)
     (read,) = warn_of_new_values(model, [rows], others)
@@ -342,6 +389,20 @@ def expect_given(option: str, value: Any, positive: str | None) -> None:
     """
     if positive is not None and value is None:
         raise ValueError(f"--positive {positive} changes {option} only: give {option} as well")
+
+
+def describe_positive(model: Any) -> list[str]:
+    """Return a line that names the positive one of two classes; [] for other models."""
+    positive = find_default_positive(model)
+    return [] if positive is None else [f"positive class: {positive} (choose by --positive)"]
+
+
+def find_default_positive(model: Any) -> str | None:
+    """Return the text of the second of two classes; None unless a model has two and one target."""
+    classes = model.classes_ if is_classifier(model) else []
+    if isinstance(classes, list) or len(classes) != 2:
+        return None
+    return str(classes[1])
 
 
 def parse_positive(model: Model, text: str | None) -> Any:
