@@ -3,8 +3,8 @@
  * Written by certree $version. Needs C99 and the mathematical library (-lm).
  *
  *     double x[$n_features], out[$n_results];
- *     x[j] = ...;          a number, or a date in the unit below; NAN if it is missing
- *     x[j] = ${name}_category(j, "text");          the code of a category that is a text
+ *     x[j] = 1.5;  // a number, or a date in its unit; NAN if it is missing
+ *     x[j] = ${name}_category(j, "text");  // the code of a category that is a text
  *     ${name}_predict(x, out);
  *
  * Features:$features
