@@ -1,6 +1,6 @@
 """Commands that apply a model to rows: predict, evaluate and certify; and info."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from hashlib import file_digest
@@ -164,6 +164,8 @@ def predict(
     model = load_model(model_file)
     estimator, _ = split_pipeline(model)
     rule = {"threshold": threshold, "pos_label": parse_positive(model, positive)}
+    if threshold is not None and positive is None and not as_json:
+        _note_positive(model)
     if as_json and destination == STANDARD_STREAM:
         rows = (model, source, keep or [], ROWS_PER_BATCH, int(not quiet))
         print_predictions(estimator, predict_batches(*rows, **rule))
@@ -243,6 +245,12 @@ def evaluate(
     if errors.n_known_rows:
         known = format_quantity(errors.n_known_rows, "row")
         print_text(f"{known} also occur among the rows of the fit: the scores are too optimistic")
+
+
+def _note_positive(model: Any) -> None:
+    """Print on standard error which of two classes thresholds are about by default."""
+    for line in describe_positive(split_pipeline(model)[0]):
+        print_note(line)
 
 
 def _evaluate_rows(
@@ -577,7 +585,7 @@ def certify(
     show_guarantees = partial(_print_guarantees, model, draw, dependent or one_per_group, as_json)
     if choice is None and groups is None:
         certificate = _certify_error(*read, delta, look, rule, dependent)
-        show_guarantees(str(certificate), {"certificate": describe_certificate(certificate)})
+        show_guarantees(lambda: {"certificate": describe_certificate(certificate)}, certificate)
         return
     guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule)
     if choice is None:
@@ -585,8 +593,10 @@ def certify(
         families = guarantees.conditional_guarantees(
             _GROUP_GUARANTEES, groups=group_labels, delta=group_delta
         )
-        described = {name: describe_family(family) for name, family in families.items()}
-        show_guarantees(str(families), {"families": described})
+        show_guarantees(
+            lambda: {"families": {name: describe_family(one) for name, one in families.items()}},
+            families,
+        )
         return
     found = guarantees.thresholds(
         costs=costs,
@@ -594,7 +604,10 @@ def certify(
         share=compute_look_fraction(look),
         pos_label=parse_positive(model, positive),
     )
-    show_guarantees(choice.format(found), {"thresholds": describe_thresholds(found, choice)})
+    text = choice.format(found)
+    show_guarantees(lambda: {"thresholds": describe_thresholds(found, choice)}, text)
+    if positive is None and not as_json:
+        _note_positive(model)
     if plot is not None and costs is not None:
         save_figure(plot, lambda: show.plot_thresholds(found, *costs))
 
@@ -642,8 +655,8 @@ def _print_guarantees(
     draw: GroupDraw | None,
     column: str | None,
     as_json: bool,
-    text: str,
-    described: dict[str, Any],
+    describe: Callable[[], dict[str, Any]],
+    guarantees: Any,
 ) -> None:
     """Print guarantees, and what they assume of groups.
 
@@ -657,18 +670,19 @@ def _print_guarantees(
         Column of groups of rows that depend on each other; None: rows are independent.
     as_json : bool
         Whether to print a JSON document.
-    text : str
-        The guarantees as sentences and tables.
-    described : dict
-        The same as an object of JSON.
+    describe : callable
+        Returns the guarantees as an object of JSON. It is not called without `as_json`, as there may
+        be more guarantees than a printed table shows.
+    guarantees : object
+        The guarantees, whose `str` has sentences and tables.
     """
     if as_json:
         name = type(split_pipeline(model)[0]).__name__
-        print_json({"model": name, **_describe_draw(draw), **described})
+        print_json({"model": name, **_describe_draw(draw), **describe()})
         return
     if draw is not None:
         print_text(str(draw))
-    print_text(text)
+    print_text(str(guarantees))
     if column is not None:
         print_note(_state_new_groups(column))
 

@@ -238,7 +238,8 @@ class PredictionCounts:
         self.n_rows += len(table)
         if self.classes:
             for entry in table["prediction"].value_counts().to_pylist():
-                self.classes[entry["values"]] += entry["counts"]
+                label = entry["values"]
+                self.classes[label] = self.classes.get(label, 0) + entry["counts"]
 
 
 def write_predictions(
