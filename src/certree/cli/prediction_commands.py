@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,6 +40,7 @@ from certree.cli.table_input import (
     expect_given,
     expect_labelled_rows,
     expect_not_dropped,
+    hash_model_file,
     load_model,
     parse_costs,
     parse_positive,
@@ -636,8 +636,7 @@ def info(model_file: ModelFile) -> None:
         print_text(str(model.certificate_))
     if isinstance(model, TreeVoteEstimator):
         print_text(model.export_text(max_leaves=_N_LEAVES_SHOWN))
-    with model_file.open("rb") as file:
-        print_text(f"SHA-256 of the file: {file_digest(file, 'sha256').hexdigest()}")
+    print_text(f"SHA-256 of the file: {hash_model_file(model_file)}")
 
 
 def _print_columns(what: str, names: Sequence[str], texts: Sequence[str]) -> None:
