@@ -217,12 +217,21 @@ def test_the_manual_lists_all_fields(place):
         ("certify", *rows, "--groups", "town", "--threshold-cost", "5:1"),
         ("certify", *rows, "--recall", "0.1", "--threshold", "0.5"),
         ("certify", *rows, "--precision", "0.1"),
+        ("monitor", *rows, "--bound", "0.6", "--state", place / "late.monitor"),
         ("rules", place / "late"),
     ]
     found = set().union(*(list_keys(get_document(*command)[0]) for command in commands))
     assert {"statement", "bound", "lowest_cost", "gaps", "r2", "verdict"} <= found
     assert found <= listed
-    assert listed - found <= {"predict", "evaluate", "certify", "predictions", "output", "null"}
+    assert listed - found <= {
+        "predict",
+        "predictions",
+        "evaluate",
+        "certify",
+        "monitor",
+        "output",
+        "null",
+    }
 
 
 FAILING = [
