@@ -395,8 +395,8 @@ class Certificate:
             however long it runs and however often one looks.
         block : int
             Number of consecutive losses whose mean counts as one loss; 1: rows are independent.
-            Choose it several times as large as the number of rows over which losses depend on each
-            other.
+            Choose it about ten times as large as the number of rows over which losses depend on
+            each other.
         model_hash : str or None
             Hash of the model file, which `certree info` prints. The monitor then refuses losses of
             other models, and can be saved.
@@ -405,7 +405,8 @@ class Certificate:
         -------
         Monitor
             A monitor without rows. Pass it the losses of new rows, divided by `unit` if that is not
-            None.
+            None; if the certificate is about a subset of the rows (`part`), the losses of this
+            subset.
 
         Raises
         ------

@@ -25,8 +25,8 @@ from certree.interface.stored_state import DamagedModelError, StoredState
 # make a product 0.
 _N_STAKES, _MOST = 8, 0.8
 # The fraction of the weights of start times that follow time t is 1 / (1 + _RATE log(1 + t / _SCALE)).
-# With these two numbers a monitor notices a change at the start nearly as fast as a test without
-# start times, and a change after 100,000 rows within three times that delay.
+# With these two numbers the delay of an alarm after 100,000 good rows is at most three times the delay
+# at the start, where a test without start times would be twice as fast.
 _RATE, _SCALE = 0.25, 20.0
 # Number of time steps that are processed together.
 _CHUNK = 4096
@@ -79,8 +79,9 @@ class Monitor:
         Number by which losses and `bound` were divided, such as the largest cost; sentences name
         losses in the original unit. None: losses are errors.
     block : int
-        Number of consecutive losses whose mean counts as one loss. Choose it several times as large
-        as the number of rows over which losses depend on each other; 1: rows are independent.
+        Number of consecutive losses whose mean counts as one loss; the null hypothesis is then about
+        these means. It holds nearly for dependent rows if a block is about ten times as long as the
+        dependence. 1: rows are independent.
     delta : float
         Probability with which the certified bound may be wrong.
     model_hash : str or None
