@@ -65,8 +65,9 @@ def plot_monitor(monitor: Monitor, ax: Any = None) -> Figure:
     value = format_bound(bound) if monitor.unit is None else format_loss_bound(bound * (1 - 1e-12))
     ax.axhline(bound, color=VERMILLION, label=f"certified bound, {value}")
     if monitor.first_alarm is not None and monitor.likely_change is not None:
-        ax.axvline(monitor.likely_change - 1, color=FAINT, ls=":", label="likely change")
-        ax.axvline(monitor.first_alarm, color=INK, label="alarm")
+        # The lines end below the legend.
+        ax.axvline(monitor.likely_change - 1, 0, 0.8, color=FAINT, ls=":", label="likely change")
+        ax.axvline(monitor.first_alarm, 0, 0.8, color=INK, label="alarm")
     ax.set_xlim(0, ends[-1])
     ax.set_ylim(0, 1.45 * max(float((unit * means).max()), bound))
     ax.xaxis.set_major_formatter("{x:,.0f}")
