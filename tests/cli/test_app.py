@@ -141,8 +141,8 @@ def test_help_says_what_groups_are(command):
 def test_help_lists_the_commands():
     text = succeeds("--help")
     for command in (
-        *("fit", "predict", "evaluate", "certify", "info", "explain", "rules", "report", "plot"),
-        *("table1", "table2", "figure2", "rates"),
+        *("fit", "predict", "evaluate", "certify", "monitor", "info", "explain", "rules", "report"),
+        *("plot", "table1", "table2", "figure2", "rates"),
     ):
         assert re.search(rf"\b{command}\b", text)
 
@@ -164,6 +164,7 @@ def test_help_lists_the_commands():
         ("report", ["--target", "--output"]),
         ("plot", ["WHAT", "--target", "--output", "calibration"]),
         ("predict", ["--output", "MODEL", "FILE"]),
+        ("monitor", ["--target", "--state", "--batch", "--block", "--plot", "MODEL", "FILE"]),
     ],
 )
 def test_the_help_of_every_command_lists_its_options(command, options):

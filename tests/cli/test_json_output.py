@@ -225,6 +225,7 @@ def test_the_manual_lists_all_fields(place):
         ("certify", *rows, "--groups", "town", "--threshold-cost", "5:1"),
         ("certify", *rows, "--recall", "0.1", "--threshold", "0.5"),
         ("certify", *rows, "--precision", "0.1"),
+        ("monitor", *rows, "--bound", "0.6", "--state", place / "late.monitor"),
         ("rules", place / "late"),
         ("info", place / "late"),
         ("explain", place / "late", place / "new.csv"),
@@ -234,7 +235,7 @@ def test_the_manual_lists_all_fields(place):
     assert {"statement", "bound", "lowest_cost", "gaps", "r2", "verdict"} <= found
     assert found <= listed
     assert listed - found <= {
-        *("predict", "evaluate", "certify", "info", "explain"),
+        *("predict", "evaluate", "certify", "monitor", "info", "explain"),
         *("predictions", "output", "null", "row", "prediction", "unit", "base", "input_columns"),
     }
 

@@ -48,6 +48,11 @@ _COMMANDS = {
         _MODELS,
         "Certify the error of a classifier on rows that were never used for it.",
     ),
+    "monitor": (
+        "monitor_command",
+        _MODELS,
+        "Test on a batch of labelled new rows whether the certified bound of a model still holds.",
+    ),
     "info": (
         "prediction_commands",
         _MODELS,

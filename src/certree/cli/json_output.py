@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from certree.certificates import Certificate
+from certree.certificates import Certificate, Monitor
 from certree.certificates.subsets.families import CertificateFamily
 from certree.certificates.thresholds import Limits, OperatingPoint, ThresholdGuarantees
 from certree.cli.threshold_choice import ThresholdChoice
@@ -37,6 +37,22 @@ _CERTIFICATE_FIELDS = (
     "unit",
     "grouped",
     "repeats",
+)
+# Properties of `Monitor` that a document has under the same names.
+_MONITOR_FIELDS = (
+    "broken",
+    "first_alarm",
+    "likely_change",
+    "rows",
+    "mean_loss",
+    "bound",
+    "unit",
+    "e_value",
+    "alpha",
+    "delta",
+    "false_alarm_probability",
+    "block",
+    "model_hash",
 )
 
 
@@ -103,6 +119,15 @@ def describe_scores(scores: list[Score]) -> dict[str, Any]:
 def _describe_baseline(baseline: Any) -> dict[str, Any] | None:
     """Return name and value of a `Baseline` as an object of JSON; None if it is None."""
     return None if baseline is None else {"name": baseline.name, "value": baseline.value}
+
+
+def describe_monitor(monitor: Monitor) -> dict[str, Any]:
+    """Return the state of a monitor as an object of JSON.
+
+    It has the sentence "statement", properties of `Monitor` under their names, and "batches".
+    """
+    properties = {name: getattr(monitor, name) for name in _MONITOR_FIELDS}
+    return {"statement": str(monitor), **properties, "batches": list(monitor.batches)}
 
 
 def describe_certificate(certificate: Certificate) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,6 +51,7 @@ from certree.cli.table_input import (
     expect_labelled_rows,
     expect_not_dropped,
     find_default_positive,
+    hash_model_file,
     load_model,
     parse_costs,
     parse_positive,
@@ -706,8 +706,7 @@ def info(model_file: ModelFile, as_json: AsJson = False) -> None:
     """
     loaded = load_model(model_file)
     model = name_model_features(loaded)
-    with model_file.open("rb") as file:
-        digest = file_digest(file, "sha256").hexdigest()
+    digest = hash_model_file(model_file)
     if as_json:
         print_json(_describe_model(loaded, model, digest))
         return

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from enum import StrEnum
+from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from scipy.sparse import issparse
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
+from certree.certificates import Monitor
 from certree.files import models
 from certree.files.model_rows import expect_valid_target, select_features
 from certree.files.pipelines import name_model_features, split_pipeline
@@ -130,8 +132,33 @@ class DuplicateRows(StrEnum):
 
 
 def load_model(model_file: Path) -> Model:
-    """Load a fitted estimator of certree from a file, or a pipeline that ends in one."""
-    return models.load(model_file)
+    """Load a fitted estimator of certree from a file, or a pipeline that ends in one.
+
+    Raise ValueError if the file holds a monitor.
+    """
+    model = models.load(model_file)
+    if isinstance(model, Monitor):
+        raise ValueError(
+            f"MODEL must be a model file, but {model_file} holds a monitor: pass the file of its model"
+        )
+    return model
+
+
+def load_monitor(state: Path) -> Monitor:
+    """Load a monitor from a file; raise ValueError if the file holds a model."""
+    monitor = models.load(state)
+    if not isinstance(monitor, Monitor):
+        raise ValueError(
+            f"--state must be a file that certree monitor has written, but {state} holds a model: give "
+            "another path"
+        )
+    return monitor
+
+
+def hash_model_file(model_file: Path) -> str:
+    """Return the SHA-256 hash of a model file, which identifies the model, in hexadecimal digits."""
+    with model_file.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def load_estimator(model_file: Path, purpose: str) -> Model:
@@ -139,7 +166,7 @@ def load_estimator(model_file: Path, purpose: str) -> Model:
 
     purpose: what the command does with the model, for the message, such as "exported".
     """
-    model = models.load(model_file)
+    model = load_model(model_file)
     if isinstance(model, Pipeline):
         raise ValueError(
             f"MODEL must be an estimator of certree to be {purpose}, but {model_file} holds a pipeline "
