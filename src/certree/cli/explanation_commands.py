@@ -36,13 +36,12 @@ from certree.cli.table_input import (
     parse_rows,
     read_features,
     read_labelled_rows,
-    transform_rows,
 )
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_fractions, shapley_values
 from certree.files import tables
 from certree.files.output_paths import expect_writable
-from certree.files.pipelines import name_model_features
+from certree.files.pipelines import name_model_features, transform_rows
 from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_quantity
 from certree.rows.columns import take_rows
