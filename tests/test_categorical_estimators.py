@@ -286,6 +286,18 @@ def test_a_column_that_nearly_is_an_identifier_warns(estimator, n_names):
         estimator(random_state=0).fit(frame, y)
 
 
+@pytest.mark.parametrize(("n_blank", "is_number"), [(0, True), (11, True), (60, False)])
+def test_the_warning_of_an_identifier_says_how_to_convert_numbers_that_are_text(n_blank, is_number):
+    frame, signal = mixed(400)
+    frame["total"] = [f"{i}.5" for i in range(400)]
+    frame.loc[:n_blank, "total"] = [f" {i}" * 2 for i in range(n_blank + 1)]
+    with pytest.warns(UserWarning, match="feature 'total' has 400 categories in 400 rows") as found:
+        PACBayesTreeClassifier(random_state=0).fit(frame, signal > 0.5)
+    (message,) = [str(one.message) for one in found if "'total'" in str(one.message)]
+    hint = r"Most of its texts are numbers, such as '\d+\.5': pandas\.to_numeric\(column, "
+    assert (re.search(hint, message) is not None) == is_number
+
+
 def test_few_rows_or_numbers_warn_of_no_identifier():
     frame, signal = mixed(49)
     frame["city"] = [f"c{i}" for i in range(49)]

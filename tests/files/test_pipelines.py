@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -291,6 +292,9 @@ def test_steps_with_functions_and_other_models_are_refused_by_name(tmp_path):
     with pytest.raises(TypeError, match=message):
         certree.save(own.fit(numbers, y), tmp_path / "file")
     assert not (tmp_path / "file").exists()
+    search = GridSearchCV(MODELS[0], {"max_iter": [2]}, cv=2).fit(X[["income"]], y)
+    with pytest.raises(TypeError, match=r"(?s)got GridSearchCV\(.*: pass its best_estimator_$"):
+        certree.save(search, tmp_path / "pipeline")
     with pytest.raises(TypeError, match="must be a fitted estimator of certree, got Logistic"):
         certree.save(
             make_pipeline(StandardScaler(), LogisticRegression()).fit(numbers, y), tmp_path

@@ -35,6 +35,9 @@ CategoryNames = tuple[str, ...] | tuple[float, ...]
 # rows in which it is present. With fewer rows than _FEW_ROWS there is no warning.
 _IDENTIFIER_FRACTION = 0.5
 _FEW_ROWS = 50
+# Categories that are looked at to see whether they are numbers written as text, and the fraction of
+# them that must be.
+_N_TEXTS, _MANY_NUMBERS = 1000, 0.9
 # float32 holds this many consecutive integers.
 _MAX_FLOAT32_CODES = 2**24
 # Code of the categories that the fit does not know.
@@ -339,20 +342,24 @@ def warn_about_identifiers(features: DenseFeatures, categories: Categories, name
     features : DenseFeatures
         Encoded training rows.
     categories : Categories
-        Only its `mask` is read: which features hold categories.
+        The categories of the features.
     names : sequence of str, or None
         Names of the p features; None: warnings show their indices.
     """
     for j in np.flatnonzero(categories.mask):
         column = features.columns[j]
         present = column[column >= 0]
-        warn_if_identifier(j, names, len(present), len(np.unique(present)))
+        known = categories.names[j] or ()
+        warn_if_identifier(j, names, len(present), len(np.unique(present)), known)
 
 
-def warn_if_identifier(j: Any, names: Any, n: int, n_categories: int) -> None:
+def warn_if_identifier(
+    j: Any, names: Any, n: int, n_categories: int, categories: CategoryNames
+) -> None:
     """Issue a UserWarning if n >= 50 and a feature has more than n / 2 categories in n rows.
 
-    Such a feature is nearly an identifier, which says nothing about new rows.
+    Such a feature is nearly an identifier, which says nothing about new rows. The warning says how to
+    convert the feature if most of its categories are numbers that are written as text.
 
     Parameters
     ----------
@@ -364,17 +371,46 @@ def warn_if_identifier(j: Any, names: Any, n: int, n_categories: int) -> None:
         Number of rows in which the feature is not missing.
     n_categories : int
         Number of distinct categories in these rows.
+    categories : sequence of str or float
+        The categories of the feature.
     """
     if n < _FEW_ROWS or n_categories <= _IDENTIFIER_FRACTION * n:
         return
     feature = j if names is None else repr(str(names[j]))
+    example = _find_number_text(categories)
+    remedy = (
+        ""
+        if example is None
+        else f" Most of its texts are numbers, such as {example!r}: pandas.to_numeric(column, "
+        'errors="coerce") converts them, and makes the other texts missing.'
+    )
     warnings.warn(
         f"feature {feature} has {n_categories} categories in {n} rows: it nearly is an identifier, "
         "which says nothing about new rows. Leave it out (--drop on the command line), or convert "
-        "it to numbers or dates if its order matters.",
+        f"it to numbers or dates if its order matters.{remedy}",
         UserWarning,
         stacklevel=3,
     )
+
+
+def _find_number_text(categories: CategoryNames) -> str | None:
+    """Return a text that is a number if at least 90 % of up to 1,000 categories are; else None.
+
+    categories: the categories of a feature, in order; those that are floats are no texts. The 1,000
+    are evenly spaced.
+    """
+    spaced = categories[:: -(-len(categories) // _N_TEXTS) or 1]
+    found = [str(text) for text in spaced if isinstance(text, str) and _is_number(text)]
+    return found[0] if found and len(found) >= _MANY_NUMBERS * len(spaced) else None
+
+
+def _is_number(text: str) -> bool:
+    """Return whether Python reads a text as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def make_categorical_mask(

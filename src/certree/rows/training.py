@@ -129,7 +129,7 @@ from certree.rows.near_copies import (
     expect_few_near_copies,
     find_near_copies,
 )
-from certree.rows.out_of_core import expect_collected, expect_in_memory
+from certree.rows.out_of_core import expect_collected, expect_in_memory, expect_no_column_name
 from certree.rows.precision import warn_of_float32
 from certree.rows.relative_weights import WeightSpread, warn_of_uneven_weights
 from certree.rows.repeat_counts import RepeatCounts, hash_table
@@ -1039,6 +1039,8 @@ def training_rows(
         If X, y, weights or groups differ in length, or hold values that the model does not accept.
     """
     X = _check_row_type(model, X)
+    for name, values in {"y": y, "sample_weight": sample_weight, "groups": groups}.items():
+        expect_no_column_name(name, values)
     if not hasattr(X, "__getitem__"):  # other objects have no rows to take
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=model)
     is_of_classes = is_classifier(model)
