@@ -1678,7 +1678,8 @@ def _encode_features(
     if reuse_encoding:
         return features, learned
     if categories is not None and model._splits_categories and isinstance(features, DenseFeatures):
-        warn_about_identifiers(features, categories, names)
+        are_inferred = isinstance(given, str)
+        warn_about_identifiers(features, categories, names, are_inferred)
     return features, {
         **learned,
         "n_features_in_": features.n_features,
