@@ -105,11 +105,11 @@ def _renumber_objects(content: bytes) -> bytes:
         return node
 
     schema = json.loads(members[_SCHEMA], object_hook=renumber)
-    renamed = {new: members[name] for name, new in names.items()}
+    members[_SCHEMA] = json.dumps(schema).encode()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for name, data in {**renamed, _SCHEMA: json.dumps(schema).encode()}.items():
-            archive.writestr(zipfile.ZipInfo(name, _TIME), data)
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(names.get(name, name), _TIME), data)
     return buffer.getvalue()
 
 
