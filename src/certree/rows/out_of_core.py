@@ -45,7 +45,7 @@ def expect_collected(name: str, values: Any) -> None:
 
 
 def expect_no_column_name(name: str, values: Any) -> None:
-    """Raise a TypeError if an argument of a fit to rows in memory is text, the name of a column.
+    """Raise a TypeError if an argument with a value for each row in memory is text.
 
     name: name of the argument, for the message. values: the argument, of any type.
     """

@@ -1039,8 +1039,8 @@ def training_rows(
         If X, y, weights or groups differ in length, or hold values that the model does not accept.
     """
     X = _check_row_type(model, X)
-    for name, values in {"y": y, "sample_weight": sample_weight, "groups": groups}.items():
-        expect_no_column_name(name, values)
+    expect_no_column_name("y", y)
+    expect_no_column_name("sample_weight", sample_weight)
     if not hasattr(X, "__getitem__"):  # other objects have no rows to take
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=model)
     is_of_classes = is_classifier(model)
