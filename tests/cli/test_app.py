@@ -2339,7 +2339,7 @@ def test_a_fit_to_a_folder_equals_one_in_memory(tmp_path, folder):
 def test_a_fit_to_a_folder_is_planned_only(tmp_path, folder):
     model, command = tmp_path / "m.certree", ["fit", folder, "--target", "late", "--dry-run"]
     printed = succeeds(*command, "-o", model)
-    assert "features are read in 1 blocks" in printed
+    assert "features are read in 1 block by" in printed
     assert "of temporary files" in printed
     assert not model.exists()
     assert "--dry-run is for a folder" in fails(

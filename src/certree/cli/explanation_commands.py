@@ -40,13 +40,12 @@ from certree.cli.table_input import (
     parse_rows,
     read_features,
     read_labelled_rows,
-    transform_rows,
 )
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import Explanation, interaction_fractions, shapley_values
 from certree.files import tables
 from certree.files.output_paths import expect_writable
-from certree.files.pipelines import name_model_features
+from certree.files.pipelines import name_model_features, transform_rows
 from certree.files.predictions import predict_columns
 from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_quantity

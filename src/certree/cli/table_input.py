@@ -11,14 +11,12 @@ import numpy as np
 import pyarrow as pa
 import typer
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from certree.certificates import Monitor
 from certree.files import models
 from certree.files.model_rows import expect_valid_target, select_features
-from certree.files.pipelines import name_model_features, split_pipeline
 from certree.interface.fitted_state import check_one_target
 from certree.tables import reader
 from certree.tables.column_names import join_names
@@ -174,18 +172,6 @@ def load_estimator(model_file: Path, purpose: str) -> Model:
             "skl2onnx, after certree.export.register_converters()"
         )
     return model
-
-
-def transform_rows(model: Model, rows: Any) -> tuple[Model, Any]:
-    """Return the estimator that explanations and reports need, and the dense rows that it reads.
-
-    model: a fitted estimator, or a pipeline that ends in one; rows: the rows that the model reads. Of
-    a pipeline the last step is returned, whose features have the names that the other steps give them.
-    """
-    _, transform = split_pipeline(model)
-    X: Any = transform(rows)
-    is_sparse: bool = issparse(X)
-    return name_model_features(model), X.toarray() if is_sparse else X
 
 
 def read_features(

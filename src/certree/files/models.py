@@ -154,7 +154,9 @@ def save(
         write_atomically(path, lambda file: write_pipeline(file, model, content))
         return
     if _SAVED.get(type(model).__name__) is not type(model):
-        raise TypeError(f"model must be a fitted estimator of certree, got {model!r}")
+        best = getattr(model, "best_estimator_", None)  # of a search by scikit-learn
+        remedy = ": pass its best_estimator_" if isinstance(best, BaseEstimator) else ""
+        raise TypeError(f"model must be a fitted estimator of certree, got {model!r}{remedy}")
     if isinstance(model, Monitor):
         _expect_model_hash(model)
     else:

@@ -15,6 +15,7 @@ from certree.rows.columns import is_missing
 from certree.rows.duplicates import count_worst
 from certree.rows.folds import Indices, make_unordered_error, number_groups, shuffle_by_content
 from certree.rows.near_copies import NearCopies
+from certree.rows.out_of_core import expect_no_column_name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,8 +112,10 @@ class TrainCalibrationSplit:
 def check_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
     """Convert the parameter groups to an array (n,), the group of each of n rows.
 
-    Raise a ValueError if its shape is not (n,), or if an entry is missing (None, NaN).
+    Raise a ValueError if its shape is not (n,), or if an entry is missing (None, NaN), and a TypeError
+    if it is the name of a column.
     """
+    expect_no_column_name("groups", groups)
     given = to_array("groups", groups)
     if given.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), got {given.shape}")

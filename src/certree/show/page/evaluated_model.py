@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from reprlib import repr as shortened
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +23,7 @@ from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
 from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.files.pipelines import split_pipeline, transform_rows
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import check_one_target, expect_rows
 from certree.interface.formatting import format_four_digits, format_percent
@@ -40,6 +43,20 @@ _MODEL_TYPES = (
     AdaBoostTreeClassifier,
     NaiveBayesClassifier,
 )
+
+
+@contextmanager
+def ignore_unnamed_rows(model: Any) -> Iterator[None]:
+    """Ignore the warning about rows without names in a `with` statement if the model is a pipeline.
+
+    The features of a pipeline's last step are named by the steps before, whose output may be an array.
+
+    model: the fitted estimator, or a pipeline that ends in one.
+    """
+    with catch_warnings():
+        if isinstance(model, Pipeline):
+            filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        yield
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,8 +118,9 @@ class EvaluatedModel:
 
         Parameters
         ----------
-        model : fitted estimator of certree
-            A tree, forest, boosted trees, AdaBoost or naive Bayes with one target.
+        model : fitted estimator of certree, or Pipeline that ends in one
+            A tree, forest, boosted trees, AdaBoost or naive Bayes with one target. The result is about
+            the last step of a pipeline, and about the rows that this step reads.
         X : array-like of shape (n, p)
             Rows.
         y : array-like of shape (n,)
@@ -135,18 +153,13 @@ class EvaluatedModel:
         NotFittedError
             If the model is not fitted.
         """
-        if isinstance(model, Pipeline) and isinstance(model.steps[-1][1], _MODEL_TYPES):
+        if not isinstance(split_pipeline(model)[0], _MODEL_TYPES):
             raise TypeError(
-                "model must be an estimator of certree, got a Pipeline p that ends in one: pass p[-1] "
-                "as model and p[:-1].transform(X) as X, such as "
-                "report(p[-1], p[:-1].transform(X), y, path)"
-            )
-        if not isinstance(model, _MODEL_TYPES):
-            raise TypeError(
-                "model must be a tree, a forest, boosted trees, AdaBoost or naive Bayes of certree, "
-                f"got {shortened(model)}"
+                "model must be a tree, a forest, boosted trees, AdaBoost or naive Bayes of certree, or "
+                f"a Pipeline that ends in one, got {shortened(model)}"
             )
         check_is_fitted(model)
+        model, X = transform_rows(model, X)
         check_one_target("a report", model)
         target: NDArray[Any] = column_or_1d(y)
         check_consistent_length(X, target)

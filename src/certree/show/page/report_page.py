@@ -15,7 +15,7 @@ from certree.interface.atomic_write import write_atomically
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_arguments
 from certree.show.calibration import plot_calibration
-from certree.show.page.evaluated_model import EvaluatedModel
+from certree.show.page.evaluated_model import EvaluatedModel, ignore_unnamed_rows
 from certree.show.page.markup import Html, concatenate, tag, to_markup
 from certree.show.page.section import Section
 from certree.show.page.sections import SECTION_BUILDERS
@@ -44,8 +44,8 @@ def report(
 
     Parameters
     ----------
-    model : fitted estimator of certree
-        The model.
+    model : fitted estimator of certree, or Pipeline that ends in one
+        The model. The page about a pipeline shows the features that its last step reads.
     {X}
     y : array-like of shape (n,)
         Classes or numbers of the rows.
@@ -93,10 +93,12 @@ def report(
     >>> model = PACBayesTreeClassifier(random_state=0).fit(X[:400], y[:400])
     >>> report(model, X[400:], y[400:], "report.html")  # doctest: +SKIP
     """
-    evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs, pos_label, threshold)
+    with ignore_unnamed_rows(model):
+        evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs, pos_label, threshold)
+        sections = build_sections(evaluated)
     if title is None:
-        title = f"{type(model).__name__} on {evaluated.n:,} rows"
-    return write_page(title, build_sections(evaluated), path)
+        title = f"{type(evaluated.model).__name__} on {evaluated.n:,} rows"
+    return write_page(title, sections, path)
 
 
 def build_sections(evaluated: EvaluatedModel) -> list[Section]:
