@@ -652,10 +652,14 @@ COUNTRIES = rows(country=["NA", "DE", "", "FR"], x=["NA", *["1.5"] * 9], flag=["
 @pytest.mark.parametrize(
     ("options", "line", "values"),
     [
-        ({}, "country: category, 20 missing (empty, NA)", {None, "DE", "FR"}),
+        (
+            {},
+            "country: category, 20 missing (empty, NA); keep_text= (--keep-text 'country') keeps NA as text",
+            {None, "DE", "FR"},
+        ),
         (
             {"keep_text": ["country"]},
-            "country: category, 10 missing (empty)",
+            "country: category, NA kept as text, 10 missing (empty)",
             {None, "NA", "DE", "FR"},
         ),
         (
@@ -841,7 +845,7 @@ def test_options_of_commands_override(tmp_path):
     assert found.exit_code == 0, found.output
     assert "x: number, decimal comma, thousands separators removed" in found.output
     assert "z: number, 20 missing (-1)" in found.output
-    assert "code, y: category" in found.output
+    assert "code: category, text kept" in found.output
     model = certree.load(tmp_path / "m.certree")
     assert model.feature_names_in_.tolist() == ["x", "code", "z"]
     found = call("evaluate", tmp_path / "m.certree", path, "--target", "y")

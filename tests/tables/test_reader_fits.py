@@ -56,7 +56,12 @@ FITTED = [
         "number, 36 missing (empty, NA, n/a)",
         None,
     ),
-    ("marked text.csv", csv_of(["nan", "a", "null"]), "category, 40 missing (nan, null)", {"a"}),
+    (
+        "marked text.csv",
+        csv_of(["nan", "a", "null"]),
+        "category, 40 missing (nan, null); keep_text= (--keep-text 'x') keeps nan, null as text",
+        {"a"},
+    ),
     ("nothing.csv", csv_of(["", "NA"]), "empty, 60 missing (empty, NA)", None),
     ("mixed.csv", csv_of(["1", "02", "x"]), "category, leading zeros kept", {"1", "02", "x"}),
     (

@@ -21,7 +21,7 @@ from certree.tables import reader
 from certree.tables.column_names import join_names
 from certree.tables.column_types import extract_values
 from certree.tables.csv_text import get_display_name
-from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
+from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
 from certree.tables.new_values import warn_of_new_values
 from certree.tables.reader import Batch
 from certree.tables.table import extract_target
@@ -179,7 +179,7 @@ def _read_for_model(
     others : list of str
         Columns that are no features, with the target.
     """
-    table = reader.read(use_model_format(source, model), partial(get_column_types, model, target))
+    table = reader.read(use_model_format(source, model), partial(get_fitted_columns, model, target))
     rows = Batch(table, get_display_name(source), 1.0, is_last=True)
     (read,) = warn_of_new_values(model, [rows], others)
     return read.table

@@ -28,8 +28,9 @@ from certree.interface.progress import RowRate, show_progress
 from certree.interface.signatures import validate_arguments
 from certree.tables.column_names import expect_target, join_names
 from certree.tables.csv_text import STANDARD_STREAM
-from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
+from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
 from certree.tables.new_values import warn_of_new_values
+from certree.tables.pipeline_columns import InputColumn
 from certree.tables.reader import Batch, read_batches
 from certree.tables.table_source import TableSource
 
@@ -383,11 +384,11 @@ def read_model_batches(
     columns = None if names is None else [*names, *targets, *extra_columns]
     table_name = str(TableSource(source))
 
-    def choose_types(names: Sequence[str]) -> dict[str, pa.DataType]:
-        """Return the types of the columns `names`, which are all columns of a file."""
+    def choose_types(names: Sequence[str]) -> dict[str, InputColumn]:
+        """Return the fitted ones of the columns `names`, which are all columns of a file."""
         if target is not None:
             expect_target(names, target, table_name)
-        return get_column_types(model, target, names, extra_columns)
+        return get_fitted_columns(model, target, names, extra_columns)
 
     source = use_model_format(source, model)
     text_columns = [name for name in extra_columns if name != target]
