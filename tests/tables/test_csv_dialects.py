@@ -624,7 +624,7 @@ def test_exceptions_and_new_values_are_named_in_predictions(fitted, tmp_path):
     new.write_bytes(content.replace("1.234", "offen", 2).encode("latin-1"))
     message = (
         r"'betrag' must hold numbers as in the fit \(read as: number, .*\), got 'offen' in .*: "
-        "2 of 100 values are no such numbers; write them as in the file of the fit, or state"
+        "2 of 100 values are no such numbers; write them as in the fit, state"
     )
     with pytest.raises(ValueError, match=message):
         predict_files(model, new, tmp_path / "out.parquet")
@@ -654,7 +654,8 @@ COUNTRIES = rows(country=["NA", "DE", "", "FR"], x=["NA", *["1.5"] * 9], flag=["
     [
         (
             {},
-            "country: category, 20 missing (empty, NA); keep_text= (--keep-text 'country') keeps NA as text",
+            "country: category, 20 missing (empty, NA); keep_text= (--keep-text 'country') keeps NA "
+            "as text",
             {None, "DE", "FR"},
         ),
         (

@@ -113,10 +113,8 @@ def test_hashed_categories_are_known(tmp_path):
     assert [column.words for column in columns] == [{"N/A"}, set(), {"NULL"}]
     path = tmp_path / "new.csv"
     X[:20].to_csv(path, index=False)
-    assert (
-        read_table(path, like=model).X[:, [0, 2]].tolist()
-        == X[:20][["kind", "note"]].values.tolist()
-    )
+    found = read_table(path, like=model).X[:, [0, 2]]
+    assert found.tolist() == X[:20][["kind", "note"]].to_numpy().tolist()
 
 
 def test_pipelines_know_the_categories_of_their_encoders(tmp_path):
@@ -128,3 +126,115 @@ def test_pipelines_know_the_categories_of_their_encoders(tmp_path):
     new.to_csv(path, index=False)
     found = predict(model, path, tmp_path / "out.csv")
     np.testing.assert_array_equal(found, model.predict(new))
+
+
+# -- options that override the formats of a fit
+
+
+def draw_dated(n=200, seed=0):
+    """Return rows of dates, dates with times and numbers, and classes that depend on all three."""
+    random = np.random.default_rng(seed)
+    days = pd.date_range("2020-01-01", periods=200).to_numpy()
+    hours = pd.date_range("2019-01-01", periods=200, freq="7h").to_numpy()
+    X = pd.DataFrame({"day": random.choice(days, n), "hour": random.choice(hours, n)})
+    X["x"] = (random.normal(size=n) * 5000).round(2)
+    is_late = (X.day.dt.month > 3).astype(int) + (X.hour.dt.hour > 11) + (X.x > 0)
+    return X, np.where(is_late > 1, "yes", "no")
+
+
+def write(
+    X, y, path, day="%Y-%m-%d", hour="%Y-%m-%d %H:%M:%S", decimal=".", thousands="", symbol=""
+):
+    """Write rows as CSV with these formats of dates, and these marks of numbers."""
+    marks = str.maketrans({",": thousands, ".": decimal})
+    numbers = [f"{value:,.2f}".translate(marks) + symbol for value in X.x]
+    texts = X.assign(day=X.day.dt.strftime(day), hour=X.hour.dt.strftime(hour), x=numbers)
+    texts.assign(y=y).to_csv(path, sep=";", index=False)
+
+
+PLAIN = {}
+GERMAN = {
+    "day": "%d.%m.%Y",
+    "hour": "%Y/%m/%d %H:%M",
+    "decimal": ",",
+    "thousands": ".",
+    "symbol": " €",
+}
+AMERICAN = {"day": "%m/%d/%Y", "hour": "%m/%d/%Y %H:%M", "thousands": ","}
+BRITISH = {"day": "%d/%m/%Y", "hour": "%d/%m/%Y %H:%M", "decimal": ",", "thousands": "."}
+
+
+@pytest.fixture(scope="module", params=["frame", "plain file", "German file"])
+def dated(request, tmp_path_factory):
+    """Return a model that was fitted to rows of dates and numbers, and the path of its file."""
+    X, y = draw_dated()
+    folder = tmp_path_factory.mktemp("fit")
+    model = BoostedTreesClassifier(max_iter=8, random_state=0)
+    if request.param == "frame":
+        model.fit(X, y)
+    else:
+        write(X, y, folder / "fit.csv", **(PLAIN if request.param == "plain file" else GERMAN))
+        model.fit(folder / "fit.csv", "y")
+    save(model, folder / "model.certree")
+    return model, folder / "model.certree"
+
+
+@pytest.mark.parametrize(
+    ("form", "options"),
+    [
+        (PLAIN, {"decimal": ".", "dates": "dd/mm"}),
+        (AMERICAN, {"decimal": ".", "dates": "mm/dd"}),
+        (BRITISH, {"decimal": ",", "dates": "dd/mm"}),
+        ({**GERMAN, "symbol": ""}, {"decimal": ",", "dates": "dd/mm"}),
+    ],
+    ids=["plain", "American", "British", "German"],
+)
+def test_options_override_the_formats_of_a_fit(dated, form, options, tmp_path):
+    model, model_path = dated
+    new, truth = draw_dated(50, seed=1)
+    expected = model.predict_proba(new)
+    path = tmp_path / "new.csv"
+    write(new, truth, path, **form)
+    table = read_table(path, "y", **options, like=model)
+    np.testing.assert_array_equal(table.X[:, 2].astype(float), new.x)
+    np.testing.assert_array_equal(model.predict_proba(table.to_arrow()), expected)
+    source = TableSource(path, **options)
+    predict_files(model, source, tmp_path / "out.csv")
+    found = pd.read_csv(tmp_path / "out.csv").probability_yes
+    np.testing.assert_allclose(found, expected[:, 1], rtol=1e-15)
+    assert certify(model, source, "y").risk == np.mean(model.predict(new) != truth)
+    arguments = [text for name, value in options.items() for text in (f"--{name}", value)]
+    n_wrong = int((model.predict(new) != truth).sum())
+    code, output = call("evaluate", model_path, path, "--target", "y", *arguments)
+    assert f"Error {100 * n_wrong / 50:.1f} %" in output, output
+    code, output = call("certify", model_path, path, "--target", "y", *arguments)
+    assert code == 0, output
+
+
+@pytest.mark.parametrize(
+    ("form", "options", "message"),
+    [
+        (BRITISH, {"decimal": ".", "dates": "dd/mm"}, r"'x' must hold numbers .*--decimal\)"),
+        (BRITISH, {"decimal": ","}, r"must hold dates as in the fit.*--dates"),
+        (AMERICAN, {"decimal": ",", "dates": "mm/dd"}, "'x' must hold numbers as in the fit"),
+        (AMERICAN, {"decimal": ".", "dates": "dd/mm"}, r"must hold dates as in the fit.*--dates"),
+        ({**GERMAN, "symbol": " $"}, {"decimal": ",", "dates": "dd/mm"}, "'x' must hold numbers"),
+    ],
+)
+def test_formats_that_options_do_not_have_are_refused(dated, form, options, message, tmp_path):
+    model, _ = dated
+    new, truth = draw_dated(200, seed=1)
+    path = tmp_path / "new.csv"
+    write(new, truth, path, **form)
+    with pytest.raises(ValueError, match=message):
+        predict_files(model, TableSource(path, **options), tmp_path / "out.csv")
+    code, output = call(
+        "certify",
+        dated[1],
+        path,
+        "--target",
+        "y",
+        *(text for name, value in options.items() for text in (f"--{name}", value)),
+    )
+    assert code == 1
+    assert "as in the fit" in output

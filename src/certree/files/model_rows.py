@@ -147,9 +147,15 @@ def _expect_feature_types(features: pa.Table, model: Any, table_name: str) -> No
             expected, example = "strings", float(present[0])
         else:
             continue
-        raise ValueError(
+        message = (
             f"feature {name!r} must hold {expected} as in the fit, got {example!r} in {table_name}"
         )
+        if expected == "dates":
+            message += (
+                ": write dates such as 2024-12-31, or state the order of day and month by dates= "
+                "(--dates dd/mm)"
+            )
+        raise ValueError(message)
 
 
 def _is_not_numeric(text: str) -> bool:

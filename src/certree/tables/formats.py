@@ -333,7 +333,7 @@ class CsvFile(TableFile):
         kinds = list_text_types()
         if name in self.kept:
             return kinds[-1:]
-        has_comma = self.source.decimal == ","
+        has_comma = self.source.decimal_mark == ","
         return tuple(kind for kind in kinds if not (has_comma and pa.types.is_floating(kind)))
 
     def _convert(self, name: str, texts: Any) -> Any:
@@ -344,7 +344,7 @@ class CsvFile(TableFile):
             if kinds:
                 self.kinds[name] = kinds
             elif not is_date_type(self.kinds[name][0]):
-                form = TextFormat(decimal=self.source.decimal or ".")
+                form = self.source.choose_number_format()
         elif form is None:
             return texts
         if form is not None:
@@ -365,10 +365,13 @@ class CsvFile(TableFile):
             listed += ", ..." if len(texts) > _LISTED else ""
             if n > (1 - ENOUGH) * n_values:
                 read_as = "" if form is None else f" (read as: {form})"
+                option = "decimal mark by decimal= (--decimal)"
+                if form is not None and form.kind == "date":
+                    option = "order of day and month by dates= (--dates)"
                 raise ValueError(
                     f"feature {column!r} must hold {kind} as in the fit{read_as}, got {listed} in "
-                    f"{self.name}: {number} are no such {kind}; write them as in the file of the fit, "
-                    "or state what is missing by missing= (--missing)"
+                    f"{self.name}: {number} are no such {kind}; write them as in the fit, state their "
+                    f"{option}, or what is missing by missing= (--missing)"
                 )
             warn(
                 f"column {column!r} of {self.name}: {number} are no {kind} and count as missing: "

@@ -465,7 +465,8 @@ def _infer_missing_types(
 ) -> pa.Schema:
     """Return the schema with which a file is read for a fitted model, and set how CSV is read.
 
-    A CSV file is read as a whole if `wanted` lacks one of its columns. Columns in its `kinds` may have
+    A CSV file is read as a whole if `wanted` lacks one of its columns, or the order of day and month in
+    a column of dates is stated, which may be that of some columns only. Columns in its `kinds` may have
     another type in each batch: numbers may be integers or booleans, and dates stay text from the
     first batch on with a text that is no date.
 
@@ -479,17 +480,20 @@ def _infer_missing_types(
         kind = wanted[name].type if name in wanted else None
         if kind is None or pa.types.is_null(kind):
             continue
-        known[name] = kind
-        if pa.types.is_string(kind):
-            continue
-        if name in stored:
+        if name in stored and not pa.types.is_string(kind):
             known[name] = stored[name].type
-        elif is_date_type(kind):
+        elif is_date_type(kind) and file.source.dates is not None:
+            continue
+        else:
+            known[name] = kind
+        if name in stored or pa.types.is_string(kind):
+            continue
+        if is_date_type(kind):
             file.kinds[name] = list_date_types()
             known[name] = file.kinds[name][0]
         else:
             # Integers come first, as float64 may not represent them.
-            floats = () if file.source.decimal == "," else (kind,)
+            floats = () if file.source.decimal_mark == "," else (kind,)
             file.kinds[name] = pa.int64(), *floats, pa.bool_()
     unknown = [name for name in names if name not in known]
     found = infer_schema([file], lambda _: wanted, columns=unknown).schema if unknown else ()
