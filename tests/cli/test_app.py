@@ -1145,6 +1145,10 @@ def test_a_target_of_unknown_classes_is_refused(tmp_path, coded, name, command):
     rows = write_as(frame.assign(kind=7), tmp_path / name)
     message = fails(command, model_file, rows, "--target", "kind")
     assert "the target 'kind' must hold classes among ['01', '1', '2', 'x'], got ['7'" in message
+    # One misspelt label in a thousand must not count as an error of the model.
+    rows = write_as(frame.assign(kind=[*frame["kind"][:-1], "X"]), tmp_path / name)
+    message = fails(command, model_file, rows, "--target", "kind")
+    assert "must hold classes among ['01', '1', '2', 'x'], got ['X']: correct these" in message
     if name.endswith((".parquet", ".arrow")):
         rows = write_as(frame.assign(kind=1.0), tmp_path / name)
         message = fails(command, model_file, rows, "--target", "kind")

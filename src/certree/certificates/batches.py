@@ -64,7 +64,7 @@ def certify_batches(
     Raises
     ------
     ValueError
-        If there are no rows, `look` is not a positive integer, no class is known to the classifier,
+        If there are no rows, `look` is not a positive integer, a class is none of the classifier,
         or too many rows equal each other or rows of the fit.
     """
     check_one_target("a certificate", classifier)

@@ -113,7 +113,7 @@ def model_card(
     TypeError
         If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
     ValueError
-        If X, y and groups differ in length or are empty.
+        If X, y and groups differ in length or are empty, or y has a class that the model lacks.
 
     Examples
     --------
@@ -126,6 +126,7 @@ def model_card(
     # PACBayesTreeClassifier
     """
     evaluated = EvaluatedModel.from_rows(model, X, y, groups)
+    evaluated.expect_known_classes()
     title, sections = type(model).__name__, _build_card(evaluated, notes or {})
     if path is not None and Path(path).suffix.lower() == ".html":
         text = render_page(title, [_to_page_section(section) for section in sections])

@@ -73,8 +73,8 @@ def report(
     TypeError
         If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
     ValueError
-        If X, y and groups differ in length or are empty, a cost is negative, both costs are 0, or
-        `pos_label` is not one of two classes.
+        If X, y and groups differ in length or are empty, y has a class that the model lacks, a cost
+        is negative, both costs are 0, or `pos_label` is not one of two classes.
     ImportError
         If matplotlib is not installed.
 
@@ -88,6 +88,7 @@ def report(
     >>> report(model, X[400:], y[400:], "report.html")  # doctest: +SKIP
     """
     evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs, pos_label)
+    evaluated.expect_known_classes()
     if title is None:
         title = f"{type(model).__name__} on {evaluated.n:,} rows"
     return write_page(title, build_sections(evaluated), path)
