@@ -1,5 +1,7 @@
 """Tables for a fitted model are read with the types, categories and formats of its fit."""
 
+import sqlite3
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +20,7 @@ from certree import (
     save,
 )
 from certree.cli.app import app
-from certree.tables.fitted_types import list_input_columns
+from certree.tables.fitted_types import get_model_format, list_input_columns
 
 N = 300
 LONG = "a long category, of which a model file stores a hash"
@@ -238,3 +240,49 @@ def test_formats_that_options_do_not_have_are_refused(dated, form, options, mess
     )
     assert code == 1
     assert "as in the fit" in output
+
+
+# -- exports
+
+
+def test_sql_lists_the_columns_whose_text_the_fit_converted(dated, tmp_path):
+    model, model_path = dated
+    is_german = get_model_format(model) is not None and "day" in get_model_format(model).columns
+    statement = model.to_sql("rows")
+    code, output = call("export", model_path, "-o", tmp_path / "model.sql")
+    assert code == 0
+    assert (tmp_path / "model.sql").read_text() == statement + "\n"
+    lines = [
+        "Before you run this statement, convert empty text to NULL, and the text of these columns "
+        "to numbers or dates:",
+        "  day: date, dd/mm/yyyy",
+        "  hour: date, yyyy/mm with time",
+        "  x: number, decimal comma, thousands separators removed, € removed",
+    ]
+    assert ([f"-- {line}" for line in lines] == statement.split("\n")[:4]) == is_german
+    assert all((line in output) == is_german for line in lines)
+    assert ("--" in statement) == is_german
+    # The table has the dates and numbers that the comments ask for.
+    new, _ = draw_dated(50, seed=1)
+    with sqlite3.connect(":memory:") as connection:
+        texts = new.assign(day=new.day.dt.strftime("%Y-%m-%d"), hour=new.hour.astype(str))
+        texts.to_sql("rows", connection, index=False)
+        found = pd.read_sql(statement, connection)
+    np.testing.assert_array_equal(found.prediction, model.predict(new))
+
+
+def test_names_of_columns_do_not_end_a_comment_of_sql(tmp_path):
+    X, _ = draw_dated()
+    name = "x\n; DROP TABLE rows"
+    path = tmp_path / "fit.csv"
+    texts = [f"{value:.2f}".replace(".", ",") for value in X.x]
+    pd.DataFrame({name: texts, "y": np.where(X.x > 0, "yes", "no")}).to_csv(
+        path, sep=";", index=False
+    )
+    model = PrunedTreeClassifier(random_state=0).fit(read_table(path, "y").to_arrow(), X.x > 0)
+    assert get_model_format(model).columns
+    assert (
+        model.to_sql("rows")
+        .split("\n")[1]
+        .startswith(r"--   x\n; DROP TABLE rows: number, decimal comma")
+    )
