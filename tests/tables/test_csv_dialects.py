@@ -264,7 +264,7 @@ REFUSED = {
     ),
     "times": (
         text_of(rows(x=["3"], d=["10:00", "11:30"])),
-        r"feature 'd' must hold numbers, strings or dates, got time32\[s\]: .*\(drop=, --drop\)",
+        r"feature 'd' must hold numbers, strings or dates, got time32\[s\]: .*by drop= \(--drop\)",
         [({"drop": ["d"]}, [3.0]), ({"keep_text": ["d"]}, [3.0])],
     ),
     "long identifiers": (

@@ -210,7 +210,7 @@ def _decide(
         raise ValueError(
             f"column {name!r} of {file.name} must show whether day or month comes first, but dates "
             f"such as {counts.examples[0]} allow both: state dates='dd/mm' or dates='mm/dd' (--dates "
-            f"dd/mm), or leave the column out by drop= (--drop {name!r})"
+            f"dd/mm or --dates mm/dd), or leave the column out by drop= (--drop {name!r})"
         )
     if counts is None and marks != {"."}:
         counts = file.count_texts([name])[name]

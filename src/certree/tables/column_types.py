@@ -381,8 +381,8 @@ def expect_feature_types(fields: Iterable[pa.Field]) -> None:
         if not any(accepts(kind) for accepts in accepted) and not is_date_type(field.type):
             raise ValueError(
                 f"feature {field.name!r} must hold numbers, strings or dates, got {field.type}: "
-                "convert or drop the column (drop=, --drop), or keep the text of a CSV file "
-                "(keep_text=, --keep-text)"
+                "convert the column, leave it out by drop= (--drop), or keep the text of a CSV file by "
+                "keep_text= (--keep-text)"
             )
 
 
