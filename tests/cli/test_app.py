@@ -2496,6 +2496,9 @@ def test_messages_name_options_in_place_of_parameters(tmp_path, hashes):
     text = call("fit", path, "--target", "y", "-o", tmp_path / "new").stderr
     assert "c: category, 30 missing (NA); --keep-text 'c' keeps NA as text" in text
     assert "keep_text" not in text
+    message = fails("fit", path, "--target", "c", "-o", tmp_path / "new")
+    assert "30 in" in message
+    assert "or read words such as NA as text by --keep-text 'c'" in message
     text = call("fit", path, "--target", "y", "-o", tmp_path / "new", "--keep-text", "c").stderr
     assert "c: category, NA kept as text" in text
 

@@ -457,10 +457,13 @@ def extract_values(what: str, table: Any, name: str, where: str) -> NDArray[Any]
     what: role of the column in the message, such as "the target"; table: the rows; name: name of the
     column; where: the file, for the message. Raise ValueError if a value is missing.
     """
-    if missing := table.column(name).null_count:
-        raise ValueError(
-            f"{what} {name!r} must have no missing values, got {missing} in {where}: drop these rows"
-        )
+    column = table.column(name)
+    if missing := column.null_count:
+        message = f"{what} {name!r} must have no missing values, got {missing} in {where}"
+        message += ": drop these rows"
+        if is_text_type(column.type):
+            message += f", or read words such as NA as text by keep_text= (--keep-text {name!r})"
+        raise ValueError(message)
     return convert_to_array(table, name)
 
 
