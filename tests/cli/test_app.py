@@ -1148,6 +1148,10 @@ def test_a_target_of_unknown_classes_is_refused(tmp_path, coded, name, command):
     rows = write_as(frame.assign(kind=7), tmp_path / name)
     message = fails(command, model_file, rows, "--target", "kind")
     assert "the target 'kind' must hold classes among ['01', '1', '2', 'x'], got ['7'" in message
+    # One misspelt label in a thousand must not count as an error of the model.
+    rows = write_as(frame.assign(kind=[*frame["kind"][:-1], "X"]), tmp_path / name)
+    message = fails(command, model_file, rows, "--target", "kind")
+    assert "must hold classes among ['01', '1', '2', 'x'], got ['X']: correct these" in message
     if name.endswith((".parquet", ".arrow")):
         rows = write_as(frame.assign(kind=1.0), tmp_path / name)
         message = fails(command, model_file, rows, "--target", "kind")
@@ -1612,6 +1616,7 @@ def test_explained_rows_have_their_keys(tmp_path, loans):
     fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=5", "--drop", "branch")
     place, new, out = tmp_path / "m.certree", tmp_path / "new.csv", tmp_path / "out.parquet"
     frame = loans[800:].assign(key=np.arange(400) + 7, code=[f"{i:05d}" for i in range(400)])
+    frame["code"] = [*frame["code"][:-1], "NA"]
     frame.to_csv(new, index=False)
     keep = ["--keep", "key", "--keep", "code"]
     assert "row 3, key = 10, code = 00003\n" in succeeds("explain", place, new, "--row", 3, *keep)
@@ -2562,3 +2567,66 @@ def test_workers_of_a_scheduler_read_a_folder(tmp_path, folder):
     assert call("fit", folder, *rest, "-o", tmp_path / "b.certree").exit_code == 0
     one, other = ((tmp_path / f"{name}.certree").read_bytes() for name in "ab")
     assert one == other
+
+
+# -- messages of Python functions on the command line
+
+
+@pytest.fixture
+def hashes(tmp_path):
+    """Return a table whose values # separates, and a model that was fitted to the same table."""
+    path, model = tmp_path / "hashes.csv", tmp_path / "model"
+    frame = pd.DataFrame({"a": np.arange(60) % 7, "b": np.arange(60) % 3, "y": np.arange(60) % 2})
+    frame.to_csv(path, sep="#", index=False)
+    certree.save(PrunedTreeClassifier(random_state=0).fit(frame[["a", "b"]], frame["y"]), model)
+    return path, model
+
+
+def test_a_sign_that_seems_to_separate_values_is_named(tmp_path, hashes):
+    path, model = hashes
+    option = "; if '#' separates its values, state --separator '#'"
+    fit = "fit", path, "--target", "y", "-o", tmp_path / "new"
+    assert fails(*fit).rstrip().endswith(f"name one of a#b#y{option}")
+    lacking = f"{path} must have all features of the model, but lacks 'a', 'b': add these columns"
+    for arguments in (["predict", model, path], ["explain", model, path, "--row", 0]):
+        assert lacking + option in fails(*arguments)
+        succeeds(*arguments, "--separator", "#")
+    assert option in fails("evaluate", model, path, "--target", "y")
+    # In Python the parameter is named as well.
+    with pytest.raises(ValueError, match=r"state separator='#' \(--separator '#'\)$"):
+        certree.read_table(path, "y")
+
+
+def test_messages_name_options_in_place_of_parameters(tmp_path, hashes):
+    path, model = hashes
+    rows = [model, path, "--separator", "#"]
+    (tmp_path / "empty.csv").write_text("a,b\n")
+    for arguments, message in (
+        (["predict", model, tmp_path / "empty.csv"], "error: FILE must hold rows to predict"),
+        (["predict", *rows, "--keep", "z"], "error: --keep must name columns of"),
+        (["predict", *rows, "--threshold", 3], "error: --threshold must lie in [0, 1]"),
+        (["predict", *rows, "--drop", "z"], "error: --drop must name columns of"),
+        (["predict", tmp_path / "model", path, "--separator", "##"], "error: --separator must be"),
+        (
+            ["predict", model, tmp_path, "-o", tmp_path / "o.csv"],
+            "error: --output must lie outside",
+        ),
+        (["certify", *rows, "--target", "y"], "error: FILE must hold new rows"),
+    ):
+        assert message in fails(*arguments)
+    path = write(pd.DataFrame({"c": ["NA", "d"] * 30, "y": [1, 0] * 30}), tmp_path / "rows.csv")
+    text = call("fit", path, "--target", "y", "-o", tmp_path / "new").stderr
+    assert "c: category, 30 missing (NA); --keep-text 'c' keeps NA as text" in text
+    assert "keep_text" not in text
+    message = fails("fit", path, "--target", "c", "-o", tmp_path / "new")
+    assert "30 in" in message
+    assert "or read words such as NA as text by --keep-text 'c'" in message
+    text = call("fit", path, "--target", "y", "-o", tmp_path / "new", "--keep-text", "c").stderr
+    assert "c: category, NA kept as text" in text
+
+
+def test_names_between_colons_are_no_emojis(tmp_path):
+    path = write(pd.DataFrame({"a:b:c": [1.5, 2.5] * 30, "y": [1, 0] * 30}), tmp_path / "rows.csv")
+    found = call("fit", path, "--target", "y", "-o", tmp_path / "new")
+    assert "a:b:c, y: number" in found.stderr
+    assert "a:b:c <= " in succeeds("info", tmp_path / "new")

@@ -112,6 +112,17 @@ def test_commands_use_the_drawn_rows(place, name, drawn):
     assert f"\n{curves}\n{curves.highest_threshold(0.5)}\n" in output
 
 
+def test_groups_may_be_a_feature_with_a_category_such_as_na(tmp_path):
+    random = np.random.default_rng(0)
+    rows = pd.DataFrame({"town": ["NA", "Oslo", "Lima"] * 40, "income": random.normal(size=120)})
+    target = np.where(rows["town"] == "NA", "yes", "no")
+    certree.save(certree.PrunedTreeClassifier(random_state=0).fit(rows, target), tmp_path / "m")
+    rows.assign(late=target).to_csv(tmp_path / "new.csv", index=False)
+    command = ("evaluate", tmp_path / "m", tmp_path / "new.csv", "--target", "late")
+    code, output, messages = run(*command, "--one-per-group", "town")
+    assert (code, output.split(",")[0]) == (0, "PrunedTreeClassifier on 3 of 120 rows"), messages
+
+
 def test_a_report_is_about_the_drawn_rows(place, tmp_path):
     path = tmp_path / "page.html"
     command = ("report", place / "m", place / "new.csv", "--target", "late", "-o", path)

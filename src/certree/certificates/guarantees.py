@@ -1473,10 +1473,10 @@ def certify(
         classifier has no ``classes_``.
     ValueError
         If there are no rows, y does not have one class for each row, files cannot be read or lack a
-        column, no class is known to the classifier or classes have another type (text instead of
-        numbers), or `look` is not a positive integer; if more rows equal each other or rows of the
-        fit than `duplicates` allows; if the model was saved without the hashes of these rows and
-        `duplicates` is not "genuine"; or if `groups` does not name a group for each row.
+        column, y has a class that the classifier does not have, or `look` is not a positive
+        integer; if more rows equal each other or rows of the fit than `duplicates` allows; if the
+        model was saved without the hashes of these rows and `duplicates` is not "genuine"; or if
+        `groups` does not name a group for each row.
 
     References
     ----------
@@ -1570,8 +1570,8 @@ def conditional_guarantees(
     ------
     ValueError
         If fewer than 10 rows are there, or kept by the weights; a family is unknown, or needs
-        groups; there is only one group; a weight exceeds `max_weight`; no class is known to the
-        classifier; or too many rows equal each other or rows of the fit.
+        groups; there is only one group; a weight exceeds `max_weight`; y has a class that the
+        classifier does not have; or too many rows equal each other or rows of the fit.
 
     References
     ----------

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,6 +44,7 @@ from certree.cli.table_input import (
 )
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import Explanation, interaction_fractions, shapley_values
+from certree.export.sql import COMMENT
 from certree.files import tables
 from certree.files.output_paths import expect_writable
 from certree.files.pipelines import name_model_features, transform_rows
@@ -675,4 +677,7 @@ def export(
     options = _ExportOptions(output.stem, table, keep or [], inputs, threshold, pos_label)
     content = to_content(model, options)
     write_atomically(output, lambda stream: stream.write(content))
+    if suffix == ".sql":
+        for line in takewhile(lambda one: one.startswith(COMMENT), content.decode().split("\n")):
+            print_note(line.removeprefix(COMMENT))
     print_text(f"written to {output} ({len(content) / 1e6:.2g} MB)")

@@ -15,9 +15,10 @@ from certree.files.predictions import ROWS_PER_BATCH
 from certree.interface.formatting import format_quantity
 from certree.rows.folds import Indices
 from certree.rows.split import draw_row_per_group
-from certree.tables.column_names import join_names
+from certree.tables.column_names import join_names, suggest_separator
 from certree.tables.csv_text import STANDARD_STREAM
-from certree.tables.fitted_types import use_model_format
+from certree.tables.fitted_types import get_fitted_columns, use_model_format
+from certree.tables.pipeline_columns import InputColumn
 from certree.tables.reader import read_batches
 from certree.tables.table_source import TableSource
 
@@ -104,17 +105,22 @@ def draw_rows(model: Any, source: TableSource, target: str, column: str | None) 
         raise ValueError("--one-per-group reads FILE twice: pass a file instead of standard input")
     expect_not_dropped(source, {"--one-per-group": column})
 
-    def expect_column(names: list[str]) -> dict[str, pa.DataType]:
-        """Return no types; raise ValueError unless `names`, those of a file, include the groups."""
+    def find_words(names: list[str]) -> dict[str, InputColumn]:
+        """Return the column if it is a feature with categories such as NA, else no column.
+
+        names: columns of a file. Raise ValueError unless they include the groups.
+        """
         if column not in names or column == target:
+            others = [name for name in names if name != target]
             raise ValueError(
                 f"--one-per-group must name a column, but there is no column {column!r} beside the "
-                f"target: name one of {join_names([name for name in names if name != target])}"
+                f"target: name one of {join_names(others)}{suggest_separator(names)}"
             )
-        return {}
+        fitted = get_fitted_columns(model, target, names, [column]).get(column)
+        return {} if fitted is None or not fitted.words else {column: fitted}
 
     batches = read_batches(
-        use_model_format(source, model), expect_column, ROWS_PER_BATCH, [column], [column]
+        use_model_format(source, model), find_words, ROWS_PER_BATCH, [column], [column]
     )
     groups: list[NDArray[Any]] = [
         read_extra_column(batch.table, column, target) for batch in batches if len(batch.table)

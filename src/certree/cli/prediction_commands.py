@@ -297,22 +297,14 @@ def _evaluate_rows(
     """
     errors: list[RowErrors] = []
     binary: list[BinaryPredictions] = []
-    labels: NDArray[Any] | None = None
-    target_name = f"the target {target!r}"
     estimator, transform = split_pipeline(model)
     for X, y in _read_labelled_batches(model, source, target, "evaluating", quiet, draw):
-        labels = np.unique(y if labels is None else np.concatenate([labels, np.unique(y)]))
-        # One class of the model is added, as a later batch may have the classes that this one
-        # lacks.
-        extra = model.classes_[:1] if is_classifier(model) else labels[:0]
-        expect_valid_target(model, np.concatenate([labels, extra]), target_name)
+        expect_valid_target(model, y, f"the target {target!r}")
         rule = {"pos_label": pos_label, "threshold": threshold}
         evaluated = EvaluatedModel.from_rows(estimator, transform(X), y, **rule)
         errors.append(RowErrors.from_evaluation(evaluated))
         if (found := BinaryPredictions.from_evaluation(evaluated)) is not None:
             binary.append(found)
-    assert labels is not None  # A table without rows is refused.
-    expect_valid_target(model, labels, target_name)
     return RowErrors.concatenate(errors), BinaryPredictions.concatenate(binary) if binary else None
 
 

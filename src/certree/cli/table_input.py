@@ -21,9 +21,10 @@ from certree.interface.fitted_state import check_one_target
 from certree.tables import reader
 from certree.tables.column_names import join_names
 from certree.tables.column_types import extract_values
-from certree.tables.csv_text import get_display_name
-from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
+from certree.tables.csv_text import MISSING_MARKERS, get_display_name
+from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
 from certree.tables.new_values import warn_of_new_values
+from certree.tables.pipeline_columns import InputColumn
 from certree.tables.reader import Batch
 from certree.tables.table import extract_target
 from certree.tables.table_source import TableSource
@@ -235,13 +236,14 @@ def _read_for_model(
     others : list of str
         Columns that are no features, with the target.
     texts : sequence of str
-        Columns that are read as text unless they are features.
+        Columns that are read as text, also words such as NA, unless they are features.
     """
 
-    def types(names: Sequence[str]) -> dict[str, pa.DataType]:
-        """Return the types of columns that the fit or `texts` determines, by name."""
-        is_text = {name: pa.string() for name in texts if name in names}
-        return is_text | get_column_types(model, target, names, others)
+    def types(names: Sequence[str]) -> dict[str, InputColumn]:
+        """Return the columns that the fit or `texts` determines, by name."""
+        text = InputColumn(pa.string(), words=MISSING_MARKERS - {""})
+        is_text = {name: text for name in texts if name in names}
+        return is_text | get_fitted_columns(model, target, names, others)
 
     table = reader.read(use_model_format(source, model), types)
     rows = Batch(table, get_display_name(source), 1.0, is_last=True)

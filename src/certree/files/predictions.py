@@ -27,12 +27,13 @@ from certree.interface.fitted_state import check_one_target
 from certree.interface.positive_class import check_threshold
 from certree.interface.progress import RowRate, show_progress
 from certree.interface.signatures import validate_arguments
-from certree.tables.column_names import expect_target, join_names
-from certree.tables.csv_text import STANDARD_STREAM
-from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
+from certree.tables.column_names import expect_fitted_columns, expect_target, join_names
+from certree.tables.csv_text import STANDARD_STREAM, get_display_name
+from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
 from certree.tables.formats import CsvFile, open_files
 from certree.tables.integer_text import holds_integers
 from certree.tables.new_values import warn_of_new_values
+from certree.tables.pipeline_columns import InputColumn
 from certree.tables.reader import Batch, no_types, read_batches
 from certree.tables.table_source import TableSource
 
@@ -464,13 +465,16 @@ def read_model_batches(
     names, _ = list_input_columns(model)
     targets = [] if target is None else [target]
     columns = None if names is None else [*names, *targets, *extra_columns]
-    table_name = str(TableSource(source))
+    features = [] if names is None else names
+    table_name = get_display_name(TableSource(source))
 
-    def choose_types(names: Sequence[str]) -> dict[str, pa.DataType]:
-        """Return the types of the columns `names`, which are all columns of a file."""
+    def choose_types(names: Sequence[str]) -> dict[str, InputColumn]:
+        """Return the fitted ones of the columns `names`, which are all columns of a file."""
         if target is not None:
             expect_target(names, target, table_name)
-        return get_column_types(model, target, names, extra_columns)
+        if features and not {*features} & {*names}:  # Without columns no rows can be read.
+            expect_fitted_columns(names, features, table_name)
+        return get_fitted_columns(model, target, names, extra_columns)
 
     source = use_model_format(source, model)
     text_columns = [name for name in extra_columns if name != target]

@@ -178,6 +178,16 @@ class Categories:
                     digested.add(j)
         return replace(self, names=tuple(names), digested=tuple(sorted(digested)))
 
+    def select_known_texts(self, j: int, texts: Iterable[str]) -> frozenset[str]:
+        """Return those of some texts that are categories of a feature, also if it holds hashes.
+
+        j: index of a categorical feature whose categories are texts; texts: the texts.
+        """
+        known: Any = {*self.names[j]}  # type: ignore[misc]
+        return frozenset(
+            one for one in texts if (_digest_text(one) if j in self.digested else one) in known
+        )
+
     def equals(self, other: Categories) -> bool:
         """Return whether both objects have the same categories with the same codes in all features.
 

@@ -28,6 +28,7 @@ from certree.tables.column_types import (
     name_type,
 )
 from certree.tables.csv_dialects import EIGHT_BITS
+from certree.tables.csv_text import MISSING_MARKERS
 from certree.tables.table_source import TableFormat
 
 # Fewer rows do not show that a column identifies them: one that increases or has such a name, and any
@@ -80,9 +81,14 @@ class ColumnDescription:
             return f"{self.name}: {words}"
         marked = [marker if marker.strip() else "empty" for marker in self.markers]
         listed = join_names([*dict.fromkeys(marked), *filter(None, [self.exceptions])])
-        return f"{self.name}: {words}, {self.n_missing:,} missing" + (
+        line = f"{self.name}: {words}, {self.n_missing:,} missing" + (
             f" ({listed})" if listed else ""
         )
+        read_words = [one for one in self.markers if one.strip() and one in MISSING_MARKERS]
+        if self.type != "category" or not read_words:
+            return line
+        option = f"keep_text= (--keep-text {self.name!r})"
+        return f"{line}; {option} keeps {join_names(read_words)} as text"
 
 
 @dataclass(frozen=True, slots=True)

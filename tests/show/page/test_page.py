@@ -446,8 +446,10 @@ def test_a_page_can_have_one_row_or_one_class(tmp_path):
     assert read(report(model, rows[:1], y[:1], tmp_path / "one.html")).text
     one = PACBayesTreeClassifier(random_state=0).fit(X, ["only"] * len(X))
     assert read(report(one, X, ["only"] * len(X), tmp_path / "only.html")).text
-    other = read(report(model, rows, np.full(len(rows), "new class"), tmp_path / "new.html"))
-    assert "new class" in other.text
+    y = y.astype(object)
+    y[-1] = "new class"
+    with pytest.raises(ValueError, match=r"y must hold classes among .* got \['new class'\]"):
+        report(model, rows, y, tmp_path / "new.html")
 
 
 def fitted_with_new_rows(name):

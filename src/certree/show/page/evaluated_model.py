@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from certree.certificates.hold_out import expect_known_labels
 from certree.certificates.subsets.families import encode_groups
 from certree.certificates.subsets.row_subsets import CodedLabels
 from certree.ensembles import AdaBoostTreeClassifier, BoostedTreesClassifier
@@ -189,6 +190,11 @@ class EvaluatedModel:
         is_positive = self.probabilities[:, positive] >= threshold
         predicted = np.asarray(self.model.classes_)[np.where(is_positive, positive, 1 - positive)]
         return replace(self, predicted=predicted, threshold=threshold)
+
+    def expect_known_classes(self) -> None:
+        """Raise ValueError if a row has a class that the model lacks."""
+        if self.probabilities is not None:
+            expect_known_labels("y", self.y, np.asarray(self.model.classes_))
 
     @property
     def costs(self) -> tuple[float, float]:

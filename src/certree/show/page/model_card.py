@@ -115,7 +115,7 @@ def model_card(
     TypeError
         If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
     ValueError
-        If X, y and groups differ in length or are empty.
+        If X, y and groups differ in length or are empty, or y has a class that the model lacks.
 
     Examples
     --------
@@ -129,6 +129,7 @@ def model_card(
     """
     with ignore_unnamed_rows(model):
         evaluated = EvaluatedModel.from_rows(model, X, y, groups)
+        evaluated.expect_known_classes()
         title, sections = type(evaluated.model).__name__, _build_card(model, evaluated, notes or {})
     if path is not None and Path(path).suffix.lower() == ".html":
         text = render_page(title, [_to_page_section(section) for section in sections])

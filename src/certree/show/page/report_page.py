@@ -78,9 +78,9 @@ def report(
     TypeError
         If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
     ValueError
-        If X, y and groups differ in length or are empty, a cost is negative, both costs are 0, or
-        `pos_label` is not one of two classes; if `threshold` is not in [0, 1], or the model has not
-        two classes.
+        If X, y and groups differ in length or are empty, y has a class that the model lacks, a cost
+        is negative, both costs are 0, or `pos_label` is not one of two classes; if `threshold` is not
+        in [0, 1], or the model has not two classes.
     ImportError
         If matplotlib is not installed.
 
@@ -95,6 +95,7 @@ def report(
     """
     with ignore_unnamed_rows(model):
         evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs, pos_label, threshold)
+        evaluated.expect_known_classes()
         sections = build_sections(evaluated)
     if title is None:
         title = f"{type(evaluated.model).__name__} on {evaluated.n:,} rows"

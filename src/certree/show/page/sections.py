@@ -223,15 +223,13 @@ def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
 
     The rates are the false positive rate, recall and precision if rows are predicted to be of the
     positive class when its probability is at least the threshold. The rows of the report are the
-    calibration set. None unless the model has two classes, all rows are of these, its hashes show
-    that none occurs in the fit, and there are enough rows for a guarantee, without duplicates.
+    calibration set. None unless the model has two classes, its hashes show that no row occurs in the
+    fit, and there are enough rows for a guarantee, without duplicates.
     evaluated: the fitted model, the rows of the report and their predictions.
     """
     if evaluated.probabilities is None or len(evaluated.classes) != 2:
         return None
     if evaluated.n_known_rows != 0 or evaluated.n < FEWEST_ROWS:
-        return None
-    if not np.isin(evaluated.y, evaluated.classes).all():
         return None
     try:
         guarantees = Guarantees.by_rows(evaluated.model, evaluated.X, evaluated.y)
@@ -275,8 +273,7 @@ def _build_confusion(evaluated: EvaluatedModel) -> Html:
 
     evaluated: the fitted classifier, the rows of the report and their predictions.
     """
-    labels = np.unique(evaluated.y).tolist()
-    classes = list(dict.fromkeys([*evaluated.classes, *labels]))
+    classes = evaluated.classes
     position = {label: k for k, label in enumerate(classes)}
     true, predicted = (
         [position[label] for label in values.tolist()]
@@ -383,9 +380,8 @@ def build_round_section(evaluated: EvaluatedModel) -> Section | None:
     """Return the report's section with the loss on the rows of the report by boosting round.
 
     For AdaBoost it has the training error and its upper bound instead. evaluated: the fitted model,
-    the rows of the report, of which at most 1000 are used, and their predictions. Rows of classes
-    that the model does not know are left out. None if no rows are left, or the model does not
-    boost.
+    the rows of the report, of which at most 1000 are used, and their predictions. None if the model
+    does not boost.
     """
     model = evaluated.model
     if isinstance(model, AdaBoostTreeClassifier):
@@ -395,10 +391,6 @@ def build_round_section(evaluated: EvaluatedModel) -> Section | None:
     if not isinstance(model, BoostedTrees):
         return None
     rows = evaluated.sample_indices(_MAX_ROWS)
-    if evaluated.probabilities is not None:
-        rows = rows[np.isin(evaluated.y[rows], model.classes_)]
-    if not len(rows):
-        return None
     figure = plot_loss(model, evaluated.take_rows(rows), evaluated.y[rows])
     content = embed_figure(figure, "Loss after each boosting round.")
     return Section("rounds", "Loss by round", content)
