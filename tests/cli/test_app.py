@@ -182,8 +182,9 @@ def list_options():
 
 
 def test_the_manual_names_every_command_and_no_other_option():
-    page = Path(__file__).parents[2] / "docs" / "guide" / "command_line.md"
-    text, options = page.read_text(encoding="utf-8"), list_options()
+    guide = Path(__file__).parents[2] / "docs" / "guide"
+    pages = guide / "command_line.md", guide / "command_line_json.md"
+    text, options = "".join(page.read_text(encoding="utf-8") for page in pages), list_options()
     assert all(f"`{name}`" in text for name in _COMMANDS)
     named = set(re.findall(r"(?<![-\w])--[a-z][a-z-]*", text))
     assert named <= set().union(*options.values(), {"--help"})
