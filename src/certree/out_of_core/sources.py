@@ -60,8 +60,7 @@ class FileRows:
     features : sequence of str or None
         Names of the features; names that are no columns are ignored. None: all other columns.
     types : callable
-        Takes the names of the columns, and returns the types of columns in a fitted model, string or
-        float64, by name.
+        Takes the names of the columns, and returns the columns of a fitted model, by name.
 
     Attributes
     ----------
