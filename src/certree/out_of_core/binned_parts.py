@@ -24,7 +24,7 @@ Values = Float64 | None | tuple[Int32, Int64]
 
 
 def _get_column(features: DenseFeatures, j: int) -> Float64:
-    """Return the values of feature j, (n,), with 0.0 in place of -0.0."""
+    """Return the values of feature j, (n,), with 0.0 in place of -0.0. features: the n rows."""
     return np.ascontiguousarray(features.columns[j], dtype=np.float64) + 0.0
 
 
@@ -173,7 +173,10 @@ def _count_codes(column: Float64) -> tuple[Int32, Int64]:
 
 
 def _join_values(first: Values, second: Values) -> Values:
-    """Return the summary of a feature's values in two sets of rows."""
+    """Return the summary of a feature's values in two sets of rows.
+
+    first, second: summary of the values in each set.
+    """
     if isinstance(first, tuple) and isinstance(second, tuple):
         joined = np.concatenate([first[0], second[0]])
         codes, position = np.unique(joined, return_inverse=True)

@@ -65,8 +65,19 @@ def _assign_block(
 ) -> tuple[RowsToAssign, list[tuple[int, NDArray[Any]]]]:
     """Replace the groups of a block by their numbers among all groups, and assign its rows.
 
-    groups: number among all groups, and fold or set, of each group of the block. Return the block, and
-    a list of one pair: the number of the block, and the fold or set of each row.
+    Parameters
+    ----------
+    part : RowsToAssign
+        The block, with k groups.
+    groups : tuple of two ndarrays, shape (k,)
+        Number among all groups, and fold or set, of each group of the block.
+
+    Returns
+    -------
+    part : RowsToAssign
+        The block with the new numbers.
+    assigned : list of one tuple
+        Number of the block, and fold or set of each row.
     """
     number, assigned = groups
     if part.group is None:

@@ -15,7 +15,20 @@ _BITS, _HALF = 53, 32
 
 
 def convert_to_integers(values: Float64, unit: int) -> Int64:
-    """Return finite numbers as rounded multiples of 2^unit, with the shape of `values`."""
+    """Round numbers to multiples of a power of two.
+
+    Parameters
+    ----------
+    values : ndarray of float64
+        Finite numbers.
+    unit : int
+        Exponent of the power of two.
+
+    Returns
+    -------
+    ndarray of int64, same shape
+        The multiples of 2^unit.
+    """
     return np.rint(np.ldexp(values, -unit)).astype(np.int64)
 
 

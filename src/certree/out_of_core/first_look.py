@@ -184,9 +184,17 @@ def find_largest_targets(ends: Float64) -> Float64:
 
 
 def join_ranges(first: Float64, second: Float64) -> Float64:
-    """Return the smallest and largest value of each target in two sets of rows, (n_targets, 2).
+    """Return the smallest and largest value of each target in two sets of rows.
 
-    first, second: smallest and largest value of each target in one set, (n_targets, 2).
+    Parameters
+    ----------
+    first, second : ndarray of float64, shape (n_targets, 2)
+        Smallest and largest value of each target in one set.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_targets, 2)
+        Smallest and largest value of each target in both sets.
     """
     return np.column_stack([np.minimum(first, second)[:, 0], np.maximum(first, second)[:, 1]])
 
@@ -308,7 +316,7 @@ class _DateSamples:
 def _sample_dates(chunk: Chunk, reader: Any) -> _DateSamples | None:
     """Draw rows of a block, by which calendar parts are chosen.
 
-    reader: copy of the model that encodes rows. Return None if the block has no rows.
+    chunk: the block; reader: copy of the model that encodes rows. Return None if the block has no rows.
     """
     rows: Any = training_of(reader, chunk, None)
     if rows is None:
@@ -333,7 +341,7 @@ def _number_categories(learned: dict[str, Any], reader: Any, parts: Executor) ->
 def _sum_columns(chunk: Chunk, reader: Any) -> ColumnSums | None:
     """Return the sums of a block by column and category; None if it has no rows.
 
-    reader: copy of the model that encodes rows.
+    chunk: the block; reader: copy of the model that encodes rows.
     """
     rows = training_of(reader, chunk, None)
     if rows is None:
@@ -412,8 +420,8 @@ def _scan_targets(reader: Any, rows: Any) -> RowMetadata:
 def _sum_scaled_weights(chunk: Chunk, reader: Any, largest: float) -> int | None:
     """Return the exact sum of the weights of a block, divided by the largest weight of all blocks.
 
-    reader: model that has the class weights; largest: the largest weight. The unit is 2^-1126 as in
-    `exact_sum`. Return None if the block has no rows of positive weight, or no weights.
+    chunk: the block; reader: model that has the class weights; largest: the largest weight. The unit is
+    2^-1126 as in `exact_sum`. Return None if no row has a positive weight, or there are no weights.
     """
     found = positive_rows(reader, replace(chunk, X=chunk.y))
     if found is None or found[1] is None:
@@ -466,17 +474,34 @@ def _describe_features(found: RowMetadata) -> str:
 def _join_categories(
     first: frozenset[Any] | None, second: frozenset[Any] | None
 ) -> frozenset[Any] | None:
-    """Return the categories of a feature in two sets of rows; None if it is numeric in both."""
+    """Return the categories of a feature in two sets of rows; None if it is numeric in both.
+
+    first, second: categories in each set; None: numeric.
+    """
     if first is None or second is None:
         return first if second is None else second
     return frozenset((*match_category_type(first, second), *match_category_type(second, first)))
 
 
 def measure_effective_size(reader: Any, parts: Executor) -> float:
-    """Return Kish's effective sample size of all rows.
+    """Compute Kish's effective sample size of all rows.
 
-    reader: copy of the model with class weights, by which weights are multiplied; parts: reads the
-    rows. ValueError is raised if no row has a positive weight.
+    Parameters
+    ----------
+    reader : object
+        Copy of the model with class weights, by which weights are multiplied.
+    parts : Executor
+        Reads the rows.
+
+    Returns
+    -------
+    float
+        The effective sample size.
+
+    Raises
+    ------
+    ValueError
+        If no row has a positive weight.
     """
     return _scan_targets(reader, parts).spread.effective_size
 
@@ -620,9 +645,19 @@ def _make_attributes(found: RowMetadata, model: Any) -> dict[str, Any]:
 
 
 def expect_all_groups(found: RowMetadata, parts: Executor) -> None:
-    """Raise ValueError if rows have groups, and the group of a row is missing.
+    """Check that each row has a group, if rows have groups. This takes one pass over the groups.
 
-    found: metadata of all rows; parts: reads the rows, once if they have groups.
+    Parameters
+    ----------
+    found : RowMetadata
+        Metadata of all rows.
+    parts : Executor
+        Reads the rows.
+
+    Raises
+    ------
+    ValueError
+        If the group of a row is missing.
     """
     if found.are_grouped:
         counts = parts.look(_count_missing_groups, targets_only=True)

@@ -130,10 +130,19 @@ def _add_tables(sums: list[tuple[int, int]], before: tuple[int, ...]) -> tuple[i
 
 
 def get_hashes_between(part: PartOfRows, first: int, last: int) -> list[tuple[UInt64, UInt64]]:
-    """Return the hashes of a block in first .. last, ascending, as a list of one pair.
+    """Return the hashes of a block in a range.
 
-    The pair has the hashes of values, and those of values rounded to float32. part: the block; first,
-    last: ends of the range, both included.
+    Parameters
+    ----------
+    part : PartOfRows
+        The block.
+    first, last : int
+        Ends of the range, both included.
+
+    Returns
+    -------
+    list of one tuple of two ndarrays of uint64
+        Hashes of values, and hashes of values rounded to float32; both ascend.
     """
     # The slices are views, because blocks in files are mapped and must not be copied to memory.
     return [

@@ -82,7 +82,7 @@ class SetSummary:
 
 
 def _add_counts(first: Int64, second: Int64) -> Int64:
-    """Add two arrays of counts; the shorter one is filled with zeros."""
+    """Return first + second, two arrays of counts, of which the shorter one is filled with zeros."""
     counts = np.zeros(max(len(first), len(second)), dtype=np.int64)
     counts[: len(first)] += first
     counts[: len(second)] += second
@@ -264,15 +264,27 @@ def assign_to_folds(
 
 
 def summarize_split(part: RowsToAssign, mask: Mask) -> tuple[RowsToAssign, SplitSummary]:
-    """Return a block unchanged, and the summaries of its training rows and of its held-out rows.
+    """Summarize the training rows and the held-out rows of a block.
 
-    mask: True for held-out rows, in the order of the block.
+    Parameters
+    ----------
+    part : RowsToAssign
+        The block, with n rows.
+    mask : ndarray of bool, shape (n,)
+        True for held-out rows, in the order of the block.
+
+    Returns
+    -------
+    part : RowsToAssign
+        The block, unchanged.
+    summary : SplitSummary
+        The summaries.
     """
     return part, SplitSummary(_summarize(part, ~mask), _summarize(part, mask))
 
 
 def _summarize(part: RowsToAssign, rows: Mask) -> SetSummary:
-    """Return the summary of the rows of a block that a mask selects."""
+    """Return the summary of some rows of a block. part: the block; rows: mask of the rows."""
     target = part.target[rows] if part.target.ndim > 1 else part.target[rows, None]
     least, most = target.min(axis=0, initial=np.inf), target.max(axis=0, initial=-np.inf)
     ends = np.column_stack([least, most])

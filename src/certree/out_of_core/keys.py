@@ -81,7 +81,17 @@ class HashPrefixes:
 def find_prefixes(part: PartOfRows, among: HashRange) -> HashPrefixes:
     """Return the prefixes of the hashes of a block that are in a range.
 
-    part: the block, whose `keys` are hashes still; among: the range.
+    Parameters
+    ----------
+    part : PartOfRows
+        The block, whose `keys` are hashes still.
+    among : HashRange
+        The range.
+
+    Returns
+    -------
+    HashPrefixes
+        The prefixes; none of them is in several blocks.
     """
     is_present = np.zeros(2**among.bits, dtype=np.bool_)
     is_present[among.compute_prefixes(part.keys[among.find_positions(part.keys)])] = True
@@ -179,10 +189,26 @@ def number_shared_rows(shared: Sequence[SharedRows], n_parts: int) -> list[Earli
 
 
 def replace_hashes(part: PartOfRows, before: EarlierCopies) -> tuple[PartOfRows, int]:
-    """Return a block with keys in place of hashes, and 0.
+    """Replace the hashes of the rows of a block by their keys.
 
-    part: the block; before: numbers of its rows that also occur in other blocks. ValueError is raised
-    if the block was recomputed and has other rows than before.
+    Parameters
+    ----------
+    part : PartOfRows
+        The block, whose `keys` are hashes still.
+    before : EarlierCopies
+        Numbers of its rows that also occur in other blocks.
+
+    Returns
+    -------
+    part : PartOfRows
+        The block with keys.
+    zero : int
+        0, as there is no partial result.
+
+    Raises
+    ------
+    ValueError
+        If the block was recomputed and has other rows than before.
     """
     try:
         return replace(part, keys=compute_keys(np.array(part.keys), part.weight, before)), 0
@@ -213,10 +239,24 @@ def _count_repeated(shared: list[SharedRows]) -> int:
 
 
 def count_repeated_rows(parts: Any, n: int) -> int:
-    """Return the number of rows that equal another row, of the same or of another block.
+    """Count the rows that equal another row, of the same or of another block.
 
-    parts: executor with the blocks, whose `keys` are hashes still; n: number of their rows. ValueError
-    is raised if the process holds more memory than its limit.
+    Parameters
+    ----------
+    parts : Executor
+        The blocks, whose `keys` are hashes still.
+    n : int
+        Number of rows in all blocks.
+
+    Returns
+    -------
+    int
+        Number of these rows.
+
+    Raises
+    ------
+    ValueError
+        If the process holds more memory than its limit.
     """
     return sum(map(_count_repeated, _list_shared_rows(parts, n)))
 

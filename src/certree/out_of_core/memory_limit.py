@@ -124,9 +124,19 @@ class Need:
     scratch_row: float = 0.0
 
     def estimate_peak(self, rows: RowsRead, portions: Portions) -> float:
-        """Return an upper bound of the memory that the fit adds to that of the process, in bytes.
+        """Return an upper bound of the memory that the fit adds to that of the process.
 
-        rows: the table; portions: how many of its rows are processed at a time.
+        Parameters
+        ----------
+        rows : RowsRead
+            The table.
+        portions : Portions
+            How many of its rows are processed at a time.
+
+        Returns
+        -------
+        float
+            The bound, in bytes.
         """
         n_threads, part_rows = portions.n_threads, min(portions.part_rows, rows.n)
         together = min(portions.together, rows.n)
@@ -195,7 +205,19 @@ def choose_portions(limit: int, need: Need, rows: RowsRead, n_threads: int) -> P
 def make_plan(need: Need, rows: RowsRead, portions: Portions) -> FitPlan:
     """Return the plan of a fit: its blocks, threads, memory and temporary files.
 
-    need: memory of the fit; rows: the table; portions: how many rows are processed at a time.
+    Parameters
+    ----------
+    need : Need
+        Memory of the fit.
+    rows : RowsRead
+        The table.
+    portions : Portions
+        How many of its rows are processed at a time.
+
+    Returns
+    -------
+    FitPlan
+        The plan. Its memory includes that of the process at the moment.
     """
     return FitPlan(
         rows.n,
@@ -210,8 +232,8 @@ def make_plan(need: Need, rows: RowsRead, portions: Portions) -> FitPlan:
 def _list_portions(n: int, n_threads: int) -> Iterator[Portions]:
     """Yield the possible portions for n rows, the largest first.
 
-    The number of threads decreases from `n_threads` to 1, and for each number the size of the blocks
-    is halved as long as they stay large and few enough.
+    The number of threads decreases from `n_threads` to 1. For each number the size of the blocks is
+    halved until blocks would be too small or too many.
     """
     sizes, size = [], PART_ROWS
     while size >= _FEWEST_ROWS and (size == PART_ROWS or size * _MOST_BLOCKS >= n):

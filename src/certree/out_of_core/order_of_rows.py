@@ -99,8 +99,17 @@ class Division:
     def read_rows(self, reader: Any, chunk: Chunk) -> Training | None:
         """Encode the rows of a block, with their weights unscaled.
 
-        reader: copy of the model that encodes rows; chunk: the block. Return None if no row has a
-        positive weight.
+        Parameters
+        ----------
+        reader : object
+            Copy of the model that encodes rows.
+        chunk : Chunk
+            The block.
+
+        Returns
+        -------
+        Training or None
+            The rows of positive weight; None: there are none.
         """
         return training_of(reader, chunk, None)
 
@@ -143,7 +152,18 @@ class Division:
 
     @staticmethod
     def expect_rows(n: int, n_now: int) -> None:
-        """Raise ValueError if a block has n_now rows where it had n in an earlier pass."""
+        """Check that a block has as many rows as in an earlier pass.
+
+        Parameters
+        ----------
+        n, n_now : int
+            Number of rows in the earlier pass, and in this one.
+
+        Raises
+        ------
+        ValueError
+            If the numbers differ.
+        """
         if n != n_now:
             raise ValueError(
                 f"a block has {n_now} rows where it had {n} before: its source must give the same "
@@ -282,7 +302,10 @@ def make_sorted_blocks(
 
 
 def _sum_classes(part: RowsToAssign, n_classes: list[int]) -> UInt64 | None:
-    """Return `sum_classes` of a block; None without rows. n_classes: classes of each target."""
+    """Return `sum_classes` of a block; None if it has no rows.
+
+    part: the block; n_classes: number of classes of each target.
+    """
     if not len(part.content):
         return None
     return sum_classes(part.classes, n_classes, part.content)
@@ -291,7 +314,8 @@ def _sum_classes(part: RowsToAssign, n_classes: list[int]) -> UInt64 | None:
 def _list_class_sets(part: RowsToAssign, n_classes: list[int], rank: Int32) -> list[Int32]:
     """Return the distinct combinations of classes in a block, as a list of one array or of none.
 
-    n_classes: number of classes of each target; rank: result of `rank_classes` for all blocks.
+    part: the block; n_classes: number of classes of each target; rank: result of `rank_classes` for all
+    blocks.
     """
     if not len(part.content):
         return []
@@ -303,7 +327,8 @@ def _set_strata(
 ) -> tuple[RowsToAssign, int]:
     """Return a block whose strata are the numbers of combinations of classes, and 0.
 
-    n_classes, rank: as in `_list_class_sets`; sets: distinct combinations in all blocks.
+    part: the block; n_classes, rank: as in `_list_class_sets`; sets: distinct combinations in all
+    blocks.
     """
     if not len(part.content):
         return part, 0
@@ -416,22 +441,45 @@ def _compute_sort_keys(
 
 
 def count_in_ranges(part: RowsToAssign, n: int) -> Int64:
-    """Return the number of rows of a block with a hash in each of n ranges, (n,)."""
+    """Count the rows of a block whose hashes are in each of n ranges.
+
+    Parameters
+    ----------
+    part : RowsToAssign
+        The block.
+    n : int
+        Number of ranges.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        The counts.
+    """
     return np.bincount(_find_range(part, n), minlength=n).astype(np.int64)
 
 
 def _find_range(part: RowsToAssign, n: int) -> NDArray[np.intp]:
-    """Return the number of the range, of n ranges, of each row's hash.
+    """Return the number of the range of each row's hash, of n ranges.
 
-    Hashes are mixed again, because hashes of rows of integers end in the same bits.
+    part: the block. Hashes are mixed again, because hashes of rows of integers end in the same bits.
     """
     return (mix(part.content) % np.uint64(n)).astype(np.intp)
 
 
 def get_contents_in_range(part: RowsToAssign, i: int, n: int) -> list[tuple[Any, ...]]:
-    """Return the rows of a block whose hashes are in the i-th of n ranges, as a list of one entry.
+    """Return the rows of a block whose hashes are in a range.
 
-    The entry has the number of the block, and strata, hashes and weights of the rows.
+    Parameters
+    ----------
+    part : RowsToAssign
+        The block.
+    i, n : int
+        Number of the range, and number of ranges.
+
+    Returns
+    -------
+    list of one tuple
+        Number of the block; and stratum, hash and weight of each row in the range.
     """
     rows = _find_range(part, n) == i
     return [(part.number, part.stratum[rows], part.content[rows], part.weight[rows])]
@@ -440,17 +488,43 @@ def get_contents_in_range(part: RowsToAssign, i: int, n: int) -> list[tuple[Any,
 def set_sort_keys(
     part: RowsToAssign, i: int, n: int, sort_keys: UInt64
 ) -> tuple[RowsToAssign, int]:
-    """Return a block with the sort keys of its rows in the i-th of n ranges, and 0."""
+    """Set the sort keys of the rows of a block whose hashes are in a range.
+
+    Parameters
+    ----------
+    part : RowsToAssign
+        The block.
+    i, n : int
+        Number of the range, and number of ranges.
+    sort_keys : ndarray of uint64
+        Sort keys of the rows in the range, in the order of the block.
+
+    Returns
+    -------
+    part : RowsToAssign
+        The block with these keys.
+    zero : int
+        0, as there is no partial result.
+    """
     every = np.array(part.sort_key)
     every[_find_range(part, n) == i] = sort_keys
     return replace(part, sort_key=every), 0
 
 
 def get_rows_between(part: RowsToAssign, first: int, last: int) -> list[tuple[Any, ...]]:
-    """Return the rows of a block whose sort keys are in first .. last, as a list of one entry.
+    """Return the rows of a block whose sort keys are in a range.
 
-    The entry has the number of the block, and indices, strata and sort keys of the rows. first, last:
-    ends of the range, both included.
+    Parameters
+    ----------
+    part : RowsToAssign
+        The block.
+    first, last : int
+        Ends of the range, both included.
+
+    Returns
+    -------
+    list of one tuple
+        Number of the block; and index, stratum and sort key of each row in the range.
     """
     is_between = (part.sort_key >= np.uint64(first)) & (part.sort_key <= np.uint64(last))
     rows = np.flatnonzero(is_between)

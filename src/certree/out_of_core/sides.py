@@ -190,8 +190,8 @@ def _has_both_kinds(part: _HashedRows) -> list[tuple[bool, bool]]:
 def _get_float32_hashes(part: _HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
     """Return the hashes of a block in the i-th of n ranges, as a list of one pair.
 
-    The pair has the hashes of rows that are exact in float32, and the hashes of fractional rows after
-    rounding to float32.
+    part: the block. The pair has the hashes of rows that are exact in float32, and the hashes of
+    fractional rows after rounding to float32.
     """
     exact = part.key[part.is_float32]
     rounded = part.rounded[part.rounded != part.key] if len(part.rounded) else part.rounded
@@ -201,7 +201,8 @@ def _get_float32_hashes(part: _HashedRows, i: int, n: int) -> list[tuple[UInt64,
 def _set_shared_keys(part: _HashedRows, shared: UInt64) -> tuple[_HashedRows, int]:
     """Return a block in which copies have the hash of the rounded row as key, and 0.
 
-    shared: hashes that rows exact in float32 and rounded rows have in common, ascending.
+    part: the block; shared: hashes, ascending, that rows exact in float32 and rounded rows have in
+    common.
     """
     if not len(part.rounded):
         return part, 0
@@ -361,20 +362,23 @@ def _read_hashed_rows(
 
 
 def _set_calibration_rows(part: _HashedRows, mask: Mask) -> tuple[_HashedRows, int]:
-    """Return a block whose calibration rows are those of a mask, and 0."""
+    """Return a block with its calibration rows marked, and 0.
+
+    part: the block; mask: True for calibration rows, in the order of the block.
+    """
     return replace(part, is_calibration=mask), 0
 
 
 def _find_range(part: _HashedRows, i: int, n: int) -> Mask:
-    """Return a mask of the rows whose keys are in the i-th of n ranges."""
+    """Return a mask of the rows whose keys are in the i-th of n ranges. part: the block."""
     return np.asarray(part.key % np.uint64(n) == i)
 
 
 def _get_hashes_in_range(part: _HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
     """Return the keys of a block in the i-th of n ranges, as a list of one entry.
 
-    The entry has the keys of training rows, the keys of calibration rows, and the units of the
-    calibration rows.
+    part: the block. The entry has the keys of training rows, the keys of calibration rows, and the
+    units of the calibration rows.
     """
     is_inside = _find_range(part, i, n)
     train, calibration = ~part.is_calibration & is_inside, part.is_calibration & is_inside
@@ -518,14 +522,17 @@ def _find_rows(
 def _take_training_rows(chunk: Chunk, reader: Any, division: Division, mask: Mask) -> Chunk:
     """Return the training rows of a block, in the order in which they were read.
 
-    Arguments are those of `_find_rows`; mask: True for calibration rows.
+    chunk, reader, division, mask: as in `_find_rows`; the mask is True for calibration rows.
     """
     target, rows, is_calibration = _find_rows(chunk, reader, division, mask)
     return _take(chunk, target, rows[~is_calibration])
 
 
 def _take(chunk: Chunk, target: Any, rows: Indices) -> Chunk:
-    """Return the rows at the given positions of a block. target: checked target of all its rows."""
+    """Return some rows of a block.
+
+    chunk: the block; target: checked target of all its rows; rows: positions of the rows to return.
+    """
     return replace(chunk, y=target).at(rows)
 
 
@@ -663,9 +670,23 @@ def join_calibration_blocks(
 ) -> tuple[TrainCalibrationSplit, Int32, NDArray[Any], Float64 | None]:
     """Join the calibration rows of all blocks, in the order of the blocks' numbers.
 
-    repeats: number of calibration rows that equal a training row or another calibration row. Return
-    the train/calibration split of all rows; and leaf, class code or target, and weight (None: 1) of
-    each calibration row.
+    Parameters
+    ----------
+    blocks : list of CalibrationBlock
+        All blocks, in any order.
+    repeats : int
+        Number of calibration rows that equal a training row or another calibration row.
+
+    Returns
+    -------
+    split : TrainCalibrationSplit
+        Training and calibration set of all rows.
+    leaf : ndarray of int32, shape (m,)
+        Leaf of each calibration row.
+    y : ndarray, shape (m,)
+        Class code (int32) or numeric target (float64) of each calibration row.
+    weight : ndarray of float64, shape (m,), or None
+        Weight of each calibration row; None: 1.
     """
     blocks = sorted(blocks, key=attrgetter("number"))
     is_calibration = np.concatenate([block.is_calibration for block in blocks])

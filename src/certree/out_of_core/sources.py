@@ -264,8 +264,22 @@ class FileRows:
     def piece(self, piece: Piece, number: int) -> Chunk:
         """Read a piece of the first file.
 
-        piece: see `TableFile.pieces`; number: number of the partition, for error messages. ValueError
-        is raised if the file has changed.
+        Parameters
+        ----------
+        piece : Piece
+            The piece, see `TableFile.pieces`.
+        number : int
+            Number of the partition, for error messages.
+
+        Returns
+        -------
+        Chunk
+            Its rows.
+
+        Raises
+        ------
+        ValueError, FileNotFoundError
+            If the file has changed or does not exist.
         """
         pa = import_extra("pyarrow", "files")
         table = self._tables[0]
