@@ -734,7 +734,9 @@ def test_wrong_columns_are_named(tmp_path, left_nothing):
     for y, weight, message in (("z", None, "no column 'z'"), ("y", "v", "sample_weight='v'")):
         with pytest.raises(ValueError, match=message):
             model_of("two").fit(file, y, weight)
-    with pytest.raises(TypeError, match="y must be the name of a column if X is a file, got ndarray"):
+    with pytest.raises(
+        TypeError, match="y must be the name of a column if X is a file, got ndarray"
+    ):
         model_of("two").fit(file, np.zeros(N))
 
 

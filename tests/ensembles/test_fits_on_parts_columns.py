@@ -251,7 +251,12 @@ REFUSED = [
     (["y", "b", "y"], None, ValueError, "y must name each column once, got 'y' twice"),
     ([], None, ValueError, "y must name at least one column, got none"),
     (["y", 3], None, TypeError, "y must hold names of columns, got one that is int"),
-    (["y", "b"], ["c"], TypeError, "sample_weight must be the name of a column if X is a file, got list"),
+    (
+        ["y", "b"],
+        ["c"],
+        TypeError,
+        "sample_weight must be the name of a column if X is a file, got list",
+    ),
 ]
 
 

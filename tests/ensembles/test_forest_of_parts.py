@@ -284,7 +284,9 @@ def test_what_takes_rows_in_memory_is_refused_by_name(tmp_path, left_nothing):
     files = write_files(tmp_path, make_table(N).drop_columns(["w"]))
     with pytest.raises(ValueError, match="warm_start=True takes rows in memory"):
         model_of("two", warm_start=True).fit(files, "y")
-    with pytest.raises(TypeError, match="y must be the name of a column if X is a file, got ndarray"):
+    with pytest.raises(
+        TypeError, match="y must be the name of a column if X is a file, got ndarray"
+    ):
         model_of("two").fit(files, np.zeros(N))
     with pytest.raises(ValueError, match="oob_score must be False with bootstrap=False"):
         model_of("two", bootstrap=False, oob_score=True).fit(files, "y")

@@ -75,8 +75,8 @@ class RowMetadata:
     ends : ndarray of float64, shape (n_targets, 2)
         Smallest and largest value of each target; empty for classification.
     totals : tuple of Counter, one per target
-        Sum of the weights of each class, by the class, in units of 2^-1126 as in `exact_sum`, or its
-        number of rows without weights. For regression the key is "all", and the sum is 0 without
+        Sum of the weights of each class, by the class, in units of 2^-1126 as in `exact_sum`. Without
+        weights the number of its rows. For regression the key is "all", and the sum is 0 without
         weights.
     weight_unit : WeightUnit
         Largest weight, and the number of which all weights are multiples.
@@ -246,7 +246,7 @@ def learn(model: Any, parts: Executor, *, are_all: bool = True, has_parts: bool 
     are_all : bool
         Whether these are all rows of the fit, so that very different weights cause a warning.
     has_parts : bool
-        Whether calendar parts of dates are chosen. False if some of the rows are calibration rows, of
+        Whether calendar parts of dates are chosen. False if some of the rows are calibration rows, on
         which a model must not depend.
 
     Returns

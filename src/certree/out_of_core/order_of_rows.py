@@ -1,9 +1,9 @@
 """Assign rows that are stored in several blocks to folds or sets, as if they were in one table.
 
-All rows are sorted by stratum (class) and then by a pseudo-random number, which depends on the content
-of a row and on its number among equal rows. The position in this order decides the set of a row. Blocks
-exchange hashes for this, for a range of hashes at a time. Each block sorts its own rows by content, so
-the order in which it reads them does not matter.
+All rows are sorted by stratum (class) and then by a pseudo-random number. This number depends on the
+content of a row and on its number among equal rows. The position in this order decides the set of a
+row. To find it, blocks exchange hashes, for a range of hashes at a time. Each block sorts its own rows
+by content, so the order in which it reads them does not matter.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class RowsToAssign:
         Pseudo-random numbers by which rows of a stratum are sorted. Before `assign_rows` computes
         them, the hashes `content`.
     group : ndarray of intp, shape (n,), or None
-        Number of each row's group among the groups of the block, and after `assign_by_groups` among
-        the groups of all blocks; None: rows have no groups.
+        Number of each row's group among the groups of the block; None: rows have no groups. After
+        `assign_by_groups` it is the number among the groups of all blocks.
     """
 
     number: int

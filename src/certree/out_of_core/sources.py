@@ -78,9 +78,9 @@ class FileRows:
     TypeError
         If y, weight or groups is not a name.
     ValueError
-        If a file cannot be read or lacks a column, if no type holds all values of a column, if a
-        feature holds neither numbers, strings nor dates, or if memory is limited and its need cannot
-        be estimated.
+        If a file cannot be read or lacks a column, or no type holds all values of a column. If a
+        feature holds neither numbers, strings nor dates. If memory is limited and its need cannot be
+        estimated.
     """
 
     def __init__(
