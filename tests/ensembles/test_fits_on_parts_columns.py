@@ -304,7 +304,7 @@ def test_what_takes_one_number_is_refused(tmp_path, left_nothing):
         model_of("numbers", **QUANTILES).fit(tmp_path, NAMES)
     with pytest.raises(ValueError, match="monotonic_cst requires one output"):
         model_of("numbers", monotonic_cst={"x0": 1}).fit(tmp_path, NAMES)
-    with pytest.raises(ValueError, match=r"one target, got y with 2 columns.*grower=Cart\(\)"):
+    with pytest.raises(ValueError, match=r"y must be one column .*got 2 columns.*grower=Cart\(\)"):
         PACBayesTreeRegressor(Cart(max_bins=255)).fit(tmp_path, ["y", "b"])
 
 
