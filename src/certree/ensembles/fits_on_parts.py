@@ -35,6 +35,7 @@ from certree.ensembles.rounds_on_ranks import (
     compute_custom_start,
     start_rounds,
 )
+from certree.ensembles.time_limit import TimeLimit
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, divide_by_largest
@@ -75,6 +76,7 @@ def fit_on_parts(
     parts: Executor,
     judged: Judged | None = None,
     callbacks: Sequence[Callback] = (),
+    limit: TimeLimit = TimeLimit(),  # noqa: B008 -- immutable
 ) -> None:
     """Fit a boosted model to rows that an executor holds.
 
@@ -90,6 +92,8 @@ def fit_on_parts(
         `JudgedParts` holds.
     callbacks : sequence of callables
         Are called after each round.
+    limit : TimeLimit
+        When the fit must end.
 
     Raises
     ------
@@ -135,7 +139,7 @@ def fit_on_parts(
     start = _start(loss, parts, n, n_targets, totals, weighing)
     run = _make_run_without_rows(model, loss, grower, statistics, len(start))
     evaluation = _make_evaluation(model, parts, n_held > 0, stops, callbacks)
-    _boost(model, parts, known_rows, run, start, n_rounds, evaluation)
+    _boost(model, parts, known_rows, run, start, n_rounds, evaluation, limit)
     if evaluation.may_drop_rounds:
         model.__dict__.update(of_rows)
 
@@ -373,6 +377,7 @@ def _boost(
     start: Float64,
     n_rounds: int,
     evaluation: EvaluationOnRanks,
+    limit: TimeLimit,
 ) -> None:
     """Make the rounds on the ranks of an executor, and set the fitted attributes.
 
@@ -392,6 +397,8 @@ def _boost(
         Number of rounds; if the fit stops early the largest number.
     evaluation : EvaluationOnRanks
         Scores the rounds, and ends the fit by early stopping or a callback.
+    limit : TimeLimit
+        When the rounds must end.
     """
     n_members = model._count_members()
     settings: Settings = parts.run_on_ranks(start_rounds, known, run, start, n_members)
@@ -402,8 +409,9 @@ def _boost(
     model._n_first_trees, model._has_offset, model._errors = 0, False, None
     model._loss_factors = getattr(settings.loss, "factors", ())
     model._importances = np.zeros(model._n_encoded)
-    last = model._run_rounds(members, 0, n_rounds, evaluation)
+    last = model._run_rounds(members, 0, n_rounds, evaluation, limit)
     model.start_, model.n_iter_ = start, evaluation.count_kept_rounds(0, last)
+    model.stopped_by_ = evaluation.stop_reason
     before = Trees.joined([], model._n_encoded, len(start))
     model._append_new_trees(before, members, model.n_iter_)
     model._record(evaluation.get_recorded_scores())
