@@ -759,6 +759,17 @@ def test_forests_on_workers_are_the_same(
     assert here.trees_.value.tobytes() == other.trees_.value.tobytes()
 
 
+def test_warm_starts_of_forests_on_workers_add_the_same_trees(client, tmp_path):
+    X, y, weight = frames("three", True)
+    order = np.random.RandomState(2).permutation(N)
+    cuts = [cut(one.iloc[order], [0, 500, 500, N]) for one in (X, y, weight)]
+    models = [forest_of("three", oob_score=False, warm_start=True) for _ in range(2)]
+    for n_estimators in (5, 9, 9):
+        for model, rows in zip(models, [(X, y, weight), cuts], strict=True):
+            model.set_params(n_estimators=n_estimators).fit(*rows)
+        expect_same(*models, tmp_path)
+
+
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_forests_on_one_worker_or_more_are_the_same(n_workers, tmp_path):
     X, y = arrays()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from copy import copy
 from dataclasses import dataclass, field, replace
+from reprlib import repr as shortened
 from typing import Any, Self
 
 import numpy as np
@@ -206,6 +207,33 @@ class Learned:
     def teach(self, model: Any) -> None:
         """Let a model know classes and features."""
         set_learned_attributes(model, self.attributes)
+
+    def expect_same_encoding(self, model: Any) -> None:
+        """Raise ValueError if a warm start of `model` would encode rows otherwise than its last fit.
+
+        Features, categories, dates, targets and classes must be those of the fitted model.
+        """
+        known, found = model.__dict__, self.attributes
+        of_features = ("n_features_in_", "feature_names_in_", "categories_", "dates_")
+        for name in (*of_features, "n_outputs_", "classes_"):
+            if not _are_equal(known.get(name), found.get(name)):
+                argument = "X" if name in of_features else "y"
+                raise ValueError(
+                    f"{argument} must have the {name} of the previous fit with warm_start=True, got "
+                    f"{shortened(found.get(name))} instead of {shortened(known.get(name))}: pass the "
+                    "same rows, or set warm_start=False"
+                )
+
+
+def _are_equal(known: Any, found: Any) -> bool:
+    """Return whether two values of a fitted attribute about features or classes are equal."""
+    if isinstance(known, Categories) and isinstance(found, Categories):
+        return known.equals(found)
+    if isinstance(known, list) and isinstance(found, list):  # classes of several targets
+        return len(known) == len(found) and all(map(np.array_equal, known, found))
+    if isinstance(known, np.ndarray) and isinstance(found, np.ndarray):
+        return np.array_equal(known, found)
+    return type(known) is type(found) and bool(known == found)
 
 
 def learn(model: Any, parts: Executor, *, are_all: bool = True, has_parts: bool = True) -> Learned:
