@@ -504,9 +504,7 @@ class TreeForest(Forest):
         )
         return self._fit_samples(samples, input_rows, previous)
 
-    def _fit_out_of_core(
-        self, X: Any, y: Any, sample_weight: Any, previous: Trees | None
-    ) -> Self:
+    def _fit_out_of_core(self, X: Any, y: Any, sample_weight: Any, previous: Trees | None) -> Self:
         """Fit to files or a Dask collection, and return self.
 
         X, y, sample_weight: as `fit` takes them: files and names of columns, or Dask collections;
