@@ -323,12 +323,12 @@ def test_a_warm_start_refuses_other_rows(tmp_path, left_nothing):
     expect_refused("max_depth must be None, as in the fit", rows, max_depth=4)
     # The same codes of other names.
     renamed = [None if one is None else f"_{one}" for one in rows["colour"].to_pylist()]
-    expect_refused("X must have the categories_ of the pr", replace_column("colour", renamed))
+    expect_refused("got rows with another categories_", replace_column("colour", renamed))
     classes = [f"_{one}" for one in rows["y"].to_pylist()]
-    expect_refused("y must have the classes_ of the previous", replace_column("y", classes))
-    expect_refused("X must have the n_features_in_ of the", rows.append_column("z", rows["w"]))
+    expect_refused("got rows with another classes_", replace_column("y", classes))
+    expect_refused("got rows with another n_features_in_", rows.append_column("z", rows["w"]))
     names = ["z" if name == "x1" else name for name in rows.column_names]
-    expect_refused("X must have the feature_names_in_ of", rows.rename_columns(names))
+    expect_refused("got rows with another feature_names_in_", rows.rename_columns(names))
 
 
 def test_a_forest_of_files_is_like_any_other(tmp_path, left_nothing):

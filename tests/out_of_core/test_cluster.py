@@ -316,6 +316,17 @@ def test_early_stopping_on_workers(target, has_columns, quality, client, tmp_pat
     assert len(there.validation_score_) > there.n_iter_
 
 
+def test_warm_starts_on_workers_add_the_same_rounds(client, tmp_path):
+    X, y, weight = frames("three", True)
+    order = np.random.RandomState(3).permutation(N)
+    cuts = [cut(one.iloc[order], [0, 200, 200, 1000, N]) for one in (X, y, weight)]
+    how = {"early_stopping": True, "n_iter_no_change": 20, "warm_start": True}
+    here, there = (model_of("three", **how) for _ in range(2))
+    for n_rounds in (3, 6, 6):
+        here.set_params(max_iter=n_rounds).fit(X, y, weight)
+        expect_same(here, there.set_params(max_iter=n_rounds).fit(*cuts), tmp_path)
+
+
 def tree_of(target, **how):
     made = PACBayesTreeRegressor if target == "numbers" else PACBayesTreeClassifier
     return made(Cart(max_bins=255, max_leaf_nodes=8), random_state=0, **{"cv": 2, **how})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from copy import copy
 from dataclasses import dataclass, field, replace
-from reprlib import repr as shortened
 from typing import Any, Self
 
 import numpy as np
@@ -219,9 +218,9 @@ class Learned:
             if not _are_equal(known.get(name), found.get(name)):
                 argument = "X" if name in of_features else "y"
                 raise ValueError(
-                    f"{argument} must have the {name} of the previous fit with warm_start=True, got "
-                    f"{shortened(found.get(name))} instead of {shortened(known.get(name))}: pass the "
-                    "same rows, or set warm_start=False"
+                    f"{argument} must be that of the previous fit with warm_start=True for "
+                    f"out-of-core or distributed data, got rows with another {name}: pass the same "
+                    "rows in any order, or set warm_start=False"
                 )
 
 
