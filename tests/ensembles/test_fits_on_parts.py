@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from functools import partial, partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -779,6 +780,26 @@ def test_small_tables_are_read_for_warm_starts(tmp_path, left_nothing):
     for n_rounds in (3, 6):
         here.set_params(max_iter=n_rounds).fit(X, y)
         expect_same(here, there.set_params(max_iter=n_rounds).fit(files, "y"), tmp_path)
+
+
+def test_blocks_of_a_warm_start_get_no_trees_and_hashes(monkeypatch):
+    X, y, _ = split_table(make_table(N, "two"), weighed=False)
+    model, readers = model_of("two", warm_start=True).fit(X, y), []
+
+    def record(before, self, *given, **how):
+        readers.extend(one for one in given if hasattr(one, "get_params"))
+        return before(self, *given, **how)
+
+    for name in ("look", "make"):
+        monkeypatch.setattr(Here, name, partialmethod(partial(record, getattr(Here, name))))
+    parts = Here(ChunkedRows(X, y, None, [0, 700, N]), None, 1)
+    fit_on_parts(model.set_params(max_iter=7), parts, before=model.trees_)
+    assert len(readers) >= 3
+    for reader in readers:
+        assert not {"trees_", "_sample_counts"} & {
+            name for name, value in vars(reader).items() if value is not None
+        }
+    assert model.n_iter_ == 7
 
 
 def test_a_warm_start_refuses_other_tables(tmp_path, left_nothing):

@@ -498,6 +498,19 @@ def test_parts_of_killed_workers_are_made_anew(asks, call, mortal, tmp_path, mon
     expect_same(here, there, tmp_path)
 
 
+@pytest.mark.parametrize("call", [1, 2] if LONG else [2])
+def test_previous_rounds_of_killed_workers_are_added_again(call, mortal, tmp_path, monkeypatch):
+    X, y = arrays()
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
+    here = model_of("two", warm_start=True).fit(X, y)
+    there = model_of("two", warm_start=True).fit(X, y)
+    calls = kill_before(monkeypatch, mortal, "run_on_ranks", call)
+    here.set_params(max_iter=6).fit(X, y)
+    there.set_params(max_iter=6).fit(*given)
+    assert len(calls) == 3
+    expect_same(here, there, tmp_path)
+
+
 def die_in_midst(flag, at_top, call):
     """Let a worker be killed once, in the midst of the rounds, by its n-th message."""
     before, calls = worker_links.WorkerLinks.reduce, []

@@ -24,7 +24,7 @@ from certree.ensembles.forest_importances import (
     compute_permutation_importances,
     sum_in_bag_targets,
 )
-from certree.ensembles.forest_of_parts import samples_of_parts, without_hashes
+from certree.ensembles.forest_of_parts import samples_of_parts
 from certree.ensembles.forest_samples import (
     ForestSamples,
     InputRows,
@@ -63,6 +63,7 @@ from certree.interface.signatures import COUNT, NONNEGATIVE, ROUNDS
 from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads_or_all
+from certree.out_of_core.chunks import without_large_attributes
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.lazy_predictions import support_dask_collections
 from certree.out_of_core.rows_elsewhere import rows_elsewhere
@@ -741,7 +742,7 @@ class TreeForest(Forest):
         forests = (
             (self._grow_trees(grower, rows, *job) for job in jobs)
             if executor is None
-            else executor.spread(grow_trees_of_model, (without_hashes(self), rows), jobs)
+            else executor.spread(grow_trees_of_model, (without_large_attributes(self), rows), jobs)
         )
         with show_progress(self.verbose > 0, len(jobs), type(self).__name__) as advance:
             for forest in forests:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
@@ -53,14 +52,6 @@ class WholeWeighing(Weighing):
     def __call__(self, weight: Float64) -> Float64:
         """Weights of some rows as whole numbers, as those of all rows tell."""
         return self.of_weights.to_integers(weight)
-
-
-def without_hashes(model: Any) -> Any:
-    """A model as it is handed on to those who grow its trees, without those of a fit before."""
-    made = copy(model)
-    for name in ("sample_hashes_", "_sample_counts", "trees_", "_rows", "_node_sums"):
-        made.__dict__.pop(name, None)
-    return made
 
 
 def samples_of_parts(

@@ -33,7 +33,7 @@ from certree.out_of_core.ranks import Rank
 from certree.tree import Trees
 
 # Bin codes that are converted to float32 at a time.
-_CODES_PER_BLOCK = 2**22
+_CODES_PER_BLOCK = 2**20
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from certree.out_of_core.chunks import (
     reader_of,
     training_of,
     without_class_weights,
+    without_large_attributes,
 )
 from certree.out_of_core.exact_sums import class_totals, exact_sum, rounded
 from certree.out_of_core.executors import Executor
@@ -253,6 +254,7 @@ def learn(model: Any, parts: Executor, *, are_all: bool = True, has_parts: bool 
     -------
     Learned
     """
+    model = without_large_attributes(model)
     # Some rows alone do not tell which classes there are, and so not what they weigh.
     found = _looked(model, without_class_weights(model), parts)
     reader, is_weighed = model, parts.has_weights
