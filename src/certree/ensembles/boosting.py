@@ -328,10 +328,10 @@ class BoostedTrees(StagedTrees):
         ValueError
             With ``warm_start=True``, if a parameter of the previous rounds has changed, if only one
             of both fits has an offset, or if out-of-core or distributed rows have other features,
-            categories, classes or bins than those of the previous fit; if there are too few rows for a validation set; if
-            offsets are given for a single class; for out-of-core or distributed rows, if a
-            parameter needs rows in memory, a column is missing, files have no common types or
-            change while they are read, or the partitions of X and y differ.
+            categories, classes or bins than those of the previous fit; if there are too few rows
+            for a validation set; if offsets are given for a single class; for out-of-core or
+            distributed rows, if a parameter needs rows in memory, a column is missing, files have
+            no common types or change while they are read, or the partitions of X and y differ.
         OSError
             If a file is not found, or there is no space for temporary files.
         """

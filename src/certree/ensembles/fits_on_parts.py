@@ -104,25 +104,17 @@ def fit_on_parts(
         If the fit is one that takes rows in memory, or rows are wrong; as `fit` says.
     """
     _expect_one_machine(model, parts)
-    learned = learn(model, parts)
-    if before is None:
-        learned.teach(model)
-    else:
-        learned.expect_same_encoding(model)
+    learned = _learn(model, parts, before)
     is_judged, lie_apart = judged is not None, isinstance(parts, JudgedParts)
     parts.keep_to_limit(_need(model, learned, is_judged, lie_apart))
     if not is_classifier(model):
         model._make_loss().check_targets(learned.found.ends)
-    if before is None:
-        model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     stops = _stops(model, learned)
     held = _held_out(model, parts, learned) if stops and not (is_judged or lie_apart) else None
     if held is not None:
         learned = learned.looking(order_of_training(parts, learned.reader, held))
     known, loss = _sketched(model, parts, learned, held)
-    n_rounds = _n_rounds(model, known.n, stops)
-    if before is not None:
-        model._expect_no_fewer_rounds(n_rounds)
+    n_rounds = _n_rounds(model, known.n, stops, before)
     warn_of_identifiers(model, known.sketch)
     n, n_held, weighing = known.n, known.n_held, known.weighings[0]
     if isinstance(parts, JudgedParts):
@@ -152,6 +144,21 @@ def fit_on_parts(
     _boost(model, parts, known_rows, run, start, n_rounds, evaluation, before)
     if evaluation.may_drop_rounds:
         model.__dict__.update(of_rows)
+
+
+def _learn(model: Any, parts: Executor, before: Trees | None) -> Learned:
+    """Learn classes and features from all rows, and set them and the seed of a new fit.
+
+    model, parts, before: as in `fit_on_parts`. Raise ValueError if rounds are added to a fit with
+    other classes or features.
+    """
+    learned = learn(model, parts)
+    if before is None:
+        learned.teach(model)
+        model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
+    else:
+        learned.expect_same_encoding(model)
+    return learned
 
 
 def _grower(
@@ -465,13 +472,15 @@ def _add_previous_rounds(
     return np.asarray(evaluation.parts.run_on_ranks(add_previous_rounds, *trees, *how))
 
 
-def _n_rounds(model: Any, n: int, stops: bool) -> int:
-    """How many rounds there are, of n rows."""
+def _n_rounds(model: Any, n: int, stops: bool, before: Trees | None) -> int:
+    """How many rounds there are, of n rows, with those of the trees before."""
     if model._has_linear_start(n):
         raise InMemory
     known = model._get_fixed_rounds(n, stops)
     if known is None:
         raise InMemory
+    if before is not None:
+        model._expect_no_fewer_rounds(known)
     return int(known)
 
 
