@@ -316,6 +316,17 @@ def test_early_stopping_on_workers(target, has_columns, quality, client, tmp_pat
     assert len(there.validation_score_) > there.n_iter_
 
 
+def test_warm_starts_on_workers_add_the_same_rounds(client, tmp_path):
+    X, y, weight = frames("three", True)
+    order = np.random.RandomState(3).permutation(N)
+    cuts = [cut(one.iloc[order], [0, 200, 200, 1000, N]) for one in (X, y, weight)]
+    how = {"early_stopping": True, "n_iter_no_change": 20, "warm_start": True}
+    here, there = (model_of("three", **how) for _ in range(2))
+    for n_rounds in (3, 6, 6):
+        here.set_params(max_iter=n_rounds).fit(X, y, weight)
+        expect_same(here, there.set_params(max_iter=n_rounds).fit(*cuts), tmp_path)
+
+
 def tree_of(target, **how):
     made = PACBayesTreeRegressor if target == "numbers" else PACBayesTreeClassifier
     return made(Cart(max_bins=255, max_leaf_nodes=8), random_state=0, **{"cv": 2, **how})
@@ -484,6 +495,19 @@ def test_parts_of_killed_workers_are_made_anew(asks, call, mortal, tmp_path, mon
     calls = kill_before(monkeypatch, mortal, asks, call)
     there = model_of("two", max_iter=4).fit(*given)
     assert len(calls) > call
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("call", [1, 2] if LONG else [2])
+def test_previous_rounds_of_killed_workers_are_added_again(call, mortal, tmp_path, monkeypatch):
+    X, y = arrays()
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
+    here = model_of("two", warm_start=True).fit(X, y)
+    there = model_of("two", warm_start=True).fit(X, y)
+    calls = kill_before(monkeypatch, mortal, "run_on_ranks", call)
+    here.set_params(max_iter=6).fit(X, y)
+    there.set_params(max_iter=6).fit(*given)
+    assert len(calls) == 3
     expect_same(here, there, tmp_path)
 
 
@@ -757,6 +781,17 @@ def test_forests_on_workers_are_the_same(
     cuts = (None if one is None else cut(one.iloc[shuffled], ends) for one in rows)
     other = forest_of(target, oob_score=False).fit(*cuts)
     assert here.trees_.value.tobytes() == other.trees_.value.tobytes()
+
+
+def test_warm_starts_of_forests_on_workers_add_the_same_trees(client, tmp_path):
+    X, y, weight = frames("three", True)
+    order = np.random.RandomState(2).permutation(N)
+    cuts = [cut(one.iloc[order], [0, 500, 500, N]) for one in (X, y, weight)]
+    models = [forest_of("three", oob_score=False, warm_start=True) for _ in range(2)]
+    for n_estimators in (5, 9, 9):
+        for model, rows in zip(models, [(X, y, weight), cuts], strict=True):
+            model.set_params(n_estimators=n_estimators).fit(*rows)
+        expect_same(*models, tmp_path)
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])

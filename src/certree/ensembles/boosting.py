@@ -333,23 +333,23 @@ class BoostedTrees(StagedTrees):
         Raises
         ------
         ValueError
-            With ``warm_start=True``, if a parameter of the previous rounds has changed, or if only
-            one of both fits has an offset; if there are too few rows for a validation set; if
-            offsets are given for a single class; for out-of-core or distributed rows, if a
-            parameter needs rows in memory, a column is missing, files have no common types or
-            change while they are read, or the partitions of X and y differ.
+            With ``warm_start=True``, if a parameter of the previous rounds has changed, if only one
+            of both fits has an offset, or if out-of-core or distributed rows have other features,
+            categories, classes or bins than those of the previous fit; if there are too few rows
+            for a validation set; if offsets are given for a single class; for out-of-core or
+            distributed rows, if a parameter needs rows in memory, a column is missing, files have
+            no common types or change while they are read, or the partitions of X and y differ.
         OSError
             If a file is not found, or there is no space for temporary files.
         """
         limit = TimeLimit.start(self.max_time)
-        callbacks = check_callbacks(callbacks)
+        callbacks, before = check_callbacks(callbacks), self._get_previous_trees()
         if is_out_of_core(X):
             in_memory_only = {"groups": groups, "offset": offset, "offset_val": offset_val}
             validation = X_val, y_val, sample_weight_val
             return self._fit_out_of_core(
-                X, y, sample_weight, in_memory_only, validation, callbacks, limit
+                X, y, sample_weight, before, in_memory_only, validation, callbacks, limit
             )
-        before = self._get_previous_trees()
         training = self._prepare_training(
             X, y, sample_weight, groups=groups, reuse_encoding=before is not None
         )
@@ -396,6 +396,7 @@ class BoostedTrees(StagedTrees):
         X: Any,
         y: Any,
         sample_weight: Any,
+        before: Trees | None,
         in_memory_only: dict[str, Any],
         validation: tuple[Any, ...],
         callbacks: Sequence[Callback],
@@ -410,6 +411,8 @@ class BoostedTrees(StagedTrees):
         ----------
         X, y, sample_weight : object
             Training rows as in `fit`.
+        before : Trees or None
+            Trees of the previous fit, to which rounds are added; None for a new fit.
         in_memory_only : dict
             Arguments of `fit` by name, such as "groups", that require rows in memory. ValueError is
             raised unless all are None.
@@ -422,6 +425,7 @@ class BoostedTrees(StagedTrees):
         """
         has_validation = any(argument is not None for argument in validation)
         expect_what_parts_can(self, in_memory_only, judges=has_validation or bool(callbacks))
+        self._check_offsets_together(None, None, None, before is not None)
         X_val, y_val, weight_val = validation
         is_distributed = is_out_of_core(X_val)
         if is_distributed and y_val is None:
@@ -431,7 +435,7 @@ class BoostedTrees(StagedTrees):
         with rows_elsewhere(X, y, sample_weight, get_n_threads_or_all(self.n_jobs), **how) as parts:
             try:
                 in_memory = make_validation if has_validation and not is_distributed else None
-                fit_on_parts(self, parts, in_memory, callbacks, limit)
+                fit_on_parts(self, parts, in_memory, callbacks, before, limit)
                 return self
             except InMemory:
                 *rows, _ = parts.gathered()
@@ -440,9 +444,9 @@ class BoostedTrees(StagedTrees):
                     make_validation = partial(
                         self._make_validation_set, X_val, y_val, weight_val, None
                     )
-        training = self._prepare_training(*rows)
+        training = self._prepare_training(*rows, reuse_encoding=before is not None)
         self._has_offset = False
-        return self._fit_in_memory(training, None, *make_validation(), callbacks, limit)
+        return self._fit_in_memory(training, before, *make_validation(), callbacks, limit)
 
     def _get_previous_trees(self) -> Trees | None:
         """Return the trees of the previous fit, to which this fit adds rounds; None if it starts anew.
@@ -458,6 +462,14 @@ class BoostedTrees(StagedTrees):
                 self, "max_iter", "max_time", "warm_start", "scoring", "n_iter_no_change", "tol"
             )
         return before
+
+    def _expect_no_fewer_rounds(self, n_rounds: int) -> None:
+        """Raise ValueError if a warm start is to make fewer rounds, n_rounds, than the previous fit."""
+        if n_rounds < self.n_iter_:
+            raise ValueError(
+                f"max_iter must be at least n_iter_={self.n_iter_} with warm_start=True, got "
+                f"{n_rounds}"
+            )
 
     def _check_offsets_together(
         self, offset: Any, offset_val: Any, X_val: Any, continues: bool
@@ -630,9 +642,8 @@ class BoostedTrees(StagedTrees):
         self._loss_factors = getattr(run.settings.loss, "factors", ())
         n_rounds, first = self._choose_n_rounds(training, run, not continues, stops, limit), 0
         run = run.copy_without_trees(thresholds=self.thresholds_)
-        if before is not None and n_rounds < self.n_iter_:
-            message = "max_iter must be at least n_iter_={} with warm_start=True, got {}"
-            raise ValueError(message.format(self.n_iter_, n_rounds))
+        if before is not None:
+            self._expect_no_fewer_rounds(n_rounds)
         # Trees do not hold the category statistics of rows, so rounds on these are repeated.
         if before is not None and run.high_cardinality is None:
             first, start = self.n_iter_, self.start_

@@ -32,12 +32,14 @@ from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.rounds import Rounds, Settings
 from certree.ensembles.rounds_on_ranks import (
     EvaluationOnRanks,
+    add_previous_rounds,
     compute_custom_start,
     start_rounds,
 )
 from certree.ensembles.time_limit import TimeLimit
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
+from certree.grow.code_trees import convert_trees_to_bin_codes, find_divided_feature
 from certree.interface.arrays import Float64, Int32, divide_by_largest
 from certree.out_of_core.binned_parts import Sketch
 from certree.out_of_core.chunks import Weighing
@@ -45,7 +47,7 @@ from certree.out_of_core.exact_quantiles import Counts, counted, order_statistic
 from certree.out_of_core.exact_sums import exact_sum, rounded
 from certree.out_of_core.executors import Executor, InMemory
 from certree.out_of_core.first_look import Learned, largest_of, learn
-from certree.out_of_core.fit_hashes import hashes_of_fit
+from certree.out_of_core.fit_hashes import set_hashes_of_fit
 from certree.out_of_core.held_out import RowsHeldOut, hold_out
 from certree.out_of_core.judging_rows import JudgedParts
 from certree.out_of_core.keys import set_keys
@@ -76,6 +78,7 @@ def fit_on_parts(
     parts: Executor,
     judged: Judged | None = None,
     callbacks: Sequence[Callback] = (),
+    before: Trees | None = None,
     limit: TimeLimit = TimeLimit(),  # noqa: B008 -- immutable
 ) -> None:
     """Fit a boosted model to rows that an executor holds.
@@ -92,6 +95,8 @@ def fit_on_parts(
         `JudgedParts` holds.
     callbacks : sequence of callables
         Are called after each round.
+    before : Trees or None
+        Trees of the fitted model, to which rounds are added; None for a new fit.
     limit : TimeLimit
         When the fit must end.
 
@@ -103,19 +108,17 @@ def fit_on_parts(
         If the fit is one that takes rows in memory, or rows are wrong; as `fit` says.
     """
     _expect_one_machine(model, parts)
-    learned = learn(model, parts)
-    learned.teach(model)
+    learned = _learn(model, parts, before)
     is_judged, lie_apart = judged is not None, isinstance(parts, JudgedParts)
     parts.keep_to_limit(_need(model, learned, is_judged, lie_apart))
     if not is_classifier(model):
         model._make_loss().check_targets(learned.found.ends)
-    model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     stops = _stops(model, learned)
     held = _held_out(model, parts, learned) if stops and not (is_judged or lie_apart) else None
     if held is not None:
         learned = learned.looking(order_of_training(parts, learned.reader, held))
     known, loss = _sketched(model, parts, learned, held)
-    n_rounds = _n_rounds(model, known.n, stops)
+    n_rounds = _n_rounds(model, known.n, stops, before)
     warn_of_identifiers(model, known.sketch)
     n, n_held, weighing = known.n, known.n_held, known.weighings[0]
     if isinstance(parts, JudgedParts):
@@ -123,7 +126,7 @@ def fit_on_parts(
     bins, totals = make_parts(parts, learned.reader, known, many=_many_levels(known.sketch))
     del known  # and the rows that have told edges of bins
     if is_classifier(model):
-        model.sample_hashes_, model._sample_counts = hashes_of_fit(parts, n + n_held)
+        set_hashes_of_fit(model, parts, n + n_held, continues=before is not None)
     judges, of_rows = judged() if judged is not None else (None, dict[str, Any]())
     if judges is not None:
         n_held = len(judges.y)
@@ -132,16 +135,34 @@ def fit_on_parts(
     if held is not None:  # rows that are held out are rows of the fit, too
         n_repeated = held.n_repeated
     warn_of_repeated_rows(n_repeated, learned.found.n)
-    model._set_automatic_parameters(n)
+    if before is None:
+        model._set_automatic_parameters(n)
     grower, statistics = _grower(model, parts, loss, bins, learned.draw_order)
     n_targets = learned.found.n_targets
     known_rows = dict(parts.collect(digests))
     start = _start(loss, parts, n, n_targets, totals, weighing)
     run = _make_run_without_rows(model, loss, grower, statistics, len(start))
     evaluation = _make_evaluation(model, parts, n_held > 0, stops, callbacks)
-    _boost(model, parts, known_rows, run, start, n_rounds, evaluation, limit)
+    if statistics is not None:  # As in memory, rounds on statistics of categories are repeated.
+        before = None
+    _boost(model, parts, known_rows, run, start, n_rounds, evaluation, before, limit)
     if evaluation.may_drop_rounds:
         model.__dict__.update(of_rows)
+
+
+def _learn(model: Any, parts: Executor, before: Trees | None) -> Learned:
+    """Learn classes and features from all rows, and set them and the seed of a new fit.
+
+    model, parts, before: as in `fit_on_parts`. Raise ValueError if rounds are added to a fit with
+    other classes or features.
+    """
+    learned = learn(model, parts)
+    if before is None:
+        learned.teach(model)
+        model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
+    else:
+        learned.expect_same_encoding(model)
+    return learned
 
 
 def _grower(
@@ -377,6 +398,7 @@ def _boost(
     start: Float64,
     n_rounds: int,
     evaluation: EvaluationOnRanks,
+    before: Trees | None,
     limit: TimeLimit,
 ) -> None:
     """Make the rounds on the ranks of an executor, and set the fitted attributes.
@@ -392,11 +414,13 @@ def _boost(
     run : Rounds
         The first run of the model, without rows.
     start : ndarray of shape (n_outputs,)
-        Constant start scores.
+        Constant start scores of a new fit to these rows.
     n_rounds : int
         Number of rounds; if the fit stops early the largest number.
     evaluation : EvaluationOnRanks
         Scores the rounds, and ends the fit by early stopping or a callback.
+    before : Trees or None
+        Trees of the fitted model, to which rounds are added; None: rounds begin at the first.
     limit : TimeLimit
         When the rounds must end.
     """
@@ -405,25 +429,66 @@ def _boost(
     members = [
         run.copy_without_trees(settings=settings, seed=run.seed + k) for k in range(n_members)
     ]
-    evaluation.record_previous_scores(evaluation.compute_scores() for _ in range(1))
-    model._n_first_trees, model._has_offset, model._errors = 0, False, None
+    model._has_offset, model._errors = False, None
     model._loss_factors = getattr(settings.loss, "factors", ())
-    model._importances = np.zeros(model._n_encoded)
-    last = model._run_rounds(members, 0, n_rounds, evaluation, limit)
-    model.start_, model.n_iter_ = start, evaluation.count_kept_rounds(0, last)
+    if before is None:
+        first, before = 0, Trees.joined([], model._n_encoded, len(start))
+        model._n_first_trees, model._importances = 0, np.zeros(model._n_encoded)
+        evaluation.record_previous_scores(evaluation.compute_scores() for _ in range(1))
+    else:
+        first, start = model.n_iter_, model.start_
+        evaluation.record_previous_scores(_add_previous_rounds(model, before, run, evaluation))
+    last = model._run_rounds(members, first, n_rounds, evaluation, limit)
+    model.start_, model.n_iter_ = start, evaluation.count_kept_rounds(first, last)
     model.stopped_by_ = evaluation.stop_reason
-    before = Trees.joined([], model._n_encoded, len(start))
-    model._append_new_trees(before, members, model.n_iter_)
+    model._append_new_trees(before, members, model.n_iter_ - first)
     model._record(evaluation.get_recorded_scores())
 
 
-def _n_rounds(model: Any, n: int, stops: bool) -> int:
-    """How many rounds there are, of n rows."""
+def _add_previous_rounds(
+    model: Any, before: Trees, run: Rounds, evaluation: EvaluationOnRanks
+) -> Float64:
+    """Let the rows on ranks have the scores by the trees of the fitted model.
+
+    Parameters
+    ----------
+    model, before, run, evaluation
+        As in `_boost`.
+
+    Returns
+    -------
+    ndarray of shape (n_iter_ + 1, 1 or 2), or (0,)
+        Scores of the rows before the first round and after each one, if rounds are scored.
+
+    Raises
+    ------
+    ValueError
+        If the rows are in other bins than those of the fitted model, and a tree separates them.
+    """
+    j = find_divided_feature(before, run.bins)
+    if j is not None:
+        raise ValueError(
+            "X must be that of the previous fit with warm_start=True for out-of-core or distributed "
+            f"data, got rows with other bins of feature {j}: pass the same rows in any order, or set "
+            "warm_start=False"
+        )
+    is_scored, n_trees = len(evaluation.scored) > 0, len(before)
+    ends = range(model._n_first_trees, n_trees + 1) if is_scored else [n_trees]
+    code_trees = convert_trees_to_bin_codes(before, run.bins)
+    trees = model.start_, before, code_trees, [*ends]
+    how = is_scored, evaluation.has_validation_set
+    return np.asarray(evaluation.parts.run_on_ranks(add_previous_rounds, *trees, *how))
+
+
+def _n_rounds(model: Any, n: int, stops: bool, before: Trees | None) -> int:
+    """How many rounds there are, of n rows, with those of the trees before."""
     if model._has_linear_start(n):
         raise InMemory
     known = model._get_fixed_rounds(n, stops)
     if known is None:
         raise InMemory
+    if before is not None:
+        model._expect_no_fewer_rounds(known)
     return int(known)
 
 
@@ -453,8 +518,6 @@ def expect_what_parts_can(model: Any, given: dict[str, Any], *, judges: bool) ->
             raise ValueError(f"{name} takes rows in memory, got X that lies elsewhere")
     if model.standard_errors:
         raise ValueError("standard_errors=True takes rows in memory, got X that lies elsewhere")
-    if model.warm_start:
-        raise ValueError("warm_start=True takes rows in memory, got X that lies elsewhere")
     if model.early_stopping is True or judges:
         expect_judged_by_loss(model)
 

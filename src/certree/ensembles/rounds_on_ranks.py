@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,16 @@ from certree.ensembles.rounds import (
     resolve_threshold_counts,
 )
 from certree.ensembles.staged import make_constant_scores
+from certree.grow.code_trees import convert_codes_to_floats
 from certree.interface.arrays import Float64
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.joined_rows import JoinedRows
 from certree.out_of_core.part import refuse_other_rows
 from certree.out_of_core.ranks import Rank
 from certree.tree import Trees
+
+# Bin codes that are converted to float32 at a time.
+_CODES_PER_BLOCK = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,54 @@ def start_rounds(
             for k in range(n_members)
         ]
     return settings
+
+
+def add_previous_rounds(
+    rank: Rank,
+    start: Float64,
+    trees: Trees,
+    code_trees: Trees,
+    ends: Sequence[int],
+    is_scored: bool,
+    has_validation_set: bool,
+) -> Float64:
+    """Set the scores of the run of a rank to those by the trees of a previous fit.
+
+    Parameters
+    ----------
+    rank : Rank
+        The rank, on which `start_rounds` has put one run.
+    start : ndarray of shape (n_outputs,)
+        Constant start scores of the previous fit.
+    trees, code_trees : Trees
+        The trees of that fit, and the same trees with bin codes in place of thresholds.
+    ends : sequence of int
+        Numbers of trees after which rows are scored, ascending; the last one is that of all trees.
+    is_scored : bool
+        Whether rows are scored.
+    has_validation_set : bool
+        Whether any rank has rows of a validation set.
+
+    Returns
+    -------
+    ndarray of shape (len(ends), 1) or (len(ends), 2)
+        What `score_rounds` returns after so many trees; (0,) if rows are not scored.
+    """
+    (run,), rows, stages = rank.state, rank.rows, []
+    n_threads, step = run.grower.n_jobs, max(1, _CODES_PER_BLOCK // len(rows.codes))
+    run.scores[:] = start[:, None]
+    for first, last in pairwise([0, *ends]):
+        for begin in range(0, rows.n, step):
+            block = slice(begin, min(begin + step, rows.n))
+            X = convert_codes_to_floats(np.ascontiguousarray(rows.codes[:, block].T))
+            scores = np.ascontiguousarray(run.scores[:, block])
+            run.scores[:, block] = code_trees.add(scores, X, n_threads, first, last)
+        if rows.values is not None:
+            scores = np.ascontiguousarray(run.scores[:, rows.n :])
+            run.scores[:, rows.n :] = trees.add(scores, rows.values, n_threads, first, last)
+        if is_scored:
+            stages.append(score_rounds(rank, has_validation_set))
+    return np.array(stages)
 
 
 def make_rounds(rank: Rank, first: int, last: int, watch: Watch) -> NewRounds:

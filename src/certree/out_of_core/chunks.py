@@ -141,6 +141,14 @@ def reader_of(model: Any, learned: dict[str, Any]) -> Any:
     return reader
 
 
+def without_large_attributes(model: Any) -> Any:
+    """Return a copy of a model without trees and hashes of a fit, to be sent to workers."""
+    copied = copy(model)
+    for name in ("sample_hashes_", "_sample_counts", "trees_", "_rows", "_node_sums"):
+        copied.__dict__.pop(name, None)
+    return copied
+
+
 def without_class_weights(model: Any) -> Any:
     """A model that weighs no classes."""
     made = copy(model)

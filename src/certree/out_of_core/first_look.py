@@ -22,6 +22,7 @@ from certree.out_of_core.chunks import (
     reader_of,
     training_of,
     without_class_weights,
+    without_large_attributes,
 )
 from certree.out_of_core.exact_sums import class_totals, exact_sum, rounded
 from certree.out_of_core.executors import Executor
@@ -207,6 +208,33 @@ class Learned:
         """Let a model know classes and features."""
         set_learned_attributes(model, self.attributes)
 
+    def expect_same_encoding(self, model: Any) -> None:
+        """Raise ValueError if a warm start of `model` would encode rows otherwise than its last fit.
+
+        Features, categories, dates, targets and classes must be those of the fitted model.
+        """
+        known, found = model.__dict__, self.attributes
+        of_features = ("n_features_in_", "feature_names_in_", "categories_", "dates_")
+        for name in (*of_features, "n_outputs_", "classes_"):
+            if not _are_equal(known.get(name), found.get(name)):
+                argument = "X" if name in of_features else "y"
+                raise ValueError(
+                    f"{argument} must be that of the previous fit with warm_start=True for "
+                    f"out-of-core or distributed data, got rows with another {name}: pass the same "
+                    "rows in any order, or set warm_start=False"
+                )
+
+
+def _are_equal(known: Any, found: Any) -> bool:
+    """Return whether two values of a fitted attribute about features or classes are equal."""
+    if isinstance(known, Categories) and isinstance(found, Categories):
+        return known.equals(found)
+    if isinstance(known, list) and isinstance(found, list):  # classes of several targets
+        return len(known) == len(found) and all(map(np.array_equal, known, found))
+    if isinstance(known, np.ndarray) and isinstance(found, np.ndarray):
+        return np.array_equal(known, found)
+    return type(known) is type(found) and bool(known == found)
+
 
 def learn(model: Any, parts: Executor, *, are_all: bool = True, has_parts: bool = True) -> Learned:
     """Learn classes and features from all rows.
@@ -226,6 +254,7 @@ def learn(model: Any, parts: Executor, *, are_all: bool = True, has_parts: bool 
     -------
     Learned
     """
+    model = without_large_attributes(model)
     # Some rows alone do not tell which classes there are, and so not what they weigh.
     found = _looked(model, without_class_weights(model), parts)
     reader, is_weighed = model, parts.has_weights
