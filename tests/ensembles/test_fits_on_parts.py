@@ -700,7 +700,6 @@ REFUSED = [
     ),
     ({"warm_start": True}, {}, "warm_start"),
     ({}, {"groups": np.zeros(N)}, "groups"),
-    ({}, {"offset": np.zeros(N)}, "offset"),
 ]
 
 

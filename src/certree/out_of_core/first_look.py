@@ -78,8 +78,8 @@ class Found:
         The features that hold dates, by index.
     where : str
         A chunk of these.
-    are_grouped : bool
-        Whether rows have groups.
+    are_grouped, has_offset : bool
+        Whether rows have groups, and offsets.
     table_format : TableFormat or None
         Format of the CSV files that hold the rows, if it is unusual.
     """
@@ -96,6 +96,7 @@ class Found:
     dates: dict[int, DateColumn] = field(default_factory=dict)
     where: str = ""
     are_grouped: bool = False
+    has_offset: bool = False
     table_format: TableFormat | None = None
 
     def __add__(self, other: Self) -> Self:
@@ -424,7 +425,12 @@ def _first_look(chunk: Chunk, model: Any) -> Found | None:
         return None
     columns = split_target_columns(rows.y)
     weight: Float64 | None = rows.weight
-    found = Found(n=len(rows.y), where=chunk.where, are_grouped=rows.groups is not None)
+    found = Found(
+        n=len(rows.y),
+        where=chunk.where,
+        are_grouped=rows.groups is not None,
+        has_offset=rows.offset is not None,
+    )
     if chunk.X is not None:
         found = _with_features(found, rows.X, model)
     if weight is not None:
