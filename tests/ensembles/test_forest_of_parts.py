@@ -353,8 +353,15 @@ def test_a_near_identifier_is_named(tmp_path, left_nothing):
     here = model_of("two")
     with pytest.warns(UserWarning, match="'name' has 1500 categories in 1500 rows"):
         here.fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
-    with pytest.warns(UserWarning, match="'name' has 1500 categories in 1500 rows"):
+    with pytest.warns(UserWarning, match="'name' has 1500 categories in 1500 rows") as found:
         expect_same(here, model_of("two").fit(files, "y"))
+    assert "numbers" not in str(found[0].message).partition("order matters.")[2]
+    numbers = rows.set_column(
+        rows.column_names.index("name"), "name", pa.array([f"{i}.5" for i in range(N)])
+    )
+    pa.parquet.write_table(numbers, tmp_path / "numbers.parquet")
+    with pytest.warns(UserWarning, match=r"Most of its texts are numbers, such as '\d+\.5'"):
+        model_of("two").fit(tmp_path / "numbers.parquet", "y")
 
 
 def test_one_class_a_constant_and_an_empty_feature(tmp_path, left_nothing):

@@ -178,9 +178,11 @@ def make_parts(
 def warn_of_identifiers(model: Any, known: Sketch) -> None:
     """Warn of features of categories most of which hardly any two rows share."""
     names = getattr(model, "feature_names_in_", None)
+    categories = getattr(model, "categories_", None)
     for j, values in enumerate(known.values):
         if isinstance(values, tuple):
-            warn_if_identifier(j, names, int(values[1].sum()), len(values[0]))
+            texts = () if categories is None else categories.names[j] or ()
+            warn_if_identifier(j, names, int(values[1].sum()), len(values[0]), texts)
 
 
 def put_beside(part: PartOfRows, held: Training | None) -> tuple[PartOfRows, int]:

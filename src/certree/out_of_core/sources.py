@@ -61,8 +61,7 @@ class FileRows:
         Names of the features, of which those that are no columns are left out; None: all columns
         beside the others.
     types : callable
-        Takes the names of the columns, and returns the types of columns in a fitted model, string or
-        float64, by name.
+        Takes the names of the columns, and returns the columns of a fitted model, by name.
 
     Raises
     ------

@@ -129,7 +129,7 @@ from certree.rows.near_copies import (
     expect_few_near_copies,
     find_near_copies,
 )
-from certree.rows.out_of_core import expect_collected, expect_in_memory
+from certree.rows.out_of_core import expect_collected, expect_in_memory, expect_no_column_name
 from certree.rows.precision import warn_of_float32
 from certree.rows.relative_weights import WeightSpread, warn_of_uneven_weights
 from certree.rows.repeat_counts import RepeatCounts, hash_table
@@ -1039,6 +1039,8 @@ def training_rows(
         If X, y, weights or groups differ in length, or hold values that the model does not accept.
     """
     X = _check_row_type(model, X)
+    expect_no_column_name("y", y)
+    expect_no_column_name("sample_weight", sample_weight)
     if not hasattr(X, "__getitem__"):  # other objects have no rows to take
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=model)
     is_of_classes = is_classifier(model)
@@ -1676,7 +1678,8 @@ def _encode_features(
     if reuse_encoding:
         return features, learned
     if categories is not None and model._splits_categories and isinstance(features, DenseFeatures):
-        warn_about_identifiers(features, categories, names)
+        are_inferred = isinstance(given, str)
+        warn_about_identifiers(features, categories, names, are_inferred)
     return features, {
         **learned,
         "n_features_in_": features.n_features,
