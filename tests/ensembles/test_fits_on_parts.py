@@ -699,7 +699,6 @@ REFUSED = [
         "feature names should match",
     ),
     ({"warm_start": True}, {}, "warm_start"),
-    ({}, {"groups": np.zeros(N)}, "groups"),
 ]
 
 

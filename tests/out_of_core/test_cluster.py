@@ -310,6 +310,23 @@ def test_offsets_on_workers(target, how, as_names, client, tmp_path):
     expect_same(here, there, tmp_path)
 
 
+@pytest.mark.parametrize("as_names", [False, True])
+@pytest.mark.parametrize(("target", "how"), [("two", {"early_stopping": True}), ("numbers", {})])
+def test_groups_of_boosted_trees_on_workers(target, how, as_names, client, tmp_path):
+    X, y, weight = frames(target, True)
+    random = np.random.RandomState(7)
+    groups = pd.Series(random.randint(0, 90, N)).astype(str)
+    here = model_of(target, **how).fit(X, y, weight, groups=groups)
+    order, ends = random.permutation(N), [0, 200, 200, 1000, N]
+    if as_names:
+        rows = X.assign(y=y, w=weight, g=groups).iloc[order]
+        there = model_of(target, **how).fit(cut(rows, ends), "y", "w", groups="g")
+    else:
+        *cuts, given = (cut(one.iloc[order], ends) for one in (X, y, weight, groups))
+        there = model_of(target, **how).fit(*cuts, groups=given)
+    expect_same(here, there, tmp_path)
+
+
 @pytest.mark.parametrize(
     "loss", ["poisson", "gamma", "tweedie", "absolute_error", "quantile", "huber"]
 )

@@ -287,7 +287,7 @@ class BoostedTrees(StagedTrees):
             store are 0; the fit equals that of the dense table. Rows in files (Parquet, Arrow, CSV,
             or folders of them) and on Dask clusters are read block by block and never held in
             memory together; the model is the same as for the rows in memory. Such fits do not
-            support groups and `scoring`, nor `CustomLoss` on clusters.
+            support `scoring`, nor `CustomLoss` on clusters.
         y : array-like of shape (n,), or (n, n_outputs), str, list of str, or Dask collection
             Class or number of each row; several targets have one column each. For rows in files,
             the name of the target column, or a list of names.
@@ -295,10 +295,10 @@ class BoostedTrees(StagedTrees):
             Weight of each row in the loss, relative to the mean weight. For rows in files, the name
             of the column. Whatever its weight, a row is in-bag or out-of-bag as a whole,
             and counts once in `min_samples_leaf`. A row of weight zero is ignored.
-        groups : array-like of shape (n,), or None
+        groups : array-like of shape (n,), str, Dask collection, or None
             Group of each row, such as a patient, if rows of one group depend on each other. All
             rows of a group are in-bag or out-of-bag together, and belong to the same fold or
-            validation set.
+            validation set. For rows in files, the name of the column.
         X_val, y_val : array-like of shape (n_val, p) and (n_val,), or None
             Validation set, which is scored after each round and grows no tree. With
             `early_stopping` it decides the number of rounds. If X is out-of-core or distributed,
@@ -337,9 +337,9 @@ class BoostedTrees(StagedTrees):
         """
         callbacks = check_callbacks(callbacks)
         if is_out_of_core(X):
-            rows, in_memory_only = (X, y, sample_weight, offset), {"groups": groups}
+            rows = X, y, sample_weight, groups, offset
             validation = X_val, y_val, sample_weight_val, offset_val
-            return self._fit_out_of_core(rows, in_memory_only, validation, callbacks)
+            return self._fit_out_of_core(rows, validation, callbacks)
         before = self._get_previous_trees()
         training = self._prepare_training(
             X, y, sample_weight, groups=groups, reuse_encoding=before is not None
@@ -381,8 +381,7 @@ class BoostedTrees(StagedTrees):
 
     def _fit_out_of_core(
         self,
-        rows: tuple[Any, Any, Any, Any],
-        in_memory_only: dict[str, Any],
+        rows: tuple[Any, Any, Any, Any, Any],
         validation: tuple[Any, Any, Any, Any],
         callbacks: Sequence[Callback],
     ) -> Self:
@@ -393,11 +392,8 @@ class BoostedTrees(StagedTrees):
 
         Parameters
         ----------
-        rows : tuple of (X, y, sample_weight, offset)
-            Training rows as in `fit`; weights and offsets may be None.
-        in_memory_only : dict
-            Arguments of `fit` by name, such as "groups", that require rows in memory. ValueError is
-            raised unless all are None.
+        rows : tuple of (X, y, sample_weight, groups, offset)
+            Training rows as in `fit`; weights, groups and offsets may be None.
         validation : tuple of (X_val, y_val, sample_weight_val, offset_val)
             Validation set as in `fit`; each may be None.
         callbacks : sequence of callables
@@ -406,26 +402,27 @@ class BoostedTrees(StagedTrees):
         X_val, y_val, weight_val, offset_val = validation
         self._check_offsets_together(rows[-1], offset_val, X_val, False)
         has_validation = any(argument is not None for argument in (X_val, y_val, weight_val))
-        expect_what_parts_can(self, in_memory_only, judges=has_validation or bool(callbacks))
+        expect_what_parts_can(self, judges=has_validation or bool(callbacks))
         is_distributed = is_out_of_core(X_val)
         if is_distributed and y_val is None:
             raise ValueError("X_val and y_val must be given together, but y_val is None")
         make_validation = partial(self._make_validation_set, *validation)
         how = {"judges": validation if is_distributed else None, "shown": self.verbose > 0}
-        X, y, weight, offset = rows
+        X, y, weight, groups, offset = rows
         n_threads = get_n_threads_or_all(self.n_jobs)
-        with rows_elsewhere(X, y, weight, n_threads, offset=offset, **how) as parts:
+        with rows_elsewhere(X, y, weight, n_threads, groups=groups, offset=offset, **how) as parts:
             try:
                 in_memory = make_validation if has_validation and not is_distributed else None
                 fit_on_parts(self, parts, in_memory, callbacks)
                 return self
             except InMemory:
-                X, y, weight, _, offset = parts.gathered()
+                X, y, weight, groups, offset = parts.gathered()
                 if isinstance(parts, JudgedParts):
                     X_val, y_val, weight_val, _, offset_val = parts.judges().gathered()
                     validation = X_val, y_val, weight_val, offset_val
                     make_validation = partial(self._make_validation_set, *validation)
-        training = self._attach_offset("offset", offset, self._prepare_training(X, y, weight))
+        training = self._prepare_training(X, y, weight, groups=groups)
+        training = self._attach_offset("offset", offset, training)
         self._has_offset = offset is not None
         return self._fit_in_memory(training, None, *make_validation(), callbacks)
 

@@ -49,6 +49,7 @@ from certree.out_of_core.exact_sums import exact_sum, rounded
 from certree.out_of_core.executors import Executor, InMemory
 from certree.out_of_core.first_look import Learned, largest_of, learn
 from certree.out_of_core.fit_hashes import hashes_of_fit
+from certree.out_of_core.group_keys import set_group_keys
 from certree.out_of_core.held_out import RowsHeldOut, hold_out
 from certree.out_of_core.judging_rows import JudgedParts
 from certree.out_of_core.keys import set_keys
@@ -103,7 +104,7 @@ def fit_on_parts(
         If the fit is one that takes rows in memory, or rows are wrong; as `fit` says.
     """
     _expect_one_machine(model, parts)
-    learned = learn(model, parts)
+    learned = learn(model, parts).numbering_groups(parts)
     learned.teach(model)
     is_judged, lie_apart = judged is not None, isinstance(parts, JudgedParts)
     parts.keep_to_limit(_need(model, learned, is_judged, lie_apart))
@@ -128,10 +129,7 @@ def fit_on_parts(
     if judges is not None:
         n_held = len(judges.y)
         _put_beside(parts, judges)
-    n_repeated = set_keys(parts, n)
-    if held is not None:  # rows that are held out are rows of the fit, too
-        n_repeated = held.n_repeated
-    warn_of_repeated_rows(n_repeated, learned.found.n)
+    _set_keys(parts, learned, held, n)
     model._set_automatic_parameters(n)
     model._has_offset = learned.found.has_offset
     make_starts = partial(_starts, model, loss, parts, n, learned.found.n_targets, totals, weighing)
@@ -140,6 +138,20 @@ def fit_on_parts(
     _boost(model, parts, known_rows, run, starts, n_rounds, evaluation)
     if evaluation.may_drop_rounds:
         model.__dict__.update(of_rows)
+
+
+def _set_keys(parts: Executor, learned: Learned, held: RowsHeldOut | None, n: int) -> None:
+    """Give n rows the keys by which they, or their groups, are drawn.
+
+    Warn of repeated rows unless there are groups. held: which rows are held out, or None.
+    """
+    if learned.found.are_grouped:
+        set_group_keys(parts, len(learned.reader._group_names))
+        return
+    n_repeated = set_keys(parts, n)
+    if held is not None:  # rows that are held out are rows of the fit, too
+        n_repeated = held.n_repeated
+    warn_of_repeated_rows(n_repeated, learned.found.n)
 
 
 def _start_run(
@@ -227,7 +239,7 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
         of_thread=0.5 * n_leaves * of_cell,
         of_thread_row=100 + 40 * K + p,
         # Parts beside the joined rows, or these and the arrays of the core; see `JoinedRows`.
-        scratch_row=3.0 * p + 110 + 48 * K + 2 * of_offset,
+        scratch_row=3.0 * p + 110 + 8 * learned.found.are_grouped + 48 * K + 2 * of_offset,
     )
 
 
@@ -525,21 +537,16 @@ def _many_levels(known: Sketch) -> tuple[int, ...]:
     )
 
 
-def expect_what_parts_can(model: Any, given: dict[str, Any], *, judges: bool) -> None:
+def expect_what_parts_can(model: Any, *, judges: bool) -> None:
     """Refuse what takes rows in memory, by its name.
 
     Parameters
     ----------
     model : BoostedTrees
         The model.
-    given : dict
-        What `fit` was given beside rows, target, weights and rows that judge, by name.
     judges : bool
         Whether there are rows that judge.
     """
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(f"{name} takes rows in memory, got X that lies elsewhere")
     if model.standard_errors:
         raise ValueError("standard_errors=True takes rows in memory, got X that lies elsewhere")
     if model.warm_start:

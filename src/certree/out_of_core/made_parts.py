@@ -350,6 +350,8 @@ def _coded(
     places = places_of(training.features, {j: edges[j][0] for j in many})
     none_held = numbers[..., :0]
     beside: dict[str, Any] = {"places": places, "y_held": none_held, "offset": training.offset}
+    if (names := reader.__dict__.get("_group_names")) is not None:
+        beside["group"] = np.searchsorted(names, training.split.groups)
     part = PartOfRows(number, codes, numbers, weight, hashes, digest, **beside)
     totals: Counter[Any] = Counter()
     if is_classifier(reader):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certree.grow.bins import UInt8
 from certree.interface.arrays import Float64, Int32, UInt64
@@ -50,6 +51,9 @@ class PartOfRows:
         What these have in place of `y` and `weight`.
     offset, offset_held : ndarray of float64, shape (n_outputs, n) and (n_outputs, n_held), or None
         Offsets of the rows that train, and of those that are held out; None: there are none.
+    group : ndarray of intp, shape (n,), or None
+        Number of the group of each row that trains, until `keys` are those of groups; None: there are
+        no groups.
     """
 
     number: int
@@ -68,6 +72,7 @@ class PartOfRows:
     weight_held: Float64 | None = None
     offset: Float64 | None = None
     offset_held: Float64 | None = None
+    group: NDArray[np.intp] | None = None
 
     @property
     def n(self) -> int:
