@@ -314,9 +314,9 @@ def need_of_tree(
     )
     # Hashes of a classifier's rows; the folds of rows, and while they are dealt.
     of_row = 16.0 * is_classifier(model) + 3.0 * (n_folds > 0)
-    # Rows of a fold: masks, indices and targets; targets as the core takes them; weights, also as
-    # integers.
-    of_target, is_weighed = 4 if is_classifier(model) else 16, learned.weighing is not None
+    # Rows of a fold: masks, indices and targets; targets, which are copied and checked before the core
+    # takes them; weights, also as integers.
+    of_target, is_weighed = 8 if is_classifier(model) else 24, learned.weighing is not None
     grown = ((18 if n_folds > 0 else 0) + of_target + 40 * is_weighed) * n
     # Nodes as they are split, and weights of prunings; the trees of folds, which have some of the rows.
     bytes_of_leaf = of_leaf[0] + 450 + (of_leaf[1] + 60) * K + 36 * most_categories(learned)
