@@ -863,8 +863,6 @@ REFUSED = [
         {"X_val": make_table(9).select(["x0", "x1"]), "y_val": [0] * 9},
         "feature names should match",
     ),
-    ({}, {"groups": np.zeros(N)}, "groups"),
-    ({}, {"offset": np.zeros(N)}, "offset"),
 ]
 
 

@@ -281,6 +281,50 @@ def test_rows_of_workers_judge_the_same(client, tmp_path):
     judges = {name: cut(one, (0, 300, N)) for name, one in beside.items()}
     parts = [cut(one, (0, 700, 701, N)) for one in (X, y, weight)]
     expect_same(here, model_of("two", **how).fit(*parts, **judges), tmp_path)
+    offsets = {"offset": X["x0"].round(1), "offset_val": X_val["x0"].round(1)}
+    here = model_of("two", **how).fit(X, y, weight, **beside, **offsets)
+    given = {"offset": cut(offsets["offset"], (0, 700, 701, N))}
+    given["offset_val"] = cut(offsets["offset_val"], (0, 300, N))
+    expect_same(here, model_of("two", **how).fit(*parts, **judges, **given), tmp_path)
+
+
+@pytest.mark.parametrize("as_names", [False, True])
+@pytest.mark.parametrize(
+    ("target", "how"), [("three", {}), ("two", {"early_stopping": True}), ("numbers", {})]
+)
+def test_offsets_on_workers(target, how, as_names, client, tmp_path):
+    X, y, weight = frames(target, True)
+    random = np.random.RandomState(7)
+    n_outputs = 3 if target == "three" else 1
+    offset = pd.DataFrame({f"o{k}": random.normal(size=N).round(1) for k in range(n_outputs)})
+    here = model_of(target, **how).fit(X, y, weight, offset=offset.to_numpy().squeeze())
+    order, ends = random.permutation(N), [0, 200, 200, 1000, N]
+    if as_names:
+        rows = X.assign(y=y, w=weight, **offset).iloc[order]
+        names = [*offset] if n_outputs > 1 else "o0"
+        there = model_of(target, **how).fit(cut(rows, ends), "y", "w", offset=names)
+    else:
+        given = offset if n_outputs > 1 else offset["o0"]
+        *cuts, given = (cut(one.iloc[order], ends) for one in (X, y, weight, given))
+        there = model_of(target, **how).fit(*cuts, offset=given)
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("as_names", [False, True])
+@pytest.mark.parametrize(("target", "how"), [("two", {"early_stopping": True}), ("numbers", {})])
+def test_groups_of_boosted_trees_on_workers(target, how, as_names, client, tmp_path):
+    X, y, weight = frames(target, True)
+    random = np.random.RandomState(7)
+    groups = pd.Series(random.randint(0, 90, N)).astype(str)
+    here = model_of(target, **how).fit(X, y, weight, groups=groups)
+    order, ends = random.permutation(N), [0, 200, 200, 1000, N]
+    if as_names:
+        rows = X.assign(y=y, w=weight, g=groups).iloc[order]
+        there = model_of(target, **how).fit(cut(rows, ends), "y", "w", groups="g")
+    else:
+        *cuts, given = (cut(one.iloc[order], ends) for one in (X, y, weight, groups))
+        there = model_of(target, **how).fit(*cuts, groups=given)
+    expect_same(here, there, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -294,7 +294,7 @@ class BoostedTrees(StagedTrees):
             store are 0; the fit equals that of the dense table. Rows in files (Parquet, Arrow, CSV,
             or folders of them) and on Dask clusters are read block by block and never held in
             memory together; the model is the same as for the rows in memory. Such fits do not
-            support groups, offsets, `CustomLoss` and `scoring`.
+            support `scoring`, nor `CustomLoss` on clusters.
         y : array-like of shape (n,), or (n, n_outputs), str, list of str, or Dask collection
             Class or number of each row; several targets have one column each. For rows in files,
             the name of the target column, or a list of names.
@@ -302,22 +302,23 @@ class BoostedTrees(StagedTrees):
             Weight of each row in the loss, relative to the mean weight. For rows in files, the name
             of the column. Whatever its weight, a row is in-bag or out-of-bag as a whole,
             and counts once in `min_samples_leaf`. A row of weight zero is ignored.
-        groups : array-like of shape (n,), or None
+        groups : array-like of shape (n,), str, Dask collection, or None
             Group of each row, such as a patient, if rows of one group depend on each other. All
             rows of a group are in-bag or out-of-bag together, and belong to the same fold or
-            validation set.
+            validation set. For rows in files, the name of the column.
         X_val, y_val : array-like of shape (n_val, p) and (n_val,), or None
             Validation set, which is scored after each round and grows no tree. With
             `early_stopping` it decides the number of rounds. If X is out-of-core or distributed,
             the validation set may be given in the same ways.
         sample_weight_val : array-like of shape (n_val,), str, Dask collection, or None
             Weight of each validation row in the scores.
-        offset, offset_val : array-like of shape (n,) and (n_val,), or None
+        offset, offset_val : array-like of shape (n,) and (n_val,), str, list of str, or None
             Known score of each row, to which the trees add: in units of the target; a logarithm for
             "poisson", "gamma" and "tweedie", such as that of the exposure of counts; the log odds
             of the second of two classes. Shape (n, K) for K > 2 classes, (n, n_outputs) for several
-            numbers; not supported for several columns of classes. Give both for training and
-            validation rows, or neither. `predict` takes the offsets of new rows.
+            numbers; not supported for several columns of classes. For rows in files, the name of the
+            column, or a list of names for several outputs; or a Dask collection. Give both for
+            training and validation rows, or neither. `predict` takes the offsets of new rows.
         callbacks : list of callables, or None
             Functions that are called after each round with an `Iteration`: `n_iter`, the number of
             rounds so far, and `train_score` and `validation_score`, the scores so far. The fit
@@ -345,11 +346,9 @@ class BoostedTrees(StagedTrees):
         limit = TimeLimit.start(self.max_time)
         callbacks, before = check_callbacks(callbacks), self._get_previous_trees()
         if is_out_of_core(X):
-            in_memory_only = {"groups": groups, "offset": offset, "offset_val": offset_val}
-            validation = X_val, y_val, sample_weight_val
-            return self._fit_out_of_core(
-                X, y, sample_weight, before, in_memory_only, validation, callbacks, limit
-            )
+            rows = X, y, sample_weight, groups, offset
+            validation = X_val, y_val, sample_weight_val, offset_val
+            return self._fit_out_of_core(rows, before, validation, callbacks, limit)
         training = self._prepare_training(
             X, y, sample_weight, groups=groups, reuse_encoding=before is not None
         )
@@ -393,12 +392,9 @@ class BoostedTrees(StagedTrees):
 
     def _fit_out_of_core(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
+        rows: tuple[Any, Any, Any, Any, Any],
         before: Trees | None,
-        in_memory_only: dict[str, Any],
-        validation: tuple[Any, ...],
+        validation: tuple[Any, Any, Any, Any],
         callbacks: Sequence[Callback],
         limit: TimeLimit,
     ) -> Self:
@@ -409,43 +405,44 @@ class BoostedTrees(StagedTrees):
 
         Parameters
         ----------
-        X, y, sample_weight : object
-            Training rows as in `fit`.
+        rows : tuple of (X, y, sample_weight, groups, offset)
+            Training rows as in `fit`; weights, groups and offsets may be None.
         before : Trees or None
             Trees of the previous fit, to which rounds are added; None for a new fit.
-        in_memory_only : dict
-            Arguments of `fit` by name, such as "groups", that require rows in memory. ValueError is
-            raised unless all are None.
-        validation : tuple of (X_val, y_val, sample_weight_val)
+        validation : tuple of (X_val, y_val, sample_weight_val, offset_val)
             Validation set as in `fit`; each may be None.
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
         limit : TimeLimit
             When the fit must end.
         """
-        has_validation = any(argument is not None for argument in validation)
-        expect_what_parts_can(self, in_memory_only, judges=has_validation or bool(callbacks))
-        self._check_offsets_together(None, None, None, before is not None)
-        X_val, y_val, weight_val = validation
+        X_val, y_val, weight_val, offset_val = validation
+        self._check_offsets_together(rows[-1], offset_val, X_val, before is not None)
+        has_validation = any(argument is not None for argument in (X_val, y_val, weight_val))
+        expect_what_parts_can(self, judges=has_validation or bool(callbacks))
         is_distributed = is_out_of_core(X_val)
         if is_distributed and y_val is None:
             raise ValueError("X_val and y_val must be given together, but y_val is None")
-        make_validation = partial(self._make_validation_set, X_val, y_val, weight_val, None)
+        make_validation = partial(self._make_validation_set, *validation)
         how = {"judges": validation if is_distributed else None, "shown": self.verbose > 0}
-        with rows_elsewhere(X, y, sample_weight, get_n_threads_or_all(self.n_jobs), **how) as parts:
+        X, y, weight, groups, offset = rows
+        n_threads = get_n_threads_or_all(self.n_jobs)
+        with rows_elsewhere(X, y, weight, n_threads, groups=groups, offset=offset, **how) as parts:
             try:
                 in_memory = make_validation if has_validation and not is_distributed else None
                 fit_on_parts(self, parts, in_memory, callbacks, before, limit)
                 return self
             except InMemory:
-                *rows, _ = parts.gathered()
+                X, y, weight, groups, offset = parts.gathered()
                 if isinstance(parts, JudgedParts):
-                    X_val, y_val, weight_val, _ = parts.judges().gathered()
-                    make_validation = partial(
-                        self._make_validation_set, X_val, y_val, weight_val, None
-                    )
-        training = self._prepare_training(*rows, reuse_encoding=before is not None)
-        self._has_offset = False
+                    X_val, y_val, weight_val, _, offset_val = parts.judges().gathered()
+                    validation = X_val, y_val, weight_val, offset_val
+                    make_validation = partial(self._make_validation_set, *validation)
+        training = self._prepare_training(
+            X, y, weight, groups=groups, reuse_encoding=before is not None
+        )
+        training = self._attach_offset("offset", offset, training)
+        self._has_offset = offset is not None
         return self._fit_in_memory(training, before, *make_validation(), callbacks, limit)
 
     def _get_previous_trees(self) -> Trees | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
@@ -18,15 +20,17 @@ from certree.ensembles.category_statistics import (
     MAX_TARGET_CLASSES,
     CategoryStatistics,
 )
-from certree.ensembles.custom_loss import CustomLoss, CustomLossAdapter
+from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.evaluation import Callback, stops_early
 from certree.ensembles.levels_of_parts import see_levels
 from certree.ensembles.losses import (
     HuberLoss,
     LogLoss,
     Loss,
+    MeanLoss,
     QuantileLoss,
     compute_quantile_rank,
+    sum_exactly,
 )
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.rounds import Rounds, Settings
@@ -48,6 +52,7 @@ from certree.out_of_core.exact_sums import exact_sum, rounded
 from certree.out_of_core.executors import Executor, InMemory
 from certree.out_of_core.first_look import Learned, largest_of, learn
 from certree.out_of_core.fit_hashes import set_hashes_of_fit
+from certree.out_of_core.group_keys import set_group_keys
 from certree.out_of_core.held_out import RowsHeldOut, hold_out
 from certree.out_of_core.judging_rows import JudgedParts
 from certree.out_of_core.keys import set_keys
@@ -131,32 +136,27 @@ def fit_on_parts(
     if judges is not None:
         n_held = len(judges.y)
         _put_beside(parts, judges)
-    n_repeated = set_keys(parts, n)
-    if held is not None:  # rows that are held out are rows of the fit, too
-        n_repeated = held.n_repeated
-    warn_of_repeated_rows(n_repeated, learned.found.n)
+    _set_keys(parts, learned, held, n)
     if before is None:
         model._set_automatic_parameters(n)
-    grower, statistics = _grower(model, parts, loss, bins, learned.draw_order)
-    n_targets = learned.found.n_targets
-    known_rows = dict(parts.collect(digests))
-    start = _start(loss, parts, n, n_targets, totals, weighing)
-    run = _make_run_without_rows(model, loss, grower, statistics, len(start))
+    model._has_offset = learned.found.has_offset
+    make_starts = partial(_starts, model, loss, parts, n, learned.found.n_targets, totals, weighing)
+    run, starts, known_rows = _start_run(model, parts, loss, bins, learned.draw_order, make_starts)
     evaluation = _make_evaluation(model, parts, n_held > 0, stops, callbacks)
-    if statistics is not None:  # As in memory, rounds on statistics of categories are repeated.
+    if run.statistics is not None:  # As in memory, rounds on statistics are repeated.
         before = None
-    _boost(model, parts, known_rows, run, start, n_rounds, evaluation, before, limit)
+    _boost(model, parts, known_rows, run, starts, n_rounds, evaluation, before, limit)
     if evaluation.may_drop_rounds:
         model.__dict__.update(of_rows)
 
 
 def _learn(model: Any, parts: Executor, before: Trees | None) -> Learned:
-    """Learn classes and features from all rows, and set them and the seed of a new fit.
+    """Learn classes, features and groups from all rows, and set them and the seed of a new fit.
 
     model, parts, before: as in `fit_on_parts`. Raise ValueError if rounds are added to a fit with
     other classes or features.
     """
-    learned = learn(model, parts)
+    learned = learn(model, parts).numbering_groups(parts)
     if before is None:
         learned.teach(model)
         model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
@@ -165,16 +165,45 @@ def _learn(model: Any, parts: Executor, before: Trees | None) -> Learned:
     return learned
 
 
-def _grower(
-    model: Any, parts: Executor, loss: Loss, bins: Bins, order: Int32
-) -> tuple[BinnedGrower, CategoryStatistics | None]:
-    """What grows trees, and what is known of levels, which parts have as more features."""
-    grower, statistics = model._make_grower(bins, order), see_levels(parts, loss, bins)
+def _set_keys(parts: Executor, learned: Learned, held: RowsHeldOut | None, n: int) -> None:
+    """Give n rows the keys by which they, or their groups, are drawn.
+
+    Warn of repeated rows unless there are groups. held: which rows are held out, or None.
+    """
+    if learned.found.are_grouped:
+        set_group_keys(parts, len(learned.reader._group_names))
+        return
+    n_repeated = set_keys(parts, n)
+    if held is not None:  # rows that are held out are rows of the fit, too
+        n_repeated = held.n_repeated
+    warn_of_repeated_rows(n_repeated, learned.found.n)
+
+
+def _start_run(
+    model: Any,
+    parts: Executor,
+    loss: Loss,
+    bins: Bins,
+    order: Int32,
+    make_starts: Callable[[], tuple[Float64, Float64]],
+) -> tuple[Rounds, tuple[Float64, Float64], dict[int, int]]:
+    """Return the run that trees are appended to, its start scores, and the digests of all parts.
+
+    Parts get what is known of levels as more features. order: see `Learned.draw_order`; make_starts:
+    returns the result of `_starts`.
+    """
+    # A loss that is written in Python needs the joined parts, which have the levels by then.
+    starts = None if _has_custom_loss(model) else make_starts()
+    statistics = see_levels(parts, loss, bins, starts, has_offset=model._has_offset)
+    grower = model._make_grower(bins, order)
     if statistics is not None:
         grower = statistics.extend_grower(
             grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8)
         )
-    return grower, statistics
+    known_rows = dict(parts.collect(digests))
+    starts = make_starts() if starts is None else starts
+    run = _make_run_without_rows(model, loss, grower, statistics, len(starts[0]))
+    return run, starts, known_rows
 
 
 def _sketched(
@@ -213,6 +242,7 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
     p += sum(one > MAX_SET_CATEGORIES for one in n_levels) * (1 + min(K, MAX_TARGET_CLASSES))
     # Hashes of a classifier's rows; which rows are held out, and while it is decided.
     # The arrays of Python functions do not lie in files.
+    of_offset = 8.0 * K * learned.found.has_offset
     of_row = 16.0 * is_classifier(model) + 3.0 * is_dealt + _CUSTOM_BYTES * _has_custom_loss(model)
     of_cell = sums_of_cell(p)
     # Trees, all of them and once more when they are put together.
@@ -228,14 +258,38 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
     return Need(
         always=of_row * n,
         # Features as numbers, in order, and both sides of them; hashes, targets, scores.
-        worked=(40 if is_dealt or lie_apart else 16) * p + p + 200 + 24 * K,
-        together=300 if is_dealt else 150,
+        worked=(40 if is_dealt or lie_apart else 16) * p + p + 200 + 24 * K + 6 * of_offset,
+        together=(300 if is_dealt else 150) + of_offset,
         later=trees + 8.0 * n_leaves * of_cell + in_memory,
         of_thread=0.5 * n_leaves * of_cell,
         of_thread_row=100 + 40 * K + p,
         # Parts beside the joined rows, or these and the arrays of the core; see `JoinedRows`.
-        scratch_row=3.0 * p + 110 + 48 * K,
+        scratch_row=3.0 * p + 110 + 8 * learned.found.are_grouped + 48 * K + 2 * of_offset,
     )
+
+
+def _starts(
+    model: Any,
+    loss: Loss,
+    parts: Executor,
+    n: int,
+    n_targets: int,
+    totals: Counter[Any],
+    weighing: Weighing | None,
+) -> tuple[Float64, Float64]:
+    """The scores (n_outputs,) that a run on n rows of so many targets starts from.
+
+    With a loss that is written in Python, parts are joined to the tables of ranks. Return the scores
+    to which offsets are added; and, of several outputs, what they are without offsets.
+    """
+    if _has_custom_loss(model):
+        start = np.asarray(parts.run_on_ranks(compute_custom_start, loss))
+        return start, start
+    make_start = partial(_start, loss, parts, n, n_targets, totals, weighing)
+    start = make_start(has_offset=model._has_offset)
+    if not model._has_offset or loss.n_outputs == 1:
+        return start, start
+    return start, make_start(has_offset=False)
 
 
 def _start(
@@ -245,55 +299,109 @@ def _start(
     n_targets: int,
     totals: Counter[Any],
     weighing: Weighing | None,
+    *,
+    has_offset: bool,
 ) -> Float64:
-    """The scores (n_outputs,) that a run on n rows of so many targets starts from.
-
-    With a loss that is written in Python, parts are joined to the tables of ranks.
-    """
-    if isinstance(loss, CustomLossAdapter):
-        return np.asarray(parts.run_on_ranks(compute_custom_start, loss))
+    """The scores of one kind, (n_outputs,): to which offsets are added, or without offsets."""
     targets = range(n_targets) if n_targets > 1 else [0] * len(loss.components)
-    told = zip(loss.components, targets, strict=True)
-    return np.concatenate([_start_of(one, parts, n, k, totals, weighing) for one, k in told])
+    told = [
+        _start_of(one, parts, n, (of, k if has_offset else None), totals, weighing)
+        for k, (one, of) in enumerate(zip(loss.components, targets, strict=True))
+    ]
+    return np.concatenate(told)
 
 
 def _start_of(
-    loss: Loss, parts: Executor, n: int, of: int, totals: Counter[Any], weighing: Weighing | None
+    loss: Loss,
+    parts: Executor,
+    n: int,
+    which: tuple[int, int | None],
+    totals: Counter[Any],
+    weighing: Weighing | None,
 ) -> Float64:
-    """The same of the loss of one of the targets."""
+    """The same of the loss of one of the targets.
+
+    which: number of the target, and of the output whose offsets are added; None: none are.
+    """
     if isinstance(loss, QuantileLoss | HuberLoss):
-        return _start_at_quantile(loss, parts, n, weighing, of)
+        return _start_at_quantile(loss, parts, n, weighing, which)
+    of, output = which
     is_weighed = weighing is not None and weighing.factor is not None
 
     def number(total: int) -> float:
         return rounded(total) if is_weighed else float(total)
 
     if isinstance(loss, LogLoss):
-        counts = [number(totals[of, k]) for k in range(max(2, loss.n_outputs))]
-        return loss.compute_start_from_counts(np.array(counts))
-    mean = np.atleast_1d(np.float64(rounded(totals[of]) / number(totals["weight"])))
-    return np.log(mean) if loss.is_log else mean
+        counts = np.array([number(totals[of, k]) for k in range(max(2, loss.n_outputs))])
+        if output is None:
+            return loss.compute_start_from_counts(counts)
+        total = sum(totals[of, k] for k in range(len(counts)))
+        weight = rounded(total) if is_weighed else float(n)
+        return loss.compute_start_with_offsets(counts, weight, partial(_sum_rows, parts))
+    assert isinstance(loss, MeanLoss)
+    sums = [totals[of]] if output is None else parts.collect(_sum_start_terms, loss, of, output)
+    return loss.compute_start_from_means(
+        np.array([rounded(total) / number(totals["weight"]) for total in sums])
+    )
+
+
+def _sum_rows(parts: Executor, f: Callable[..., Float64], *given: Any) -> NDArray[np.object_]:
+    """Sum up functions of the offsets of all rows; see `SumRows`."""
+    sums: NDArray[np.object_] = parts.collect(_sum_offset_terms, f, given)
+    return sums
+
+
+def _sum_offset_terms(
+    part: PartOfRows, f: Callable[..., Float64], given: tuple[Any, ...]
+) -> NDArray[np.object_] | None:
+    """Compute `sum_exactly` of f(*given, offset) of a part; None: it has no rows."""
+    if part.offset is None:
+        return None
+    return sum_exactly(f(*given, np.asarray(part.offset)), part.weight)
+
+
+def _sum_start_terms(
+    part: PartOfRows, loss: MeanLoss, of: int, output: int
+) -> NDArray[np.object_] | None:
+    """Compute `sum_exactly` of the terms of a start score; None: the part has no rows.
+
+    of, output: number of the target, and of the output whose offsets are added.
+    """
+    if part.offset is None:
+        return None
+    offset = np.asarray(part.offset[output : output + 1])
+    return sum_exactly(loss.list_start_terms(take_target(part, of), offset), part.weight)
 
 
 def _start_at_quantile(
-    loss: QuantileLoss | HuberLoss, parts: Executor, n: int, weighing: Weighing | None, of: int
+    loss: QuantileLoss | HuberLoss,
+    parts: Executor,
+    n: int,
+    weighing: Weighing | None,
+    which: tuple[int, int | None],
 ) -> Float64:
     """The smallest number that so large a share of n rows does not exceed, as `loss.start` has it.
 
-    weighing: how these are weighed. of: which of their targets it is.
+    weighing: how these are weighed. which: see `_start_of`.
     """
     unit = None
     if weighing is not None and weighing.factor is not None:
         unit = fixed_unit(weighing.factor, n)
     quantile = 0.5 if isinstance(loss, HuberLoss) else loss.quantile
-    told: Counts = parts.collect(counted, take_target, (of,), unit)
+    told: Counts = parts.collect(counted, take_target, which, unit)
     rank = compute_quantile_rank(quantile, int(told.n.sum()))
-    return order_statistics(parts, [rank], take_target, of, told=told, unit=unit)
+    return order_statistics(parts, [rank], take_target, *which, told=told, unit=unit)
 
 
-def take_target(part: PartOfRows, number: int) -> Float64:
-    """One of the targets of a part."""
-    return np.asarray(np.atleast_2d(part.y)[number])
+def take_target(part: PartOfRows, number: int, output: int | None = None) -> Float64:
+    """Return one of the targets of a part, (n,).
+
+    output: number of the output whose offsets are subtracted; None: none are.
+    """
+    target = np.asarray(np.atleast_2d(part.y)[number])
+    if output is None or part.offset is None:
+        return target
+    return target - np.asarray(part.offset[output])
 
 
 def _read_judges(model: Any, parts: JudgedParts, learned: Learned, are_known: bool) -> int:
@@ -395,7 +503,7 @@ def _boost(
     parts: Executor,
     known: Mapping[int, int],
     run: Rounds,
-    start: Float64,
+    starts: tuple[Float64, Float64],
     n_rounds: int,
     evaluation: EvaluationOnRanks,
     before: Trees | None,
@@ -413,8 +521,9 @@ def _boost(
         Digests of all parts by number.
     run : Rounds
         The first run of the model, without rows.
-    start : ndarray of shape (n_outputs,)
-        Constant start scores of a new fit to these rows.
+    starts : tuple of two ndarrays of shape (n_outputs,)
+        Constant start scores of a new fit to these rows, to which offsets are added; and what they
+        are without offsets.
     n_rounds : int
         Number of rounds; if the fit stops early the largest number.
     evaluation : EvaluationOnRanks
@@ -425,11 +534,12 @@ def _boost(
         When the rounds must end.
     """
     n_members = model._count_members()
-    settings: Settings = parts.run_on_ranks(start_rounds, known, run, start, n_members)
+    start, _ = starts
+    settings: Settings = parts.run_on_ranks(start_rounds, known, run, *starts, n_members)
     members = [
         run.copy_without_trees(settings=settings, seed=run.seed + k) for k in range(n_members)
     ]
-    model._has_offset, model._errors = False, None
+    model._errors = None
     model._loss_factors = getattr(settings.loss, "factors", ())
     if before is None:
         first, before = 0, Trees.joined([], model._n_encoded, len(start))
@@ -501,21 +611,16 @@ def _many_levels(known: Sketch) -> tuple[int, ...]:
     )
 
 
-def expect_what_parts_can(model: Any, given: dict[str, Any], *, judges: bool) -> None:
+def expect_what_parts_can(model: Any, *, judges: bool) -> None:
     """Refuse what takes rows in memory, by its name.
 
     Parameters
     ----------
     model : BoostedTrees
         The model.
-    given : dict
-        What `fit` was given beside rows, target, weights and rows that judge, by name.
     judges : bool
         Whether there are rows that judge.
     """
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(f"{name} takes rows in memory, got X that lies elsewhere")
     if model.standard_errors:
         raise ValueError("standard_errors=True takes rows in memory, got X that lies elsewhere")
     if model.early_stopping is True or judges:

@@ -60,13 +60,19 @@ def compute_custom_start(rank: Rank, loss: CustomLossAdapter) -> Float64:
     """
     rows = rank.rows
     y, weight = rows.y[0, : rows.n], None if rows.weight is None else rows.weight[: rows.n]
-    start = loss.compute_start(y, weight)
-    loss.check_gradients(y, make_constant_scores(start, rows.n), rows.keys)
+    offset = None if rows.offset is None else rows.offset[:, : rows.n]
+    start = loss.compute_start(y, weight, offset)
+    loss.check_gradients(y, make_constant_scores(start, rows.n, offset), rows.keys)
     return start
 
 
 def start_rounds(
-    rank: Rank, digests: Mapping[int, int], run: Rounds, start: Float64, n_members: int
+    rank: Rank,
+    digests: Mapping[int, int],
+    run: Rounds,
+    start: Float64,
+    plain_start: Float64,
+    n_members: int,
 ) -> Settings:
     """Put the runs of a fit on the rows of a rank, as its state.
 
@@ -79,7 +85,9 @@ def start_rounds(
     run : Rounds
         The first run, without rows.
     start : ndarray of shape (n_outputs,)
-        Constant start scores.
+        Constant start scores, to which offsets are added.
+    plain_start : ndarray of shape (n_outputs,)
+        Constant start scores without offsets, at which losses of several targets are compared.
     n_members : int
         Number of runs that are averaged; run k has the seed of the first one plus k.
 
@@ -105,7 +113,7 @@ def start_rounds(
             y[:] = rows.y
         if isinstance(loss, MultiOutputLoss) and loss.needs_factors:
             weight = None if rows.weight is None else rows.weight[:n]
-            scores = _make_start_scores(rows, start)
+            scores = _make_start_scores(rows, plain_start)
             means = [
                 one.compute_mean(
                     np.ascontiguousarray(y[k, :n]), scores[k : k + 1, :n].copy(), weight, rank.links
@@ -126,7 +134,7 @@ def start_rounds(
                 y=y if isinstance(loss, MultiOutputLoss) else y[0],
                 weight=rows.weight,
                 keys=rows.keys,
-                scores=_make_start_scores(rows, start),
+                scores=_make_start_scores(rows, start, rows.offset),
                 seed=run.seed + k,
                 values=rows.values,
                 updates_scores=True,
@@ -169,7 +177,7 @@ def add_previous_rounds(
     """
     (run,), rows, stages = rank.state, rank.rows, []
     n_threads, step = run.grower.n_jobs, max(1, _CODES_PER_BLOCK // len(rows.codes))
-    run.scores[:] = start[:, None]
+    run.scores[:] = _make_start_scores(rows, start, rows.offset)
     for first, last in pairwise([0, *ends]):
         for begin in range(0, rows.n, step):
             block = slice(begin, min(begin + step, rows.n))
@@ -221,10 +229,15 @@ def score_rounds(rank: Rank, has_validation_set: bool) -> Float64:
     )
 
 
-def _make_start_scores(rows: JoinedRows, start: Float64) -> Float64:
-    """Make scores (n_outputs, n) that are `start`, (n_outputs,), in each row."""
+def _make_start_scores(rows: JoinedRows, start: Float64, offset: Float64 | None = None) -> Float64:
+    """Make scores (n_outputs, n) that are `start`, (n_outputs,), in each row, plus the offsets.
+
+    offset: (n_outputs, n), or None for no offsets.
+    """
     scores = rows.storage.allocate((len(start), rows.y.shape[1]), np.float64)
     scores[:] = start[:, None]
+    if offset is not None:
+        scores += offset
     return scores
 
 
