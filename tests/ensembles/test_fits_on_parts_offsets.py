@@ -249,3 +249,24 @@ def test_probabilities_are_those_of_scipy_and_the_same_in_any_block(n_classes):
     for block in (slice(3, 4), slice(5, 40)):
         part = compute_class_probabilities(start, np.asfortranarray(offset[:, block]))
         assert (part == found[:, block]).all()
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("target", ["two", "three", "numbers"])
+def test_warm_starts_have_offsets(target, grouped, tmp_path, left_nothing):
+    rows = make_table(N, target).drop_columns(["w"])
+    offsets = make_offsets(N, 3 if target == "three" else 1)
+    groups = np.random.RandomState(3).randint(0, 200, N) if grouped else None
+    X, y = rows.drop_columns(["y"]), rows["y"].to_numpy(zero_copy_only=False)
+    given = offsets[:, 0] if offsets.shape[1] == 1 else offsets
+    with_offsets, names = add_offsets(rows, offsets)
+    if grouped:
+        with_offsets = with_offsets.append_column("g", pa.array(groups))
+    files = write_files(tmp_path, with_offsets)
+    here, there = (model_of(target, warm_start=True, max_iter=4) for _ in range(2))
+    for n_rounds in (4, 7):
+        here.set_params(max_iter=n_rounds).fit(X, y, offset=given, groups=groups)
+        column = "g" if grouped else None
+        there.set_params(max_iter=n_rounds).fit(files, "y", offset=names, groups=column)
+    assert here.n_iter_ == there.n_iter_ == 7
+    expect_same(here, there, tmp_path)
