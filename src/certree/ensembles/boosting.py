@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from numbers import Integral, Real
-from time import perf_counter
 from typing import Any, ClassVar, Literal, Self, get_args
 from warnings import catch_warnings, filterwarnings, warn
 
@@ -32,6 +31,7 @@ from certree.ensembles.evaluation import (
     Callback,
     Evaluation,
     Score,
+    StopReason,
     average_scores,
     check_callbacks,
     get_scorer,
@@ -65,6 +65,7 @@ from certree.ensembles.staged import (
     to_prediction_shape,
 )
 from certree.ensembles.standard_errors import StandardErrors, ThirdFits
+from certree.ensembles.time_limit import RoundTimer, TimeLimit
 from certree.explain.tree_model import declare_trees
 from certree.export.formula import Formula, Link
 from certree.grow.binned_grower import BinnedGrower, resolve_interaction_groups
@@ -167,6 +168,8 @@ class BoostedTrees(StagedTrees):
         Constant that is added to the leaf values of all trees.
     n_iter_ : int
         Number of rounds.
+    stopped_by_ : {"max_iter", "early_stopping", "callbacks", "max_time"}
+        What ended the rounds.
     thresholds_ : tuple of (int or None)
         Number of random thresholds per feature that the tree of a round may split at; None: all
         thresholds. Entries are used in turn, each for one round, or for two if rounds alternate
@@ -179,6 +182,7 @@ class BoostedTrees(StagedTrees):
         "quality": [StrOptions({"fast", "default", "best"})],
         "learning_rate": [POSITIVE],
         "max_iter": [ROUNDS, StrOptions({"auto"})],
+        "max_time": [POSITIVE, None],
         "max_leaf_nodes": [
             Interval(Integral, 2, None, closed="left"),
             StrOptions({"auto"}),
@@ -204,6 +208,7 @@ class BoostedTrees(StagedTrees):
     trees_: Trees
     start_: Float64
     n_iter_: int
+    stopped_by_: StopReason
     thresholds_: tuple[int | None, ...]
     max_leaf_nodes_: int | None
     _seed: int
@@ -217,6 +222,8 @@ class BoostedTrees(StagedTrees):
     # Whether the fit prepares `predict_std`, and what that reads.
     standard_errors: bool = False
     _errors: Any = None
+    # Seconds for the rounds of a fit; None: no limit, as in subclasses without this parameter.
+    max_time: float | None = None
 
     _takes_columns: ClassVar[bool] = True
     _takes_infinities: ClassVar[bool] = True
@@ -335,12 +342,13 @@ class BoostedTrees(StagedTrees):
         OSError
             If a file is not found, or there is no space for temporary files.
         """
+        limit = TimeLimit.start(self.max_time)
         callbacks, before = check_callbacks(callbacks), self._get_previous_trees()
         if is_out_of_core(X):
             in_memory_only = {"groups": groups, "offset": offset, "offset_val": offset_val}
             validation = X_val, y_val, sample_weight_val
             return self._fit_out_of_core(
-                X, y, sample_weight, before, in_memory_only, validation, callbacks
+                X, y, sample_weight, before, in_memory_only, validation, callbacks, limit
             )
         training = self._prepare_training(
             X, y, sample_weight, groups=groups, reuse_encoding=before is not None
@@ -348,7 +356,7 @@ class BoostedTrees(StagedTrees):
         self._check_offsets_together(offset, offset_val, X_val, before is not None)
         training = self._attach_offset("offset", offset, training)
         validated = self._make_validation_set(X_val, y_val, sample_weight_val, offset_val)
-        return self._fit_in_memory(training, before, *validated, callbacks)
+        return self._fit_in_memory(training, before, *validated, callbacks, limit)
 
     def _fit_in_memory(
         self,
@@ -356,7 +364,8 @@ class BoostedTrees(StagedTrees):
         before: Trees | None,
         validation: Training | None,
         attributes: dict[str, Any],
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[Callback],
+        limit: TimeLimit,
     ) -> Self:
         """Fit to rows in memory, set the fitted attributes, and return self.
 
@@ -374,8 +383,10 @@ class BoostedTrees(StagedTrees):
             influences the number of rounds.
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
+        limit : TimeLimit
+            When the fit must end.
         """
-        evaluation = self._fit_rounds(training, before, validation, callbacks)
+        evaluation = self._fit_rounds(training, before, validation, callbacks, limit)
         if evaluation.may_drop_rounds:
             self.__dict__.update(attributes)
         return self
@@ -389,6 +400,7 @@ class BoostedTrees(StagedTrees):
         in_memory_only: dict[str, Any],
         validation: tuple[Any, ...],
         callbacks: Sequence[Callback],
+        limit: TimeLimit,
     ) -> Self:
         """Fit to rows in files or on a cluster, and return self.
 
@@ -408,6 +420,8 @@ class BoostedTrees(StagedTrees):
             Validation set as in `fit`; each may be None.
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
+        limit : TimeLimit
+            When the fit must end.
         """
         has_validation = any(argument is not None for argument in validation)
         expect_what_parts_can(self, in_memory_only, judges=has_validation or bool(callbacks))
@@ -421,7 +435,7 @@ class BoostedTrees(StagedTrees):
         with rows_elsewhere(X, y, sample_weight, get_n_threads_or_all(self.n_jobs), **how) as parts:
             try:
                 in_memory = make_validation if has_validation and not is_distributed else None
-                fit_on_parts(self, parts, in_memory, callbacks, before)
+                fit_on_parts(self, parts, in_memory, callbacks, before, limit)
                 return self
             except InMemory:
                 *rows, _ = parts.gathered()
@@ -431,7 +445,8 @@ class BoostedTrees(StagedTrees):
                         self._make_validation_set, X_val, y_val, weight_val, None
                     )
         training = self._prepare_training(*rows, reuse_encoding=before is not None)
-        return self._fit_in_memory(training, before, *make_validation(), callbacks)
+        self._has_offset = False
+        return self._fit_in_memory(training, before, *make_validation(), callbacks, limit)
 
     def _get_previous_trees(self) -> Trees | None:
         """Return the trees of the previous fit, to which this fit adds rounds; None if it starts anew.
@@ -444,7 +459,7 @@ class BoostedTrees(StagedTrees):
             raise ValueError('quality must be "fast" or "default" with warm_start=True, got "best"')
         if before is not None:
             check_parameters_of_fit(
-                self, "max_iter", "warm_start", "scoring", "n_iter_no_change", "tol"
+                self, "max_iter", "max_time", "warm_start", "scoring", "n_iter_no_change", "tol"
             )
         return before
 
@@ -591,6 +606,7 @@ class BoostedTrees(StagedTrees):
         before: Trees | None = None,
         validation: Training | None = None,
         callbacks: Sequence[Callback] = (),
+        limit: TimeLimit = TimeLimit(),  # noqa: B008 -- immutable
     ) -> Evaluation:
         """Fit all rounds and set the fitted attributes.
 
@@ -604,13 +620,17 @@ class BoostedTrees(StagedTrees):
             Validation set of the user.
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
+        limit : TimeLimit
+            When the fit must end. Half of the time is left for the fits to thirds that standard
+            errors need.
 
         Returns
         -------
         Evaluation
             Scores of the training rows and of the validation set before the first and after each
-            round, if rounds were scored, and whether a callback or early stopping ended the fit.
+            round, if rounds were scored, and what ended the fit.
         """
+        limit = limit.take_fraction(0.5) if self.standard_errors else limit
         continues = before is not None
         if not continues:
             self._loss_factors, self._errors = (), None
@@ -620,7 +640,7 @@ class BoostedTrees(StagedTrees):
             self._set_automatic_parameters(len(training.y))
         run, start = self._start_run(training, loss)
         self._loss_factors = getattr(run.settings.loss, "factors", ())
-        n_rounds, first = self._choose_n_rounds(training, run, not continues, stops), 0
+        n_rounds, first = self._choose_n_rounds(training, run, not continues, stops, limit), 0
         run = run.copy_without_trees(thresholds=self.thresholds_)
         if before is not None:
             self._expect_no_fewer_rounds(n_rounds)
@@ -643,8 +663,9 @@ class BoostedTrees(StagedTrees):
             self._iterate_previous_scores(members, tables, run.offset, first)
         )
         del rows, training, validation, run, tables  # Free the memory of what has been binned.
-        last = self._run_rounds(members, first, n_rounds, evaluation)
+        last = self._run_rounds(members, first, n_rounds, evaluation, limit)
         self.start_, self.n_iter_ = start, evaluation.count_kept_rounds(first, last)
+        self.stopped_by_ = evaluation.stop_reason
         self._append_new_trees(before, members, self.n_iter_ - first)
         if thirds is not None:
             self._set_standard_errors(thirds, members, first)
@@ -983,25 +1004,35 @@ class BoostedTrees(StagedTrees):
         yield from self._iterate_scores(X, offset)
 
     def _run_rounds(
-        self, members: list[Rounds], first: int, last: int, evaluation: Evaluation
+        self,
+        members: list[Rounds],
+        first: int,
+        last: int,
+        evaluation: Evaluation,
+        limit: TimeLimit,
     ) -> int:
-        """Make rounds first, ..., last - 1 of all members unless `evaluation` ends them earlier.
+        """Make rounds first, ..., last - 1 of all members unless score, callback or time end them.
 
-        Shows a progress bar if `verbose` is positive; as long as rounds take less than 1/80 of a
-        second, twice as many are made before its next update. Return the number of rounds made,
+        At least one round is made, whatever the limit. Shows a progress bar if `verbose` is
+        positive. As long as rounds take less than 1/80 of a second, twice as many are made before
+        its next update, and before the next reading of the clock. Return the number of rounds made,
         previous ones included. members: the runs that are averaged, which are changed; evaluation:
-        scores the rounds, and ends the fit by early stopping or a callback.
+        scores the rounds, and stores what ended the fit; limit: when the rounds must end.
         """
-        at_once = 1 if self.verbose > 0 or evaluation.needs_single_rounds else last - first
+        has_blocks = self.verbose > 0 or evaluation.needs_single_rounds or limit.is_set
+        at_once, timer = 1 if has_blocks else last - first, RoundTimer(limit)
         with show_progress(self.verbose > 0, last - first, type(self).__name__) as show:
             while first < last and not evaluation.is_over:
-                begin, before = perf_counter(), first
+                if not timer.has_time_for(1):
+                    evaluation.stop_reason = "max_time"
+                    break
+                at_once, before = at_once if timer.has_time_for(at_once) else 1, first
+                timer.start_block()
                 first = evaluation.advance(members, first, min(first + at_once, last))
+                timer.end_block(first - before)
                 show(first - before, evaluation.progress_text)
-                if (
-                    perf_counter() - begin < _SECONDS_PER_UPDATE / 4
-                    and not evaluation.needs_single_rounds
-                ):
+                is_short = timer.seconds < _SECONDS_PER_UPDATE / 4
+                if is_short and not evaluation.needs_single_rounds:
                     at_once *= 2
         return first
 
@@ -1174,7 +1205,9 @@ class BoostedTrees(StagedTrees):
         """Return whether a fit to n training rows starts from a ridge regression; here False."""
         return False
 
-    def _choose_n_rounds(self, training: Training, run: Rounds, choose: bool, stops: bool) -> int:
+    def _choose_n_rounds(
+        self, training: Training, run: Rounds, choose: bool, stops: bool, limit: TimeLimit
+    ) -> int:
         """Return the number of rounds: by cross-validation, unless parameters or `stops` decide it.
 
         They do if `max_iter` is a number, quality is "fast", `stops` is True, there are 30,000 rows
@@ -1193,6 +1226,8 @@ class BoostedTrees(StagedTrees):
             previous fit.
         stops : bool
             Whether early stopping is on; then the result is the largest number of rounds.
+        limit : TimeLimit
+            When the fit must end; cross-validation takes at most half of the time.
 
         Returns
         -------
@@ -1218,7 +1253,8 @@ class BoostedTrees(StagedTrees):
         divisor = 1
         if is_large and self.quality == "default":
             divisor = schedule.max_rounds_divisor
-        best, n_rounds = choose_rounds(candidates, self._get_max_rounds() // divisor // factor)
+        max_rounds = self._get_max_rounds() // divisor // factor
+        best, n_rounds = choose_rounds(candidates, max_rounds, limit.take_fraction(0.5))
         self.thresholds_ = schedules[best]
         return n_rounds * factor
 
@@ -1229,6 +1265,7 @@ class BoostedTrees(StagedTrees):
         "start": StoredField.numbers("start_", ("_n_outputs",)),
         "importances": StoredField.numbers("_importances", ("_n_encoded",), 0),
         "n_rounds": StoredField.value("n_iter_", int),
+        "stopped_by": StoredField.value("stopped_by_", StopReason, default="max_iter"),
         "n_first_trees": StoredField.value("_n_first_trees", int),
         "seed": StoredField.value("_seed", int),
         "thresholds": StoredField.value("thresholds_", tuple[int | None, ...], 1),
@@ -1639,6 +1676,12 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         Number of rounds, of one tree each. "auto": chosen by four-fold cross-validation below 3000
         rows, by one of the four folds below 30,000 rows, and 400 from then on; at most 1600, also
         with early stopping. A `learning_rate` below 0.1 gets up to twenty times as many rounds.
+    max_time : float or None, default=None
+        Seconds of wall-clock time for a fit, which ends after the last round that fits, but makes at
+        least one. Cross-validation of `max_iter` takes at most half of them. If they end it while
+        the loss still falls, rounds are made until the time or the largest number is reached. The
+        number of rounds then depends on the speed of the computer, so that fits are not
+        reproducible. None: no limit.
     max_leaf_nodes : int, "auto" or None, default="auto"
         Largest number of leaves of a tree; leaves with the largest gain are split first. "auto": 31
         below 3000 rows, else 63. None: no limit.
@@ -1684,8 +1727,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         ``prunings="none"`` all rows have the same standard error.
     warm_start : bool, default=False
         Whether a fit adds rounds to those of the previous fit, until there are `max_iter`. Only
-        `max_iter`, `n_iter_no_change`, `tol`, `scoring`, `n_jobs`, `verbose` and `warm_start` may
-        change between fits.
+        `max_iter`, `max_time`, `n_iter_no_change`, `tol`, `scoring`, `n_jobs`, `verbose` and
+        `warm_start` may change between fits.
     early_stopping : bool or "auto", default=False
         Whether a fit stops if new rounds do not improve the score of a validation set; rounds after
         the best one are dropped. This replaces the cross-validation of `max_iter`. "auto": True for
@@ -1720,6 +1763,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     n_iter_ : int
         Number of rounds of each of the fits that are averaged. With early stopping it is the number
         up to the best round, at least 1.
+    stopped_by_ : {"max_iter", "early_stopping", "callbacks", "max_time"}
+        What ended the rounds; "max_iter" also stands for the number that cross-validation has chosen.
     max_leaf_nodes_ : int or None
         Largest number of leaves of a tree.
     thresholds_ : tuple of (int or None)
@@ -1781,6 +1826,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         quality: Quality = "default",
         learning_rate: float = 0.1,
         max_iter: int | Literal["auto"] = "auto",
+        max_time: float | None = None,
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
         min_samples_leaf: int = 5,
@@ -1933,6 +1979,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         Number of rounds; see `BoostedTreesClassifier`. "auto": by two of four folds below 3000
         rows; by one of them below 30,000, where ``quality="default"`` chooses at most 800, as more
         gain little.
+    {max_time}
     max_leaf_nodes : int, "auto" or None, default="auto"
         Largest number of leaves of a tree. "auto": 16 below 3000 rows, else 31. None: no limit.
     {max_depth}
@@ -2001,6 +2048,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         quality: Quality = "default",
         learning_rate: float = 0.1,
         max_iter: int | Literal["auto"] = "auto",
+        max_time: float | None = None,
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
         min_samples_leaf: int = 1,

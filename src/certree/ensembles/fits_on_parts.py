@@ -36,6 +36,7 @@ from certree.ensembles.rounds_on_ranks import (
     compute_custom_start,
     start_rounds,
 )
+from certree.ensembles.time_limit import TimeLimit
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
 from certree.grow.code_trees import convert_trees_to_bin_codes, find_divided_feature
@@ -78,6 +79,7 @@ def fit_on_parts(
     judged: Judged | None = None,
     callbacks: Sequence[Callback] = (),
     before: Trees | None = None,
+    limit: TimeLimit = TimeLimit(),  # noqa: B008 -- immutable
 ) -> None:
     """Fit a boosted model to rows that an executor holds.
 
@@ -95,6 +97,8 @@ def fit_on_parts(
         Are called after each round.
     before : Trees or None
         Trees of the fitted model, to which rounds are added; None for a new fit.
+    limit : TimeLimit
+        When the fit must end.
 
     Raises
     ------
@@ -141,7 +145,7 @@ def fit_on_parts(
     evaluation = _make_evaluation(model, parts, n_held > 0, stops, callbacks)
     if statistics is not None:  # As in memory, rounds on statistics of categories are repeated.
         before = None
-    _boost(model, parts, known_rows, run, start, n_rounds, evaluation, before)
+    _boost(model, parts, known_rows, run, start, n_rounds, evaluation, before, limit)
     if evaluation.may_drop_rounds:
         model.__dict__.update(of_rows)
 
@@ -395,6 +399,7 @@ def _boost(
     n_rounds: int,
     evaluation: EvaluationOnRanks,
     before: Trees | None,
+    limit: TimeLimit,
 ) -> None:
     """Make the rounds on the ranks of an executor, and set the fitted attributes.
 
@@ -416,6 +421,8 @@ def _boost(
         Scores the rounds, and ends the fit by early stopping or a callback.
     before : Trees or None
         Trees of the fitted model, to which rounds are added; None: rounds begin at the first.
+    limit : TimeLimit
+        When the rounds must end.
     """
     n_members = model._count_members()
     settings: Settings = parts.run_on_ranks(start_rounds, known, run, start, n_members)
@@ -431,8 +438,9 @@ def _boost(
     else:
         first, start = model.n_iter_, model.start_
         evaluation.record_previous_scores(_add_previous_rounds(model, before, run, evaluation))
-    last = model._run_rounds(members, first, n_rounds, evaluation)
+    last = model._run_rounds(members, first, n_rounds, evaluation, limit)
     model.start_, model.n_iter_ = start, evaluation.count_kept_rounds(first, last)
+    model.stopped_by_ = evaluation.stop_reason
     model._append_new_trees(before, members, model.n_iter_ - first)
     model._record(evaluation.get_recorded_scores())
 
