@@ -471,8 +471,8 @@ def _add_previous_rounds(
         feature = repr(names[j]) if j < len(names) else j
         raise ValueError(
             "X must be that of the previous fit with warm_start=True for out-of-core or distributed "
-            f"data, got rows with other bins of feature {feature}: pass the same rows in any order, or set "
-            "warm_start=False"
+            f"data, got rows with other bins of feature {feature}: pass the same rows in any order, or "
+            "set warm_start=False"
         )
     is_scored, n_trees = len(evaluation.scored) > 0, len(before)
     ends = range(model._n_first_trees, n_trees + 1) if is_scored else [n_trees]
