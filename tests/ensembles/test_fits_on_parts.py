@@ -824,7 +824,7 @@ def test_a_warm_start_refuses_other_tables(tmp_path, left_nothing):
     moved = replace_column("x0", 1.01 * rows["x0"].to_numpy()).drop_columns(["colour"])
     of_numbers = model_of("three", warm_start=True)
     of_numbers.fit(written(tmp_path, rows.drop_columns(["colour"])), "y")
-    with pytest.raises(ValueError, match="got rows with other bins of feature 0"):
+    with pytest.raises(ValueError, match="got rows with other bins of feature 'x0'"):
         of_numbers.set_params(max_iter=9).fit(written(tmp_path, moved), "y")
     X, y, _ = split_table(make_table(N, "three"), weighed=False)
     with_offset = model_of("three", warm_start=True).fit(X, y, offset=np.zeros((N, 3)))

@@ -577,10 +577,12 @@ def _add_previous_rounds(
     """
     j = find_divided_feature(before, run.bins)
     if j is not None:
+        names = getattr(model, "feature_names_in_", ())
+        feature = repr(names[j]) if j < len(names) else j
         raise ValueError(
             "X must be that of the previous fit with warm_start=True for out-of-core or distributed "
-            f"data, got rows with other bins of feature {j}: pass the same rows in any order, or set "
-            "warm_start=False"
+            f"data, got rows with other bins of feature {feature}: pass the same rows in any order, or "
+            "set warm_start=False"
         )
     is_scored, n_trees = len(evaluation.scored) > 0, len(before)
     ends = range(model._n_first_trees, n_trees + 1) if is_scored else [n_trees]
