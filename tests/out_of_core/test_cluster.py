@@ -29,6 +29,7 @@ from certree.ensembles import (
     BoostedTreesRegressor,
     TreeForestClassifier,
     TreeForestRegressor,
+    scored_sample,
 )
 from certree.out_of_core import cluster, resources, rows_elsewhere, sources, worker_links
 from certree.out_of_core.cluster import OnCluster
@@ -314,6 +315,22 @@ def test_early_stopping_on_workers(target, has_columns, quality, client, tmp_pat
     there = model_of(target, **how).fit(*cuts)
     expect_same(here, there, tmp_path)
     assert len(there.validation_score_) > there.n_iter_
+
+
+@pytest.mark.parametrize(
+    ("target", "scoring"), [("three", "roc_auc_ovr"), ("numbers", "neg_mean_absolute_error")]
+)
+def test_scorers_by_name_on_workers(target, scoring, mortal, monkeypatch):
+    monkeypatch.setattr(scored_sample, "_SCORED_ROWS", 500)
+    X, y, weight = frames(target, True)
+    how = {"early_stopping": True, "n_iter_no_change": 3, "max_iter": 6, "scoring": scoring}
+    here = model_of(target, **how).fit(X, y, weight)
+    order = np.random.RandomState(3).permutation(N)
+    cuts = [cut(one.iloc[order], [0, 200, 200, 1000, N]) for one in (X, y, weight)]
+    expect_same(here, model_of(target, **how).fit(*cuts))
+    calls = kill_before(monkeypatch, mortal, "collect_from_ranks", 5)
+    expect_same(here, model_of(target, **how).fit(*cuts))
+    assert len(calls) > 5
 
 
 def tree_of(target, **how):

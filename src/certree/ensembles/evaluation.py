@@ -13,16 +13,19 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from certree._core import compute_mean_ranking_loss, count_rounds_without_gain
 from certree.ensembles.rounds import UNWATCHED, Rounds, Watch, advance
-from certree.interface.arrays import Float64
+from certree.ensembles.scored_sample import (
+    compute_key_limits,
+    count_sampled_rows,
+    draw_smallest_keys,
+    mark_sampled_rows,
+)
+from certree.interface.arrays import Float64, Int64
 from certree.interface.parameter_aliases import check_for_unknown_score
 from certree.interface.signatures import COUNT, NONNEGATIVE
-from certree.rows.folds import split_by_content
 from certree.rows.training import Training
 
 # early_stopping="auto" means True for more rows than this, as in scikit-learn.
 _MANY_ROWS = 10_000
-# A scorer gets at most so many training rows, as in scikit-learn.
-_SCORED_ROWS = 10_000
 
 # Function from the raw predictions of all rows, (n_outputs, n), to a number, the higher the better.
 Score = Callable[[Float64], float]
@@ -337,7 +340,11 @@ def get_scorer(model: Any) -> Callable[..., Any] | None:
 
 
 def make_scorer_scores(
-    model: Any, scorer: Callable[..., Any], training: Training, validation: Training | None
+    model: Any,
+    scorer: Callable[..., Any],
+    run: Rounds,
+    training: Training,
+    validation: Training | None,
 ) -> list[Score]:
     """Make functions that score the training rows and the validation set by a scorer.
 
@@ -347,8 +354,10 @@ def make_scorer_scores(
         The model that is fitted, with its `_seed`, which draws the rows.
     scorer : callable
         ``scorer(model, X, y)``, as scikit-learn's.
+    run : Rounds
+        The run on the training rows, followed by the validation set: their keys and weights.
     training : Training
-        Training rows; if there are more than 10,000, the scorer gets 10,000 random ones.
+        Training rows; if there are more than 10,000, the scorer gets about 10,000 random ones.
     validation : Training or None
         Validation set.
 
@@ -358,25 +367,55 @@ def make_scorer_scores(
         One function, or two with a validation set; each takes the raw predictions of all n rows,
         (n_outputs, n), training rows before the validation set, and returns a float.
     """
-    columns: Any = slice(len(training.y))
-    scored = training
-    if len(training.y) > _SCORED_ROWS:
-        random_state = np.random.RandomState(model._seed)
-        rows = training.features.matrix, training.y, _SCORED_ROWS
-        share = split_by_content(*rows, random_state, training.weight, training.draw_order)
-        columns, scored = share.validation, training.take(share.validation)
-    found = [_make_scorer_score(model, scorer, scored, columns)]
+    n, columns, scored = len(training.y), np.arange(len(training.y)), training
+    classes = get_strata(training.y)
+    n_of_class: Int64 = np.bincount(classes)
+    n_sampled = count_sampled_rows(n_of_class)
+    if n_sampled.sum() < n:
+        sample = draw_smallest_keys(run.keys, classes, model._seed, n_sampled)
+        limits = compute_key_limits(sample, n_sampled)
+        columns = np.flatnonzero(mark_sampled_rows(run.keys, classes, model._seed, limits))
+        scored = training.take(columns)
+    pairs = [(scored, columns)]
     if validation is not None:
-        found.append(_make_scorer_score(model, scorer, validation, slice(len(training.y), None)))
+        pairs.append((validation, n + np.arange(len(validation.y))))
+    found = []
+    for rows, places in pairs:
+        weight = rows.weight
+        if isinstance(model.scoring, str) and run.weight is not None:
+            weight = run.weight[places]  # in the unit of out-of-core fits
+        X = rows.features.matrix
+        found.append(make_scorer_score(model, scorer, rows.y, weight, places, X))
     return found
 
 
-def _make_scorer_score(
-    model: Any, scorer: Callable[..., Any], rows: Training, columns: Any
+def get_strata(y: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the class by which each training row is drawn for a scorer, (n,).
+
+    y: class codes, of an integer type, or numbers, (n,), or (n, n_targets). Rows with numbers, or
+    with several targets, are one class.
+    """
+    is_stratified = y.ndim == 1 and y.dtype.kind == "i"
+    return y.astype(np.intp) if is_stratified else np.zeros(len(y), np.intp)
+
+
+class _NoFeatures:
+    """Stands for the rows that a scorer of scikit-learn gets, whose features it does not read."""
+
+
+def make_scorer_score(
+    model: Any,
+    scorer: Callable[..., Any],
+    y: NDArray[Any],
+    weight: Float64 | None,
+    columns: NDArray[np.intp],
+    X: Any = None,
 ) -> Score:
     """Make a function that scores rows by a scorer of scikit-learn.
 
     The scorer gets a copy of the model that predicts from raw predictions that are known already.
+    A scorer that `model.scoring` names gets the rows in an order that depends on their predictions,
+    targets and weights alone, so that its sums do not depend on the order of the table.
 
     Parameters
     ----------
@@ -384,39 +423,55 @@ def _make_scorer_score(
         The model that is fitted.
     scorer : callable
         ``scorer(model, X, y)``.
-    rows : Training
-        The n_scored rows that are scored: features, targets and weights.
-    columns : slice or ndarray
+    y : ndarray of shape (n_scored,), or (n_scored, n_targets)
+        Class codes or numbers of the rows that are scored.
+    weight : ndarray of float64, shape (n_scored,), or None
+        Their weights; None: 1.
+    columns : ndarray of intp, shape (n_scored,)
         Where the raw predictions of all n rows, (n_outputs, n), have these rows: their columns.
+    X : ndarray or CSR array of shape (n_scored, p)
+        Encoded features of these rows, which only a callable scorer gets.
 
     Returns
     -------
     callable
         Function from the raw predictions of all rows, (n_outputs, n), to a float.
     """
-    table, y = rows.features.matrix, model._decode_targets(rows.y)
-    weights = {} if rows.weight is None else {"sample_weight": rows.weight}
+    is_sorted = isinstance(model.scoring, str)
+    if is_sorted:
+        X = _NoFeatures()
+        if weight is not None and (weight == 1).all():  # blocks without weights lie beside others
+            weight = None
+        order = np.lexsort((np.ones(len(y)) if weight is None else weight, *np.atleast_2d(y.T)))
+        y, columns = y[order], columns[order]
+        weight = None if weight is None else weight[order]
+    target = model._decode_targets(y)
 
     def score(raw: Float64) -> float:
-        """Return the score of the rows that `_make_scorer_score` was given.
+        """Return the score of the rows that `make_scorer_score` was given.
 
-        Variables of that function: `rows`, the n_scored rows; `table` and `y`, their encoded
-        features, (n_scored, p), and targets; `weights`, their weights as keyword arguments;
-        `columns`, where `raw` has them; `model` and `scorer`. raw: raw predictions of all n rows,
-        of the training rows and then of the validation set, (n_outputs, n). Raise ValueError if the
-        scorer predicts other rows than `rows`, or does not return a finite number.
+        Variables of that function: `target`, the targets of the n_scored rows; `X`, their encoded
+        features, (n_scored, p), or an object in place of them; `weight`, their weights; `columns`,
+        where `raw` has them; `model` and `scorer`. raw: raw predictions of all n rows, of the
+        training rows and then of the validation set, (n_outputs, n). Raise ValueError if the scorer
+        predicts other rows, or does not return a finite number.
         """
         judged, known = copy(model), np.ascontiguousarray(raw[:, columns])
+        y_true, weights = target, weight
+        if is_sorted:
+            order = np.lexsort(known)
+            known, y_true = known[:, order], target[order]
+            weights = None if weight is None else weight[order]
 
-        def get_raw_predictions(X: NDArray[Any]) -> Float64:
+        def get_raw_predictions(rows: Any) -> Float64:
             """Return the raw predictions of the scored rows, (n_outputs, n_scored).
 
             They are `known`, a variable of the enclosing `score`: the columns of its `raw` that
             belong to these rows. A copy of the model calls this function instead of
-            `_compute_scores`. X: the object `table` itself, the encoded features of the scored
-            rows, (n_scored, p). Raise ValueError for any other object.
+            `_compute_scores`. rows: the object `X` itself, which stands for the scored rows. Raise
+            ValueError for any other object.
             """
-            if X is not table:
+            if rows is not X:
                 raise ValueError(
                     "scoring must predict exactly the rows that it gets: scorers that copy, select or "
                     "transform rows are not supported"
@@ -424,7 +479,7 @@ def _make_scorer_score(
             return known
 
         judged._compute_scores = get_raw_predictions
-        value = scorer(judged, table, y, **weights)
+        value = scorer(judged, X, y_true, **({} if weights is None else {"sample_weight": weights}))
         if not isinstance(value, Real | Integral):
             raise ValueError(f"scoring must return a number, got {value!r}")
         if not np.isfinite(number := float(value)):

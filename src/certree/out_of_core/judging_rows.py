@@ -123,6 +123,11 @@ class JudgedParts(SomeRows):
         self._parts.keep_to_limit(replace(need, always=always))
         self.portions = self._parts.portions
 
+    @property
+    def n_judges(self) -> int | None:
+        """See `SourceWithJudges`."""
+        return self._source.n_judges
+
     def judges(self) -> JudgingSide:
         """The rows that judge, to be looked at alone."""
         return JudgingSide(self._parts, self._source.judges_have_weights)
