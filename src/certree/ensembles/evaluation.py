@@ -5,7 +5,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -376,17 +376,10 @@ def make_scorer_scores(
         limits = compute_key_limits(sample, n_sampled)
         columns = np.flatnonzero(mark_sampled_rows(run.keys, classes, model._seed, limits))
         scored = training.take(columns)
-    pairs = [(scored, columns)]
+    sets = [(scored, columns, run.weight)]
     if validation is not None:
-        pairs.append((validation, n + np.arange(len(validation.y))))
-    found = []
-    for rows, places in pairs:
-        weight = rows.weight
-        if isinstance(model.scoring, str) and run.weight is not None:
-            weight = run.weight[places]  # in the unit of out-of-core fits
-        X = rows.features.matrix
-        found.append(make_scorer_score(model, scorer, rows.y, weight, places, X))
-    return found
+        sets.append((validation, n + np.arange(len(validation.y)), None))
+    return [_make_scorer_score(model, scorer, *one) for one in sets]
 
 
 def get_strata(y: NDArray[Any]) -> NDArray[np.intp]:
@@ -403,19 +396,11 @@ class _NoFeatures:
     """Stands for the rows that a scorer of scikit-learn gets, whose features it does not read."""
 
 
-def make_scorer_score(
-    model: Any,
-    scorer: Callable[..., Any],
-    y: NDArray[Any],
-    weight: Float64 | None,
-    columns: NDArray[np.intp],
-    X: Any = None,
-) -> Score:
-    """Make a function that scores rows by a scorer of scikit-learn.
+@dataclass(frozen=True, slots=True, eq=False)
+class ScorerScore:
+    """Function that scores rows by a scorer of scikit-learn.
 
     The scorer gets a copy of the model that predicts from raw predictions that are known already.
-    A scorer that `model.scoring` names gets the rows in an order that depends on their predictions,
-    targets and weights alone, so that its sums do not depend on the order of the table.
 
     Parameters
     ----------
@@ -424,49 +409,60 @@ def make_scorer_score(
     scorer : callable
         ``scorer(model, X, y)``.
     y : ndarray of shape (n_scored,), or (n_scored, n_targets)
-        Class codes or numbers of the rows that are scored.
+        Classes or numbers of the rows that are scored.
     weight : ndarray of float64, shape (n_scored,), or None
         Their weights; None: 1.
     columns : ndarray of intp, shape (n_scored,)
         Where the raw predictions of all n rows, (n_outputs, n), have these rows: their columns.
-    X : ndarray or CSR array of shape (n_scored, p)
-        Encoded features of these rows, which only a callable scorer gets.
-
-    Returns
-    -------
-    callable
-        Function from the raw predictions of all rows, (n_outputs, n), to a float.
+    X : ndarray or CSR array of shape (n_scored, p), or None
+        Encoded features of these rows. None: the scorer does not read them; it gets the rows in an
+        order that depends on their predictions, targets and weights alone.
     """
-    is_sorted = isinstance(model.scoring, str)
-    if is_sorted:
-        X = _NoFeatures()
+
+    model: Any
+    scorer: Callable[..., Any]
+    y: NDArray[Any]
+    weight: Float64 | None
+    columns: NDArray[np.intp]
+    X: Any = None
+
+    @classmethod
+    def of_named_scorer(
+        cls,
+        model: Any,
+        scorer: Callable[..., Any],
+        y: NDArray[Any],
+        weight: Float64 | None,
+        columns: NDArray[np.intp],
+    ) -> Self:
+        """Sort rows by target and weight, so that sums over them do not depend on their order.
+
+        y: class codes or numbers; for the others see the class.
+        """
         if weight is not None and (weight == 1).all():  # blocks without weights lie beside others
             weight = None
         order = np.lexsort((np.ones(len(y)) if weight is None else weight, *np.atleast_2d(y.T)))
-        y, columns = y[order], columns[order]
         weight = None if weight is None else weight[order]
-    target = model._decode_targets(y)
+        return cls(model, scorer, model._decode_targets(y[order]), weight, columns[order])
 
-    def score(raw: Float64) -> float:
-        """Return the score of the rows that `make_scorer_score` was given.
+    def __call__(self, raw: Float64) -> float:
+        """Return the score of the rows.
 
-        Variables of that function: `target`, the targets of the n_scored rows; `X`, their encoded
-        features, (n_scored, p), or an object in place of them; `weight`, their weights; `columns`,
-        where `raw` has them; `model` and `scorer`. raw: raw predictions of all n rows, of the
-        training rows and then of the validation set, (n_outputs, n). Raise ValueError if the scorer
-        predicts other rows, or does not return a finite number.
+        raw: raw predictions of all n rows, of the training rows and then of the validation set,
+        (n_outputs, n). Raise ValueError if the scorer predicts other rows, or does not return a
+        finite number.
         """
-        judged, known = copy(model), np.ascontiguousarray(raw[:, columns])
-        y_true, weights = target, weight
-        if is_sorted:
+        judged, known = copy(self.model), np.ascontiguousarray(raw[:, self.columns])
+        X, y, weight = self.X, self.y, self.weight
+        if X is None:
             order = np.lexsort(known)
-            known, y_true = known[:, order], target[order]
-            weights = None if weight is None else weight[order]
+            X, y, known = _NoFeatures(), y[order], known[:, order]
+            weight = None if weight is None else weight[order]
 
         def get_raw_predictions(rows: Any) -> Float64:
             """Return the raw predictions of the scored rows, (n_outputs, n_scored).
 
-            They are `known`, a variable of the enclosing `score`: the columns of its `raw` that
+            They are `known`, a variable of the enclosing method: the columns of its `raw` that
             belong to these rows. A copy of the model calls this function instead of
             `_compute_scores`. rows: the object `X` itself, which stands for the scored rows. Raise
             ValueError for any other object.
@@ -479,7 +475,8 @@ def make_scorer_score(
             return known
 
         judged._compute_scores = get_raw_predictions
-        value = scorer(judged, X, y_true, **({} if weights is None else {"sample_weight": weights}))
+        weights = {} if weight is None else {"sample_weight": weight}
+        value = self.scorer(judged, X, y, **weights)
         if not isinstance(value, Real | Integral):
             raise ValueError(f"scoring must return a number, got {value!r}")
         if not np.isfinite(number := float(value)):
@@ -488,4 +485,30 @@ def make_scorer_score(
             )
         return number
 
-    return score
+
+def _make_scorer_score(
+    model: Any,
+    scorer: Callable[..., Any],
+    rows: Training,
+    columns: NDArray[np.intp],
+    weight: Float64 | None,
+) -> ScorerScore:
+    """Make a function that scores rows in memory.
+
+    Parameters
+    ----------
+    model, scorer
+        See `make_scorer_scores`.
+    rows : Training
+        The n_scored rows.
+    columns : ndarray of intp, shape (n_scored,)
+        Columns of these rows in raw predictions; see `ScorerScore`.
+    weight : ndarray of float64, or None
+        Weights of all training rows with a mean of 1, the unit of out-of-core fits; None: the
+        weights of `rows` are taken.
+    """
+    if isinstance(model.scoring, str):
+        weight = rows.weight if weight is None else weight[columns]
+        return ScorerScore.of_named_scorer(model, scorer, rows.y, weight, columns)
+    y = model._decode_targets(rows.y)
+    return ScorerScore(model, scorer, y, rows.weight, columns, rows.features.matrix)

@@ -127,7 +127,7 @@ def fit_on_parts(
     judges, of_rows = judged() if judged is not None else (None, dict[str, Any]())
     if judges is not None:
         n_held = len(judges.y)
-        _put_beside(parts, judges)
+        _put_beside(parts, judges, normalises=model.scoring == "loss")
     n_repeated = set_keys(parts, n)
     if held is not None:  # rows that are held out are rows of the fit, too
         n_repeated = held.n_repeated
@@ -293,9 +293,9 @@ def _read_judges(model: Any, parts: JudgedParts, learned: Learned, are_known: bo
     return int(judging.found.n)
 
 
-def _put_beside(parts: Executor, judges: Training) -> None:
-    """Let rows in memory lie beside one of the parts."""
-    weighing = _normalised(judges)
+def _put_beside(parts: Executor, judges: Training, *, normalises: bool) -> None:
+    """Let rows in memory lie beside one of the parts, weighed by a mean of 1 if `normalises`."""
+    weighing = _normalised(judges) if normalises else None
     if weighing is not None and judges.weight is not None:
         judges = replace(judges, weight=weighing(judges.weight))
     parts.change(put_beside, own=[judges, *[None] * (parts.n_parts - 1)])
@@ -324,6 +324,9 @@ def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut | No
         return None
     about = learned.reader, learned.weighing
     held = hold_out(parts, *about, model.validation_fraction, model._seed)
+    if model.scoring != "loss":  # a scorer gets weights as they came
+        division = replace(held.division, weighings=(held.division.weighings[0], None))
+        held = replace(held, division=division)
     if not is_classifier(model):
         model._make_loss().check_targets(held.sides.train.ends)
     return held

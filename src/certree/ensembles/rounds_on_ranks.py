@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree.ensembles.custom_loss import CustomLossAdapter
-from certree.ensembles.evaluation import Evaluation, Score, average_scores, make_scorer_score
+from certree.ensembles.evaluation import Evaluation, Score, ScorerScore, average_scores
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.rounds import (
     Rounds,
@@ -186,7 +186,7 @@ class ScoredRows(NamedTuple):
     y : ndarray of float64, shape (n_targets, m)
         Numbers or class codes.
     weight : ndarray of float64, shape (m,), or None
-        Weights; None: 1.
+        Weights, of training rows with a mean of 1; None: 1.
     n_training : int
         Number of training rows.
     """
@@ -264,7 +264,7 @@ def make_scores_on_ranks(model: Any, scorer: Any, parts: Executor) -> list[Score
     is_training = np.concatenate([np.arange(one.y.shape[1]) < one.n_training for one in told])
     sets = [np.flatnonzero(is_training), np.flatnonzero(~is_training)]
     return [
-        make_scorer_score(model, scorer, y[columns], weight[columns], columns)
+        ScorerScore.of_named_scorer(model, scorer, y[columns], weight[columns], columns)
         for columns in sets
         if len(columns)
     ]
