@@ -46,10 +46,10 @@ def model_of(target, **how):
 
 
 @atomic_fit
-def fit_in_chunks(model, X, y, weight, ends, n_threads=1, together=2**22, groups=None):
+def fit_in_chunks(model, X, y, weight, ends, n_threads=1, together=2**22, groups=None, **how):
     parts = Here(ChunkedRows(X, y, weight, ends, groups), None, n_threads)
     parts.portions = Portions(n_threads, together=together)
-    model._fit_blocks(parts)
+    model._fit_blocks(parts, **how)
     return model
 
 
@@ -353,6 +353,82 @@ def test_a_class_that_only_certifies(tmp_path):
     assert set(here.calibration_.y) >= set(range(n_trained, 12))
 
 
+GIVEN_CLASSES = [
+    (["third", "one", "other"], {}),
+    (["a", "one", "other", "p", "third", "z"], {"train_size": 0.4, "class_weight": "balanced"}),
+    (["one", "other", "third", "z"], {"max_leaf_nodes": 6, "selection": "vote"}),
+]
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize(("classes", "how"), GIVEN_CLASSES)
+def test_files_take_the_classes_that_may_be_predicted(
+    classes, how, weighed, tmp_path, monkeypatch, left_nothing
+):
+    rows = make_table(N, "three")
+    X, y, weight = split_table(rows, weighed)
+    here = model_of("three", **how).fit(X, y, weight, classes=classes)
+    assert here.classes_.tolist() == sorted(classes)
+    files = write_files(tmp_path, rows if weighed else rows.drop_columns(["w"]), ENDS)
+    for part_rows in (2**19, 90):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+        there = model_of("three", **how)
+        there.fit(files, "y", "w" if weighed else None, classes=classes)
+        expect_same_fit(here, there, tmp_path)
+    moved = rows.take(np.random.RandomState(1).permutation(N))
+    X, y, weight = split_table(moved, weighed)
+    (tmp_path / "moved").mkdir()
+    files = write_files(tmp_path / "moved", moved if weighed else moved.drop_columns(["w"]), ENDS)
+    there = model_of("three", **how).fit(files, "y", "w" if weighed else None, classes=classes)
+    expect_same_certificates(here, there)
+    for name in ("tree_", "vote_", "stats_", "weights_"):
+        assert_same_fields(getattr(here, name), getattr(there, name), name)
+
+
+def with_rare_classes(n_rare=10):
+    """Rows of two classes, and of some with one row each."""
+    X, _, _ = split_table(make_table(N), weighed=False)
+    y = np.array(["one", "two"], dtype=object)[np.arange(N) % 2]
+    y[:: N // n_rare] = [f"rare {k}" for k in range(n_rare)]
+    return X, y
+
+
+def test_calibration_rows_of_classes_that_were_not_given_are_errors(tmp_path):
+    X, y = with_rare_classes()
+    # Which of the rare classes the training set has does not depend on the classes that are given.
+    seen = model_of("two", train_size=0.5).fit(X, y)
+    names = [f"rare {k}" for k in range(10)]
+    is_trained = dict(zip(seen.classes_.tolist(), seen._trained.is_trained.tolist(), strict=True))
+    classes = [name for name, trained in is_trained.items() if trained] + ["absent"]
+    assert 0 < len(set(names) - set(classes)) < 10
+    here = model_of("two", train_size=0.5, class_weight="balanced").fit(X, y, classes=classes)
+    there = model_of("two", train_size=0.5, class_weight="balanced")
+    expect_same_fit(
+        here, fit_in_chunks(there, X, y, None, [0, 1, 500, N], classes=classes), tmp_path
+    )
+    assert here.classes_.tolist() == sorted(classes)
+    assert here.calibration_.y.max() == len(classes)
+
+
+@pytest.mark.parametrize("classes", [["one"], ["one", "two"], ["no", "such"]])
+def test_training_rows_of_classes_that_were_not_given_are_refused(classes):
+    X, y = with_rare_classes()
+    model = model_of("two", train_size=0.5)
+    with pytest.raises(ValueError, match=r"y must hold classes among .*, got .*rare"):
+        model.fit(X, y, classes=classes)
+    with pytest.raises(ValueError, match=r"y must hold classes among .*, got .*rare"):
+        fit_in_chunks(model, X, y, None, [0, 500, N], classes=classes)
+
+
+def test_few_rows_in_files_take_the_classes_that_may_be_predicted(tmp_path):
+    rows = make_table(100).drop_columns(["w"])
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    X, y = rows.drop_columns(["y"]), rows["y"].to_numpy()
+    here = model_of("two").fit(X, y, classes=[0, 1, 2])
+    there = model_of("two").fit(tmp_path / "rows.parquet", "y", classes=[2, 1, 0])
+    expect_same_fit(here, there, tmp_path)
+
+
 def test_categories_are_those_of_the_rows_that_grow(tmp_path):
     rs = np.random.RandomState(0)
     kind = rs.choice(["a", "b", "c"], N).astype(object)
@@ -413,10 +489,8 @@ def test_repeated_rows_are_counted_as_in_memory(word, tmp_path):
     assert said[0] == said[1]
 
 
-def test_classes_and_preprocessors_take_rows_in_memory(tmp_path):
+def test_preprocessors_take_rows_in_memory(tmp_path):
     files = write_files(tmp_path, make_table(N).drop_columns(["w"]), ENDS)
-    with pytest.raises(ValueError, match="classes must be None for out-of-core or distributed X"):
-        model_of("two").fit(files, "y", classes=[0, 1])
     from sklearn.preprocessing import StandardScaler
 
     with pytest.raises(ValueError, match="preprocessor takes rows in memory"):

@@ -369,6 +369,17 @@ def certified_of(target):
     return made(Cart(max_bins=255, max_leaf_nodes=8), duplicates="genuine", cv=2, random_state=0)
 
 
+def test_classes_that_may_be_predicted_on_workers(client, tmp_path):
+    X, y, weight = frames("three", True)
+    classes = ["a", "one", "other", "third"]
+    here = certified_of("three").fit(X, y, weight, classes=classes)
+    cuts = (cut(one, [0, 400, 400, 1299, N]) for one in (X, y, weight))
+    there = certified_of("three").fit(*cuts, classes=classes)
+    expect_same_tree(here, there, tmp_path)
+    assert here.certificates_ == there.certificates_
+    assert there.classes_.tolist() == classes
+
+
 @pytest.mark.parametrize(("target", "weighed"), [("three", True), ("numbers", False)])
 def test_certified_trees_on_workers(target, weighed, client, tmp_path):
     X, y, weight = frames(target, weighed)

@@ -64,15 +64,18 @@ class CertifiedFitOfParts:
         Holds all rows.
     known : Learned
         What all rows tell, by which they are dealt.
+    classes : ndarray of shape (K,), or None
+        The classes that may be predicted, sorted; None: those of the rows that grow.
     """
 
     model: Any
     parts: Executor
     known: Learned
+    classes: NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, model: Any, parts: Executor) -> CertifiedFitOfParts:
-        """Learn what all rows tell.
+    def of(cls, model: Any, parts: Executor, classes: Any = None) -> CertifiedFitOfParts:
+        """Learn what all rows tell; classes: the argument of `fit`.
 
         Raises
         ------
@@ -92,7 +95,7 @@ class CertifiedFitOfParts:
                 "nobody knows how many there are before they are held"
             )
         parts.keep_to_limit(_need(model, known))
-        return cls(model, parts, known)
+        return cls(model, parts, known, None if classes is None else np.unique(classes))
 
     def _dealt(
         self, share: float, dealing: np.random.RandomState
@@ -105,7 +108,7 @@ class CertifiedFitOfParts:
         if isinstance(getattr(reader, "class_weight", None), dict):
             reader = copy(reader)  # of all classes, some of which may not grow
             reader.class_weight = self.known.reader.class_weight
-        learned = learn(reader, growing, are_all=False)
+        learned = learn(reader, growing, are_all=False, classes=self.classes)
         learned.teach(self.model)
         # That of the rows which certify, too, by the same weights of classes.
         size = self.known.attributes["effective_sample_size_"]
@@ -149,7 +152,8 @@ class CertifiedFitOfParts:
         if is_classifier(model):
             classes = self.known.found.classes
             assert classes is not None
-            model._calibration_classes = np.setdiff1d(classes[0], model.classes_)
+            others = np.setdiff1d(classes[0], model.classes_)
+            model._calibration_classes = others if self.classes is None else others[:0]
             model.sample_hashes_, model._sample_counts = hashes_of_fit(growing, learned.found.n)
         with model._show_progress(range(n_folds)) as advance:
             folds, numbers = [], []
@@ -173,7 +177,8 @@ class CertifiedFitOfParts:
     ) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
         """Return the train/calibration split; leaf, target and weight of each calibration row."""
         sides = grown.sides
-        about = grown.learned.reader, grown.tree, sides.reader, sides.division
+        of_all = sides.reader, sides.division, self.classes is not None
+        about = grown.learned.reader, grown.tree, *of_all
         worst: list[Any] = sides.is_worst or [None] * len(sides.masks)
         masks = [*zip(sides.masks, worst, strict=True)]
         blocks = self.parts.make(route_calibration_rows, *about, own=masks)

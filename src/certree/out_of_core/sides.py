@@ -28,7 +28,7 @@ from certree.rows.folds import Indices, compute_random_word, number_groups
 from certree.rows.hashes import RowHashes, merge_hashes
 from certree.rows.near_copies import NearCopies
 from certree.rows.split import TrainCalibrationSplit, count_training_units, draw_training_groups
-from certree.rows.training import encode_classes, training_rows
+from certree.rows.training import encode_classes, get_first_untrained_code, training_rows
 from certree.tree import Tree
 
 
@@ -397,6 +397,7 @@ def route_calibration_rows(
     tree: Tree,
     of_all: Any,
     division: Division,
+    are_classes_given: bool,
     masks: tuple[Mask, Mask | None],
 ) -> tuple[PartOfRows, list[CalibrationBlock]]:
     """Find the calibration rows of a block, and route them through the tree.
@@ -413,6 +414,8 @@ def route_calibration_rows(
         Encodes rows by the classes of all rows.
     division : Division
         How rows are ordered within a block.
+    are_classes_given : bool
+        Whether `fit` got the classes; all others then have one code.
     masks : tuple of two ndarrays of bool
         Which rows are calibration rows, and which count as errors (None: no such rows), in the
         order of `division`.
@@ -450,6 +453,8 @@ def route_calibration_rows(
     if is_classifier(reader):
         others = np.setdiff1d(of_all.classes_, reader.classes_)
         y = encode_classes(target, reader.classes_, others)
+        if are_classes_given:
+            y = np.minimum(y, get_first_untrained_code(len(reader.classes_)))
         part = with_hashes(part, training.features.tables, y)
     return part, [block(leaf, y, _multiply_class_weights(reader, target, weight))]
 
