@@ -14,6 +14,7 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+from sklearn.base import clone
 
 from certree import (
     Cart,
@@ -367,6 +368,19 @@ def test_single_trees_on_workers(target, weighed, ends, how, client, tmp_path):
 def certified_of(target):
     made = CertifiedTreeRegressor if target == "numbers" else CertifiedTreeClassifier
     return made(Cart(max_bins=255, max_leaf_nodes=8), duplicates="genuine", cv=2, random_state=0)
+
+
+@pytest.mark.parametrize(("target", "weighed"), [("three", True), ("numbers", False)])
+def test_copies_on_workers_are_merged(target, weighed, client, tmp_path):
+    rows = np.append(np.arange(N), np.random.RandomState(1).randint(0, N, 400))
+    given = [None if one is None else one.iloc[rows] for one in frames(target, weighed)]
+    model = certified_of(target).set_params(duplicates="copies")
+    here = clone(model).fit(*given)
+    ends = [0, 400, 400, 1299, len(rows)]
+    there = clone(model).fit(*(None if one is None else cut(one, ends) for one in given))
+    expect_same_tree(here, there, tmp_path)
+    assert here.certificates_ == there.certificates_
+    assert there.certificate_.distinct
 
 
 def test_classes_that_may_be_predicted_on_workers(client, tmp_path):

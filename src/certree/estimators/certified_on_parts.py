@@ -28,6 +28,7 @@ from certree.out_of_core.first_look import Learned, effective_size, expect_group
 from certree.out_of_core.fit_hashes import hashes_of_fit
 from certree.out_of_core.gathered_rows import GatheredRows
 from certree.out_of_core.memory_limit import Need
+from certree.out_of_core.merged_copies import merge_copies_of_blocks
 from certree.out_of_core.resources import get_memory_limit
 from certree.out_of_core.sides import (
     DealtSides,
@@ -83,10 +84,10 @@ class CertifiedFitOfParts:
             If the fit is one that takes rows in memory.
         """
         _expect_parts(model)
-        reader = model
+        reader, are_merged = model, model.duplicates == "copies"
         if isinstance(getattr(model, "class_weight", None), str):
             reader = without_class_weights(model)  # rows that certify have no say in them
-        known = learn(reader, parts, has_parts=False)
+        known = learn(reader, parts, are_all=not are_merged, has_parts=False)
         expect_rows_for_classes(known, _shares(model)[0])
         expect_groups_of_all(known.found, parts)
         if get_memory_limit() is not None and known.found.are_grouped:
@@ -95,6 +96,12 @@ class CertifiedFitOfParts:
                 "nobody knows how many there are before they are held"
             )
         parts.keep_to_limit(_need(model, known))
+        if are_merged:
+            given = parts
+            parts = merge_copies_of_blocks(parts, known.reader)
+            # Weights of merged rows are multiplied by those of classes.
+            reader = reader if parts is given else without_class_weights(model)
+            known = learn(reader, parts, are_all=given.has_weights, has_parts=False)
         return cls(model, parts, known, None if classes is None else np.unique(classes))
 
     def _dealt(
@@ -102,12 +109,14 @@ class CertifiedFitOfParts:
     ) -> tuple[DealtSides, Executor, Learned]:
         """Both sides, the one that grows, and what it has told the model."""
         sides = deal_sides(self.parts, self.known.reader, share, dealing)
-        if decide_worst_case(sides.repeats, sides.n_certifying, self.model.duplicates):
+        if self.model.duplicates == "copies":
+            sides = replace(sides, repeats=0)
+        elif decide_worst_case(sides.repeats, sides.n_certifying, self.model.duplicates):
             sides = replace(sides, is_worst=worst_rows_of_parts(self.parts, sides.n))
         growing, reader = GrowingSide(self.parts, sides), self.model
         if isinstance(getattr(reader, "class_weight", None), dict):
             reader = copy(reader)  # of all classes, some of which may not grow
-            reader.class_weight = self.known.reader.class_weight
+            reader.class_weight = self.known.reader.class_weight  # None: copies are merged by it
         learned = learn(reader, growing, are_all=False, classes=self.classes)
         learned.teach(self.model)
         # That of the rows which certify, too, by the same weights of classes.
@@ -186,7 +195,8 @@ class CertifiedFitOfParts:
             model, n = self.model, sides.n_certifying
             beside = model.sample_hashes_, model._sample_counts
             model.sample_hashes_, model._sample_counts = hashes_of_fit(self.parts, n, beside)
-        return join_calibration_blocks(blocks, sides.repeats)
+        is_distinct = self.model.duplicates == "copies"
+        return join_calibration_blocks(blocks, sides.repeats, is_distinct=is_distinct)
 
 
 def _without_leaves(fold: FoldTree) -> FoldTree:
@@ -338,11 +348,6 @@ def _expect_parts(model: Any) -> None:
     folds_that_choose(model)
     if model.preprocessor is not None:
         raise ValueError("preprocessor takes rows in memory, got X that lies elsewhere")
-    if model.duplicates == "copies":
-        raise ValueError(
-            'duplicates="copies" takes rows in memory, got X that lies elsewhere: keep one row of '
-            "each, and give how many it stands for as sample_weight"
-        )
 
 
 def _shares(model: Any) -> tuple[float, float]:
@@ -361,6 +366,10 @@ def _need(model: Any, known: Learned) -> Need:
     n_certifying, of_weight = (1 - least) * n, 8.0 * (known.weighing is not None)
     # Which rows certify, also while it is decided; and what parts tell of these.
     always = need.always + (3 + of_weight) * n + (12 + of_weight) * n_certifying
+    if model.duplicates == "copies":
+        always += (
+            24 * n
+        )  # the weights of merged rows, also as they are told, and those that are kept
     at_last = _at_last(model, n, n_certifying, of_weight)
     return replace(need, always=always, later=need.later + max(0.0, at_last - always))
 
