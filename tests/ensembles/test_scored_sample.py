@@ -9,9 +9,10 @@ import reference
 from certree.ensembles import scored_sample
 from certree.ensembles.scored_sample import (
     compute_key_limits,
+    count_classes,
     count_sampled_rows,
     draw_smallest_keys,
-    mark_sampled_rows,
+    find_sampled_rows,
     merge_samples,
 )
 
@@ -30,21 +31,21 @@ def test_blocks_draw_the_rows_of_one_table(n, n_scored, n_classes, n_blocks, see
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scored_sample, "_SCORED_ROWS", n_scored)
         patch.setattr(scored_sample, "_BLOCK_ROWS", 7)
-        n_sampled = count_sampled_rows(np.bincount(classes, minlength=n_classes))
+        n_sampled = count_sampled_rows(count_classes(classes.astype(float), n_classes))
         blocks = np.array_split(np.arange(n), n_blocks)
         drawn = [draw_smallest_keys(keys[b], classes[b], seed, n_sampled) for b in blocks]
         limits = compute_key_limits(merge_samples(drawn, n_sampled), n_sampled)
-        marked = mark_sampled_rows(keys, classes, seed, limits)
+        found = find_sampled_rows(keys, classes, seed, limits)
     expected = reference.draw_scored_rows(keys, classes, seed, n_scored)
-    np.testing.assert_array_equal(np.flatnonzero(marked), expected)
+    np.testing.assert_array_equal(found, expected)
     assert len(expected) == min(n, n_scored)
 
 
 def test_rows_of_one_group_are_scored_together(monkeypatch):
     monkeypatch.setattr(scored_sample, "_SCORED_ROWS", 10)
     keys, classes = np.repeat(np.arange(20, dtype=np.uint64), 3), np.zeros(60, dtype=np.intp)
-    n_sampled = count_sampled_rows(np.bincount(classes))
+    n_sampled = count_sampled_rows(count_classes(classes, 1))
     limits = compute_key_limits(draw_smallest_keys(keys, classes, 0, n_sampled), n_sampled)
-    marked = mark_sampled_rows(keys, classes, 0, limits)
-    assert marked.sum() == 12
-    assert np.isin(np.bincount(keys[marked].astype(int)), [0, 3]).all()
+    found = find_sampled_rows(keys, classes, 0, limits)
+    assert len(found) == 12
+    assert np.isin(np.bincount(keys[found].astype(int)), [0, 3]).all()

@@ -15,11 +15,13 @@ from certree._core import compute_mean_ranking_loss, count_rounds_without_gain
 from certree.ensembles.rounds import UNWATCHED, Rounds, Watch, advance
 from certree.ensembles.scored_sample import (
     compute_key_limits,
+    count_classes,
     count_sampled_rows,
     draw_smallest_keys,
-    mark_sampled_rows,
+    find_sampled_rows,
+    get_strata,
 )
-from certree.interface.arrays import Float64, Int64
+from certree.interface.arrays import Float64
 from certree.interface.parameter_aliases import check_for_unknown_score
 from certree.interface.signatures import COUNT, NONNEGATIVE
 from certree.rows.training import Training
@@ -286,14 +288,14 @@ class Evaluation:
             self.is_over |= bool(wants_end)
 
 
-def average_scores(runs: Sequence[Rounds]) -> Float64:
+def average_scores(runs: Sequence[Rounds], columns: Any = ...) -> Float64:
     """Return the mean of the raw predictions of several runs on the same rows, (n_outputs, n).
 
-    Rows are the training rows followed by the validation set.
+    Rows are the training rows followed by the validation set; columns: indices of those to return.
     """
     if len(runs) == 1:
-        return runs[0].scores
-    mean: Float64 = np.mean([run.scores for run in runs], axis=0)
+        return runs[0].scores[:, columns]
+    mean: Float64 = np.mean([run.scores[:, columns] for run in runs], axis=0)
     return mean
 
 
@@ -368,13 +370,13 @@ def make_scorer_scores(
         (n_outputs, n), training rows before the validation set, and returns a float.
     """
     n, columns, scored = len(training.y), np.arange(len(training.y)), training
-    classes = get_strata(training.y)
-    n_of_class: Int64 = np.bincount(classes)
-    n_sampled = count_sampled_rows(n_of_class)
+    n_classes = count_strata(model)
+    classes = get_strata(training.y, n_classes)
+    n_sampled = count_sampled_rows(count_classes(classes, n_classes))
     if n_sampled.sum() < n:
         sample = draw_smallest_keys(run.keys, classes, model._seed, n_sampled)
         limits = compute_key_limits(sample, n_sampled)
-        columns = np.flatnonzero(mark_sampled_rows(run.keys, classes, model._seed, limits))
+        columns = find_sampled_rows(run.keys, classes, model._seed, limits)
         scored = training.take(columns)
     sets = [(scored, columns, run.weight)]
     if validation is not None:
@@ -382,14 +384,10 @@ def make_scorer_scores(
     return [_make_scorer_score(model, scorer, *one) for one in sets]
 
 
-def get_strata(y: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the class by which each training row is drawn for a scorer, (n,).
-
-    y: class codes, of an integer type, or numbers, (n,), or (n, n_targets). Rows with numbers, or
-    with several targets, are one class.
-    """
-    is_stratified = y.ndim == 1 and y.dtype.kind == "i"
-    return y.astype(np.intp) if is_stratified else np.zeros(len(y), np.intp)
+def count_strata(model: Any) -> int:
+    """Return the number of classes by which rows are drawn for a scorer: of one target, else 1."""
+    n_classes = getattr(model, "n_classes_", 1)
+    return n_classes if isinstance(n_classes, int) else 1
 
 
 class _NoFeatures:
@@ -439,7 +437,7 @@ class ScorerScore:
 
         y: class codes or numbers; for the others see the class.
         """
-        if weight is not None and (weight == 1).all():  # blocks without weights lie beside others
+        if weight is not None and (weight == 1).all():  # other blocks may have none
             weight = None
         order = np.lexsort((np.ones(len(y)) if weight is None else weight, *np.atleast_2d(y.T)))
         weight = None if weight is None else weight[order]

@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree.ensembles.custom_loss import CustomLossAdapter
-from certree.ensembles.evaluation import Evaluation, Score, ScorerScore, average_scores
+from certree.ensembles.evaluation import (
+    Evaluation,
+    Score,
+    ScorerScore,
+    average_scores,
+    count_strata,
+)
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.rounds import (
     Rounds,
@@ -27,9 +33,11 @@ from certree.ensembles.rounds import (
 from certree.ensembles.scored_sample import (
     KeySample,
     compute_key_limits,
+    count_classes,
     count_sampled_rows,
     draw_smallest_keys,
-    mark_sampled_rows,
+    find_sampled_rows,
+    get_strata,
     merge_samples,
 )
 from certree.ensembles.staged import make_constant_scores
@@ -196,9 +204,9 @@ class ScoredRows(NamedTuple):
     n_training: int
 
 
-def count_classes(rank: Rank, n_classes: int) -> Int64:
+def count_classes_of_rank(rank: Rank, n_classes: int) -> Int64:
     """Count the training rows of a rank in each class by which they are drawn, (n_classes,)."""
-    return np.bincount(_get_strata(rank, n_classes), minlength=n_classes)
+    return count_classes(_get_strata(rank, n_classes), n_classes)
 
 
 def draw_keys(rank: Rank, seed: int, n_sampled: Int64) -> KeySample:
@@ -209,11 +217,10 @@ def draw_keys(rank: Rank, seed: int, n_sampled: Int64) -> KeySample:
 def choose_scored_rows(rank: Rank, seed: int, limits: UInt64) -> ScoredRows:
     """Choose the rows of a rank that a scorer gets, set `rank.scored`, and return their targets.
 
-    seed, limits: see `mark_sampled_rows`.
+    seed, limits: see `find_sampled_rows`.
     """
     rows = rank.rows
-    marked = mark_sampled_rows(rows.keys, _get_strata(rank, len(limits)), seed, limits)
-    sampled = np.flatnonzero(marked)
+    sampled = find_sampled_rows(rows.keys, _get_strata(rank, len(limits)), seed, limits)
     rank.scored = np.append(sampled, np.arange(rows.n, rows.y.shape[1]))
     weight = None if rows.weight is None else rows.weight[rank.scored]
     return ScoredRows(rows.y[:, rank.scored], weight, len(sampled))
@@ -221,13 +228,12 @@ def choose_scored_rows(rank: Rank, seed: int, limits: UInt64) -> ScoredRows:
 
 def get_scored_predictions(rank: Rank) -> Float64:
     """Return the raw predictions of the rows in `rank.scored`, (n_outputs, m)."""
-    return average_scores(rank.state)[:, rank.scored]
+    return average_scores(rank.state, rank.scored)
 
 
-def _get_strata(rank: Rank, n_classes: int) -> NDArray[np.intp]:
-    """Return the class of each training row of a rank, (n,): 0 if n_classes is 1."""
-    rows = rank.rows
-    return np.zeros(rows.n, np.intp) if n_classes == 1 else rows.y[0, : rows.n].astype(np.intp)
+def _get_strata(rank: Rank, n_classes: int) -> NDArray[Any]:
+    """Return the class of each training row of a rank, (n,); see `get_strata`."""
+    return get_strata(rank.rows.y[0, : rank.rows.n], n_classes)
 
 
 def make_scores_on_ranks(model: Any, scorer: Any, parts: Executor) -> list[Score]:
@@ -248,9 +254,8 @@ def make_scores_on_ranks(model: Any, scorer: Any, parts: Executor) -> list[Score
         One function, or two with a validation set; each takes the raw predictions of the scored
         rows of all ranks, (n_outputs, n_scored), as `get_scored_predictions` returns them.
     """
-    n_classes = getattr(model, "n_classes_", 1)
-    n_strata = n_classes if isinstance(n_classes, int) else 1
-    n_sampled = count_sampled_rows(sum(parts.collect_from_ranks(count_classes, n_strata)))
+    counts: Any = sum(parts.collect_from_ranks(count_classes_of_rank, count_strata(model)))
+    n_sampled = count_sampled_rows(counts)
     drawn = parts.collect_from_ranks(draw_keys, model._seed, n_sampled)
     limits = compute_key_limits(merge_samples(drawn, n_sampled), n_sampled)
     told: list[ScoredRows] = parts.collect_from_ranks(choose_scored_rows, model._seed, limits)

@@ -5,8 +5,8 @@ Rows are drawn by their random keys, so the draw does not depend on where rows a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,23 @@ class KeySample(NamedTuple):
     classes: NDArray[np.intp]
 
 
+def get_strata(y: NDArray[Any], n_classes: int) -> NDArray[Any]:
+    """Return the class by which each training row is drawn, (n,), of any type of number.
+
+    y: class codes or numbers, (n,) or (n, n_targets). n_classes: number of classes; 1 if rows with
+    numbers, or with several targets, are all of one class.
+    """
+    return y if n_classes > 1 else np.broadcast_to(np.int32(0), (len(y),))
+
+
+def count_classes(classes: NDArray[Any], n_classes: int) -> Int64:
+    """Count the rows of each class, (n_classes,); classes: see `get_strata`."""
+    counts = np.zeros(n_classes, np.int64)
+    for rows in _iterate_blocks(len(classes)):
+        counts += np.bincount(classes[rows].astype(np.intp), minlength=n_classes)
+    return counts
+
+
 def count_sampled_rows(n_of_class: Int64) -> Int64:
     """Return how many rows of each class a scorer gets, (K,): all, or 10,000 in proportion.
 
@@ -48,7 +65,7 @@ def count_sampled_rows(n_of_class: Int64) -> Int64:
 
 
 def draw_smallest_keys(
-    keys: UInt64, classes: NDArray[np.intp], seed: int, n_sampled: Int64
+    keys: UInt64, classes: NDArray[Any], seed: int, n_sampled: Int64
 ) -> KeySample:
     """Find the smallest keys of each class, after they are mixed with a seed.
 
@@ -56,8 +73,8 @@ def draw_smallest_keys(
     ----------
     keys : ndarray of uint64, shape (n,)
         Random keys of the rows.
-    classes : ndarray of intp, shape (n,)
-        Class of each row.
+    classes : ndarray of shape (n,)
+        Class of each row; see `get_strata`.
     seed : int
         Seed of the fit.
     n_sampled : ndarray of int64, shape (K,)
@@ -65,9 +82,8 @@ def draw_smallest_keys(
     """
     sample = KeySample(np.zeros(0, np.uint64), np.zeros(0, np.intp))
     limits = np.full(len(n_sampled), _LARGEST_KEY)
-    for begin in range(0, len(keys), _BLOCK_ROWS):
-        rows = slice(begin, begin + _BLOCK_ROWS)
-        mixed, of_class = _mix_seed(keys[rows], seed), classes[rows]
+    for rows in _iterate_blocks(len(keys)):
+        mixed, of_class = _mix_seed(keys[rows], seed), classes[rows].astype(np.intp)
         is_candidate = mixed <= limits[of_class]
         block = KeySample(mixed[is_candidate], of_class[is_candidate])
         sample = merge_samples([sample, block], n_sampled)
@@ -97,15 +113,25 @@ def compute_key_limits(sample: KeySample, n_sampled: Int64) -> UInt64:
     return np.where(counts < n_sampled, _LARGEST_KEY, limits)
 
 
-def mark_sampled_rows(
-    keys: UInt64, classes: NDArray[np.intp], seed: int, limits: UInt64
-) -> NDArray[np.bool_]:
-    """Return which rows a scorer gets, (n,): those whose keys do not exceed the limit of the class.
+def find_sampled_rows(
+    keys: UInt64, classes: NDArray[Any], seed: int, limits: UInt64
+) -> NDArray[np.intp]:
+    """Return the indices of the rows that a scorer gets, whose keys do not exceed a limit.
 
-    keys, classes, seed: see `draw_smallest_keys`; limits: see `compute_key_limits`. Rows of one
-    group have the same key, so a scorer may get a few more rows, but whole groups.
+    keys, classes, seed: see `draw_smallest_keys`; limits: the limit of each class, see
+    `compute_key_limits`. Rows of one group have the same key, so a scorer gets whole groups, and may
+    get a few more rows.
     """
-    return np.asarray(_mix_seed(keys, seed) <= limits[classes])
+    found = [np.zeros(0, np.intp)]
+    for rows in _iterate_blocks(len(keys)):
+        is_sampled = _mix_seed(keys[rows], seed) <= limits[classes[rows].astype(np.intp)]
+        found.append(rows.start + np.flatnonzero(is_sampled))
+    return np.concatenate(found)
+
+
+def _iterate_blocks(n: int) -> Iterator[slice]:
+    """Yield slices that divide n rows, so that arrays of intermediate results stay small."""
+    return (slice(begin, begin + _BLOCK_ROWS) for begin in range(0, n, _BLOCK_ROWS))
 
 
 def _mix_seed(keys: UInt64, seed: int) -> UInt64:
