@@ -52,6 +52,8 @@ def of_version() -> Iterator[Line]:
         "pyproject.toml takes the version from there",
     )
     yield state(f"version: {now}\n" in read("CITATION.cff")), "CITATION.cff has the same"
+    cited = f"version = {{{now}}}" in read("docs/project/cite.md")
+    yield state(cited), "docs/project/cite.md has the same"
     recipe = "src/certree/__init__.py" in read("release/conda/meta.yaml")
     yield state(recipe), "the conda recipe takes it from there, too"
     heading = f"## {now}\n" in read("CHANGELOG.md")

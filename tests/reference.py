@@ -1081,6 +1081,15 @@ def find_highest_mean_cost(errors, n, weights, level, steps):
     )
 
 
+def draw_row_per_group(groups):
+    """The first row of each group in a random order of all rows, ascending."""
+    order = np.random.default_rng(0).permutation(len(groups)).tolist()
+    first = {}
+    for i in order:
+        first.setdefault(groups[i], i)
+    return sorted(first.values())
+
+
 def compute_rates_at_threshold(score, is_positive, threshold):
     """Return false positive rate and recall of the rows whose score is at least the threshold."""
     taken = [value >= threshold for value in score]
@@ -3486,3 +3495,35 @@ def draw_scored_rows(keys, classes, seed, n_scored):
         drawn += rows[: end - begin]
         last += len(rows)
     return sorted(drawn)
+
+
+# -- monitors --------------------------------------------------------------------------------------
+
+
+def watch_losses(losses, bound, alpha, block=1):
+    """Return evidence after each time step, first alarm and likely change, all starts written out.
+
+    The alarm and the change are numbers of rows, or None.
+    """
+    steps = [
+        math.fsum(losses[i : i + block]) / block for i in range(0, len(losses) - block + 1, block)
+    ]
+
+    def later(time):
+        return 1 / (1 + math.log(1 + time / 20) / 4)
+
+    smallest, largest = 0.25 / max(bound, 1 - bound), 0.8 / bound
+    stakes = [smallest * (largest / smallest) ** (k / 7) for k in range(8)]
+    evidence, alarm, change = [1.0], None, None
+    for time in range(1, len(steps) + 1):
+        capital = {
+            (stake, start): (later(start - 1) - later(start))
+            * math.prod(1 + stake * (loss - bound) for loss in steps[start - 1 : time])
+            for stake in stakes
+            for start in range(1, time + 1)
+        }
+        evidence.append(math.fsum(capital.values()) / 8 + later(time))
+        if alarm is None and evidence[-1] >= 1 / alpha:
+            alarm = time * block
+            change = (max(capital, key=capital.get)[1] - 1) * block + 1
+    return evidence, alarm, change

@@ -1,6 +1,7 @@
 """Categories, constraints and the switches of greedy growth, through the estimators."""
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -284,6 +285,41 @@ def test_a_column_that_nearly_is_an_identifier_warns(estimator, n_names):
     )
     with pytest.warns(UserWarning, match=words):
         estimator(random_state=0).fit(frame, y)
+
+
+@pytest.mark.parametrize(("n_blank", "is_number"), [(0, True), (11, True), (60, False)])
+def test_the_warning_of_an_identifier_says_how_to_convert_numbers_that_are_text(n_blank, is_number):
+    frame, signal = mixed(400)
+    frame["total"] = [f"{i}.5" for i in range(400)]
+    frame.loc[:n_blank, "total"] = [f" {i}" * 2 for i in range(n_blank + 1)]
+    with pytest.warns(UserWarning, match="feature 'total' has 400 categories in 400 rows") as found:
+        PACBayesTreeClassifier(random_state=0).fit(frame, signal > 0.5)
+    (message,) = [str(one.message) for one in found if "'total'" in str(one.message)]
+    hint = r"Most of its texts are numbers, such as '\d+\.5': pandas\.to_numeric\(column, "
+    assert (re.search(hint, message) is not None) == is_number
+
+
+@pytest.mark.parametrize(("n_days", "warns"), [(49, False), (50, True), (150, True)])
+def test_dates_that_are_text_warn(n_days, warns):
+    frame, signal = mixed(400)
+    frame["day"] = pd.date_range("2024-01-01", periods=400).astype(str)[np.arange(400) % n_days]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        PACBayesTreeClassifier(random_state=0).fit(frame, signal > 0.5)
+        texts = [*frame.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]]]
+        chosen = PACBayesTreeClassifier(random_state=0, categorical_features=texts)
+        chosen.fit(frame, signal > 0.5)
+        PACBayesTreeClassifier(random_state=0).fit(
+            frame.assign(day=pd.to_datetime(frame["day"])), signal > 0.5
+        )
+    messages = [str(one.message) for one in found]
+    start = (
+        f"feature 'day' holds dates written as text, such as '2024-01-01', and is read as {n_days} "
+    )
+    assert [one.startswith(start) for one in messages] == [True] * warns
+    frame["day"] = pd.date_range("2024-01-01", periods=400).astype(str)
+    with pytest.warns(UserWarning, match=r"Most of its texts are dates, .*: pandas\.to_datetime"):
+        PACBayesTreeClassifier(random_state=0).fit(frame, signal > 0.5)
 
 
 def test_few_rows_or_numbers_warn_of_no_identifier():

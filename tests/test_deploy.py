@@ -159,26 +159,30 @@ def test_the_service_takes_offsets_nan_and_unknown_countries(client, model):
     assert late == model.predict_proba(table)[:, 0].tolist()
 
 
-def test_the_monitor_sees_broken_guarantees_and_drift(client, capsys):
+def test_the_monitor_sees_broken_guarantees_and_drift(client, capsys, monkeypatch):
+    def run_monitor(labels, name):
+        labels.to_csv(name, index=False)
+        monkeypatch.setattr("sys.argv", ["monitor.py", name])
+        runpy.run_path("monitor.py")
+        return capsys.readouterr().out
+
     orders = read_new_orders()
     client.post("/predictions", json=to_json(orders[[*FEATURES, "id"]]))
-    orders[["id", "status"]].to_csv("labels.csv", index=False)
-    runpy.run_path("monitor.py")
-    printed = capsys.readouterr().out
+    printed = run_monitor(orders[["id", "status"]], "october.csv")
     assert "On 1,000 new rows it is " in printed
     assert "No alarm: the new rows do not contradict the certificate (e-value" in printed
     assert "1,000 logged rows were compared with 1,000 training rows, by weight and " in printed
     assert "No drift was found" in printed
+    with pytest.raises(ValueError, match=r"batch must be new, but 'october\.csv' was added before"):
+        run_monitor(orders[["id", "status"]], "october.csv")
 
-    changed = {"status": orders["status"].where(orders.index % 3 > 0, "punctual")}
-    orders.assign(**changed)[["id", "status"]].to_csv("labels.csv", index=False)
+    changed = {"status": orders["status"].where(orders.index % 2 > 0, "punctual")}
     log = pd.DataFrame(read_log())
     log.assign(weight=log["weight"] * 1.5).to_json(
         "predictions.jsonl", orient="records", lines=True
     )
-    runpy.run_path("monitor.py")
-    printed = capsys.readouterr().out
-    assert re.search("Alarm after row [0-9,]+: the new rows contradict the certificate", printed)
+    printed = run_monitor(orders.assign(**changed)[["id", "status"]], "november.csv")
+    assert re.search(r"Alarm after row 1,[0-9]+ \(batch 'november\.csv'\): the losses", printed)
     assert re.search("an error of at most [0-9]+%; guesses err in 50 %. The column weight", printed)
 
 
@@ -277,7 +281,8 @@ def test_the_commands_of_the_page_run(model):
         result = CliRunner().invoke(app, command)
         assert result.exit_code == 0, (command, result.output)
         printed[command[0]] = result.output
-    assert [*printed] == ["export", "predict", "evaluate", "certify"]
+    assert [*printed] == ["export", "predict", "monitor", "evaluate", "certify"]
+    assert "No alarm" in printed["monitor"]
     check_predictions(pd.read_parquet("predictions.parquet"), model)
     assert Path("late.sql").read_text().strip() == model.to_sql("orders", keep=["id"])
     assert "Error 18.4 %" in printed["evaluate"]

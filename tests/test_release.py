@@ -25,6 +25,10 @@ def test_the_version_stands_in_one_place_and_all_others_agree():
     assert importlib.metadata.version("certree") == certree.__version__
     citation = (PROJECT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {certree.__version__}\n" in citation
+    entry = (PROJECT / "docs" / "project" / "cite.md").read_text(encoding="utf-8")
+    assert f"  version = {{{certree.__version__}}}\n" in entry
+    (year,) = re.findall(r"Copyright \(c\) (\d{4})", (PROJECT / "LICENSE").read_text("utf-8"))
+    assert f"  year    = {{{year}}},\n" in entry
 
 
 def test_classifiers_name_the_interpreters_that_workflows_try():

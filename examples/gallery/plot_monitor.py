@@ -2,14 +2,15 @@
 Notice that a guarantee is broken
 =================================
 
-Labels of new rows arrive one by one, and after 1000 of them the source changes. The monitor raises an
-alarm. While the guarantee holds, an alarm has probability 5 % at most, however often one looks.
+Labels of new rows arrive day by day, and after 1000 rows the source changes. The monitor raises an
+alarm and estimates the row of the change. While every row comes from the certified source, the
+probability of any alarm is at most 10 %, however often one looks.
 """
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 from certree import CertifiedTreeClassifier
+from certree.show import plot_monitor
 
 rng = np.random.default_rng(0)
 
@@ -20,21 +21,10 @@ def draw(n, flipped=0.1):
 
 
 model = CertifiedTreeClassifier(random_state=0).fit(*draw(2000))
-monitor = model.certificate_.monitor(alpha=0.05)
-errors, alarm = [], None
+monitor = model.guarantees_.monitor()
 for day in range(40):
     X, y = draw(50, flipped=0.1 if day < 20 else 0.3)
-    wrong = model.predict(X) != y
-    monitor.update(wrong)
-    errors.append(wrong.mean())
-    if monitor.broken and alarm is None:
-        alarm = day
+    monitor.update(model.predict(X) != y, batch=f"day {day + 1}")
 
-_, ax = plt.subplots(layout="constrained")
-ax.bar(range(40), errors, color="#56B4E9", label="error of the day")
-ax.axhline(model.certificate_.bound, color="#D55E00", label="certified bound")
-ax.axvline(19.5, color="#777777", ls=":", label="the source changes")
-ax.axvline(alarm, color="#222222", label="alarm")
-ax.set(xlabel="day, 50 labels each", ylabel="error")
-ax.set_title(f"the alarm comes {alarm - 19} days after the change")
-ax.legend(loc="upper left")
+figure = plot_monitor(monitor)
+print(monitor)

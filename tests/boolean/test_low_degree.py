@@ -97,6 +97,7 @@ def test_a_sparse_function_is_found_exactly(n_bits, coding):
     np.testing.assert_allclose(found.spectrum.coefficients, truth.coefficients, atol=1e-12)
     assert found.is_complete
     assert found.n_queries <= 5 * (n_bits + 1) * len(masks) + 300
+    assert found.n_queries in [3 * (n_bits + 1) * 2**b + 272 for b in range(4, 9)]
 
 
 def test_a_function_of_few_bits_is_evaluated_at_all_rows():

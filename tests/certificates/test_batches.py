@@ -128,6 +128,10 @@ def test_what_files_cannot_certify_is_said(model, folder):
         certify(PrunedTreeRegressor().fit(X, np.arange(600.0)), place, "label")
     with pytest.raises(ValueError, match="must hold classes among"):
         certify(DecisionTreeClassifier().fit(X[["a"]], y), place, "kind")
+    odd = place.parent / "odd.csv"
+    rows.assign(label=[*y[:-1], "Yes"]).to_csv(odd, index=False)
+    with pytest.raises(ValueError, match=r"classes among \['no', 'yes'\], got \['Yes'\]"):
+        certify(model, odd, "label")
 
 
 def test_files_without_rows_are_refused(model, tmp_path):

@@ -272,7 +272,7 @@ def isort_key(name):
     "module",
     [
         *("certificate", "model_selection", "fixed_box", "guarantees", "hold_out", "majority"),
-        *("occam", "subsets.coverage", "shift", "calibration_set"),
+        *("occam", "subsets.coverage", "monitor", "calibration_set"),
     ],
 )
 def test_examples_print_what_they_say(module):

@@ -120,18 +120,20 @@ def test_silence_is_certified_at_margins_that_no_row_has_chosen(classifier, n_cl
     assert strict[0].certificate.bound > found[0].certificate.bound
 
 
-def test_a_class_that_the_fit_had_not_is_in_no_set_and_always_wrong():
-    model, guarantees, X, y = judged(CLASSIFIERS[0])
-    rare = y.astype("<U8")
-    rare[:5] = "unknown"
-    guarantees = Guarantees.by_rows(model, X, rare)
-    assert guarantees.wrong[:5].all()
-    assert guarantees.conditional_guarantees("recall").recall["unknown"].risk == 1
-    assert guarantees.certify_set(0.7)[0].risk >= 5 / len(y)
-    with pytest.raises(
-        ValueError, match=r"cannot be guaranteed: 5 of 500 calibration rows have classes that"
-    ):
-        guarantees.predict_set(X, 0.995, 0.5)
+@pytest.mark.parametrize(
+    "evaluate",
+    [certify, Guarantees.by_rows, conditional_guarantees],
+    ids=["certify", "by_rows", "conditional"],
+)
+def test_a_class_that_the_fit_did_not_have_is_refused_by_name(evaluate):
+    model, _, X, y = judged(CLASSIFIERS[0])
+    misspelt = y.astype("<U8")
+    misspelt[[7, 9]] = "B"
+    message = (
+        r"y must hold classes among \['a', 'b', 'c'\], got \['B'\]: correct these labels, or drop"
+    )
+    with pytest.raises(ValueError, match=message):
+        evaluate(model, X, misspelt)
 
 
 def test_a_classifier_without_probabilities_has_promises_alone():

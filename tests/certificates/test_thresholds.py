@@ -294,8 +294,7 @@ def test_bad_questions_say_what_was_expected():
         many.thresholds()
     with pytest.raises(ValueError, match="2 classes, got 3 classes"):
         many.predict_threshold(three[0], 0.5)
-    strange = np.where(np.arange(60) < 2, 7, y)
-    odd = Guarantees.by_rows(guarantees.classifier, X, strange)
+    odd = replace(guarantees, y=np.where(np.arange(60) < 2, 7, guarantees.y))
     with pytest.raises(ValueError, match="0 and 1 only, but 2 of 60 rows"):
         odd.thresholds()
     few = Guarantees.by_rows(guarantees.classifier, X[:9], y[:9])

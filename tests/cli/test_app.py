@@ -141,8 +141,8 @@ def test_help_says_what_groups_are(command):
 def test_help_lists_the_commands():
     text = succeeds("--help")
     for command in (
-        *("fit", "predict", "evaluate", "certify", "info", "explain", "rules", "report", "plot"),
-        *("table1", "table2", "figure2", "rates"),
+        *("fit", "predict", "evaluate", "certify", "monitor", "info", "explain", "rules", "report"),
+        *("plot", "table1", "table2", "figure2", "rates"),
     ):
         assert re.search(rf"\b{command}\b", text)
 
@@ -164,6 +164,7 @@ def test_help_lists_the_commands():
         ("report", ["--target", "--output"]),
         ("plot", ["WHAT", "--target", "--output", "calibration"]),
         ("predict", ["--output", "MODEL", "FILE"]),
+        ("monitor", ["--target", "--state", "--batch", "--block", "--plot", "MODEL", "FILE"]),
     ],
 )
 def test_the_help_of_every_command_lists_its_options(command, options):
@@ -181,8 +182,9 @@ def list_options():
 
 
 def test_the_manual_names_every_command_and_no_other_option():
-    page = Path(__file__).parents[2] / "docs" / "guide" / "command_line.md"
-    text, options = page.read_text(encoding="utf-8"), list_options()
+    guide = Path(__file__).parents[2] / "docs" / "guide"
+    pages = guide / "command_line.md", guide / "command_line_json.md"
+    text, options = "".join(page.read_text(encoding="utf-8") for page in pages), list_options()
     assert all(f"`{name}`" in text for name in _COMMANDS)
     named = set(re.findall(r"(?<![-\w])--[a-z][a-z-]*", text))
     assert named <= set().union(*options.values(), {"--help"})
@@ -465,7 +467,9 @@ def test_predictions_equal_those_of_the_estimator(tmp_path, iris, suffix, output
         predicted = read(tmp_path / "printed.csv")
     else:
         place = tmp_path / f"predicted{output}"
-        assert succeeds("predict", model_file, rows, "--output", place) == ""
+        text = succeeds("predict", model_file, rows, "--output", place)
+        numbers = [f"{c} {np.sum(model.predict(features) == c)}" for c in model.classes_]
+        assert text.strip() == f"150 rows written to {place}: predicted {', '.join(numbers)}"
         predicted = read(place)
     assert list(predicted) == ["prediction", *(f"probability_{c}" for c in model.classes_)]
     np.testing.assert_array_equal(predicted["prediction"], model.predict(features))
@@ -1145,6 +1149,10 @@ def test_a_target_of_unknown_classes_is_refused(tmp_path, coded, name, command):
     rows = write_as(frame.assign(kind=7), tmp_path / name)
     message = fails(command, model_file, rows, "--target", "kind")
     assert "the target 'kind' must hold classes among ['01', '1', '2', 'x'], got ['7'" in message
+    # One misspelt label in a thousand must not count as an error of the model.
+    rows = write_as(frame.assign(kind=[*frame["kind"][:-1], "X"]), tmp_path / name)
+    message = fails(command, model_file, rows, "--target", "kind")
+    assert "must hold classes among ['01', '1', '2', 'x'], got ['X']: correct these" in message
     if name.endswith((".parquet", ".arrow")):
         rows = write_as(frame.assign(kind=1.0), tmp_path / name)
         message = fails(command, model_file, rows, "--target", "kind")
@@ -1223,7 +1231,8 @@ def test_a_feature_called_base_keeps_its_column(tmp_path, iris):
         explanation = certree.load(model_file).explain(frame.drop(columns=target))
         columns = pd.read_parquet(place)
         p, n_outputs = len(explanation.feature_names), len(explanation.output_names)
-        assert columns.shape == (150, n_outputs * (p + 1))
+        n_first = 3 + (n_outputs if target == "kind" else 0)  # row, prediction, unit, probabilities
+        assert columns.shape == (150, n_first + n_outputs * (p + 1))
         for k, output in enumerate(explanation.output_names):
             prefix = "" if n_outputs == 1 else f"{output}: "
             assert set(columns[f"{prefix}base__"]) == {explanation.base[k]}
@@ -1572,6 +1581,100 @@ def test_info_prints_the_contents_of_a_model_file(tmp_path, iris, model_file):
     assert "\n".join(["4 features:", *(f"  {name}: number" for name in names)]) in text
     assert "classes: setosa, versicolor, virginica" in text
     assert certree.load(model_file).export_text(max_leaves=8) in text
+    document = json.loads(succeeds("info", model_file, "--json"))
+    assert document["classes"] == ["setosa", "versicolor", "virginica"]
+    assert document["positive"] is None
+    assert document["features"] == [{"name": name, "type": "number"} for name in names]
+    assert document["sha256"] == hashlib.sha256(model_file.read_bytes()).hexdigest()
+    assert document["parameters"]["lambda_error"] == 1.0
+    assert document["certificate"] is None
+
+
+def test_the_positive_class_is_named_and_explained_in_all_rows(tmp_path, loans):
+    _, printed = fit_loans(tmp_path, "--test-size", "0")
+    place, new, out = tmp_path / "m.certree", tmp_path / "new.csv", tmp_path / "out.csv"
+    share = 100 * np.mean(loans["default"][:800] == "yes")
+    assert f"2 classes (no {100 - share:.1f} %, yes {share:.1f} %)" in printed
+    for text in (printed, succeeds("info", place)):
+        assert "\npositive class: yes (choose by --positive)\n" in text
+    document = json.loads(succeeds("info", place, "--json"))
+    assert (document["positive"], document["rows"]) == ("yes", 800)
+    model = certree.load(place)
+    X = loans[800:][list(model.feature_names_in_)]
+    assert len(set(model.predict(X[:20]))) == 2
+    text = succeeds("explain", place, new, "--rows", "0-19")
+    assert (text.count("P(yes)"), text.count("P(no)")) == (20, 0)
+    for positive, options in (("yes", []), ("no", ["--positive", "no"])):
+        succeeds("explain", place, new, "--rows", "0-19", *options, "-o", out)
+        table = pd.read_csv(out)
+        assert set(table["unit"]) == {f"probability of {positive}"}
+        sums = table["base"] + table[list(model.feature_names_in_)].sum(axis=1)
+        np.testing.assert_allclose(sums, table[f"probability_{positive}"], atol=1e-9)
+        assert table["prediction"].tolist() == model.predict(X[:20]).tolist()
+
+
+def test_explained_rows_have_their_keys(tmp_path, loans):
+    fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=5", "--drop", "branch")
+    place, new, out = tmp_path / "m.certree", tmp_path / "new.csv", tmp_path / "out.parquet"
+    frame = loans[800:].assign(key=np.arange(400) + 7, code=[f"{i:05d}" for i in range(400)])
+    frame["code"] = [*frame["code"][:-1], "NA"]
+    frame.to_csv(new, index=False)
+    keep = ["--keep", "key", "--keep", "code"]
+    assert "row 3, key = 10, code = 00003\n" in succeeds("explain", place, new, "--row", 3, *keep)
+    assert "\nrow 2, code = 00002\n" in succeeds(
+        "explain", place, new, "--rows", "1-2", "--keep", "code"
+    )
+    document = json.loads(succeeds("explain", place, new, "--rows", "5,1", *keep, "--json"))
+    assert (document["model"], document["rows"]) == ("BoostedTreesClassifier", 2)
+    rows = document["explanations"]
+    assert [(row["row"], row["key"], row["code"]) for row in rows] == [
+        (5, "12", "00005"),
+        (1, "8", "00001"),
+    ]
+    assert {row["unit"] for row in rows} == {"raw score of yes"}
+    document = json.loads(succeeds("explain", place, new, *keep, "-o", out, "--json"))
+    assert document == {"model": "BoostedTreesClassifier", "rows": 400, "output": str(out)}
+    table = pd.read_parquet(out)
+    assert table["key"].tolist() == (np.arange(400) + 7).tolist()
+    assert table["code"].tolist() == frame["code"].tolist()
+    assert "must not name a feature" in fails("explain", place, new, "--keep", "income", "-o", out)
+    assert "has no column 'nix'" in fails("explain", place, new, "--keep", "nix")
+    assert "--json and --plot" in fails("explain", place, new, "--json", "--plot", "a.png")
+
+
+def test_keys_that_are_integers_stay_integers_in_parquet(tmp_path, loans):
+    fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=5")
+    keys = {
+        "key": [*map(str, range(400))],
+        "code": [f"{i:05d}" for i in range(400)],
+        "some": ["" if i % 2 else str(-i) for i in range(400)],
+        "none": [""] * 400,
+        "long": [str(10**30 + i) for i in range(400)],
+    }
+    (tmp_path / "parts").mkdir()
+    frame = loans[800:].assign(**keys)
+    frame[:300].to_csv(tmp_path / "parts" / "1.csv", index=False)
+    frame[300:].assign(late="x").to_csv(tmp_path / "parts" / "2.csv", index=False)
+    keep = [word for name in keys for word in ("--keep", name)]
+    for suffix in (".parquet", ".csv"):
+        place = tmp_path / f"out{suffix}"
+        succeeds("predict", tmp_path / "m.certree", tmp_path / "parts", *keep, "-o", place)
+    schema = pyarrow.parquet.read_schema(tmp_path / "out.parquet")
+    types = {name: str(schema.field(name).type) for name in keys}
+    string = dict.fromkeys(["code", "none", "long"], "string")
+    assert types == {"key": "int64", "some": "int64"} | string
+    table = pd.read_parquet(tmp_path / "out.parquet")
+    assert table["key"].tolist() == [*range(400)]
+    assert table["some"].isna().sum() == 200
+    printed = pd.read_csv(tmp_path / "out.csv", dtype=str, keep_default_na=False)
+    assert all(printed[name].tolist() == values for name, values in keys.items())
+    write(frame.assign(key=keys["key"]), tmp_path / "typed.parquet")
+    place = tmp_path / "again.parquet"
+    succeeds(
+        *("predict", tmp_path / "m.certree", tmp_path / "typed.parquet"),
+        *("--keep", "key", "-o", place),
+    )
+    assert str(pyarrow.parquet.read_schema(place).field("key").type) in ("string", "large_string")
 
 
 def test_fit_and_info_name_the_calendar_parts_that_a_model_reads(tmp_path):
@@ -1654,6 +1757,13 @@ def test_a_row_is_explained_and_all_contributions_are_written(tmp_path, iris, mo
     explanation = certree.load(model_file).explain(features)
     assert text.strip() == str(explanation[70]).strip()
     columns = pd.read_parquet(place)
+    names = [f"probability_{name}" for name in ("setosa", "versicolor", "virginica")]
+    assert list(columns)[:6] == ["row", "prediction", *names, "unit"]
+    assert columns["row"].tolist() == [*range(150)]
+    assert set(columns["unit"]) == {"probability"}
+    np.testing.assert_array_equal(columns["prediction"], certree.load(model_file).predict(features))
+    np.testing.assert_array_equal(columns[names], certree.load(model_file).predict_proba(features))
+    columns = columns.iloc[:, 6:]
     assert columns.shape == (150, 3 * 5)
     assert list(columns)[:2] == ["setosa: base", "setosa: sepal length"]
     sums = columns.to_numpy().reshape(150, 3, 5).sum(axis=2)
@@ -1674,14 +1784,14 @@ def test_several_rows_are_explained(tmp_path, iris, model_file):
         assert printed.strip() == f"{len(indices)} rows written to {place}"
         table = pd.read_csv(place)
         assert table["row"].tolist() == [*indices]
-        assert list(table)[1:3] == ["setosa: base", "setosa: sepal length"]
-        sums = table.iloc[:, 1:].to_numpy().reshape(len(indices), 3, 5).sum(axis=2)
+        assert list(table)[6:8] == ["setosa: base", "setosa: sepal length"]
+        sums = table.iloc[:, 6:].to_numpy().reshape(len(indices), 3, 5).sum(axis=2)
         np.testing.assert_allclose(sums, explanation.prediction[[*indices]], atol=1e-12)
     renamed = write(iris.rename(columns={"sepal length": "row"}), tmp_path / "named.csv")
     fit = ("fit", renamed, "--target", "petal width", "--regression", "--drop", "kind")
     succeeds(*fit, "--quiet", "--test-size", 0, "-o", tmp_path / "named")
     succeeds("explain", tmp_path / "named", renamed, "--rows", "7", "--shapley", "-o", place)
-    assert list(pd.read_csv(place))[:3] == ["row_", "base", "row"]
+    assert list(pd.read_csv(place))[:5] == ["row_", "prediction", "unit", "base", "row"]
 
 
 @pytest.mark.parametrize(
@@ -2072,12 +2182,29 @@ def test_thresholds_are_chosen_by_recall_or_precision_and_listed(tmp_path, loans
         assert found["highest_threshold"]["threshold"] == point.threshold
         assert found["table"][0]["recall"]["lowest"] == group.at(0.5).recall.lowest
     for message, *options in (
-        ("each choose a threshold: give one of them", "--recall", "0.5", "--precision", "0.5"),
+        ("precision=0.9 is not certified", "--recall", "0.5", "--precision", "0.9"),
         ("--threshold must lie in [0, 1], got 1.5", "--threshold", "1.5"),
         ("recall must lie between 0 and 1, got 1.0", "--recall", "1"),
         ("recall=0.999 is not certified at any threshold", "--recall", "0.999"),
     ):
         assert message in " ".join(fails(*certify, *options).split())
+
+
+def test_thresholds_that_are_chosen_in_one_run_hold_together(tmp_path, loans):
+    model, _ = fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=10")
+    certify = ["certify", tmp_path / "m.certree", tmp_path / "new.csv", "--target", "default"]
+    X, y = loans[800:][list(model.feature_names_in_)], loans["default"][800:]
+    # Bounds on the costs take half of delta, which the limits of the rates then lack.
+    curves = Guarantees.by_rows(model, X, y).thresholds(costs=(5, 1), pos_label="no")
+    options = ["--positive", "no", "--threshold-cost", "5:1", "--recall", "0.6"]
+    text = succeeds(*certify, *options, "--precision", "0.7")
+    assert f"\nlowest cost: {curves.lowest_cost(5, 1)}\n" in text
+    assert f"\nhighest threshold: {curves.highest_threshold(0.6)}\n" in text
+    assert f"\nhighest recall: {curves.highest_recall(0.7)}\n" in text
+    assert text.endswith("All statements of this run hold together, with the probability above.\n")
+    document = json.loads(succeeds(*certify, *options, "--json"))["thresholds"]
+    assert document.keys() == {"statement", "lowest_cost", "highest_threshold", "groups"}
+    assert document["highest_threshold"]["threshold"] == curves.highest_threshold(0.6).threshold
 
 
 def test_a_group_without_a_threshold_does_not_hide_the_others(tmp_path, loans):
@@ -2218,7 +2345,7 @@ def test_a_fit_to_a_folder_equals_one_in_memory(tmp_path, folder):
 def test_a_fit_to_a_folder_is_planned_only(tmp_path, folder):
     model, command = tmp_path / "m.certree", ["fit", folder, "--target", "late", "--dry-run"]
     printed = succeeds(*command, "-o", model)
-    assert "features are read in 1 blocks" in printed
+    assert "features are read in 1 block by" in printed
     assert "of temporary files" in printed
     assert not model.exists()
     assert "--dry-run is for a folder" in fails(
@@ -2441,3 +2568,66 @@ def test_workers_of_a_scheduler_read_a_folder(tmp_path, folder):
     assert call("fit", folder, *rest, "-o", tmp_path / "b.certree").exit_code == 0
     one, other = ((tmp_path / f"{name}.certree").read_bytes() for name in "ab")
     assert one == other
+
+
+# -- messages of Python functions on the command line
+
+
+@pytest.fixture
+def hashes(tmp_path):
+    """Return a table whose values # separates, and a model that was fitted to the same table."""
+    path, model = tmp_path / "hashes.csv", tmp_path / "model"
+    frame = pd.DataFrame({"a": np.arange(60) % 7, "b": np.arange(60) % 3, "y": np.arange(60) % 2})
+    frame.to_csv(path, sep="#", index=False)
+    certree.save(PrunedTreeClassifier(random_state=0).fit(frame[["a", "b"]], frame["y"]), model)
+    return path, model
+
+
+def test_a_sign_that_seems_to_separate_values_is_named(tmp_path, hashes):
+    path, model = hashes
+    option = "; if '#' separates its values, state --separator '#'"
+    fit = "fit", path, "--target", "y", "-o", tmp_path / "new"
+    assert fails(*fit).rstrip().endswith(f"name one of a#b#y{option}")
+    lacking = f"{path} must have all features of the model, but lacks 'a', 'b': add these columns"
+    for arguments in (["predict", model, path], ["explain", model, path, "--row", 0]):
+        assert lacking + option in fails(*arguments)
+        succeeds(*arguments, "--separator", "#")
+    assert option in fails("evaluate", model, path, "--target", "y")
+    # In Python the parameter is named as well.
+    with pytest.raises(ValueError, match=r"state separator='#' \(--separator '#'\)$"):
+        certree.read_table(path, "y")
+
+
+def test_messages_name_options_in_place_of_parameters(tmp_path, hashes):
+    path, model = hashes
+    rows = [model, path, "--separator", "#"]
+    (tmp_path / "empty.csv").write_text("a,b\n")
+    for arguments, message in (
+        (["predict", model, tmp_path / "empty.csv"], "error: FILE must hold rows to predict"),
+        (["predict", *rows, "--keep", "z"], "error: --keep must name columns of"),
+        (["predict", *rows, "--threshold", 3], "error: --threshold must lie in [0, 1]"),
+        (["predict", *rows, "--drop", "z"], "error: --drop must name columns of"),
+        (["predict", tmp_path / "model", path, "--separator", "##"], "error: --separator must be"),
+        (
+            ["predict", model, tmp_path, "-o", tmp_path / "o.csv"],
+            "error: --output must lie outside",
+        ),
+        (["certify", *rows, "--target", "y"], "error: FILE must hold new rows"),
+    ):
+        assert message in fails(*arguments)
+    path = write(pd.DataFrame({"c": ["NA", "d"] * 30, "y": [1, 0] * 30}), tmp_path / "rows.csv")
+    text = call("fit", path, "--target", "y", "-o", tmp_path / "new").stderr
+    assert "c: category, 30 missing (NA); --keep-text 'c' keeps NA as text" in text
+    assert "keep_text" not in text
+    message = fails("fit", path, "--target", "c", "-o", tmp_path / "new")
+    assert "30 in" in message
+    assert "or read words such as NA as text by --keep-text 'c'" in message
+    text = call("fit", path, "--target", "y", "-o", tmp_path / "new", "--keep-text", "c").stderr
+    assert "c: category, NA kept as text" in text
+
+
+def test_names_between_colons_are_no_emojis(tmp_path):
+    path = write(pd.DataFrame({"a:b:c": [1.5, 2.5] * 30, "y": [1, 0] * 30}), tmp_path / "rows.csv")
+    found = call("fit", path, "--target", "y", "-o", tmp_path / "new")
+    assert "a:b:c, y: number" in found.stderr
+    assert "a:b:c <= " in succeeds("info", tmp_path / "new")

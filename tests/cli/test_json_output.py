@@ -100,6 +100,10 @@ def test_predictions_in_a_file_leave_their_number(place, tmp_path):
     document, _ = get_document("predict", place / "cost", place / "new.csv", "-o", path)
     expected = {"model": "CertifiedTreeRegressor", "output": str(path), "rows": 200}
     assert document == expected
+    document, _ = get_document("predict", place / "late", place / "new.csv", "-o", path)
+    predicted = pd.read_csv(path)["prediction"].value_counts()
+    assert document["classes"] == {"no": predicted["no"], "yes": predicted["yes"]}
+    get_document("predict", place / "cost", place / "new.csv", "-o", path)
     assert len(pd.read_csv(path)) == 200
 
 
@@ -201,15 +205,18 @@ def list_keys(document):
         return set().union(*map(list_keys, document))
     if not isinstance(document, dict):
         return set()
-    free = ("predictions", "groups")
-    inner = (value for key, value in document.items() if key not in free or isinstance(value, list))
+    free = ("predictions", "groups", "explanations", "parameters")
+    is_free = {
+        key: key in free and (isinstance(value, dict) or key == "explanations")
+        for key, value in document.items()
+    }
+    inner = (value for key, value in document.items() if not is_free[key])
     return {*document}.union(*(list_keys(value) for value in inner))
 
 
 def test_the_manual_lists_all_fields(place):
-    page = Path(__file__).parents[2] / "docs" / "guide" / "command_line.md"
-    section = page.read_text(encoding="utf-8").partition("\n## JSON\n")[2].partition("\n## ")[0]
-    listed = set(re.findall(r"`(\w+)`", section))
+    page = Path(__file__).parents[2] / "docs" / "guide" / "command_line_json.md"
+    listed = set(re.findall(r"`(\w+)`", page.read_text(encoding="utf-8")))
     rows = place / "late", place / "new.csv", "--target", "late"
     commands = [
         *(("evaluate", *rows), ("evaluate", place / "cost", place / "new.csv", "--target", "cost")),
@@ -217,12 +224,19 @@ def test_the_manual_lists_all_fields(place):
         ("certify", *rows, "--groups", "town", "--threshold-cost", "5:1"),
         ("certify", *rows, "--recall", "0.1", "--threshold", "0.5"),
         ("certify", *rows, "--precision", "0.1"),
+        ("monitor", *rows, "--bound", "0.6", "--state", place / "late.monitor"),
         ("rules", place / "late"),
+        ("info", place / "late"),
+        ("explain", place / "late", place / "new.csv"),
+        ("evaluate", *rows, "--one-per-group", "town"),
     ]
     found = set().union(*(list_keys(get_document(*command)[0]) for command in commands))
     assert {"statement", "bound", "lowest_cost", "gaps", "r2", "verdict"} <= found
     assert found <= listed
-    assert listed - found <= {"predict", "evaluate", "certify", "predictions", "output", "null"}
+    assert listed - found <= {
+        *("predict", "evaluate", "certify", "monitor", "info", "explain"),
+        *("predictions", "output", "null", "row", "prediction", "unit", "base", "input_columns"),
+    }
 
 
 FAILING = [

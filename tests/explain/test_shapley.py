@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -286,6 +287,22 @@ def test_values_are_those_of_shap(model):
     np.testing.assert_allclose(
         ours.contributions, theirs.transpose(0, 2, 1), rtol=0, atol=1e-5 * max(scale, 1)
     )
+
+
+def test_values_of_categories_are_drawn_by_shap():
+    shap = pytest.importorskip("shap")
+    X, y = table("two")
+    model = BoostedTreesClassifier(**BOOSTED).fit(X, y)
+    ours = shapley_values(model, X[:9], X[:40])
+    values = shap.Explanation(
+        ours.contributions[:, 0], ours.base[0], ours.values, feature_names=ours.feature_names
+    )
+    axes = shap.plots.waterfall(values[0], show=False)
+    labels = [text.get_text() for text in axes.get_yticklabels()]
+    plt.close(axes.figure)
+    assert any(name in label for label in labels for name in ours.feature_names)
+    total = values[0].base_values + values[0].values.sum()
+    np.testing.assert_allclose(total, model.decision_function(X)[0])
 
 
 def test_what_shap_cannot_take():

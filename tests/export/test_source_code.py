@@ -1,6 +1,7 @@
 """Models as source code of C, Java and JavaScript, compiled and run here."""
 
 import json
+import re
 import shutil
 import subprocess
 
@@ -188,11 +189,30 @@ def test_a_large_model_compiles(language, tmp_path):
 
 
 @pytest.mark.parametrize("language", RUNNERS)
-def test_a_comment_states_the_unit_of_dates(language):
+def test_comments_state_types_units_and_codes(language):
     X = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=40), "size": range(40)})
+    X["town"] = pd.Categorical([*"ab*/"] * 10)
+    X["code"] = pd.Categorical([7.5, 9.0] * 20)
+    X["many"] = pd.Categorical([f"m{i:02d}" for i in range(40)])
+    X["wait"] = pd.to_timedelta(np.arange(40), unit="h")
     model = certree.PACBayesTreeClassifier(random_state=0).fit(X, np.arange(40) > 20)
-    comment = "0 day (days since 1970-01-01T00:00:00Z), 1 size"
-    assert comment in model.to_code(language, "Model")
+    features = model.to_dict()["features"]
+    towns = features[2]["categories"]
+    code = model.to_code(language, "Model")
+    if language != "javascript":
+        towns = ["with codes 0 " + towns[0], *(f"{k} {towns[k]}" for k in (1, 2, 3))]
+    for line in (
+        "x[0] day: date, days since 1970-01-01T00:00:00Z",
+        "x[1] size: number",
+        f"x[2] town: category, {', '.join(towns)}",
+        f"x[3] code: category that is a number, {', '.join(map(repr, features[3]['categories']))}",
+        "x[5] wait: time span, days",
+        "out[1] probability of True",
+    ):
+        assert f"\n *     {line}\n" in code
+    (many,) = re.findall(r"x\[4\] many: .*", code)
+    assert many.endswith(", ...")
+    assert many.count("m") == 20 + 1
 
 
 def test_a_name_that_is_no_identifier_is_refused():

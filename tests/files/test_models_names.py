@@ -24,6 +24,7 @@ from certree import (
     PrunedTreeClassifier,
     PrunedTreeRegressor,
 )
+from certree.certificates import Monitor
 from certree.files.models import _MODELS
 from certree.interface.arrays import ArrayRecord
 from certree.interface.stored_state import StoredState
@@ -102,6 +103,7 @@ FITS = {
     "numbers in leaves CertifiedTreeRegressor": lambda: certree.CertifiedTreeRegressor(
         widths="leaf", **SMALL
     ).fit(X, NUMBERS),
+    "Monitor": lambda: Monitor(0.2, model_hash="a").update([0, 1], batch="May", model_hash="a"),
     "files BoostedTreesClassifier": lambda: certree.BoostedTreesClassifier(max_iter=3, **SMALL).fit(
         attach_format(pa.Table.from_pandas(X), TableFormat(separator=";")), Y
     ),

@@ -1,7 +1,10 @@
 """Files of pipelines that end in an estimator of certree."""
 
+import hashlib
 import io
 import json
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -14,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -212,17 +216,50 @@ def test_files_that_do_not_suit_a_pipeline_are_refused_or_warned_of(tmp_path):
         certree.predict_files(pipeline, path, out)
 
 
-def test_reports_of_a_pipeline_are_those_of_its_last_step(tmp_path):
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_reports_of_a_pipeline_are_those_of_its_last_step(model, tmp_path):
     X, y = draw()
-    p = make_pipeline(make_columns(), MODELS[0]).fit(X[:300], y[:300])
-    remedy = r"model must be .* report\(p\[-1\], p\[:-1\]\.transform\(X\), y, path\)"
-    with pytest.raises(TypeError, match=remedy):
-        report(p, X[300:], y[300:], tmp_path / "report.html")
-    with pytest.raises(TypeError, match=remedy):
-        model_card(p, X[300:], y[300:])
-    report(p[-1], p[:-1].transform(X[300:]), y[300:], tmp_path / "report.html")
-    assert "100 rows" in (tmp_path / "report.html").read_text()
-    assert "100 rows" in model_card(p[-1], p[:-1].transform(X[300:]), y[300:])
+    p = make_pipeline(make_columns(), model).fit(X[:300], y[:300])
+    card = model_card(p, X[300:], y[300:], groups=X["town"][300:])
+    last = model_card(p[-1], p[:-1].transform(X[300:]), y[300:], groups=X["town"][300:])
+    names = [f"{name} (number)" for name in p[:-1].get_feature_names_out()]
+    numbered = [rf"x\[{j}\] (number)" for j in range(len(names))]
+    for name, number in zip(names, numbered, strict=True):
+        last = last.replace(number, name)
+    certree.save(p, tmp_path / "pipeline")
+    certree.save(p[-1], tmp_path / "model")
+    digests = [
+        hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in ("pipeline", "model")
+    ]
+    steps = "It is the last step of a pipeline. The steps before it: columntransformer "
+    lines = card.replace(f"\n\n{steps}(ColumnTransformer).", "")
+    assert len(lines) < len(card)
+    assert lines == last.replace(digests[1], digests[0])
+    report(p, X[300:], y[300:], tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert f"{type(model).__name__} on 100 rows" in page
+    assert "town__town_süd" in page
+    with pytest.raises(TypeError, match="or a Pipeline that ends in one, got Pipeline"):
+        model_card(make_pipeline(make_columns(), LogisticRegression()), X, y)
+    with pytest.raises(NotFittedError):
+        model_card(make_pipeline(make_columns(), model), X, y)
+
+
+def test_the_file_of_a_pipeline_depends_on_its_content_only(tmp_path):
+    X, y = draw()
+    steps = [make_columns(), OneHotEncoder(handle_unknown="ignore")]
+    p = make_pipeline(*steps, MODELS[0]).fit(X, y)
+    certree.save(p, tmp_path / "first")
+    content = (tmp_path / "first").read_bytes()
+    code = "import sys, certree; certree.save(certree.load(sys.argv[1]), sys.argv[2])"
+    subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "first"), str(tmp_path / "second")], check=True
+    )
+    assert (tmp_path / "second").read_bytes() == content
+    certree.save(make_pipeline(*steps, MODELS[0]).fit(X, y), tmp_path / "third")
+    assert (tmp_path / "third").read_bytes() == content
+    certree.save(make_pipeline(*steps, MODELS[0]).fit(X[1:], y[1:]), tmp_path / "fourth")
+    assert (tmp_path / "fourth").read_bytes() != content
 
 
 def test_a_pipeline_of_one_step_or_with_passthrough_is_saved(tmp_path):
@@ -255,6 +292,9 @@ def test_steps_with_functions_and_other_models_are_refused_by_name(tmp_path):
     with pytest.raises(TypeError, match=message):
         certree.save(own.fit(numbers, y), tmp_path / "file")
     assert not (tmp_path / "file").exists()
+    search = GridSearchCV(MODELS[0], {"max_iter": [2]}, cv=2).fit(X[["income"]], y)
+    with pytest.raises(TypeError, match=r"(?s)got GridSearchCV\(.*: pass its best_estimator_$"):
+        certree.save(search, tmp_path / "pipeline")
     with pytest.raises(TypeError, match="must be a fitted estimator of certree, got Logistic"):
         certree.save(
             make_pipeline(StandardScaler(), LogisticRegression()).fit(numbers, y), tmp_path

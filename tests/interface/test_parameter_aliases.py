@@ -110,14 +110,25 @@ def test_a_class_of_a_user_may_have_such_a_parameter():
 
 def test_the_page_has_the_names_that_errors_know():
     page = Path(__file__).parents[2] / "docs" / "compare" / "coming_from.md"
-    rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", page.read_text(), re.MULTILINE)
+    text, _, rest = page.read_text().partition("## Arguments and attributes")
+    entry = r"^\| `(\w+)`[^|]* \| ((?:`\w+`(?:, )?)+) \|$"
+    rows = re.findall(entry, text, re.MULTILINE)
     shown = {ours: re.findall(r"\w+", theirs) for ours, theirs in rows}
     assert shown == {ours: theirs.split() for ours, theirs in _ALIASES.items()}
-    table = page.read_text().partition("Leave the following")[2]
+    table = text.partition("Leave the following")[2]
     unneeded = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (.+) \|$", table, re.MULTILINE)
     assert [(re.findall(r"\w+", names), reason.replace("`", "")) for names, reason in unneeded] == [
         (names.split(), reason) for _, reason, names in _UNNEEDED if "X_val" not in names
     ]
+    rows = re.findall(entry, rest, re.MULTILINE)
+    known = [*_ARGUMENT_ALIASES.items(), *_CALL_ALIASES.items()]
+    known += {names: (ours, names) for _, ours, names in _ATTRIBUTE_ALIASES}.values()
+    assert {theirs.replace("`", "").replace(",", "") for _, theirs in rows} == {
+        names for _, names in known
+    }
+    assert {ours for ours, _ in rows} <= {name for ours, _ in known for name in ours.split()} | {
+        "trees_"
+    }
 
 
 @pytest.mark.parametrize("name", ["max_depth", "monotonic_cst", "random_state"])

@@ -283,6 +283,50 @@ def test_rows_of_workers_judge_the_same(client, tmp_path):
     judges = {name: cut(one, (0, 300, N)) for name, one in beside.items()}
     parts = [cut(one, (0, 700, 701, N)) for one in (X, y, weight)]
     expect_same(here, model_of("two", **how).fit(*parts, **judges), tmp_path)
+    offsets = {"offset": X["x0"].round(1), "offset_val": X_val["x0"].round(1)}
+    here = model_of("two", **how).fit(X, y, weight, **beside, **offsets)
+    given = {"offset": cut(offsets["offset"], (0, 700, 701, N))}
+    given["offset_val"] = cut(offsets["offset_val"], (0, 300, N))
+    expect_same(here, model_of("two", **how).fit(*parts, **judges, **given), tmp_path)
+
+
+@pytest.mark.parametrize("as_names", [False, True])
+@pytest.mark.parametrize(
+    ("target", "how"), [("three", {}), ("two", {"early_stopping": True}), ("numbers", {})]
+)
+def test_offsets_on_workers(target, how, as_names, client, tmp_path):
+    X, y, weight = frames(target, True)
+    random = np.random.RandomState(7)
+    n_outputs = 3 if target == "three" else 1
+    offset = pd.DataFrame({f"o{k}": random.normal(size=N).round(1) for k in range(n_outputs)})
+    here = model_of(target, **how).fit(X, y, weight, offset=offset.to_numpy().squeeze())
+    order, ends = random.permutation(N), [0, 200, 200, 1000, N]
+    if as_names:
+        rows = X.assign(y=y, w=weight, **offset).iloc[order]
+        names = [*offset] if n_outputs > 1 else "o0"
+        there = model_of(target, **how).fit(cut(rows, ends), "y", "w", offset=names)
+    else:
+        given = offset if n_outputs > 1 else offset["o0"]
+        *cuts, given = (cut(one.iloc[order], ends) for one in (X, y, weight, given))
+        there = model_of(target, **how).fit(*cuts, offset=given)
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("as_names", [False, True])
+@pytest.mark.parametrize(("target", "how"), [("two", {"early_stopping": True}), ("numbers", {})])
+def test_groups_of_boosted_trees_on_workers(target, how, as_names, client, tmp_path):
+    X, y, weight = frames(target, True)
+    random = np.random.RandomState(7)
+    groups = pd.Series(random.randint(0, 90, N)).astype(str)
+    here = model_of(target, **how).fit(X, y, weight, groups=groups)
+    order, ends = random.permutation(N), [0, 200, 200, 1000, N]
+    if as_names:
+        rows = X.assign(y=y, w=weight, g=groups).iloc[order]
+        there = model_of(target, **how).fit(cut(rows, ends), "y", "w", groups="g")
+    else:
+        *cuts, given = (cut(one.iloc[order], ends) for one in (X, y, weight, groups))
+        there = model_of(target, **how).fit(*cuts, groups=given)
+    expect_same(here, there, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -332,6 +376,17 @@ def test_scorers_by_name_on_workers(target, scoring, mortal, monkeypatch):
     calls = kill_before(monkeypatch, mortal, "collect_from_ranks", 5)
     expect_same(here, model_of(target, **how).fit(*cuts))
     assert len(calls) > 5
+
+
+def test_warm_starts_on_workers_add_the_same_rounds(client, tmp_path):
+    X, y, weight = frames("three", True)
+    order = np.random.RandomState(3).permutation(N)
+    cuts = [cut(one.iloc[order], [0, 200, 200, 1000, N]) for one in (X, y, weight)]
+    how = {"early_stopping": True, "n_iter_no_change": 20, "warm_start": True}
+    here, there = (model_of("three", **how) for _ in range(2))
+    for n_rounds in (3, 6, 6):
+        here.set_params(max_iter=n_rounds).fit(X, y, weight)
+        expect_same(here, there.set_params(max_iter=n_rounds).fit(*cuts), tmp_path)
 
 
 def tree_of(target, **how):
@@ -526,6 +581,19 @@ def test_parts_of_killed_workers_are_made_anew(asks, call, mortal, tmp_path, mon
     calls = kill_before(monkeypatch, mortal, asks, call)
     there = model_of("two", max_iter=4).fit(*given)
     assert len(calls) > call
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("call", [1, 2] if LONG else [2])
+def test_previous_rounds_of_killed_workers_are_added_again(call, mortal, tmp_path, monkeypatch):
+    X, y = arrays()
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
+    here = model_of("two", warm_start=True).fit(X, y)
+    there = model_of("two", warm_start=True).fit(X, y)
+    calls = kill_before(monkeypatch, mortal, "run_on_ranks", call)
+    here.set_params(max_iter=6).fit(X, y)
+    there.set_params(max_iter=6).fit(*given)
+    assert len(calls) == 3
     expect_same(here, there, tmp_path)
 
 
@@ -799,6 +867,17 @@ def test_forests_on_workers_are_the_same(
     cuts = (None if one is None else cut(one.iloc[shuffled], ends) for one in rows)
     other = forest_of(target, oob_score=False).fit(*cuts)
     assert here.trees_.value.tobytes() == other.trees_.value.tobytes()
+
+
+def test_warm_starts_of_forests_on_workers_add_the_same_trees(client, tmp_path):
+    X, y, weight = frames("three", True)
+    order = np.random.RandomState(2).permutation(N)
+    cuts = [cut(one.iloc[order], [0, 500, 500, N]) for one in (X, y, weight)]
+    models = [forest_of("three", oob_score=False, warm_start=True) for _ in range(2)]
+    for n_estimators in (5, 9, 9):
+        for model, rows in zip(models, [(X, y, weight), cuts], strict=True):
+            model.set_params(n_estimators=n_estimators).fit(*rows)
+        expect_same(*models, tmp_path)
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])

@@ -37,7 +37,7 @@ def test_temporary_files_take_no_more_than_the_plan_says(name, tmp_path, monkeyp
     MODELS[name].fit(files, "y")
     assert 0 < sum(sizes.values()) <= plan.scratch_bytes
     assert (plan.n_rows, plan.n_blocks) == (N, 1)
-    assert f"{N:,} rows of {plan.n_features} features are read in 1 blocks" in str(plan)
+    assert f"{N:,} rows of {plan.n_features} features are read in 1 block by" in str(plan)
 
 
 def test_a_plan_leaves_the_model_and_keeps_to_the_limit(tmp_path, left_nothing):

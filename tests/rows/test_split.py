@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import reference
 from certree import (
     Cart,
     CertifiedTreeClassifier,
@@ -13,7 +14,26 @@ from certree import (
 from certree.rows import train_calibration_split
 from certree.rows.folds import shuffle_by_content
 from certree.rows.hashes import hash_samples
-from certree.rows.split import TrainCalibrationSplitter, check_groups
+from certree.rows.split import TrainCalibrationSplitter, check_groups, draw_row_per_group
+
+# -- one row of each group
+
+
+def test_one_row_of_each_group_is_drawn():
+    rng = np.random.default_rng(0)
+    for groups in (rng.integers(0, 40, 100), rng.choice([*"abcde"], 30), np.arange(7)):
+        found = draw_row_per_group(groups)
+        assert found.tolist() == reference.draw_row_per_group(groups.tolist())
+        assert found.tolist() == sorted(found)
+        assert sorted(groups[found].tolist()) == sorted(set(groups.tolist()))
+    with pytest.raises(ValueError, match="groups"):
+        draw_row_per_group(np.array([1.0, np.nan]))
+
+
+def test_each_row_of_a_group_is_drawn_equally_often():
+    drawn = draw_row_per_group(np.arange(30_000) // 3) % 3
+    assert np.bincount(drawn) == pytest.approx([10_000 / 3] * 3, abs=250)
+
 
 GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 WORD = 2**64

@@ -140,6 +140,20 @@ def assert_same_fit(a, b):
     assert_same(learned(a), learned(b))
 
 
+# -- names of columns -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["y", "sample_weight", "groups"])
+@pytest.mark.parametrize("kind", [TreeForestRegressor, PrunedTreeClassifier])
+def test_names_of_columns_are_refused_for_rows_in_memory(kind, name):
+    X, y = two_classes()
+    y = (y == y[0]).astype(float)
+    with pytest.raises(
+        TypeError, match=f"^{name} must have one value for each row of X, got .*'a':"
+    ):
+        kind().fit(X, **{"y": y, name: "a"})
+
+
 # -- rows of weight zero ---------------------------------------------------------------------------
 
 

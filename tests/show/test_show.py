@@ -30,7 +30,7 @@ from certree import (
     PrunedTreeClassifier,
     TreeForestClassifier,
 )
-from certree.certificates import Guarantees
+from certree.certificates import Guarantees, Monitor
 from certree.explain import Explanation, Interactions, interaction_fractions
 from certree.interface.formatting import format_bound, format_percent
 from certree.paper import plot_figure2, plot_rates, plot_table2
@@ -47,6 +47,7 @@ from certree.show import (
     plot_importance,
     plot_interactions,
     plot_loss,
+    plot_monitor,
     plot_ranking,
     plot_selective,
     plot_thresholds,
@@ -648,6 +649,39 @@ def test_a_bound_is_drawn_against_calibration_rows():
     assert ax.get_title(loc="left").endswith(format_bound(bounds.get_ydata()[-1]))
     assert ax.get_xlabel() == "rows in the calibration set"
     assert drawn(figure)
+
+
+def test_a_monitor_is_drawn_with_its_alarm_and_the_likely_change():
+    rng = np.random.default_rng(0)
+    losses = np.r_[rng.random(2000) < 0.07, rng.random(301) < 0.4]
+    monitor = Monitor(0.1).update(losses)
+    figure = plot_monitor(monitor)
+    (ax,) = figure.axes
+    bars = ax.patches
+    assert len(bars) == 36
+    for i, bar in enumerate(bars):
+        rows = losses[64 * i : 64 * (i + 1)]
+        assert bar.get_height() == pytest.approx(rows.mean())
+        assert (bar.get_x(), bar.get_width()) == (64 * i, len(rows))
+    lines = {line.get_label(): line.get_xdata()[0] for line in ax.lines[1:]}
+    assert lines == {"likely change": monitor.likely_change - 1, "alarm": monitor.first_alarm}
+    assert 1980 < monitor.likely_change < monitor.first_alarm < 2100
+    assert legend_of(figure)[0] == "certified bound, 10.0 %"
+    title = " ".join(ax.get_title(loc="left").split())
+    assert title.startswith(f"Alarm after row {monitor.first_alarm:,}: the losses probably rose at")
+    assert drawn(figure)
+
+
+def test_a_monitor_of_costs_is_drawn_in_their_unit():
+    monitor = Monitor(0.1, unit=10.0)
+    with pytest.raises(ValueError, match="monitor must have seen at least one row"):
+        plot_monitor(monitor)
+    (ax,) = plot_monitor(monitor.update([0, 0.2, 0.1])).axes
+    assert [bar.get_height() for bar in ax.patches] == [0, 2, 1]
+    assert ax.lines[0].get_ydata()[0] == 1
+    assert ax.get_title(loc="left").startswith("No alarm after 3 rows (e-value ")
+    with pytest.raises(TypeError, match="monitor must be"):
+        plot_monitor(0.1)
 
 
 def test_sizes_grow_to_three_quarters_of_the_rows():

@@ -264,7 +264,7 @@ REFUSED = {
     ),
     "times": (
         text_of(rows(x=["3"], d=["10:00", "11:30"])),
-        r"feature 'd' must hold numbers, strings or dates, got time32\[s\]: .*\(drop=, --drop\)",
+        r"feature 'd' must hold numbers, strings or dates, got time32\[s\]: .*by drop= \(--drop\)",
         [({"drop": ["d"]}, [3.0]), ({"keep_text": ["d"]}, [3.0])],
     ),
     "long identifiers": (
@@ -624,7 +624,7 @@ def test_exceptions_and_new_values_are_named_in_predictions(fitted, tmp_path):
     new.write_bytes(content.replace("1.234", "offen", 2).encode("latin-1"))
     message = (
         r"'betrag' must hold numbers as in the fit \(read as: number, .*\), got 'offen' in .*: "
-        "2 of 100 values are no such numbers; write them as in the file of the fit, or state"
+        "2 of 100 values are no such numbers; write them as in the fit, state"
     )
     with pytest.raises(ValueError, match=message):
         predict_files(model, new, tmp_path / "out.parquet")
@@ -652,10 +652,15 @@ COUNTRIES = rows(country=["NA", "DE", "", "FR"], x=["NA", *["1.5"] * 9], flag=["
 @pytest.mark.parametrize(
     ("options", "line", "values"),
     [
-        ({}, "country: category, 20 missing (empty, NA)", {None, "DE", "FR"}),
+        (
+            {},
+            "country: category, 20 missing (empty, NA); keep_text= (--keep-text 'country') keeps NA "
+            "as text",
+            {None, "DE", "FR"},
+        ),
         (
             {"keep_text": ["country"]},
-            "country: category, 10 missing (empty)",
+            "country: category, NA kept as text, 10 missing (empty)",
             {None, "NA", "DE", "FR"},
         ),
         (
@@ -765,6 +770,11 @@ def test_a_table_is_read_with_the_formats_of_a_model(fitted):
         ("user_id", [5 * (i * 7 % 40) for i in range(40)], True),
         ("userId", [5 * (i * 7 % 40) for i in range(40)], True),
         ("paid", [5 * (i * 7 % 40) for i in range(40)], False),
+        ("Kundennummer", [5 * (i * 7 % 101) for i in range(101)], True),
+        ("invoice number", [5 * (i * 7 % 99) for i in range(99)], False),
+        ("invoice number", [5 * (i * 7 % 2001) for i in range(2001)], True),
+        ("invoice number", [5 * (i * 7 % 2001) for i in range(2001)] + [35], False),
+        ("amount", [i * 7 % 101 + 0.5 for i in range(101)], False),
         ("user_id", [i // 2 for i in range(40)], False),
         ("stamp", [100 + 3 * i for i in range(40)], True),
         ("stamp", [100 + 3 * i for i in range(10)], False),
@@ -841,7 +851,7 @@ def test_options_of_commands_override(tmp_path):
     assert found.exit_code == 0, found.output
     assert "x: number, decimal comma, thousands separators removed" in found.output
     assert "z: number, 20 missing (-1)" in found.output
-    assert "code, y: category" in found.output
+    assert "code: category, text kept" in found.output
     model = certree.load(tmp_path / "m.certree")
     assert model.feature_names_in_.tolist() == ["x", "code", "z"]
     found = call("evaluate", tmp_path / "m.certree", path, "--target", "y")

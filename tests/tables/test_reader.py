@@ -20,10 +20,11 @@ import pytest
 from certree import read_table
 from certree.files.model_rows import select_features
 from certree.out_of_core.sources import FileRows
+from certree.rows.categories import Categories
 from certree.rows.dates import learn_dates
 from certree.tables import formats
 from certree.tables.column_types import extract_feature
-from certree.tables.fitted_types import get_column_types
+from certree.tables.fitted_types import get_fitted_columns
 from certree.tables.reader import no_types, read, read_batches
 from certree.tables.table import split_target
 from certree.tables.table_source import with_format
@@ -229,7 +230,7 @@ READ = [
     (
         "marked text.csv",
         csv_of(["nan", "a", ""]),
-        "category, 2 missing (empty, nan)",
+        "category, 2 missing (empty, nan); keep_text= (--keep-text 'x') keeps nan as text",
         [None, "a", None],
     ),
     ("quotes.csv", csv_of(['"a,b"', '"say ""hi"""', "c"]), "category", ["a,b", 'say "hi"', "c"]),
@@ -351,14 +352,14 @@ def model_of(table):
     return SimpleNamespace(
         feature_names_in_=table.feature_names,
         n_features_in_=len(names),
-        categories_=SimpleNamespace(names=names),
+        categories_=Categories(tuple(names)),
         dates_=learn_dates(table.X),
     )
 
 
 def predicted_features(path, model, table_format=None):
     """The features as `predict_files` and `certree evaluate` read them."""
-    types = partial(get_column_types, model, None)
+    types = partial(get_fitted_columns, model, None)
     batches = read_batches(
         with_format(path, table_format), types, 3, [*model.feature_names_in_, "y"]
     )
@@ -468,7 +469,10 @@ def test_columns_keep_their_text(tmp_path):
     table = read_table(path, "y", keep_text=["x"])
     assert table.X[:, 0].tolist() == ["01", "NA", None]
     assert table.X[:, 1].tolist() == [0.0, 1.0, 2.0]
-    assert str(table.description.columns[0]) == "x: category, 1 missing (empty)"
+    expected = "x: category, NA kept as text, 1 missing (empty)"
+    assert str(table.description.columns[0]) == expected
+    plain = read_table(put(tmp_path / "plain.csv", csv_of(["01", "2"])), "y", keep_text=["x"])
+    assert str(plain.description.columns[0]) == "x: category, text kept"
     with pytest.raises(ValueError, match=r"keep_text must name columns of .*rows\.csv, but .*'w'"):
         read_table(path, "y", keep_text=["w"])
     with pytest.raises(TypeError, match="keep_text must be a sequence"):

@@ -150,7 +150,7 @@ def test_a_description_lists_types_and_missing_values():
         "number: number, 1 missing",
         "share: number, 1 missing",
         "flag: boolean",
-        "town: category, 1 missing (empty, NA)",
+        "town: category, 1 missing (empty, NA); keep_text= (--keep-text 'town') keeps NA as text",
         "nothing: empty, 2 missing",
         "day: date",
         "hour: time",

@@ -22,6 +22,7 @@ from certree.certificates.methods import get_inequality
 from certree.certificates.subsets import CertificateFamily
 from certree.certificates.subsets.families import CertificateTerms
 from certree.certificates.subsets.row_subsets import make_leaf_subsets, make_node_subsets
+from certree.rows.split import draw_row_per_group
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
@@ -929,16 +930,61 @@ def test_promises_hold_for_the_worst_source_nearby(near):
     expect_valid(*np.array(outcomes).T, worth=0.4)
 
 
-@pytest.mark.parametrize("risk", [0.02, 0.1, 0.5])
-def test_monitors_are_seldom_wrong_whenever_one_looks(risk):
-    """The error equals the bound, and the monitor is read after each of 3000 rows."""
-    repeats, alpha = 10 * REPEATS, 0.05
+def count_alarms(draw_losses, bound, alpha=0.05, block=1):
+    """Draws of 10,000 losses in which a monitor ever alarms, and the number of draws."""
+    repeats, n = (2000, 10_000) if LONG else (60, 3000)
     rng = np.random.default_rng(0)
     alarms = sum(
-        certree.certificates.Monitor(risk, alpha).update(rng.random(3000) < risk).broken
+        certree.certificates.Monitor(bound, alpha, block=block).update(draw_losses(rng, n)).broken
         for _ in range(repeats)
     )
-    assert alarms <= binom.ppf(0.999, repeats, alpha)
+    return alarms, repeats
+
+
+@pytest.mark.parametrize("risk", [0.02, 0.1, 0.5])
+def test_monitors_are_seldom_wrong_whenever_one_looks(risk):
+    """The error equals the bound, and the monitor is read after each row."""
+    alarms, repeats = count_alarms(lambda rng, n: rng.random(n) < risk, risk)
+    assert alarms <= binom.ppf(0.999, repeats, 0.05)
+
+
+def test_monitors_of_means_that_change_below_the_bound_are_seldom_wrong():
+    """The conditional mean depends on the losses before, and never exceeds the bound."""
+
+    def draw(rng, n):
+        uniform, losses = rng.random(n), np.zeros(n)
+        for i in range(n):
+            losses[i] = uniform[i] < (0.1 if losses[max(i - 5, 0) : i].sum() else 0.06)
+        return losses
+
+    alarms, repeats = count_alarms(draw, 0.1)
+    assert alarms <= binom.ppf(0.999, repeats, 0.05)
+
+
+def test_monitors_of_blocks_are_seldom_wrong_on_dependent_rows():
+    """Losses of mean 0.1 stay as they are for 20 rows on average; a block has 200 rows."""
+
+    def draw(rng, n):
+        is_new = rng.random(n) < 1 / 20
+        return (rng.random(n + 1) < 0.1)[np.cumsum(is_new)]
+
+    alarms, repeats = count_alarms(draw, 0.1, block=200)
+    assert alarms <= binom.ppf(0.999, repeats, 0.05)
+    alone, _ = count_alarms(draw, 0.1)
+    assert alone > 0.3 * repeats
+
+
+def test_certificates_and_their_monitors_together_are_seldom_wrong():
+    """New rows come from the source of the calibration rows: alpha and delta may be used up."""
+
+    repeats, n = (2000, 10_000) if LONG else (60, 3000)
+    rng, alarms = np.random.default_rng(0), 0
+    for _ in range(repeats):
+        certificate = certree.certificates.hold_out(rng.binomial(500, 0.1), 500)
+        monitor = certificate.monitor()
+        alarms += monitor.update(rng.random(n) < 0.1).broken
+    assert monitor.false_alarm_probability == pytest.approx(0.1)
+    assert alarms <= binom.ppf(0.999, repeats, 0.1)
 
 
 def test_the_simulation_sees_violations():
@@ -982,6 +1028,24 @@ def test_certify_keeps_its_promise_for_new_groups(group_size):
     expect_valid(*np.array(outcomes).T, worth=0.5)
     if group_size == 60:  # were the groups ignored, it would fail far more often than it may
         assert np.mean(ignored) > 2 * DELTA
+
+
+def test_one_row_of_each_group_keeps_the_promise_for_such_rows_of_new_groups():
+    """Large groups have more errors, and their rows err together: then rows are not independent."""
+    sizes, risks = np.array([1, 3, 60]), np.array([0.1, 0.2, 0.6])
+    repeats, violations, ignored = max(REPEATS, 200), 0, []
+    for seed in range(repeats):
+        rng = np.random.default_rng(seed)
+        kind = rng.integers(0, 3, 80)
+        groups = np.repeat(np.arange(80), sizes[kind])
+        wrong = (rng.random(80) < risks[kind])[groups]
+        rows = draw_row_per_group(groups)
+        found = certree.certificates.hold_out(int(wrong[rows].sum()), len(rows), DELTA)
+        violations += found.bound < risks.mean()
+        of_rows = certree.certificates.hold_out(int(wrong.sum()), len(wrong), DELTA)
+        ignored.append(of_rows.bound < risks @ sizes / sizes.sum())
+    assert violations <= binom.ppf(0.999, repeats, DELTA)
+    assert np.mean(ignored) > 2 * DELTA  # of rows by themselves it fails far more often
 
 
 def test_labelled_prunings_need_no_growing_rows():

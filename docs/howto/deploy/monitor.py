@@ -1,5 +1,6 @@
-"""Compare logged predictions of the current model with labels, and their orders with old ones."""
+"""Compare logged predictions of the current model with new labels, and new orders with old ones."""
 
+import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -9,13 +10,21 @@ import pandas as pd
 import certree
 
 model = certree.load("late.certree")
+digest = sha256(Path("late.certree").read_bytes()).hexdigest()
 log = pd.read_json("predictions.jsonl", lines=True).drop_duplicates("id")
-log = log[log["model"] == sha256(Path("late.certree").read_bytes()).hexdigest()]
+log = log[log["model"] == digest]
 
-# Rows in the order in which their labels arrived.
-labelled = pd.read_csv("labels.csv").merge(log, on="id")
-monitor = model.certificate_.monitor(alpha=0.05)
-print(monitor.update(labelled["label"] != labelled["status"]))
+# The state of the monitor is kept between batches of labels.
+state = Path("late.monitor")
+if not state.exists():
+    certree.save(model.certificate_.monitor(model_hash=digest), state)
+monitor = certree.load(state)
+labels = Path(sys.argv[1])
+labelled = pd.read_csv(labels).merge(log, on="id")
+wrong = labelled["label"] != labelled["status"]
+monitor.update(wrong, batch=labels.name, model_hash=digest)
+certree.save(monitor, state)
+print(monitor)
 
 # A classifier that distinguishes new rows from old ones shows that they differ. Dates always do.
 features = ["weight", "country"]

@@ -48,8 +48,10 @@ def sparse_transform(
 ) -> Recovered:
     """Find all Fourier coefficients of a function of two-valued features, if few of them are not 0.
 
-    The function is evaluated at rows that the algorithm chooses. With k coefficients other than 0,
-    these are usually 2 to 5 times (n_features + 1) k rows, or all rows if these are fewer.
+    The function is evaluated at 3 (n_features + 1) 2^b + 272 rows that the algorithm chooses, or at
+    all rows if these are fewer. The search starts with b = 4, and raises b by 1 until it has found all
+    coefficients. With many coefficients other than 0, k of them, these are usually 2 to 5 times
+    (n_features + 1) k rows. `n_queries` of the result is their number.
 
     Parameters
     ----------

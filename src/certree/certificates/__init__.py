@@ -34,6 +34,7 @@ from certree.certificates.model_selection import (
     select_labelled,
     select_model,
 )
+from certree.certificates.monitor import Monitor
 from certree.certificates.occam import (
     absolute_error,
     absolute_error_pruning,
@@ -58,7 +59,7 @@ from certree.certificates.priors import (
     size_prior,
     trust_labels,
 )
-from certree.certificates.shift import Monitor, Shift
+from certree.certificates.shift import Shift
 from certree.certificates.subsets.families import ConditionalGuarantees
 
 # fmt: off

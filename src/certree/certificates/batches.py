@@ -18,7 +18,7 @@ from certree.out_of_core.sources import FileRows
 from certree.rows.columns import copy_raw_values
 from certree.rows.duplicates import Duplicates
 from certree.rows.training import RowInputMixin
-from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
+from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
 from certree.tables.pipeline_columns import create_frame
 from certree.tables.reader import no_types
 
@@ -64,7 +64,7 @@ def certify_batches(
     Raises
     ------
     ValueError
-        If there are no rows, `look` is not a positive integer, no class is known to the classifier,
+        If there are no rows, `look` is not a positive integer, a class is none of the classifier,
         or too many rows equal each other or rows of the fit.
     """
     check_one_target("a certificate", classifier)
@@ -135,7 +135,7 @@ def read_batches(
         names, inputs = list_input_columns(classifier)
     else:
         names, inputs = getattr(classifier, "feature_names_in_", None), []
-    types = partial(get_column_types, classifier, y) if has_types else no_types
+    types = partial(get_fitted_columns, classifier, y) if has_types else no_types
     if isinstance(groups, str) and names is not None and groups in list(names):
         raise ValueError(
             f"groups must name a column that is no feature of the classifier, got {groups!r}: copy "

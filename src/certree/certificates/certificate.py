@@ -10,7 +10,8 @@ from certree.certificates.methods import (
     METHODS,
     get_inequality,
 )
-from certree.certificates.shift import Monitor, Shift, make_shift
+from certree.certificates.monitor import Monitor
+from certree.certificates.shift import Shift, make_shift
 from certree.interface.arrays import ADDED_LATER
 from certree.interface.formatting import format_bound, format_confidence, format_loss_bound
 from certree.interface.notebook import make_html_table
@@ -382,7 +383,9 @@ class Certificate:
             baseline=None,
         )
 
-    def monitor(self, alpha: float = 0.05) -> Monitor:
+    def monitor(
+        self, alpha: float = 0.05, *, block: int = 1, model_hash: str | None = None
+    ) -> Monitor:
         """Return a sequential test, by labelled rows that arrive later, of whether the bound holds.
 
         Parameters
@@ -390,21 +393,30 @@ class Certificate:
         alpha : float
             Probability with which the monitor may ever raise an alarm while the bound holds,
             however long it runs and however often one looks.
+        block : int
+            Number of consecutive losses whose mean counts as one loss; 1: rows are independent.
+            Choose it about ten times as large as the number of rows over which losses depend on
+            each other.
+        model_hash : str or None
+            Hash of the model file, which `certree info` prints. The monitor then refuses losses of
+            other models, and can be saved.
 
         Returns
         -------
         Monitor
             A monitor without rows. Pass it the losses of new rows, divided by `unit` if that is not
-            None.
+            None; if the certificate is about a subset of the rows (`part`), the losses of this
+            subset.
 
         Raises
         ------
         ValueError
             If the bound is 1 (no rows can contradict it), the certificate bounds a difference of
-            two errors, or `alpha` is not between 0 and 1.
+            two errors, or an argument is out of range.
         """
         self._check_single_error("a monitor")
-        return Monitor(self.bound / self._largest_bound, alpha, self.unit)
+        bound = self.bound / self._largest_bound
+        return Monitor(bound, alpha, self.unit, block, self.delta, model_hash)
 
     def _check_single_error(self, what: str) -> None:
         """Raise ValueError if the certificate bounds a difference of two errors.

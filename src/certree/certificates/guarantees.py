@@ -32,6 +32,7 @@ from certree.certificates.hold_out import (
     predict_rows,
 )
 from certree.certificates.leakage_check import LeakageCheck, select_calibration_rows
+from certree.certificates.monitor import Monitor
 from certree.certificates.occam import (
     Drawn,
     Selective,
@@ -41,7 +42,7 @@ from certree.certificates.occam import (
     selective_certificates,
     single_draw,
 )
-from certree.certificates.shift import Monitor, Shift, sample_by_weights
+from certree.certificates.shift import Shift, sample_by_weights
 from certree.certificates.subsets.coverage import Scores, sort_truth_scores
 from certree.certificates.subsets.families import (
     FAMILIES,
@@ -564,14 +565,18 @@ class Guarantees:
         """
         return self.conditional_guarantees("recall", delta=delta).mix(shares)
 
-    def monitor(self, alpha: float = 0.05) -> Monitor:
+    def monitor(
+        self, alpha: float = 0.05, *, block: int = 1, model_hash: str | None = None
+    ) -> Monitor:
         """Return a `Monitor` that tests on new labelled rows whether the certificate still holds.
 
-        alpha: probability with which the monitor may ever raise an alarm although the bound holds.
-        The monitor starts without rows: pass the losses of new rows, 1 for an error and else 0, to
-        its method ``update``, and read ``broken``. Raises ValueError if the bound is 1.
+        alpha: probability with which the monitor may ever raise an alarm although the bound holds;
+        block: number of losses whose mean counts as one loss, for dependent rows; model_hash: hash
+        of the model file. The monitor starts without rows: pass the losses of new rows, 1 for an
+        error and else 0, to its method ``update``, and read ``broken``. Raises ValueError if the
+        bound is 1.
         """
-        return self.certificate.monitor(alpha)
+        return self.certificate.monitor(alpha, block=block, model_hash=model_hash)
 
     # -- sets of classes ---------------------------------------------------------------------------
 
@@ -1468,10 +1473,10 @@ def certify(
         classifier has no ``classes_``.
     ValueError
         If there are no rows, y does not have one class for each row, files cannot be read or lack a
-        column, no class is known to the classifier or classes have another type (text instead of
-        numbers), or `look` is not a positive integer; if more rows equal each other or rows of the
-        fit than `duplicates` allows; if the model was saved without the hashes of these rows and
-        `duplicates` is not "genuine"; or if `groups` does not name a group for each row.
+        column, y has a class that the classifier does not have, or `look` is not a positive
+        integer; if more rows equal each other or rows of the fit than `duplicates` allows; if the
+        model was saved without the hashes of these rows and `duplicates` is not "genuine"; or if
+        `groups` does not name a group for each row.
 
     References
     ----------
@@ -1565,8 +1570,8 @@ def conditional_guarantees(
     ------
     ValueError
         If fewer than 10 rows are there, or kept by the weights; a family is unknown, or needs
-        groups; there is only one group; a weight exceeds `max_weight`; no class is known to the
-        classifier; or too many rows equal each other or rows of the fit.
+        groups; there is only one group; a weight exceeds `max_weight`; y has a class that the
+        classifier does not have; or too many rows equal each other or rows of the fit.
 
     References
     ----------

@@ -181,8 +181,7 @@ def predict_rows(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], N
 
     classifier: with ``predict``; X: rows, (n, p); y: true classes, (n,). Return predicted and true
     classes, both (n,). Raises TypeError if the classifier has no ``predict``, ValueError if there
-    are no rows, y has another shape, or its classes are of another type than those of the
-    classifier or all unknown to it.
+    are no rows, y has another shape, or a class that the classifier does not have.
     """
     if not hasattr(classifier, "predict"):
         raise TypeError(
@@ -205,19 +204,19 @@ def predict_rows(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], N
 
 
 def expect_known_labels(name: str, labels: NDArray[Any], classes: NDArray[Any]) -> None:
-    """Raise ValueError if labels do not fit the classes of a model: wrong type, or all unknown.
+    """Raise ValueError if a label is no class of a model.
 
-    Such labels would all count as errors without a hint that they are of another table. Some
-    unknown labels among known ones are accepted.
+    Misspelt labels, and those of another table, would count as errors without a hint.
 
     name: name of the labels in messages; labels: true classes to check, (n,), possibly none;
     classes: classes of the model, (K,).
     """
     _check_label_types(name, labels, classes)
     came, known = _to_python_objects(labels), _to_python_objects(classes)
-    if came and set(came).isdisjoint(known):
+    if unknown := [label for label in dict.fromkeys(came) if label not in known]:
         raise ValueError(
-            f"{name} must hold classes among {shortened(known)}, got {shortened(came)}"
+            f"{name} must hold classes among {shortened(known)}, got {shortened(unknown)}: correct "
+            "these labels, or drop the rows of classes that the fit did not have"
         )
 
 

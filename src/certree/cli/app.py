@@ -1,8 +1,10 @@
 """The Typer application, and what all commands share: options and messages."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial, wraps
+from contextvars import ContextVar
+from functools import cache, partial, wraps
 from importlib import import_module
 from typing import Annotated, Any
 from warnings import catch_warnings, filterwarnings
@@ -16,6 +18,17 @@ from typer.main import get_group
 import certree
 from certree.interface.formatting import escape_controls
 from certree.interface.progress import hide_lines
+
+# Name of the command that runs.
+_running_command: ContextVar[str | None] = ContextVar("running command", default=None)
+# Parameters of commands, by other names that these have in messages of Python functions.
+_ARGUMENTS = {
+    "X": "source",
+    "y": "target",
+    "target": "output",
+    "model": "model_file",
+    "pos_label": "positive",
+}
 
 # Headings of the help page.
 _MODELS, _EXPLANATIONS, _PAPER = (
@@ -47,6 +60,11 @@ _COMMANDS = {
         "prediction_commands",
         _MODELS,
         "Certify the error of a classifier on rows that were never used for it.",
+    ),
+    "monitor": (
+        "monitor_command",
+        _MODELS,
+        "Test on a batch of labelled new rows whether the certified bound of a model still holds.",
     ),
     "info": (
         "prediction_commands",
@@ -164,6 +182,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> None:
+        _running_command.set(function.__name__)
         with _print_errors_in_one_line(), _print_warnings_in_one_line(), hide_lines():
             function(*args, **kwargs)
 
@@ -218,13 +237,44 @@ def _describe_error(error: BaseException) -> str:
     return str(error)
 
 
+@cache
+def _list_options(name: str | None) -> dict[str, Any]:
+    """Return the options and arguments of a loaded command, by the names of its parameters.
+
+    name: the command; None: no command runs, and there are none.
+    """
+    group: Any = get_group(_loaded_commands)
+    return {} if name is None else {one.name: one for one in group.commands[name].params}
+
+
+def _use_option_names(message: str) -> str:
+    """Return a message with the names of options in place of parameters of Python.
+
+    The parameter at the start of a message becomes the option or argument of the running command, so
+    "keep must" becomes "--keep must", and "source must" becomes "FILE must". Of a parameter with its
+    option in brackets, such as "drop= (--drop)", the option remains.
+    """
+    options = _list_options(_running_command.get())
+    for name, option in options.items():
+        pattern = rf"\b{name}=[^()]*? ?\(({option.opts[0]}\b[^()]*)\)"
+        message = re.sub(pattern, r"\1", message)
+    name = message.partition(" must ")[0]
+    option = options.get(name if name in options else _ARGUMENTS.get(name, ""))
+    if option is None:
+        return message
+    # An argument has the name in the usage line, such as FILE.
+    is_option = option.opts[0].startswith("-")
+    shown = option.opts[0] if is_option else str(option.metavar).strip("[]")
+    return shown + message.removeprefix(name)
+
+
 def _print_message(label: str, message: str) -> None:
     """Print a label, such as "error:", and a message as one line on standard error.
 
     label: text with rich markup; message: plain text, whose control characters are escaped.
     """
-    text = f"{label} {escape(escape_controls(' '.join(message.split())))}"
-    Console(stderr=True).print(text, highlight=False, soft_wrap=True)
+    text = f"{label} {escape(escape_controls(' '.join(_use_option_names(message).split())))}"
+    Console(stderr=True).print(text, highlight=False, soft_wrap=True, emoji=False)
 
 
 def print_text(text: str) -> None:
@@ -233,13 +283,13 @@ def print_text(text: str) -> None:
     Brackets are not interpreted as rich markup, and control characters are escaped.
     """
     lines = "\n".join(map(escape_controls, text.split("\n")))
-    Console().print(lines, highlight=False, markup=False, soft_wrap=True)
+    Console().print(lines, highlight=False, markup=False, soft_wrap=True, emoji=False)
 
 
 def print_note(text: str) -> None:
     """Print a line on standard error, where it does not mix with the output of the command."""
-    line = escape_controls(text)
-    Console(stderr=True).print(line, highlight=False, markup=False, soft_wrap=True)
+    line = escape_controls(_use_option_names(text))
+    Console(stderr=True).print(line, highlight=False, markup=False, soft_wrap=True, emoji=False)
 
 
 def _print_version(is_requested: bool) -> None:

@@ -6,29 +6,34 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
 import joblib
 import numpy as np
-import pyarrow as pa
 import typer
 from numpy.typing import NDArray
 
 from certree import show
 from certree.cli.app import command, output_file_option, print_note, print_text
+from certree.cli.contribution_table import tabulate_contributions, write_contributions
 from certree.cli.figure_output import expect_figure_path, save_figure
+from certree.cli.group_draw import OnePerGroup, draw_rows
 from certree.cli.json_output import AsJson, describe_rules, print_json
 from certree.cli.read_options import takes_source
 from certree.cli.table_input import (
     Groups,
     ModelFile,
     Positive,
+    PositiveOfExplanations,
+    PositiveOfRules,
     TableFile,
     Target,
     Threshold,
     ThresholdCost,
     expect_given,
+    find_default_positive,
     load_estimator,
     load_model,
     parse_costs,
@@ -36,17 +41,17 @@ from certree.cli.table_input import (
     parse_rows,
     read_features,
     read_labelled_rows,
-    transform_rows,
 )
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.explain import interaction_fractions, shapley_values
+from certree.explain import Explanation, interaction_fractions, shapley_values
+from certree.export.sql import COMMENT
 from certree.files import tables
 from certree.files.output_paths import expect_writable
-from certree.files.pipelines import name_model_features
+from certree.files.pipelines import name_model_features, transform_rows
+from certree.files.predictions import predict_columns
 from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_quantity
 from certree.rows.columns import take_rows
-from certree.tables.column_names import expect_distinct
 from certree.tables.table_source import TableSource
 
 # Rows of the table that Shapley values take as background.
@@ -93,8 +98,8 @@ def explain(
         output_file_option(
             "--output",
             "-o",
-            help="Table to write with the contributions: .csv, .csv.gz, .tsv or .parquet. It has "
-            "those of --rows, else those of all rows.",
+            help="Table to write with predictions and contributions: .csv, .csv.gz, .tsv or .parquet. "
+            "It has the rows of --rows, else all rows.",
         ),
     ] = None,
     plot: Annotated[
@@ -113,13 +118,23 @@ def explain(
             help="Print which fraction of the variance is due to features and pairs.",
         ),
     ] = False,
-    positive: Positive = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the input, such as a key, to copy to the output; repeat for more.",
+        ),
+    ] = None,
+    positive: PositiveOfExplanations = None,
+    as_json: AsJson = False,
 ) -> None:
     """Print how much each feature adds to the prediction of a row.
 
-    --rows explains several rows; with --output their contributions are written to a table, whose
-    column "row" has the numbers of the rows. Without --rows, --output writes the contributions for
-    all rows. --plot draws those of the single row. With --interactions, print (and draw) which
+    With two classes all rows explain the probability or score of the positive class. --rows
+    explains several rows; with --output they are written to a table, which has the number of the
+    row, the columns of --keep, the prediction, probabilities, the unit of the contributions, and
+    base and contributions. Without --rows, --output writes all rows. With --json the rows of this
+    table are printed. --plot draws the single row. With --interactions, print (and draw) which
     fraction of the variance of the predictions for all rows is due to each feature and each pair of
     features instead.\f
 
@@ -141,45 +156,49 @@ def explain(
         Whether contributions are Shapley values instead of differences along paths.
     interactions : bool
         Whether to print fractions of variance instead of contributions.
+    keep : list of str or None
+        Columns of the input to copy to the output.
     positive : str or None
-        The positive one of two classes, whose probability or score is explained; None: both, or the
-        second. It does not change the fractions of variance, which are equal for both.
+        The positive one of two classes, whose probability or score is explained; None: the second.
+        It does not change the fractions of variance, which are equal for both.
+    as_json : bool
+        Whether to print a JSON document.
     """
     tables.expect_table_place(output)
     expect_figure_path(plot)
-    if rows is not None:
-        _expect_unused(
-            "--rows", {"--row": row is not None, "--plot": plot, "--interactions": interactions}
-        )
-    model, X = transform_rows(*read_features(model_file, source))
+    others = {"--row": row is not None, "--plot": plot, "--interactions": interactions}
+    _expect_unused("--rows", others if rows is not None else {})
+    _expect_unused("--json", {**others, "--row": False} if as_json else {})
+    model = load_model(model_file)
+    read, keys = read_features(model, source, keep or [])
+    model, X = transform_rows(model, read)
     if not hasattr(model, "explain"):
         raise ValueError(
-            "MODEL must be a tree, forest, boosted trees, AdaBoost of trees or naive Bayes to be "
+            "MODEL must be a tree, forest, boosted trees, AdaBoost or naive Bayes to be "
             f"explained, got {type(model).__name__}"
         )
     if interactions:
         _print_interactions(model, X, plot)
         return
-    if not len(X):
-        raise ValueError(f"FILE must have at least one row to explain, but {source} has no rows")
-    row = row or 0
-    if row >= len(X):
-        raise ValueError(f"--row must be below {len(X)}, the number of rows, got {row}")
-    chosen = None if rows is None else parse_rows(rows, len(X))
-    method = (
-        partial(shapley_values, model, background=_sample_background(X))
-        if shapley
-        else model.explain
-    )
-    pos_label = parse_positive(model, positive)
-    explain_rows = method if pos_label is None else partial(method, pos_label=pos_label)
-    if chosen is not None:
-        _explain_chosen_rows(explain_rows(take_rows(X, np.asarray(chosen))), chosen, output)
+    shown = _choose_rows(row, rows, len(X), source)
+    written = np.arange(len(X)) if rows is None and output is not None else shown
+    explain_rows = _choose_method(model, X, shapley, positive)
+    explanation = explain_rows(take_rows(X, shown))
+    if output is not None or as_json:
+        table = tabulate_contributions(
+            explanation if written is shown else explain_rows(X),
+            *(written, keys, predict_columns(model, take_rows(X, written))),
+        )
+        if output is not None:
+            write_contributions(table, [*keys], output)
+        if as_json:
+            place = {"explanations": table.to_pylist()} if output is None else {"output": output}
+            print_json({"model": type(model).__name__, "rows": len(table), **place})
+            return
+    if rows is not None and output is not None:
+        print_text(f"{format_quantity(len(written), 'row')} written to {output}")
         return
-    explanation = explain_rows(X[row : row + 1])
-    if output is not None:
-        tables.write(_tabulate_contributions(explain_rows(X)), output)
-    print_text(str(explanation))
+    _print_explanations(explanation, shown, keys, has_headings=rows is not None)
     if plot is not None:
         save_figure(plot, lambda: show.plot_explanation(explanation))
 
@@ -195,22 +214,54 @@ def _expect_unused(option: str, others: dict[str, Any]) -> None:
             raise ValueError(f"{option} and {other} exclude each other: give one")
 
 
-def _explain_chosen_rows(explanation: Any, rows: NDArray[np.intp], output: Path | None) -> None:
-    """Print the explanations of several rows, or write their contributions to a table.
+def _choose_rows(
+    row: int | None, rows: str | None, n: int, source: TableSource
+) -> NDArray[np.intp]:
+    """Return the indices of the rows to explain, in the order of the options.
 
-    explanation: contributions for the r rows; rows: their indices in the table, (r,); output: table
-    to write, or None to print.
+    row, rows: values of --row and --rows, None if they are not used; n: number of rows of the
+    table; source: the table, for messages. Raise ValueError if a row does not exist.
     """
-    if output is None:
-        texts = (f"row {row}\n{explanation[i]}" for i, row in enumerate(rows.tolist()))
-        print_text("\n\n".join(texts))
-        return
-    contributions = _tabulate_contributions(explanation)
-    name = "row"
-    while name in contributions.column_names:
-        name += "_"
-    tables.write(contributions.add_column(0, name, pa.array(rows)), output)
-    print_text(f"{format_quantity(len(rows), 'row')} written to {output}")
+    if not n:
+        raise ValueError(f"FILE must have at least one row to explain, but {source} has no rows")
+    if rows is not None:
+        return parse_rows(rows, n)
+    first = row or 0
+    if first >= n:
+        raise ValueError(f"--row must be below {n}, the number of rows, got {first}")
+    return np.array([first])
+
+
+def _choose_method(
+    model: Any, X: Any, shapley: bool, positive: str | None
+) -> Callable[[Any], Explanation]:
+    """Return a function that explains rows, all by the same one of two classes.
+
+    model: the fitted model; X: rows of the table, of which some are the background of Shapley
+    values; shapley: whether to use them; positive: the class, None for the second.
+    """
+    text = find_default_positive(model) if positive is None else positive
+    pos_label = parse_positive(model, text)
+    if shapley:
+        return partial(shapley_values, model, background=_sample_background(X), pos_label=pos_label)
+    return partial(model.explain, pos_label=pos_label)
+
+
+def _print_explanations(
+    explanation: Explanation, rows: NDArray[np.intp], keys: dict[str, Any], *, has_headings: bool
+) -> None:
+    """Print the explanations of rows, each below its number and keys.
+
+    explanation: contributions for the r rows; rows: their indices in the table, (r,); keys: columns
+    of --keep of all rows of the table, by name; has_headings: whether there are headings without
+    keys, too.
+    """
+    texts = []
+    for i, row in enumerate(rows.tolist()):
+        named = "".join(f", {name} = {column[row].as_py()}" for name, column in keys.items())
+        heading = f"row {row}{named}\n" if keys or has_headings else ""
+        texts.append(f"{heading}{explanation[i]}")
+    print_text("\n\n".join(texts))
 
 
 def _print_interactions(model: Any, X: NDArray[Any], plot: Path | None) -> None:
@@ -236,31 +287,6 @@ def _sample_background(X: Any) -> Any:
     return take_rows(X, np.random.default_rng(0).choice(len(X), _N_BACKGROUND_ROWS, replace=False))
 
 
-def _tabulate_contributions(explanation: Any) -> pa.Table:
-    """Return the contributions of features to the predictions for n rows as a table of n rows.
-
-    explanation: base value and contribution of each feature, for each row and output (class or
-    number). For each of its outputs the table has a column "base", the prediction without any
-    feature, and a column for each feature. With several outputs the names of columns begin with
-    "OUTPUT: ".
-    """
-    base = "base"
-    while base in explanation.feature_names:
-        base += "_"
-    names: list[str] = []
-    columns: list[NDArray[Any]] = []
-    has_one_output = len(explanation.output_names) == 1
-    for k, output in enumerate(explanation.output_names):
-        prefix = "" if has_one_output else f"{output}: "
-        names += (f"{prefix}{name}" for name in (base, *explanation.feature_names))
-        columns += (
-            np.full(len(explanation), explanation.base[k]),
-            *explanation.contributions[:, k].T,
-        )
-    expect_distinct(names)
-    return pa.table(columns, names=names)
-
-
 @command
 def rules(
     model_file: ModelFile,
@@ -273,7 +299,7 @@ def rules(
             show_default="all rules of a small tree, else 16",
         ),
     ] = None,
-    positive: Positive = None,
+    positive: PositiveOfRules = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the rules of a single tree: conditions, prediction, rows and error bounds.
@@ -323,13 +349,17 @@ def report(
         Path, output_file_option("--output", "-o", help="HTML page to write.")
     ] = Path("report.html"),
     groups: Groups = None,
+    threshold: Threshold = None,
     threshold_cost: ThresholdCost = None,
     positive: Positive = None,
+    one_per_group: OnePerGroup = None,
 ) -> None:
     """Write an HTML page about a model and its scores on the rows of a table.
 
     With --groups the page compares groups; with --threshold-cost it has the certified threshold of
-    lowest cost.\f
+    lowest cost. With --threshold, error, recall, precision and confusion matrix are those of the
+    classes that the threshold predicts. Intervals and guarantees hold for independent rows: use
+    --one-per-group if several rows belong to one customer, patient or shop.\f
 
     Parameters
     ----------
@@ -343,17 +373,30 @@ def report(
         HTML page to write.
     groups : str or None
         Column of each row's group; None if there are no groups.
+    threshold : float or None
+        Probability from which the positive class is predicted; None: the more probable class.
     threshold_cost : str or None
         "A:B", the cost of a missed row of the positive class and of a false alarm; None: no costs.
     positive : str or None
         The positive one of two classes; None: the second.
+    one_per_group : str or None
+        Column of groups, of each of which one row is used; None: rows are independent.
     """
     expect_writable(output)
     costs = parse_costs(threshold_cost)
-    model, rows, y, group_labels = read_labelled_rows(model_file, source, target, groups)
+    model = load_model(model_file)
+    draw = draw_rows(model, source, target, one_per_group)
+    rows, y, group_labels = read_labelled_rows(model, source, target, groups, draw)
     model, X = transform_rows(model, rows)
     pos_label = parse_positive(model, positive)
-    show.report(model, X, y, output, groups=group_labels, costs=costs, pos_label=pos_label)
+    show.report(
+        *(model, X, y, output),
+        title=None if draw is None else f"{type(model).__name__} on {draw.phrase}",
+        groups=group_labels,
+        costs=costs,
+        threshold=threshold,
+        pos_label=pos_label,
+    )
     print_text(f"written to {output}")
 
 
@@ -439,7 +482,8 @@ def plot(
     elif source is None or target is None:
         raise ValueError(f"plot {picture} needs rows and their targets: give FILE and --target")
     else:
-        model, rows, y, _ = read_labelled_rows(model_file, source, target)
+        model = load_model(model_file)
+        rows, y, _ = read_labelled_rows(model, source, target)
         model, X = transform_rows(model, rows)
         pos_label = parse_positive(model, positive)
         chosen = {} if pos_label is None else {"pos_label": pos_label}
@@ -633,4 +677,7 @@ def export(
     options = _ExportOptions(output.stem, table, keep or [], inputs, threshold, pos_label)
     content = to_content(model, options)
     write_atomically(output, lambda stream: stream.write(content))
+    if suffix == ".sql":
+        for line in takewhile(lambda one: one.startswith(COMMENT), content.decode().split("\n")):
+            print_note(line.removeprefix(COMMENT))
     print_text(f"written to {output} ({len(content) / 1e6:.2g} MB)")

@@ -28,6 +28,7 @@ from certree.cli.table_input import (
     DuplicateRows,
     TableOrFolder,
     Target,
+    describe_positive,
     expect_not_dropped,
     read_extra_column,
 )
@@ -505,7 +506,8 @@ def _fit_table(
     # An Arrow table has the names of the features and the format of the file, which models store.
     model.fit(table.to_arrow(), table.y, **fit_arguments)
     seconds = time.perf_counter() - start
-    return [_summarize_fit(model, table), *_describe_calendar_parts(model), *scores], seconds
+    summary = [_summarize_fit(model, table), *describe_positive(model)]
+    return [*summary, *_describe_calendar_parts(model), *scores], seconds
 
 
 def _fit_folder(
@@ -547,6 +549,7 @@ def _fit_folder(
     features = format_quantity(len(rows.features), "feature")
     return [
         f"{size}, {features}; {describe_size(model)}",
+        *describe_positive(model),
         *_describe_calendar_parts(model),
     ], seconds
 
@@ -720,9 +723,15 @@ def _score_first_fit(
     with catch_warnings(action="ignore", category=UserWarning):
         first_fit = clone(model).fit(X.take(train), y[train], **arguments)
     evaluated = EvaluatedModel.from_rows(first_fit, X.take(test), y[test])
-    yield f"on {len(test):,} test rows, held out from a first fit:"
+    groups = fit_arguments.get("groups")
+    rows = f"{len(test):,} test rows"
+    if groups is not None:
+        rows += f" of {format_quantity(len(np.unique(groups[test])), 'group')}"
+    yield f"on {rows}, held out from a first fit:"
     for line in format_scores(compute_scores(evaluated)):
         yield f"  {line}"
+    if groups is not None:
+        yield "  (the intervals take rows of one group as independent: see evaluate --one-per-group)"
 
 
 def _expect_target(y: Any, target_name: str, regression: bool) -> None:
@@ -829,13 +838,14 @@ def _create_estimator(
 def _describe_classes(model: Any, y: NDArray[Any]) -> str:
     """Return text on the classes, such as ", 2 classes (yes 60.0 %, no 40.0 %)".
 
-    The text continues a line. At most four classes are named, by largest frequency among the
-    targets y, (n,). "" if the model is a regressor.
+    The text continues a line. Two classes are in their order, of which the second is positive. Of
+    more, at most four are named, by largest frequency among the targets y, (n,). "" if the model is
+    a regressor.
     """
     if not is_classifier(model):
         return ""
     classes, counts = np.unique(y, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
+    order = np.arange(2) if len(classes) == 2 else np.argsort(-counts, kind="stable")
     frequencies = [
         f"{shorten_label(str(classes[k]))} {100 * counts[k] / len(y):.1f} %"
         for k in order[:_N_CLASSES_SHOWN]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
-from certree.certificates import Certificate
+from certree.certificates import Certificate, Monitor
 from certree.certificates.subsets.families import CertificateFamily
 from certree.certificates.thresholds import Limits, OperatingPoint, ThresholdGuarantees
 from certree.cli.threshold_choice import ThresholdChoice
@@ -37,6 +37,22 @@ _CERTIFICATE_FIELDS = (
     "unit",
     "grouped",
     "repeats",
+)
+# Properties of `Monitor` that a document has under the same names.
+_MONITOR_FIELDS = (
+    "broken",
+    "first_alarm",
+    "likely_change",
+    "rows",
+    "mean_loss",
+    "bound",
+    "unit",
+    "e_value",
+    "alpha",
+    "delta",
+    "false_alarm_probability",
+    "block",
+    "model_hash",
 )
 
 
@@ -105,6 +121,15 @@ def _describe_baseline(baseline: Any) -> dict[str, Any] | None:
     return None if baseline is None else {"name": baseline.name, "value": baseline.value}
 
 
+def describe_monitor(monitor: Monitor) -> dict[str, Any]:
+    """Return the state of a monitor as an object of JSON.
+
+    It has the sentence "statement", properties of `Monitor` under their names, and "batches".
+    """
+    properties = {name: getattr(monitor, name) for name in _MONITOR_FIELDS}
+    return {"statement": str(monitor), **properties, "batches": list(monitor.batches)}
+
+
 def describe_certificate(certificate: Certificate) -> dict[str, Any]:
     """Return a certificate as an object of JSON.
 
@@ -143,49 +168,54 @@ def describe_rules(rules: Rules) -> dict[str, Any]:
                 "number": rule.number,
                 "statement": str(rule),
                 "conditions": [str(condition) for condition in rule.conditions],
-                "prediction": _get_plain(rule.prediction),
-                **{name: _get_plain(getattr(rule, name)) for name in _RULE_FIELDS},
+                "prediction": get_plain(rule.prediction),
+                **{name: get_plain(getattr(rule, name)) for name in _RULE_FIELDS},
             }
             for rule in rules
         ],
     }
 
 
-def _get_plain(value: Any) -> Any:
-    """Return a NumPy scalar as the Python object with the same value, and all else unchanged."""
-    return value.item() if isinstance(value, np.generic) else value
+def get_plain(value: Any) -> Any:
+    """Return the value of a field as an object that JSON has.
+
+    NumPy scalars and arrays become Python objects with the same values. Values of types that JSON
+    lacks, such as growers, are left to `print_json`, which writes them as text.
+    """
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def describe_thresholds(guarantees: ThresholdGuarantees, choice: ThresholdChoice) -> dict[str, Any]:
     """Return the chosen thresholds as an object of JSON, and those of each group.
 
     choice: how a threshold is chosen, and the thresholds of the table. The object has "statement",
-    the name of the choice, such as "lowest_cost", "table" if there are thresholds, and "groups" by
-    name, which have the same fields but the first and the last. If the choice is not possible in a
-    group, it is None there.
+    the names of the choices, such as "lowest_cost", "table" if there are thresholds, and "groups" by
+    name, which have the same fields but the first and the last. A choice that is not possible in a
+    group is None there.
     """
     return {
         "statement": guarantees.title,
-        **_describe_choice(guarantees, choice, choice.find_point(guarantees)),
+        **_describe_choice(guarantees, choice, choice.find_points(guarantees)),
         "groups": {
-            name: _describe_choice(group, choice, choice.find_point_or_reason(group))
+            name: _describe_choice(group, choice, choice.find_points_or_reasons(group))
             for name, group in guarantees.groups.items()
         },
     }
 
 
 def _describe_choice(
-    guarantees: ThresholdGuarantees, choice: ThresholdChoice, found: OperatingPoint | str | None
+    guarantees: ThresholdGuarantees,
+    choice: ThresholdChoice,
+    found: Mapping[str, OperatingPoint | str],
 ) -> dict[str, Any]:
-    """Return the chosen threshold and those of the table as an object of JSON.
+    """Return the chosen thresholds and those of the table as an object of JSON.
 
-    found: the chosen threshold, or why there is none; None if no threshold was to be chosen.
+    found: the chosen threshold of each way, or why there is none.
     """
-    described: dict[str, Any] = {}
-    if choice.name is not None:
-        described[choice.name] = (
-            _describe_point(found) if isinstance(found, OperatingPoint) else None
-        )
+    described: dict[str, Any] = {
+        name: _describe_point(one) if isinstance(one, OperatingPoint) else None
+        for name, one in found.items()
+    }
     if choice.thresholds:
         described["table"] = [_describe_point(guarantees.at(one)) for one in choice.thresholds]
     return described

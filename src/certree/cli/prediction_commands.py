@@ -1,9 +1,8 @@
 """Commands that apply a model to rows: predict, evaluate and certify; and info."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
-from hashlib import file_digest
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,14 +16,23 @@ from certree.certificates import Certificate, Guarantees
 from certree.certificates import certify as certify_rows
 from certree.certificates.batches import certify_batches
 from certree.certificates.hold_out import compute_look_fraction
-from certree.cli.app import Delta, Quiet, command, output_file_option, print_text
+from certree.cli.app import (
+    Delta,
+    Quiet,
+    command,
+    output_file_option,
+    print_note,
+    print_text,
+)
 from certree.cli.figure_output import expect_figure_path, save_figure
+from certree.cli.group_draw import GroupDraw, OnePerGroup, draw_rows
 from certree.cli.json_output import (
     AsJson,
     describe_certificate,
     describe_family,
     describe_scores,
     describe_thresholds,
+    get_plain,
     print_json,
     print_predictions,
 )
@@ -38,9 +46,12 @@ from certree.cli.table_input import (
     Target,
     Threshold,
     ThresholdCost,
+    describe_positive,
     expect_given,
     expect_labelled_rows,
     expect_not_dropped,
+    find_default_positive,
+    hash_model_file,
     load_model,
     parse_costs,
     parse_positive,
@@ -60,12 +71,12 @@ from certree.files.model_rows import expect_valid_target, select_features
 from certree.files.pipelines import name_model_features, split_pipeline
 from certree.files.predictions import (
     ROWS_PER_BATCH,
-    apply_threshold,
     iterate_with_progress,
     predict_batches,
-    predict_files,
     read_model_batches,
+    write_predictions,
 )
+from certree.interface.fitted_state import get_snapshot
 from certree.interface.formatting import format_quantity
 from certree.show.model_description import (
     count_fitted_rows,
@@ -118,10 +129,10 @@ def predict(
 
     The output is a table with the columns of --keep, a column "prediction", and a column of
     probabilities for each class. Rows are read and written batch by batch; files of a folder in the
-    order of their names.
+    order of their names. With --output, the number of rows of each predicted class is printed.
 
     With --json each row is an object with these columns; with --output as well, the document has
-    the number of rows and the path of the table.
+    the numbers of rows and the path of the table.
 
     Regressors add columns: single trees the standard deviations "between" the predictions of the
     prunings and "within" their leaves, certified models an interval that contains 90 % of new
@@ -153,15 +164,22 @@ def predict(
     model = load_model(model_file)
     estimator, _ = split_pipeline(model)
     rule = {"threshold": threshold, "pos_label": parse_positive(model, positive)}
+    if threshold is not None and positive is None and not as_json:
+        _note_positive(model)
     if as_json and destination == STANDARD_STREAM:
         rows = (model, source, keep or [], ROWS_PER_BATCH, int(not quiet))
         print_predictions(estimator, predict_batches(*rows, **rule))
         return
-    n_rows = predict_files(
-        model, source, destination, keep=keep or [], verbose=int(not quiet), **rule
+    counts = write_predictions(
+        model, source, destination, keep or [], verbose=int(not quiet), **rule
     )
     if as_json:
-        print_json({"model": type(estimator).__name__, "output": destination, "rows": n_rows})
+        document = {"model": type(estimator).__name__, "output": destination, "rows": counts.n_rows}
+        print_json(document | ({"classes": counts.classes} if counts.classes else {}))
+    elif destination != STANDARD_STREAM:
+        classes = ", ".join(f"{label} {n:,}" for label, n in counts.classes.items())
+        size = format_quantity(counts.n_rows, "row")
+        print_text(f"{size} written to {output}{classes and f': predicted {classes}'}")
 
 
 @command
@@ -172,6 +190,7 @@ def evaluate(
     target: Target,
     threshold: Threshold = None,
     positive: Positive = None,
+    one_per_group: OnePerGroup = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -181,7 +200,8 @@ def evaluate(
     class. For two classes, recall, precision and the area under the ROC curve of the positive class
     are printed, too. With --threshold, error, recall and precision are those of the classes that
     the threshold predicts. Rows that also occur among the rows of the fit are counted in a last
-    line.\f
+    line. The intervals hold for independent rows: use --one-per-group if several rows belong to one
+    customer, patient or shop.\f
 
     Parameters
     ----------
@@ -195,6 +215,8 @@ def evaluate(
         Probability from which the positive class is predicted; None: the more probable class.
     positive : str or None
         The positive one of two classes; None: the second.
+    one_per_group : str or None
+        Column of groups, of each of which one row is used; None: rows are independent.
     as_json : bool
         Whether to print a JSON document.
     quiet : bool
@@ -202,7 +224,8 @@ def evaluate(
     """
     model = load_model(model_file)
     pos_label = parse_positive(model, positive)
-    errors, binary = _evaluate_rows(model, source, target, threshold, pos_label, quiet)
+    draw = draw_rows(model, source, target, one_per_group)
+    errors, binary = _evaluate_rows(model, source, target, threshold, pos_label, quiet, draw)
     scores, n = [*errors.scores(), *(binary.scores() if binary else [])], len(errors.losses)
     name = type(split_pipeline(model)[0]).__name__
     if as_json:
@@ -211,16 +234,23 @@ def evaluate(
             "rows": n,
             "known_rows": errors.n_known_rows,
             "positive": str(binary.positive) if binary else None,
+            **_describe_draw(draw),
         }
         verdict = describe_verdict(scores)
         print_json({**document, "scores": describe_scores(scores), "verdict": verdict})
         return
-    print_text(f"{name} on {format_quantity(n, 'row')}")
+    print_text(f"{name} on {format_quantity(n, 'row') if draw is None else draw}")
     for line in format_scores(scores):
         print_text(line)
     if errors.n_known_rows:
         known = format_quantity(errors.n_known_rows, "row")
         print_text(f"{known} also occur among the rows of the fit: the scores are too optimistic")
+
+
+def _note_positive(model: Any) -> None:
+    """Print on standard error which of two classes thresholds are about by default."""
+    for line in describe_positive(split_pipeline(model)[0]):
+        print_note(line)
 
 
 def _evaluate_rows(
@@ -230,6 +260,7 @@ def _evaluate_rows(
     threshold: float | None,
     pos_label: Any,
     quiet: bool,
+    draw: GroupDraw | None,
 ) -> tuple[RowErrors, BinaryPredictions | None]:
     """Predict a table or folder batch by batch, and return errors and losses of all rows.
 
@@ -247,6 +278,8 @@ def _evaluate_rows(
         The positive one of two classes; None: the second.
     quiet : bool
         Whether to show no progress bar.
+    draw : GroupDraw or None
+        The rows that are used, one of each group; None: all rows.
 
     Returns
     -------
@@ -264,26 +297,14 @@ def _evaluate_rows(
     """
     errors: list[RowErrors] = []
     binary: list[BinaryPredictions] = []
-    labels: NDArray[Any] | None = None
-    target_name = f"the target {target!r}"
     estimator, transform = split_pipeline(model)
-    for X, y in _read_labelled_batches(model, source, target, "evaluating", quiet):
-        labels = np.unique(y if labels is None else np.concatenate([labels, np.unique(y)]))
-        # One class of the model is added, as a later batch may have the classes that this one
-        # lacks.
-        extra = model.classes_[:1] if is_classifier(model) else labels[:0]
-        expect_valid_target(model, np.concatenate([labels, extra]), target_name)
-        evaluated = EvaluatedModel.from_rows(estimator, transform(X), y, pos_label=pos_label)
-        if threshold is not None:
-            probabilities = evaluated.probabilities
-            columns = {} if probabilities is None else dict(enumerate(probabilities.T))
-            predicted = apply_threshold(model, columns, threshold, pos_label)
-            evaluated = replace(evaluated, predicted=predicted)
+    for X, y in _read_labelled_batches(model, source, target, "evaluating", quiet, draw):
+        expect_valid_target(model, y, f"the target {target!r}")
+        rule = {"pos_label": pos_label, "threshold": threshold}
+        evaluated = EvaluatedModel.from_rows(estimator, transform(X), y, **rule)
         errors.append(RowErrors.from_evaluation(evaluated))
         if (found := BinaryPredictions.from_evaluation(evaluated)) is not None:
             binary.append(found)
-    assert labels is not None  # A table without rows is refused.
-    expect_valid_target(model, labels, target_name)
     return RowErrors.concatenate(errors), BinaryPredictions.concatenate(binary) if binary else None
 
 
@@ -293,6 +314,7 @@ def _read_labelled_batches(
     target: str,
     description: str,
     quiet: bool,
+    draw: GroupDraw | None,
     groups: str | None = None,
     group_labels: list[NDArray[Any]] | None = None,
 ) -> Iterator[tuple[Any, NDArray[Any]]]:
@@ -310,6 +332,8 @@ def _read_labelled_batches(
         Text in front of the progress bar, such as "evaluating".
     quiet : bool
         Whether to show no progress bar.
+    draw : GroupDraw or None
+        The rows that are used, one of each group; None: all rows.
     groups : str or None
         Column of each row's group; None if there are no groups.
     group_labels : list or None
@@ -329,45 +353,51 @@ def _read_labelled_batches(
     ValueError
         If there are no rows at all.
     """
-    n_rows, extra_columns = 0, [] if groups is None else [groups]
+    n_rows, columns = 0, (groups, None if draw is None else draw.column)
+    extra_columns = [*dict.fromkeys(name for name in columns if name is not None)]
     reader = read_model_batches(
         model, source, target, extra_columns=extra_columns, n_rows=ROWS_PER_BATCH
     )
     with closing(iterate_with_progress(description, reader, not quiet)) as batches:
         for batch in batches:
-            y = extract_target(batch.table, target, batch.where)
-            n_rows += len(y)
+            n_first, table = n_rows, batch.table
+            n_rows += len(table)
             if batch.is_last:
                 expect_labelled_rows(n_rows, source)
-            if not len(y):
+            if draw is not None:
+                table = draw.take_batch(table, n_first)
+            if not len(table):
                 continue
-            table = batch.table
+            y = extract_target(table, target, batch.where)
+            if groups is not None and group_labels is not None:
+                group_labels.append(read_extra_column(table, groups, target))
             if list_input_columns(model)[0] is None:
                 table = table.drop_columns([target, *extra_columns])
-            if groups is not None and group_labels is not None:
-                group_labels.append(read_extra_column(batch.table, groups, target))
             yield select_features(model, table, batch.where), y
 
 
 def _certify_error(
-    model_file: Path,
+    model: Any,
     source: TableSource,
     target: str,
+    draw: GroupDraw | None,
     delta: float,
     look: int | None,
     duplicates: Any,
     groups: str | None,
-) -> tuple[Any, Certificate]:
-    """Load a classifier, and bound its error by the rows of a table or folder.
+) -> Certificate:
+    """Bound the error of a classifier by the rows of a table or folder.
 
     Parameters
     ----------
-    model_file : Path
-        File of the model.
+    model : fitted classifier
+        The classifier.
     source : TableSource
         The table; or a folder of tables, which are read batch by batch.
     target : str
         Column of the target.
+    draw : GroupDraw or None
+        The rows that are used, one of each group; None: all rows.
     delta : float
         Probability with which the certificate may fail.
     look : int or None
@@ -376,64 +406,55 @@ def _certify_error(
         Treatment of equal rows; see `certree.certify`.
     groups : str or None
         Column of groups of rows that depend on each other; None: rows are independent.
-
-    Returns
-    -------
-    model : fitted classifier
-    certificate : Certificate
     """
     expect_not_dropped(source, {"--dependent": groups})
     how = {"look": look, "duplicates": duplicates}
     if not Path(source).is_dir():
-        model, X, y, labels = read_labelled_rows(model_file, source, target, groups)
-        _expect_classifier(model, model_file)
-        return model, certify_rows(model, X, y, delta, groups=labels, **how)
-    model, group_labels = load_model(model_file), list[NDArray[Any]]()
-    _expect_classifier(model, model_file)
+        X, y, labels = read_labelled_rows(model, source, target, groups, draw)
+        return certify_rows(model, X, y, delta, groups=labels, **how)
+    group_labels = list[NDArray[Any]]()
     batches = _read_labelled_batches(
-        model, source, target, "certifying", True, groups, group_labels
+        model, source, target, "certifying", True, draw, groups, group_labels
     )
     of_rows = None if groups is None else group_labels
-    return model, certify_batches(model, batches, delta, groups=of_rows, **how)
+    return certify_batches(model, batches, delta, groups=of_rows, **how)
 
 
 def _compute_guarantees(
-    model_file: Path,
+    model: Any,
     source: TableSource,
     target: str,
+    draw: GroupDraw | None,
     groups: str | None,
     delta: float,
     duplicates: Any,
-) -> tuple[Any, Guarantees, NDArray[Any] | None]:
-    """Load a classifier, and compute its guarantees on the rows of a table or folder.
+) -> tuple[Guarantees, NDArray[Any] | None]:
+    """Compute the guarantees of a classifier on the rows of a table or folder.
 
     Parameters
     ----------
-    model_file, source, target, delta, duplicates
+    model, source, target, draw, delta, duplicates
         As of `_certify_error`.
     groups : str or None
         Column of each row's group; None if there are no groups.
 
     Returns
     -------
-    model : fitted classifier
     guarantees : Guarantees
         The certificate of the error, and methods that compute further guarantees.
     group_labels : ndarray of shape (n,), or None
         Group of each row; None if `groups` is None.
     """
     if not Path(source).is_dir():
-        model, X, y, labels = read_labelled_rows(model_file, source, target, groups)
-        _expect_classifier(model, model_file)
-        return model, Guarantees.by_rows(model, X, y, delta, duplicates=duplicates), labels
+        X, y, labels = read_labelled_rows(model, source, target, groups, draw)
+        return Guarantees.by_rows(model, X, y, delta, duplicates=duplicates), labels
     expect_not_dropped(source, {"--groups": groups})
-    model, group_labels = load_model(model_file), list[NDArray[Any]]()
-    _expect_classifier(model, model_file)
+    group_labels = list[NDArray[Any]]()
     batches = _read_labelled_batches(
-        model, source, target, "certifying", True, groups, group_labels
+        model, source, target, "certifying", True, draw, groups, group_labels
     )
     guarantees = Guarantees.by_batches(model, batches, delta, duplicates=duplicates)
-    return model, guarantees, None if groups is None else np.concatenate(group_labels)
+    return guarantees, None if groups is None else np.concatenate(group_labels)
 
 
 def _expect_classifier(model: Any, model_file: Path) -> None:
@@ -481,9 +502,11 @@ def certify(
         typer.Option(
             metavar="COLUMN",
             help="Column of groups of rows that depend on each other, such as customers (--groups of "
-            "fit). The certificate then counts groups.",
+            "fit). The certificate then counts groups. For thresholds and --groups, use "
+            "--one-per-group instead.",
         ),
     ] = None,
+    one_per_group: OnePerGroup = None,
     positive: Positive = None,
     plot: Annotated[
         Path | None,
@@ -499,7 +522,9 @@ def certify(
     delta.
     With --groups, guarantees for each group and for differences between groups are printed instead.
     With --threshold-cost, --recall, --precision or --threshold, guarantees for every threshold of
-    the positive class's probability are printed, and the chosen threshold, also for each group.\f
+    the positive class's probability are printed, and the chosen threshold, also for each group.
+    Give these options together: all guarantees of one run hold jointly with probability 1 - delta,
+    those of two runs need not.\f
 
     Parameters
     ----------
@@ -529,6 +554,8 @@ def certify(
     dependent : str or None
         Column of groups of rows that depend on each other, of which the certificate counts each
         once; None: rows are independent. It cannot be used with `groups` or `threshold_cost`.
+    one_per_group : str or None
+        Column of such groups, of each of which one row is used; None: all rows are.
     positive : str or None
         The positive one of two classes, which needs an option of thresholds; None: the second.
     plot : Path or None
@@ -541,25 +568,27 @@ def certify(
     choice = parse_choice(costs, recall, precision, thresholds)
     if plot is not None and costs is None:
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
-    _expect_options_together(positive, dependent, groups, choice is not None)
+    _expect_options_together(positive, dependent, one_per_group, groups, choice is not None)
     rule: Any = duplicates.value
-    read = (model_file, source, target)
+    model = load_model(model_file)
+    _expect_classifier(model, model_file)
+    draw = draw_rows(model, source, target, one_per_group)
+    read = (model, source, target, draw)
+    show_guarantees = partial(_print_guarantees, model, draw, dependent or one_per_group, as_json)
     if choice is None and groups is None:
-        model, certificate = _certify_error(*read, delta, look, rule, dependent)
-        _print_certificate(model, certificate, as_json)
+        certificate = _certify_error(*read, delta, look, rule, dependent)
+        show_guarantees(lambda: {"certificate": describe_certificate(certificate)}, certificate)
         return
-    model, guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule)
-    name = type(split_pipeline(model)[0]).__name__
+    guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule)
     if choice is None:
         group_delta = guarantees.certificate.delta * compute_look_fraction(look)
         families = guarantees.conditional_guarantees(
             _GROUP_GUARANTEES, groups=group_labels, delta=group_delta
         )
-        if as_json:
-            described = {name: describe_family(family) for name, family in families.items()}
-            print_json({"model": name, "families": described})
-        else:
-            print_text(str(families))
+        show_guarantees(
+            lambda: {"families": {name: describe_family(one) for name, one in families.items()}},
+            families,
+        )
         return
     found = guarantees.thresholds(
         costs=costs,
@@ -567,22 +596,28 @@ def certify(
         share=compute_look_fraction(look),
         pos_label=parse_positive(model, positive),
     )
-    if as_json:
-        print_json({"model": name, "thresholds": describe_thresholds(found, choice)})
-    else:
-        print_text(choice.format(found))
+    text = choice.format(found)
+    show_guarantees(lambda: {"thresholds": describe_thresholds(found, choice)}, text)
+    if positive is None and not as_json:
+        _note_positive(model)
     if plot is not None and costs is not None:
         save_figure(plot, lambda: show.plot_thresholds(found, *costs))
 
 
 def _expect_options_together(
-    positive: str | None, dependent: str | None, groups: str | None, has_thresholds: bool
+    positive: str | None,
+    dependent: str | None,
+    one_per_group: str | None,
+    groups: str | None,
+    has_thresholds: bool,
 ) -> None:
     """Raise ValueError if options of `certify` exclude each other, or miss one.
 
-    positive, dependent, groups: values of these options, None if they are not used; has_thresholds:
-    whether an option of thresholds is used.
+    positive, dependent, one_per_group, groups: values of these options, None if they are not used;
+    has_thresholds: whether an option of thresholds is used.
     """
+    if dependent is not None and one_per_group is not None:
+        raise ValueError("--dependent and --one-per-group exclude each other: give one")
     if positive is not None and not has_thresholds:
         raise ValueError(
             f"--positive {positive} changes thresholds only: give {THRESHOLD_OPTIONS} as well"
@@ -590,22 +625,62 @@ def _expect_options_together(
     if dependent is not None and (has_thresholds or groups is not None):
         raise ValueError(
             f"--groups, and {THRESHOLD_OPTIONS}, need independent rows, which --dependent says they "
-            "are not: pass a table with one row of each group, and leave out --dependent"
+            f"are not: use --one-per-group {dependent} instead, which draws one row of each group"
         )
 
 
-def _print_certificate(model: Any, certificate: Certificate, as_json: bool) -> None:
-    """Print the certificate of a model as a sentence, or as a JSON document if `as_json` is True."""
+def _describe_draw(draw: GroupDraw | None) -> dict[str, str]:
+    """Return the field of a JSON document that says which rows are used; {} if all rows are."""
+    return {} if draw is None else {"one_per_group": f"{draw}. {_state_new_groups(draw.column)}"}
+
+
+def _state_new_groups(column: str) -> str:
+    """Return a sentence that the groups of a column must be new, which no command checks."""
+    return (
+        f"Not checked: the groups of {column!r} must be new, as a model does not store those of its "
+        "fit."
+    )
+
+
+def _print_guarantees(
+    model: Any,
+    draw: GroupDraw | None,
+    column: str | None,
+    as_json: bool,
+    describe: Callable[[], dict[str, Any]],
+    guarantees: Any,
+) -> None:
+    """Print guarantees, and what they assume of groups.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        The classifier.
+    draw : GroupDraw or None
+        The rows that are used, one of each group; None: all rows.
+    column : str or None
+        Column of groups of rows that depend on each other; None: rows are independent.
+    as_json : bool
+        Whether to print a JSON document.
+    describe : callable
+        Returns the guarantees as an object of JSON. It is not called without `as_json`, as there may
+        be more guarantees than a printed table shows.
+    guarantees : object
+        The guarantees, whose `str` has sentences and tables.
+    """
     if as_json:
         name = type(split_pipeline(model)[0]).__name__
-        document = {"model": name, "certificate": describe_certificate(certificate)}
-        print_json(document)
-    else:
-        print_text(str(certificate))
+        print_json({"model": name, **_describe_draw(draw), **describe()})
+        return
+    if draw is not None:
+        print_text(str(draw))
+    print_text(str(guarantees))
+    if column is not None:
+        print_note(_state_new_groups(column))
 
 
 @command
-def info(model_file: ModelFile) -> None:
+def info(model_file: ModelFile, as_json: AsJson = False) -> None:
     """Print what a model file holds: parameters, features and their types, classes, size.
 
     Of a pipeline, the columns that its first step reads are printed before the features of its model.
@@ -618,9 +693,15 @@ def info(model_file: ModelFile) -> None:
     ----------
     model_file : Path
         File of the fitted model.
+    as_json : bool
+        Whether to print a JSON document.
     """
     loaded = load_model(model_file)
     model = name_model_features(loaded)
+    digest = hash_model_file(model_file)
+    if as_json:
+        print_json(_describe_model(loaded, model, digest))
+        return
     print_text(repr(loaded))
     if model is not loaded:
         names, columns = list_input_columns(loaded)
@@ -629,6 +710,8 @@ def info(model_file: ModelFile) -> None:
     _print_columns("feature", model._feature_names(), describe_features(model))
     if is_classifier(model):
         print_text(f"classes: {', '.join(map(str, model.classes_))}")
+        for line in describe_positive(model):
+            print_text(line)
     n_rows = count_fitted_rows(model)
     fitted = "" if n_rows is None else f", fitted to {format_quantity(n_rows, 'row')}"
     print_text(f"size: {describe_size(model)}{fitted}")
@@ -636,8 +719,39 @@ def info(model_file: ModelFile) -> None:
         print_text(str(model.certificate_))
     if isinstance(model, TreeVoteEstimator):
         print_text(model.export_text(max_leaves=_N_LEAVES_SHOWN))
-    with model_file.open("rb") as file:
-        print_text(f"SHA-256 of the file: {file_digest(file, 'sha256').hexdigest()}")
+    print_text(f"SHA-256 of the file: {digest}")
+
+
+def _describe_model(loaded: Any, model: Any, digest: str) -> dict[str, Any]:
+    """Return the contents of a model file as an object of JSON.
+
+    loaded: the fitted estimator or pipeline; model: the estimator itself, with names of its
+    features; digest: hash of the file.
+    """
+    classes = [str(label) for label in model.classes_] if is_classifier(model) else None
+    certificate = getattr(model, "certificate_", None)
+    parameters = get_snapshot(model).get_params(deep=False)
+    described: dict[str, Any] = {
+        "model": type(model).__name__,
+        "parameters": {name: get_plain(value) for name, value in parameters.items()},
+        "features": _list_columns(model._feature_names(), describe_features(model)),
+        "classes": classes,
+        "positive": find_default_positive(model),
+        "size": describe_size(model),
+        "rows": count_fitted_rows(model),
+        "certificate": None if certificate is None else describe_certificate(certificate),
+        "sha256": digest,
+    }
+    if model is not loaded:
+        names, columns = list_input_columns(loaded)
+        names = [f"column {j}" for j in range(len(columns))] if names is None else names
+        described["input_columns"] = _list_columns(names, describe_columns(columns))
+    return described
+
+
+def _list_columns(names: Sequence[str], texts: Sequence[str]) -> list[dict[str, str]]:
+    """Return names and types of columns as objects of JSON. names, texts: one of each column."""
+    return [{"name": str(name), "type": text} for name, text in zip(names, texts, strict=True)]
 
 
 def _print_columns(what: str, names: Sequence[str], texts: Sequence[str]) -> None:

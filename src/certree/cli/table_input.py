@@ -1,33 +1,41 @@
 """Options of commands that read tables, and the reading of tables as rows of a model."""
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
-from functools import partial
+from hashlib import file_digest
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import typer
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
+from certree.certificates import Monitor
 from certree.files import models
 from certree.files.model_rows import expect_valid_target, select_features
-from certree.files.pipelines import name_model_features, split_pipeline
 from certree.interface.fitted_state import check_one_target
 from certree.tables import reader
 from certree.tables.column_names import join_names
 from certree.tables.column_types import extract_values
-from certree.tables.csv_text import get_display_name
-from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
+from certree.tables.csv_text import MISSING_MARKERS, get_display_name
+from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
 from certree.tables.new_values import warn_of_new_values
+from certree.tables.pipeline_columns import InputColumn
 from certree.tables.reader import Batch
 from certree.tables.table import extract_target
 from certree.tables.table_source import TableSource
 
+if TYPE_CHECKING:
+    from certree.cli.group_draw import GroupDraw
+
 Model = Any
+
+# Suffixes of tables whose columns have types.
+_TYPED_SUFFIXES = (".parquet", ".pq", ".arrow", ".feather")
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")]
 TableFile = Annotated[
@@ -80,7 +88,25 @@ Positive = Annotated[
     typer.Option(
         metavar="CLASS",
         help="The positive one of two classes: thresholds, costs and probabilities are about it.",
-        show_default="the second class",
+        show_default="the second class that info lists",
+    ),
+]
+PositiveOfExplanations = Annotated[
+    str | None,
+    typer.Option(
+        "--positive",
+        metavar="CLASS",
+        help="The one of two classes whose probability or score is explained, for all rows.",
+        show_default="the second class that info lists",
+    ),
+]
+PositiveOfRules = Annotated[
+    str | None,
+    typer.Option(
+        "--positive",
+        metavar="CLASS",
+        help="The one of two classes whose probability each rule has.",
+        show_default="the predicted class of each rule",
     ),
 ]
 
@@ -105,8 +131,33 @@ class DuplicateRows(StrEnum):
 
 
 def load_model(model_file: Path) -> Model:
-    """Load a fitted estimator of certree from a file, or a pipeline that ends in one."""
-    return models.load(model_file)
+    """Load a fitted estimator of certree from a file, or a pipeline that ends in one.
+
+    Raise ValueError if the file holds a monitor.
+    """
+    model = models.load(model_file)
+    if isinstance(model, Monitor):
+        raise ValueError(
+            f"MODEL must be a model file, but {model_file} holds a monitor: pass the file of its model"
+        )
+    return model
+
+
+def load_monitor(state: Path) -> Monitor:
+    """Load a monitor from a file; raise ValueError if the file holds a model."""
+    monitor = models.load(state)
+    if not isinstance(monitor, Monitor):
+        raise ValueError(
+            f"--state must be a file that certree monitor has written, but {state} holds a model: give "
+            "another path"
+        )
+    return monitor
+
+
+def hash_model_file(model_file: Path) -> str:
+    """Return the SHA-256 hash of a model file, which identifies the model, in hexadecimal digits."""
+    with model_file.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def load_estimator(model_file: Path, purpose: str) -> Model:
@@ -114,7 +165,7 @@ def load_estimator(model_file: Path, purpose: str) -> Model:
 
     purpose: what the command does with the model, for the message, such as "exported".
     """
-    model = models.load(model_file)
+    model = load_model(model_file)
     if isinstance(model, Pipeline):
         raise ValueError(
             f"MODEL must be an estimator of certree to be {purpose}, but {model_file} holds a pipeline "
@@ -124,47 +175,53 @@ def load_estimator(model_file: Path, purpose: str) -> Model:
     return model
 
 
-def transform_rows(model: Model, rows: Any) -> tuple[Model, Any]:
-    """Return the estimator that explanations and reports need, and the dense rows that it reads.
-
-    model: a fitted estimator, or a pipeline that ends in one; rows: the rows that the model reads. Of
-    a pipeline the last step is returned, whose features have the names that the other steps give them.
-    """
-    _, transform = split_pipeline(model)
-    X: Any = transform(rows)
-    is_sparse: bool = issparse(X)
-    return name_model_features(model), X.toarray() if is_sparse else X
-
-
-def read_features(model_file: Path, source: TableSource) -> tuple[Model, Any]:
-    """Load a model, and read the features that it needs from a table.
+def read_features(
+    model: Model, source: TableSource, keep: Sequence[str]
+) -> tuple[Any, dict[str, pa.ChunkedArray]]:
+    """Read the features that a model needs from a table, and columns to copy.
 
     Parameters
     ----------
-    model_file : Path
-        File of the model.
+    model : fitted estimator, or Pipeline that ends in one
+        The model.
     source : TableSource
         The table. If the model was fitted with feature names, other columns of the table, such as a
-        target, are ignored; else all columns must be features.
+        target, are ignored; else all columns but those of `keep` must be features.
+    keep : sequence of str
+        Columns to copy. Those of CSV files that are no features are text, as it is written.
 
     Returns
     -------
-    model : fitted estimator, or Pipeline that ends in one
     X : ndarray of shape (n, p), or pandas.DataFrame
         Features, in the order of the fit.
+    columns : dict of str to pyarrow.ChunkedArray
+        The columns of `keep`.
 
     Raises
     ------
     ValueError
-        If a file cannot be read, or a feature is missing or has another type than in the fit.
+        If a file cannot be read, a feature is missing or has another type than in the fit, or there
+        is no such column to copy.
     """
-    model = load_model(model_file)
-    table = _read_for_model(model, source, None, [])
-    return model, select_features(model, table, get_display_name(source))
+    is_text = Path(source).suffix.lower() not in _TYPED_SUFFIXES
+    table = _read_for_model(model, source, None, [*keep], [*keep] if is_text else [])
+    if missing := [name for name in keep if name not in table.column_names]:
+        raise ValueError(
+            f"--keep must name columns of {get_display_name(source)}, but it has no column "
+            f"{missing[0]!r}: name one of {join_names(table.column_names)}"
+        )
+    columns = {name: table[name] for name in keep}
+    if list_input_columns(model)[0] is None:
+        table = table.drop_columns([*columns])
+    return select_features(model, table, get_display_name(source)), columns
 
 
 def _read_for_model(
-    model: Model, source: TableSource, target: str | None, others: list[str]
+    model: Model,
+    source: TableSource,
+    target: str | None,
+    others: list[str],
+    texts: Sequence[str] = (),
 ) -> pa.Table:
     """Read a table with the types and formats of a model's fit, and warn of values that are new.
 
@@ -178,35 +235,46 @@ def _read_for_model(
         Column of the target; None: there is none.
     others : list of str
         Columns that are no features, with the target.
+    texts : sequence of str
+        Columns that are read as text, also words such as NA, unless they are features.
     """
-    table = reader.read(use_model_format(source, model), partial(get_column_types, model, target))
+
+    def types(names: Sequence[str]) -> dict[str, InputColumn]:
+        """Return the columns that the fit or `texts` determines, by name."""
+        text = InputColumn(pa.string(), words=MISSING_MARKERS - {""})
+        is_text = {name: text for name in texts if name in names}
+        return is_text | get_fitted_columns(model, target, names, others)
+
+    table = reader.read(use_model_format(source, model), types)
     rows = Batch(table, get_display_name(source), 1.0, is_last=True)
     (read,) = warn_of_new_values(model, [rows], others)
     return read.table
 
 
 def read_labelled_rows(
-    model_file: Path,
+    model: Model,
     source: TableSource,
     target: str,
     groups: str | None = None,
-) -> tuple[Model, Any, NDArray[Any], NDArray[Any] | None]:
-    """Load a model, and read features, targets and groups from a table.
+    draw: "GroupDraw | None" = None,
+) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
+    """Read features, targets and groups from a table.
 
     Parameters
     ----------
-    model_file : Path
-        File of the model.
+    model : fitted estimator, or Pipeline that ends in one
+        The model.
     source : TableSource
         The table.
     target : str
         Column of the classes or numbers.
     groups : str or None
         Column of each row's group; None if there are no groups.
+    draw : GroupDraw or None
+        The rows that are used, one of each group; None: all rows.
 
     Returns
     -------
-    model : fitted estimator, or Pipeline that ends in one
     X : ndarray of shape (n, p), or pandas.DataFrame
         Features, in the order of the fit.
     y : ndarray of shape (n,)
@@ -221,16 +289,18 @@ def read_labelled_rows(
         model, or there are no rows.
     """
     expect_not_dropped(source, {"--groups": groups})
-    model = load_model(model_file)
-    others = [target, *([] if groups is None else [groups])]
+    extra_columns = [groups, None if draw is None else draw.column]
+    others = [*dict.fromkeys(name for name in (target, *extra_columns) if name is not None)]
     table = _read_for_model(model, source, target, others)
+    if draw is not None:
+        table = draw.take(table)
     y = extract_target(table, target, get_display_name(source))
     expect_labelled_rows(len(y), source)
     expect_valid_target(model, y, f"the target {target!r}")
     group_labels = None if groups is None else read_extra_column(table, groups, target)
     if list_input_columns(model)[0] is None:
         table = table.drop_columns(others)
-    return model, select_features(model, table, get_display_name(source)), y, group_labels
+    return select_features(model, table, get_display_name(source)), y, group_labels
 
 
 def expect_labelled_rows(n: int, source: TableSource) -> None:
@@ -334,6 +404,20 @@ def expect_given(option: str, value: Any, positive: str | None) -> None:
     """
     if positive is not None and value is None:
         raise ValueError(f"--positive {positive} changes {option} only: give {option} as well")
+
+
+def describe_positive(model: Any) -> list[str]:
+    """Return a line that names the positive one of two classes; [] for other models."""
+    positive = find_default_positive(model)
+    return [] if positive is None else [f"positive class: {positive} (choose by --positive)"]
+
+
+def find_default_positive(model: Any) -> str | None:
+    """Return the text of the second of two classes; None unless a model has two and one target."""
+    classes = model.classes_ if is_classifier(model) else []
+    if isinstance(classes, list) or len(classes) != 2:
+        return None
+    return str(classes[1])
 
 
 def parse_positive(model: Model, text: str | None) -> Any:

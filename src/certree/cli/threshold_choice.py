@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
@@ -41,57 +41,68 @@ THRESHOLD_OPTIONS = "--threshold-cost, --recall, --precision or --threshold"
 
 @dataclass(frozen=True, slots=True)
 class ThresholdChoice:
-    """How a threshold is chosen by its guarantees, and which thresholds a table shows.
+    """How thresholds are chosen by their guarantees, and which thresholds a table shows.
 
     `parse_choice` makes it from the options of the command.
 
     Parameters
     ----------
-    name : {"lowest_cost", "highest_threshold", "highest_recall"} or None
-        Method of `ThresholdGuarantees` that chooses the threshold; None: none is chosen.
-    arguments : tuple of float
-        Arguments of the method: two costs, the smallest recall, or the smallest precision.
+    ways : dict of str to tuple of float
+        For each way to choose a threshold the method of `ThresholdGuarantees` ("lowest_cost",
+        "highest_threshold" or "highest_recall") and its arguments: two costs, the smallest recall,
+        or the smallest precision. Empty: no threshold is chosen.
     thresholds : sequence of float
         Thresholds of the table; empty: up to ten that the guarantees choose.
     """
 
-    name: str | None
-    arguments: tuple[float, ...]
+    ways: dict[str, tuple[float, ...]]
     thresholds: Sequence[float]
 
-    def find_point(self, guarantees: ThresholdGuarantees) -> OperatingPoint | None:
-        """Return the chosen threshold with its limits; None if none is to be chosen.
+    def find_points(self, guarantees: ThresholdGuarantees) -> dict[str, OperatingPoint]:
+        """Return the chosen threshold of each way with its limits, by the name of the method.
 
         guarantees: the limits at all thresholds. Raise ValueError if no threshold has the wanted
         recall or precision.
         """
-        if self.name is None:
-            return None
-        choose: Callable[..., OperatingPoint] = getattr(guarantees, self.name)
-        return choose(*self.arguments)
+        return {
+            name: getattr(guarantees, name)(*arguments) for name, arguments in self.ways.items()
+        }
 
-    def find_point_or_reason(self, guarantees: ThresholdGuarantees) -> OperatingPoint | str | None:
-        """Return the same as `find_point`, but the message of the error instead of raising it."""
-        try:
-            return self.find_point(guarantees)
-        except ValueError as error:
-            return str(error)
+    def find_points_or_reasons(
+        self, guarantees: ThresholdGuarantees
+    ) -> dict[str, OperatingPoint | str]:
+        """Return the same as `find_points`, but the message of an error instead of raising it."""
+        found: dict[str, OperatingPoint | str] = {}
+        for name, arguments in self.ways.items():
+            try:
+                found |= replace(self, ways={name: arguments}).find_points(guarantees)
+            except ValueError as error:
+                found[name] = str(error)
+        return found
 
     def format(self, guarantees: ThresholdGuarantees) -> str:
-        """Return a table of thresholds and the chosen one as text, then those of each group.
+        """Return a table of thresholds and the chosen ones as text, then those of each group.
 
         guarantees: the limits at all thresholds, of all rows and of each group. Raise ValueError
         if no threshold has the wanted recall or precision; for a group the text says so.
         """
-        point = self.find_point(guarantees)
+        points = self.find_points(guarantees)
         head, lines = guarantees.table(self.thresholds or None)
         texts = [guarantees.title, *align_columns([head, *lines])]
-        texts += [] if point is None else [str(point), *_state_exactly(point.threshold)]
+        for way, point in points.items():
+            texts += [f"{self._make_label(way)}{point}", *_state_exactly(point.threshold)]
         for name, group in guarantees.groups.items():
-            found = self.find_point_or_reason(group)
             shown = [group.at(threshold) for threshold in self.thresholds]
-            texts += [f"{name}: {one}" for one in (*shown, found) if one is not None]
+            found = self.find_points_or_reasons(group).items()
+            chosen = [f"{self._make_label(way)}{one}" for way, one in found]
+            texts += [f"{name}: {one}" for one in (*shown, *chosen)]
+        if len(points) > 1:
+            texts.append("All statements of this run hold together, with the probability above.")
         return "\n".join(texts)
+
+    def _make_label(self, way: str) -> str:
+        """Return a label such as "highest recall: " if there are several ways; else ""."""
+        return f"{way.replace('_', ' ')}: " if len(self.ways) > 1 else ""
 
 
 def _state_exactly(threshold: float) -> list[str]:
@@ -124,21 +135,15 @@ def parse_choice(
     Raises
     ------
     ValueError
-        If more than one of the first three is used, or a threshold is not in [0, 1].
+        If a threshold is not in [0, 1].
     """
     for threshold in thresholds or []:
         if not 0 <= threshold <= 1:
             raise ValueError(f"--threshold must lie in [0, 1], got {threshold}")
-    ways = {
+    ways: dict[str, tuple[float, ...] | None] = {
         "lowest_cost": costs,
         "highest_threshold": None if recall is None else (recall,),
         "highest_recall": None if precision is None else (precision,),
     }
-    used = [(name, arguments) for name, arguments in ways.items() if arguments is not None]
-    if len(used) > 1:
-        raise ValueError(
-            "--threshold-cost, --recall and --precision each choose a threshold: give one of them"
-        )
-    if not used:
-        return ThresholdChoice(None, (), thresholds) if thresholds else None
-    return ThresholdChoice(*used[0], thresholds or [])
+    used = {name: arguments for name, arguments in ways.items() if arguments is not None}
+    return ThresholdChoice(used, thresholds or []) if used or thresholds else None

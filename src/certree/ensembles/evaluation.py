@@ -5,7 +5,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ _MANY_ROWS = 10_000
 
 # Function from the raw predictions of all rows, (n_outputs, n), to a number, the higher the better.
 Score = Callable[[Float64], float]
+
+# What ended the rounds of a fit.
+StopReason = Literal["max_iter", "early_stopping", "callbacks", "max_time"]
 
 PARAMETERS: dict[str, list[Any]] = {
     "early_stopping": ["boolean", StrOptions({"auto"})],
@@ -112,8 +115,9 @@ class Evaluation:
     scores : tuple of two lists of float
         Results so far, before the first round and after each one: of the first function in
         `scored`, and of the second. Both are empty at first; the constructor need not get them.
-    is_over : bool
-        Whether the fit must stop now; False at first, then set by early stopping and callbacks.
+    stop_reason : {"max_iter", "early_stopping", "callbacks", "max_time"}
+        What ends the fit: "max_iter" as long as nothing else does. Early stopping and callbacks set
+        it after a round, and the caller sets "max_time".
     """
 
     scored: Sequence[Score] = ()
@@ -125,7 +129,12 @@ class Evaluation:
     tol: float = 0.0
     callbacks: Sequence[Callback] = ()
     scores: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
-    is_over: bool = False
+    stop_reason: StopReason = "max_iter"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the fit must stop now, by early stopping, a callback or the caller."""
+        return self.stop_reason != "max_iter"
 
     @property
     def may_drop_rounds(self) -> bool:
@@ -229,13 +238,14 @@ class Evaluation:
         self._append([score(raw) for score in self.scored])
 
     def _decide(self, n_iter: int) -> None:
-        """Set `is_over` if early stopping ends the fit, and call the callbacks.
+        """Set `stop_reason` if early stopping ends the fit, and call the callbacks.
 
         It ends the fit after `n_iter_no_change` rounds without an improvement by more than `tol`; 0
         turns it off. n_iter: number of rounds so far.
         """
         n_without_gain = count_rounds_without_gain(np.array(self._stopping_scores), self.tol)
-        self.is_over = 0 < self.n_iter_no_change <= n_without_gain
+        if 0 < self.n_iter_no_change <= n_without_gain:
+            self.stop_reason = "early_stopping"
         if self.callbacks:
             self._call(n_iter)
 
@@ -273,7 +283,7 @@ class Evaluation:
             scores.append(float(score))
 
     def _call(self, n_iter: int) -> None:
-        """Call all callbacks after round `n_iter`, and set `is_over` if one of them returns True.
+        """Call all callbacks after round `n_iter`, and set `stop_reason` if one of them returns True.
 
         Raise TypeError if one returns anything but True, False or None.
         """
@@ -285,7 +295,8 @@ class Evaluation:
                     "callbacks must return True to stop the fit, or False or None to continue, got "
                     f"{wants_end!r}"
                 )
-            self.is_over |= bool(wants_end)
+            if wants_end and not self.is_over:
+                self.stop_reason = "callbacks"
 
 
 def average_scores(runs: Sequence[Rounds], columns: Any = ...) -> Float64:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,12 +42,16 @@ from certree.ensembles.scored_sample import (
     merge_samples,
 )
 from certree.ensembles.staged import make_constant_scores
+from certree.grow.code_trees import convert_codes_to_floats
 from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.joined_rows import JoinedRows
 from certree.out_of_core.part import refuse_other_rows
 from certree.out_of_core.ranks import Rank
 from certree.tree import Trees
+
+# Bin codes that are converted to float32 at a time.
+_CODES_PER_BLOCK = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +78,19 @@ def compute_custom_start(rank: Rank, loss: CustomLossAdapter) -> Float64:
     """
     rows = rank.rows
     y, weight = rows.y[0, : rows.n], None if rows.weight is None else rows.weight[: rows.n]
-    start = loss.compute_start(y, weight)
-    loss.check_gradients(y, make_constant_scores(start, rows.n), rows.keys)
+    offset = None if rows.offset is None else rows.offset[:, : rows.n]
+    start = loss.compute_start(y, weight, offset)
+    loss.check_gradients(y, make_constant_scores(start, rows.n, offset), rows.keys)
     return start
 
 
 def start_rounds(
-    rank: Rank, digests: Mapping[int, int], run: Rounds, start: Float64, n_members: int
+    rank: Rank,
+    digests: Mapping[int, int],
+    run: Rounds,
+    start: Float64,
+    plain_start: Float64,
+    n_members: int,
 ) -> Settings:
     """Put the runs of a fit on the rows of a rank, as its state.
 
@@ -92,7 +103,9 @@ def start_rounds(
     run : Rounds
         The first run, without rows.
     start : ndarray of shape (n_outputs,)
-        Constant start scores.
+        Constant start scores, to which offsets are added.
+    plain_start : ndarray of shape (n_outputs,)
+        Constant start scores without offsets, at which losses of several targets are compared.
     n_members : int
         Number of runs that are averaged; run k has the seed of the first one plus k.
 
@@ -118,7 +131,7 @@ def start_rounds(
             y[:] = rows.y
         if isinstance(loss, MultiOutputLoss) and loss.needs_factors:
             weight = None if rows.weight is None else rows.weight[:n]
-            scores = _make_start_scores(rows, start)
+            scores = _make_start_scores(rows, plain_start)
             means = [
                 one.compute_mean(
                     np.ascontiguousarray(y[k, :n]), scores[k : k + 1, :n].copy(), weight, rank.links
@@ -139,7 +152,7 @@ def start_rounds(
                 y=y if isinstance(loss, MultiOutputLoss) else y[0],
                 weight=rows.weight,
                 keys=rows.keys,
-                scores=_make_start_scores(rows, start),
+                scores=_make_start_scores(rows, start, rows.offset),
                 seed=run.seed + k,
                 values=rows.values,
                 updates_scores=True,
@@ -147,6 +160,60 @@ def start_rounds(
             for k in range(n_members)
         ]
     return settings
+
+
+def add_previous_rounds(
+    rank: Rank,
+    start: Float64,
+    trees: Trees,
+    code_trees: Trees,
+    ends: Sequence[int],
+    is_scored: bool,
+    has_validation_set: bool,
+    is_loss: bool,
+) -> Float64:
+    """Set the scores of the run of a rank to those by the trees of a previous fit.
+
+    Parameters
+    ----------
+    rank : Rank
+        The rank, on which `start_rounds` has put one run.
+    start : ndarray of shape (n_outputs,)
+        Constant start scores of the previous fit.
+    trees, code_trees : Trees
+        The trees of that fit, and the same trees with bin codes in place of thresholds.
+    ends : sequence of int
+        Numbers of trees after which rows are scored, ascending; the last one is that of all trees.
+    is_scored : bool
+        Whether rows are scored.
+    has_validation_set : bool
+        Whether any rank has rows of a validation set.
+    is_loss : bool
+        Whether rows are scored by the loss, and not by a scorer.
+
+    Returns
+    -------
+    ndarray of shape (len(ends), 1) or (len(ends), 2), or (len(ends), n_outputs, m)
+        What `score_rounds`, or for a scorer `get_scored_predictions`, returns after so many trees;
+        (0,) if rows are not scored.
+    """
+    (run,), rows, stages = rank.state, rank.rows, []
+    n_threads, step = run.grower.n_jobs, max(1, _CODES_PER_BLOCK // len(rows.codes))
+    run.scores[:] = _make_start_scores(rows, start, rows.offset)
+    for first, last in pairwise([0, *ends]):
+        for begin in range(0, rows.n, step):
+            block = slice(begin, min(begin + step, rows.n))
+            X = convert_codes_to_floats(np.ascontiguousarray(rows.codes[:, block].T))
+            scores = np.ascontiguousarray(run.scores[:, block])
+            run.scores[:, block] = code_trees.add(scores, X, n_threads, first, last)
+        if rows.values is not None:
+            scores = np.ascontiguousarray(run.scores[:, rows.n :])
+            run.scores[:, rows.n :] = trees.add(scores, rows.values, n_threads, first, last)
+        if is_scored:
+            stages.append(
+                score_rounds(rank, has_validation_set) if is_loss else get_scored_predictions(rank)
+            )
+    return np.array(stages)
 
 
 def make_rounds(rank: Rank, first: int, last: int, watch: Watch) -> NewRounds:
@@ -275,10 +342,15 @@ def make_scores_on_ranks(model: Any, scorer: Any, parts: Executor) -> list[Score
     ]
 
 
-def _make_start_scores(rows: JoinedRows, start: Float64) -> Float64:
-    """Make scores (n_outputs, n) that are `start`, (n_outputs,), in each row."""
+def _make_start_scores(rows: JoinedRows, start: Float64, offset: Float64 | None = None) -> Float64:
+    """Make scores (n_outputs, n) that are `start`, (n_outputs,), in each row, plus the offsets.
+
+    offset: (n_outputs, n), or None for no offsets.
+    """
     scores = rows.storage.allocate((len(start), rows.y.shape[1]), np.float64)
     scores[:] = start[:, None]
+    if offset is not None:
+        scores += offset
     return scores
 
 

@@ -24,12 +24,17 @@ from certree.estimators.tune import GrownFold, Mixture
 from certree.interface.arrays import Float64, Int32
 from certree.out_of_core.chunks import without_class_weights
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.first_look import Learned, effective_size, expect_groups_of_all, learn
+from certree.out_of_core.first_look import (
+    Learned,
+    effective_size,
+    expect_groups_of_all,
+    expect_no_limit_of_groups,
+    learn,
+)
 from certree.out_of_core.fit_hashes import hashes_of_fit
 from certree.out_of_core.gathered_rows import GatheredRows
 from certree.out_of_core.memory_limit import Need
 from certree.out_of_core.merged_copies import merge_copies_of_blocks
-from certree.out_of_core.resources import get_memory_limit
 from certree.out_of_core.sides import (
     DealtSides,
     GrowingSide,
@@ -90,11 +95,7 @@ class CertifiedFitOfParts:
         known = learn(reader, parts, are_all=not are_merged, has_parts=False)
         expect_rows_for_classes(known, _shares(model)[0])
         expect_groups_of_all(known.found, parts)
-        if get_memory_limit() is not None and known.found.are_grouped:
-            raise ValueError(
-                "memory_limit takes certified trees of rows without groups, got groups, of which "
-                "nobody knows how many there are before they are held"
-            )
+        expect_no_limit_of_groups(known.found, "certified trees")
         parts.keep_to_limit(_need(model, known))
         if are_merged:
             given = parts

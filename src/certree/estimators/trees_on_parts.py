@@ -82,7 +82,7 @@ def fit_elsewhere(
         try:
             (fit_blocks or model._fit_blocks)(parts)
         except InMemory:
-            return parts.gathered()
+            return parts.gathered()[:4]
     return None
 
 
@@ -322,9 +322,10 @@ def need_of_tree(
     )
     # Hashes of a classifier's rows; the folds of rows, and while they are dealt.
     of_row = 16.0 * is_classifier(model) + 3.0 * (n_folds > 0)
-    # Rows that grow a tree: their indices, and copies of targets and weights, also as integers.
-    is_weighed = learned.weighing is not None
-    grown = (12 * (n_folds > 0) + 8 + 16 * (not is_classifier(model)) + 40 * is_weighed) * n
+    # Rows of a fold: masks, indices and targets; targets, which are copied and checked before the core
+    # takes them; weights, also as integers.
+    of_target, is_weighed = 8 if is_classifier(model) else 24, learned.weighing is not None
+    grown = ((18 if n_folds > 0 else 0) + of_target + 40 * is_weighed) * n
     # Nodes as they are split, and weights of prunings; the trees of folds, which have some of the rows.
     bytes_of_leaf = of_leaf[0] + 450 + (of_leaf[1] + 60) * K + 36 * most_categories(learned)
     bytes_of_leaf += max(0, n_folds - 1) * (750 + 130 * K)

@@ -391,12 +391,13 @@ class Explanation:
         """Return the indices of the outputs that are shown for a row.
 
         predicted: the row's prediction, (K,). All outputs if they are numbers of the target's
-        scale; the more probable of two classes; otherwise the three largest, largest first.
+        scale; the second of two classes, so that all rows have the same; otherwise the three
+        largest, largest first.
         """
         if self.scale == "target":
             return [*range(len(predicted))]
         if len(predicted) == 2 and self.scale == "probability":  # The other class mirrors it.
-            return [int(predicted.argmax())]
+            return [1]
         return np.argsort(-predicted, kind="stable")[:_MAX_OUTPUTS_SHOWN].tolist()
 
     @property

@@ -37,6 +37,7 @@ from certree.interface.stored_state import StoredState
 from certree.interface.threads import get_n_threads
 from certree.rows.calendar_parts import describe_parts, list_parts, name_parts
 from certree.rows.training import RowInputMixin
+from certree.tables.fitted_types import get_model_format
 from certree.tree import Trees
 from certree.weights.rule_numbers import RuleNumbers
 
@@ -509,7 +510,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         an error. Time spans are numbers of days. Return a SELECT with the columns `keep`,
         "prediction" and, for a classifier, ``probability_`` followed by each class (for several
         numbers ``prediction_0``, ...). If rules have numbers (see `rules` of single trees), the
-        last column is "rule", which is NULL for rows that satisfy no rule.
+        last column is "rule", which is NULL for rows that satisfy no rule. If the fit converted
+        text such as "1.234,50 €" or "31.12.2024" in CSV files, comments above the statement list
+        these columns. The table must hold them as numbers and dates.
 
         Parameters
         ----------
@@ -531,4 +534,6 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             differ by case only, are empty or contain a NUL, or `threshold` or `pos_label` does not
             suit the model.
         """
-        return make_sql_statement(self._build_formula(), table, keep, threshold, pos_label)
+        found = get_model_format(self)
+        formats = {} if found is None else found.columns
+        return make_sql_statement(self._build_formula(), table, keep, threshold, pos_label, formats)

@@ -22,6 +22,8 @@ Language = Literal["c", "java", "javascript"]
 _TEMPLATES = {"c": "model.c", "java": "Model.java", "javascript": "model.js"}
 # Largest number of characters of a Java string constant, with room for UTF-8 of three bytes.
 _MAX_JAVA_TEXT = 20_000
+# Most categories of a feature that a comment lists.
+_MAX_CODES = 20
 # Control characters as JSON writes them.
 _CONTROL = re.compile(r"(?<!\\)\\u(00[01][0-9a-f])")
 # Identifiers that no language reserves.
@@ -117,18 +119,17 @@ def write_source(document: Mapping[str, Any], language: Language, name: str) -> 
     categories = [feature["categories"] for feature in document["features"]]
     classes, n_outputs = document["classes"], len(document["start"])
     results = [f"probability of {label}" for label in classes or ()]
-    names = [feature["name"] for feature in document["features"]]
-    descriptions = [_describe_feature(feature) for feature in document["features"]]
+    results = results or ["predicted number"] * n_outputs
     values = {
         "title": f"A certree model of {format_quantity(len(arrays.root), 'tree')}",
         "version": certree.__version__,
         "name": name,
-        "features": _make_comment(descriptions),
-        "results": _make_comment(results or ["predicted number"] * n_outputs),
-        "n_features": len(names),
+        "features": _make_comment(_describe_features(document["features"], language)),
+        "results": _make_comment(f"out[{k}] {text}" for k, text in enumerate(results)),
+        "n_features": len(categories),
         "n_trees": len(arrays.root),
         "n_outputs": n_outputs,
-        "n_results": len(results) or n_outputs,
+        "n_results": len(results),
         "divisor": f"{len(arrays.root) if document['sum'] == 'mean' else 1}.0",
         "link": _write_link(document, language),
     }
@@ -146,19 +147,41 @@ def write_source(document: Mapping[str, Any], language: Language, name: str) -> 
     return Template(template.read_text(encoding="utf-8")).substitute(values)
 
 
-def _describe_feature(feature: Mapping[str, Any]) -> str:
-    """Return the name of a feature, and the unit if it holds dates, for a comment.
+def _describe_features(features: Sequence[Mapping[str, Any]], language: Language) -> list[str]:
+    """Return name, type and unit of each feature for comments, such as "x[1] size: number".
 
-    feature: its entry in the dictionary of `make_plain_dict`.
+    Of texts that are categories at most 20 are listed, with their codes unless the language is
+    JavaScript, whose code takes the texts. features: their entries in the dictionary of
+    `make_plain_dict`; language: that of the source code.
     """
-    dates = feature.get("dates")
-    return f"{feature['name']} ({dates['unit']})" if dates else str(feature["name"])
+    texts = []
+    for j, feature in enumerate(features):
+        text, categories = "number", feature["categories"]
+        if dates := feature.get("dates"):
+            zone = f", time zone {dates['zone']}" if dates["zone"] else ""
+            text = f"{'time span' if dates['kind'] == 'span' else 'date'}, {dates['unit']}{zone}"
+        elif part := feature.get("part"):
+            text = f"{part['name']} of {features[part['of']]['name']}"
+        elif _is_text(categories):
+            has_codes = language != "javascript"
+            listed = [f"{k} {name}" if has_codes else name for k, name in enumerate(categories)]
+            text = f"category, {'with codes ' if has_codes else ''}{_list_first(listed)}"
+        elif categories:
+            text = f"category that is a number, {_list_first([*map(repr, categories)])}"
+        texts.append(f"x[{j}] {feature['name']}: {text}")
+    return texts
 
 
-def _make_comment(texts: Iterable[Any]) -> str:
-    """Return texts, numbered from 0, as one line that may stand in a comment of any language."""
-    line = ", ".join(f"{j} {text}" for j, text in enumerate(texts))
-    return re.sub(r"[^ -~]", "?", line).replace("*/", "* /").replace("\\", "/")
+def _list_first(texts: Sequence[str]) -> str:
+    """Return the first 20 texts, separated by commas, and "..." if there are more."""
+    return ", ".join([*texts[:_MAX_CODES], *(["..."] if len(texts) > _MAX_CODES else [])])
+
+
+def _make_comment(texts: Iterable[str]) -> str:
+    """Return texts as lines of a comment of any language; the first line break precedes them."""
+    lines = [re.sub(r"[^ -~]", "?", text) for text in texts]
+    lines = [line.replace("*/", "* /").replace("\\", "/") for line in lines]
+    return "".join(f"\n *     {line}" for line in lines)
 
 
 def _write_link(document: Mapping[str, Any], language: Language) -> str:

@@ -6,7 +6,7 @@ the depth of expressions, and SQLite the depth of nested parentheses, so long su
 """
 
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import isqrt
@@ -16,14 +16,18 @@ import numpy as np
 
 from certree.export.calendar_steps import ZoneSteps, compute_part, count_days
 from certree.export.formula import Formula, check_int64, check_utf8, extend_largest_threshold
+from certree.interface.formatting import escape_controls
 from certree.interface.positive_class import check_threshold
 from certree.rows.calendar_parts import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from certree.rows.categories import UNKNOWN_CODE
 from certree.rows.dates import DateColumn
+from certree.tables.text_formats import TextFormat
 from certree.tree import LEAF
 from certree.weights.rule_numbers import RuleNumbers
 
 _PREDICTION, _RULE = "prediction", "rule"
+# Begins a line of comments.
+COMMENT = "-- "
 _TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
@@ -33,6 +37,7 @@ def make_sql_statement(
     keep: Sequence[str],
     threshold: float | None = None,
     pos_label: Any = None,
+    formats: Mapping[str, TextFormat] | None = None,
 ) -> str:
     """Return a SELECT statement that predicts the rows of a table with a model.
 
@@ -51,6 +56,9 @@ def make_sql_statement(
         the most probable class.
     pos_label : object or None
         The positive class, which needs `threshold`; None: the second.
+    formats : mapping of str to TextFormat, or None
+        Formats by which the fit converted columns of text to numbers and dates, by name. A comment at
+        the start of the statement lists them, as the statement does not convert text.
 
     Returns
     -------
@@ -82,6 +90,7 @@ def make_sql_statement(
     _check_distinct_names(formula, keep, results)
     prefix = _find_free_prefix([table, *keep, *formula.names, *results])
     selects = _SelectChain.from_table(table, keep, prefix)
+    selects.comments = _describe_conversions(formula, formats or {})
     values = _add_features(formula, selects)
     outputs = [_format_output(formula, values, k) for k in range(formula.n_outputs)]
     rule = [] if formula.numbers is None else [_format_rule(formula, formula.numbers, values)]
@@ -102,6 +111,21 @@ def make_sql_statement(
         predicted_class += f"ELSE {labels[1 - positive]} END"
     named = zip([predicted_class, *probabilities, *rule], results, strict=True)
     return selects.build_statement(keep, [*named])
+
+
+def _describe_conversions(formula: Formula, formats: Mapping[str, TextFormat]) -> list[str]:
+    """Return comments on the columns whose text the fit converted; none if no tree reads such a column.
+
+    formula: the fitted model; formats: formats of columns of text, by name.
+    """
+    used = [formula.names[j] for j in _find_used_columns(formula)]
+    lines = [f"  {name}: {formats[name]}" for name in used if name in formats]
+    title = (
+        "Before you run this statement, convert empty text to NULL, and the text of these columns to "
+        "numbers or dates:"
+    )
+    # A line break in a name would end the comment.
+    return [COMMENT + escape_controls(line) for line in (title, *lines)] if lines else []
 
 
 # -- names -----------------------------------------------------------------------------------------
@@ -260,12 +284,15 @@ class _SelectChain:
         m_kept0, m_kept1, ...
     selects : list of str
         The text of the selects so far, each as "m_xs AS MATERIALIZED (SELECT ...)".
+    comments : list of str
+        Lines above the statement, each of which begins with `COMMENT`.
     """
 
     prefix: str
     source: str
     kept: list[str]
     selects: list[str] = field(default_factory=list)
+    comments: list[str] = field(default_factory=list)
 
     @classmethod
     def from_table(cls, table: str, keep: Sequence[str], prefix: str) -> "_SelectChain":
@@ -336,7 +363,8 @@ class _SelectChain:
         """
         named = [*zip(self.kept, keep, strict=True), *columns]
         text = self._format_select((expression, _quote_name(name)) for expression, name in named)
-        return f"WITH {', '.join(self.selects)}\n{text}" if self.selects else text
+        statement = f"WITH {', '.join(self.selects)}\n{text}" if self.selects else text
+        return "\n".join([*self.comments, statement])
 
     def _format_select(self, columns: Iterable[tuple[str, str]]) -> str:
         """Return the text of a SELECT from the source, which is not added to the chain.

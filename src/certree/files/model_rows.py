@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from certree.certificates.hold_out import expect_known_labels
 from certree.interface.extras import import_extra
-from certree.tables.column_names import join_names
+from certree.tables.column_names import expect_fitted_columns
 from certree.tables.column_types import extract_feature, is_date_type, is_number_type
 from certree.tables.fitted_types import list_input_columns
 from certree.tables.pipeline_columns import create_frame
@@ -110,12 +110,7 @@ def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
                 f"of features, got {table.num_columns}"
             )
         return table
-    missing = [name for name in names if name not in table.column_names]
-    if missing:
-        raise ValueError(
-            f"{table_name} must have all features of the model, but lacks "
-            f"{join_names(map(repr, missing))}: add these columns"
-        )
+    expect_fitted_columns(table.column_names, names, table_name)
     return table.select(names)
 
 
@@ -147,9 +142,15 @@ def _expect_feature_types(features: pa.Table, model: Any, table_name: str) -> No
             expected, example = "strings", float(present[0])
         else:
             continue
-        raise ValueError(
+        message = (
             f"feature {name!r} must hold {expected} as in the fit, got {example!r} in {table_name}"
         )
+        if expected == "dates":
+            message += (
+                ": write dates such as 2024-12-31, or state the order of day and month by dates= "
+                "(--dates dd/mm)"
+            )
+        raise ValueError(message)
 
 
 def _is_not_numeric(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Model files: NumPy arrays and a JSON header, never code.
+"""Files of models and monitors: NumPy arrays and a JSON header, never code.
 
 A model file is a zip archive of NumPy arrays. The array "header" holds JSON: format, version,
 class, parameters, and fitted values that are not arrays. Nothing in a file is executed, and every
@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 import certree.ensembles
 import certree.estimators
 import certree.estimators.naive_bayes
+from certree.certificates.monitor import Monitor
 from certree.estimators import PACBayesPosteriors
 from certree.files.archive import HEADER, open_archive, write_archive
 from certree.files.output_paths import expect_path
@@ -65,6 +66,8 @@ _MODELS: dict[str, type[Any]] = {
     for name in module.__all__
     if hasattr(getattr(module, name), "__restore__")
 }
+# All classes whose objects can be saved.
+_SAVED = {**_MODELS, "Monitor": Monitor}
 
 # Classes whose objects may be parameters, by name. They have `get_params` or are dataclasses. A
 # file can name no other class, so loading a file runs no foreign code.
@@ -92,14 +95,14 @@ class _OtherVersionError(ValueError):
 
 
 def save(
-    model: BaseEstimator,
+    model: BaseEstimator | Monitor,
     path: str | os.PathLike[str],
     *,
     sample_hashes: bool = True,
     calibration_samples: bool = True,
     seen_rows: bool = True,
 ) -> None:
-    """Write a fitted model to a file, atomically.
+    """Write a fitted model, or the monitor of one, to a file, atomically.
 
     The file holds the fitted state and the parameters of the fit. Parameters that were set after
     the fit are not saved, except `n_jobs` and `verbose`. Long category names of features that no
@@ -107,11 +110,12 @@ def save(
 
     Parameters
     ----------
-    model : fitted estimator of certree, or Pipeline that ends in one
+    model : fitted estimator of certree, Pipeline that ends in one, or Monitor
         The model. A tree with models in its leaves, and AdaBoost with learners that are not
         certree's trees, cannot be saved. The other steps of a pipeline must be transformers of
         scikit-learn without functions of your own; their file needs ``certree[pipelines]``, and
-        scikit-learn may not load it in another version.
+        scikit-learn may not load it in another version. A monitor is saved with the losses that it
+        has seen, and must have a `model_hash`; the other parameters do not concern it.
     path : path
         The file.
     sample_hashes : bool
@@ -136,7 +140,7 @@ def save(
         posteriors and custom losses of certree, and decision trees of scikit-learn.
     ValueError
         If `load` would refuse the file, for instance because a class ends in a NUL, which NumPy
-        drops.
+        drops; or if a monitor has no `model_hash`.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     """
@@ -149,8 +153,38 @@ def save(
             content = file_of_model.read_bytes()
         write_atomically(path, lambda file: write_pipeline(file, model, content))
         return
-    if _MODELS.get(type(model).__name__) is not type(model):
-        raise TypeError(f"model must be a fitted estimator of certree, got {model!r}")
+    if _SAVED.get(type(model).__name__) is not type(model):
+        best = getattr(model, "best_estimator_", None)  # of a search by scikit-learn
+        remedy = ": pass its best_estimator_" if isinstance(best, BaseEstimator) else ""
+        raise TypeError(f"model must be a fitted estimator of certree, got {model!r}{remedy}")
+    if isinstance(model, Monitor):
+        _expect_model_hash(model)
+    else:
+        model = _select_stored_state(model, sample_hashes, calibration_samples, seen_rows)
+    parameters = _constructor_arguments(model).items()
+    encoded = {name: _encode_parameter(name, value) for name, value in parameters}
+    entries, arrays = _collect_stored_values(model)
+    text = _to_json({**entries, "parameters": encoded}).encode()
+    _expect_loadable(text, arrays)
+    write_atomically(path, lambda file: write_archive(file, text, arrays))
+
+
+def _expect_model_hash(monitor: Monitor) -> None:
+    """Raise ValueError if a monitor does not state which model it monitors."""
+    if monitor.model_hash is None:
+        raise ValueError(
+            "model must be a monitor with a model_hash, so that it refuses losses of other models, "
+            "got one without: pass model_hash= to the method monitor of the certificate"
+        )
+
+
+def _select_stored_state(
+    model: Any, sample_hashes: bool, calibration_samples: bool, seen_rows: bool
+) -> Any:
+    """Return a copy of a fitted estimator with what its file shall hold.
+
+    The parameters are those of `save`. Raise NotFittedError if the model is not fitted.
+    """
     model = get_snapshot(model)
     check_is_fitted(model)
     if is_classifier(model) and not sample_hashes:
@@ -160,12 +194,7 @@ def save(
     if hasattr(model, "calibration_") and not calibration_samples:
         model.calibration_ = None
     _digest_unused_texts(model)
-    parameters = model.get_params(False).items()
-    encoded = {name: _encode_parameter(name, value) for name, value in parameters}
-    entries, arrays = _collect_stored_values(model)
-    text = _to_json({**entries, "parameters": encoded}).encode()
-    _expect_loadable(text, arrays)
-    write_atomically(path, lambda file: write_archive(file, text, arrays))
+    return model
 
 
 def _digest_unused_texts(model: Any) -> None:
@@ -224,7 +253,7 @@ def _collect_stored_values(model: Any) -> tuple[_Entries, dict[str, NDArray[Any]
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a fitted model from a file that `save` wrote.
+    """Read a fitted model, or the monitor of one, from a file that `save` wrote.
 
     The predictions equal those of the saved model to the bit. No code from the file is executed.
 
@@ -235,7 +264,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    fitted estimator of certree, or Pipeline
+    fitted estimator of certree, Pipeline or Monitor
         An object of the class that was saved, with the parameters of the fit.
 
     Raises
@@ -307,7 +336,7 @@ def _create_model(text: bytes, arrays: _Arrays) -> Any:
 
     Returns
     -------
-    fitted estimator of certree
+    fitted estimator of certree, or Monitor
 
     Raises
     ------
@@ -318,12 +347,13 @@ def _create_model(text: bytes, arrays: _Arrays) -> Any:
     header = _parse_header(text)
     stored = StoredState(header, arrays)
     parameters = stored["parameters"].items()
-    model = _MODELS[header["model"]](
+    model = _SAVED[header["model"]](
         **{name: _decode_parameter(value) for name, value in parameters}
     )
     model.__restore__(stored)
     _expect_same_values(header, arrays, stored.replaced, *_collect_stored_values(model))
-    keep_parameters(model)
+    if isinstance(model, BaseEstimator):
+        keep_parameters(model)
     return model
 
 
@@ -379,7 +409,7 @@ def _parse_header(text: bytes) -> _Entries:
     """Parse the JSON header of a model file, and return its entries.
 
     text: the header. Raise ValueError if its "format" or "version" is not the one that this module
-    writes, or "model" is not the name of a class in `_MODELS`.
+    writes, or "model" is not the name of a class in `_SAVED`.
     """
     header = json.loads(text, parse_constant=_parse_infinity)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -398,7 +428,7 @@ def _parse_header(text: bytes) -> _Entries:
             f"the model file has version {version!r}, but this certree reads version {VERSION}: "
             "load it with the version of certree that saved it"
         )
-    if not isinstance(header.get("model"), str) or header["model"] not in _MODELS:
+    if not isinstance(header.get("model"), str) or header["model"] not in _SAVED:
         raise _OtherVersionError(
             f"the model file holds a {header.get('model')!r}, which does not exist in this "
             "certree: load it with the version of certree that saved it"
@@ -459,9 +489,10 @@ def _encode_parameter(name: str, value: Any) -> Any:
 def _constructor_arguments(value: Any) -> dict[str, Any]:
     """Return the arguments, by name, from which the constructor creates an equal object.
 
-    value: an object of a class in `OBJECTS`: growers, pruning rules, votes, posteriors and losses
-    of certree, and decision trees of scikit-learn. The arguments are the fields of a dataclass,
-    except those that hold code, or else the result of `get_params`.
+    value: an object of a class in `_SAVED` or `OBJECTS`: estimators, monitors, growers, pruning
+    rules, votes, posteriors and losses of certree, and decision trees of scikit-learn. The
+    arguments are the fields of a dataclass, except those that hold code, or else the result of
+    `get_params`.
     """
     if is_dataclass(value):
         names = [

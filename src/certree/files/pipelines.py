@@ -8,14 +8,17 @@ so that loading a file runs no code from it.
 from __future__ import annotations
 
 import io
+import json
 import os
 import stat
 import zipfile
 from collections.abc import Callable
 from copy import copy
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,6 +32,10 @@ _TRUSTED = [
     "sklearn.compose._column_transformer._RemainderColsList",
     "sklearn.compose._column_transformer.make_column_selector",
 ]
+# In the archives of skops: the member that describes all objects, and the type of constants in it.
+_SCHEMA, _CONSTANT = "schema.json", "JsonNode"
+# The time that members of archives get, so that equal pipelines have equal files.
+_TIME = (1980, 1, 1, 0, 0, 0)
 # Bytes that the steps may have in memory, and the ratio to their file size beyond which they may
 # not have more: Deflate would allow a ratio of 1000.
 _MIN_BYTE_LIMIT, _MAX_BYTE_RATIO = 2**26, 100
@@ -55,7 +62,7 @@ def write_pipeline(file: BinaryIO, pipeline: Pipeline, model: bytes) -> None:
     """
     skops = import_extra("skops.io", "pipelines")
     steps = replace_model(pipeline, "passthrough")
-    content = skops.dumps(steps)
+    content = _renumber_objects(skops.dumps(steps))
     unknown = {*skops.get_untrusted_types(data=content)} - {*_TRUSTED}
     if unknown:
         names = [
@@ -70,8 +77,40 @@ def write_pipeline(file: BinaryIO, pipeline: Pipeline, model: bytes) -> None:
         )
     with zipfile.ZipFile(file, "w") as archive:
         for name, data in ((_STEPS, content), (MODEL, model)):
-            # A fixed time: equal pipelines have equal files.
-            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
+            archive.writestr(zipfile.ZipInfo(name, _TIME), data)
+
+
+def _renumber_objects(content: bytes) -> bytes:
+    """Return what skops has written with small numbers for objects and a fixed time of its members.
+
+    skops writes the address of each object in memory, names the files of arrays by addresses, and adds
+    the time. Without them, equal pipelines have equal files, and thus equal hashes. content: an archive
+    of skops.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    numbers: dict[int, int] = {}
+    names: dict[str, str] = {}
+
+    def renumber(node: dict[str, Any]) -> dict[str, Any]:
+        """Replace the address and the name of the file of one object of the schema."""
+        if isinstance(address := node.get("__id__"), int):
+            if node.get("__loader__") == _CONSTANT:
+                # Whether two equal constants are one object differs between processes.
+                del node["__id__"]
+            else:
+                node["__id__"] = numbers.setdefault(address, len(numbers) + 1)
+        if isinstance(name := node.get("file"), str) and name in members:
+            node["file"] = names.setdefault(name, f"{len(names) + 1}{Path(name).suffix}")
+        return node
+
+    schema = json.loads(members[_SCHEMA], object_hook=renumber)
+    members[_SCHEMA] = json.dumps(schema).encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(names.get(name, name), _TIME), data)
+    return buffer.getvalue()
 
 
 def replace_model(pipeline: Pipeline, model: Any) -> Pipeline:
@@ -133,6 +172,18 @@ def name_model_features(model: Any) -> Any:
     named = copy(estimator)
     named.feature_names_in_ = np.asarray(names, dtype=object)
     return named
+
+
+def transform_rows(model: Any, rows: Any) -> tuple[Any, Any]:
+    """Return the estimator that explanations and reports need, and the dense rows that it reads.
+
+    model: a fitted estimator, or a pipeline that ends in one; rows: the rows that the model reads. Of
+    a pipeline the last step is returned, whose features have the names that the other steps give them.
+    """
+    _, transform = split_pipeline(model)
+    X: Any = transform(rows)
+    is_sparse: bool = issparse(X)
+    return name_model_features(model), X.toarray() if is_sparse else X
 
 
 def is_pipeline_file(path: str | os.PathLike[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as shortened
@@ -26,11 +27,14 @@ from certree.interface.fitted_state import check_one_target
 from certree.interface.positive_class import check_threshold
 from certree.interface.progress import RowRate, show_progress
 from certree.interface.signatures import validate_arguments
-from certree.tables.column_names import expect_target, join_names
-from certree.tables.csv_text import STANDARD_STREAM
-from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
+from certree.tables.column_names import expect_fitted_columns, expect_target, join_names
+from certree.tables.csv_text import STANDARD_STREAM, get_display_name
+from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
+from certree.tables.formats import CsvFile, open_files
+from certree.tables.integer_text import holds_integers
 from certree.tables.new_values import warn_of_new_values
-from certree.tables.reader import Batch, read_batches
+from certree.tables.pipeline_columns import InputColumn
+from certree.tables.reader import Batch, no_types, read_batches
 from certree.tables.table_source import TableSource
 
 if TYPE_CHECKING:
@@ -163,7 +167,8 @@ def predict_files(
         several outputs the predictions are ``prediction_0`` and so on.
     keep : sequence of str
         Columns of the source, such as a key, to copy to the output as first columns. Those of CSV
-        files that are no features are text, as it is written.
+        files that are no features are text, as it is written; in a Parquet file they are integers
+        if all their values are integers without leading zeros.
     threshold : float or None
         Predict the positive one of two classes if its probability is at least this; None: predict
         the more probable class.
@@ -208,6 +213,51 @@ def predict_files(
     >>> (folder / "predicted.csv").read_text().splitlines()[0]
     '"key","prediction","probability_False","probability_True"'
     """
+    rule = {"threshold": threshold, "pos_label": pos_label}
+    rows = {"batch_size": batch_size, "verbose": verbose}
+    return write_predictions(model, source, target, keep, **rule, **rows).n_rows
+
+
+@dataclass(slots=True)
+class PredictionCounts:
+    """Numbers of rows that have been predicted.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows.
+    classes : dict
+        Number of rows of each predicted class, in the order of the model's classes; empty for a
+        regressor.
+    """
+
+    n_rows: int
+    classes: dict[Any, int]
+
+    def add(self, table: pa.Table) -> None:
+        """Count the rows of an output table."""
+        self.n_rows += len(table)
+        if self.classes:
+            for entry in table["prediction"].value_counts().to_pylist():
+                label = entry["values"]
+                self.classes[label] = self.classes.get(label, 0) + entry["counts"]
+
+
+def write_predictions(
+    model: Any,
+    source: Any,
+    target: str | os.PathLike[str],
+    keep: Sequence[str] = (),
+    *,
+    threshold: float | None,
+    pos_label: Any,
+    batch_size: int = ROWS_PER_BATCH,
+    verbose: int = 0,
+) -> PredictionCounts:
+    """Do what `predict_files` does, and return the numbers of rows and of predicted classes.
+
+    The parameters are those of `predict_files`.
+    """
     check_is_fitted(model)
     if not hasattr(split_pipeline(model)[0], "categories_"):
         raise TypeError(
@@ -224,24 +274,52 @@ def predict_files(
         check_threshold(None, threshold, pos_label)
     tables.expect_table_place(target)
     _expect_outside_source(source, target)
+    is_typed = str(target).lower().endswith(".parquet")
+    integers = _find_integer_columns(model, source, keep) if is_typed else []
     predictions = predict_batches(
-        model, source, [*keep], batch_size, verbose, threshold=threshold, pos_label=pos_label
+        *(model, source, [*keep], batch_size, verbose),
+        threshold=threshold,
+        pos_label=pos_label,
+        integers=integers,
     )
-    n_rows = 0
+    estimator, _ = split_pipeline(model)
+    classes = estimator.classes_ if is_classifier(estimator) else []
+    counts = PredictionCounts(0, dict.fromkeys(np.asarray(classes).tolist(), 0))
 
     def count_rows() -> Iterator[pa.Table]:
-        """Yield the tables of `predictions`, and add their numbers of rows to `n_rows`.
-
-        Both are variables of `predict_files`: `predictions` is the iterator of output tables, one
-        for each batch; `n_rows` is the number of rows that have been predicted so far.
-        """
-        nonlocal n_rows
+        """Yield the tables of `predictions`, one for each batch, and add their rows to `counts`."""
         for table in predictions:
-            n_rows += len(table)
+            counts.add(table)
             yield table
 
     tables.write_all(count_rows(), target)
-    return n_rows
+    return counts
+
+
+def _find_integer_columns(model: Any, source: Any, keep: Sequence[str]) -> list[str]:
+    """Return which columns of CSV files to copy hold integers only, such as keys, in one pass.
+
+    The text of such a column does not change if it becomes a number and is printed again. Features
+    are left out, and so is standard input, which cannot be read twice. model: the fitted model,
+    with whose format of CSV files columns are read; source: files, or folders of files; keep:
+    columns to copy.
+    """
+    features, _ = list_input_columns(model)
+    names = [name for name in keep if name not in (features or [])]
+    if not names or str(source) == STANDARD_STREAM:
+        return []
+    source = use_model_format(source, model)
+    if not all(isinstance(file, CsvFile) for file in open_files(source)):
+        return []
+    left = dict.fromkeys(names, False)
+    for batch in read_batches(source, no_types, ROWS_PER_BATCH, names, names, keep_words=True):
+        for name in [name for name in left if name in batch.table.column_names]:
+            column = batch.table[name]
+            if not holds_integers(column):
+                del left[name]
+            else:
+                left[name] |= column.null_count < len(column)
+    return [name for name, has_value in left.items() if has_value]
 
 
 def _expect_outside_source(source: Any, target: str | os.PathLike[str]) -> None:
@@ -273,6 +351,7 @@ def predict_batches(
     *,
     threshold: float | None,
     pos_label: Any,
+    integers: Sequence[str] = (),
 ) -> Iterator[pa.Table]:
     """Yield an output table for each batch of rows, at least one; all have the schema of the first.
 
@@ -296,6 +375,8 @@ def predict_batches(
         the most probable class.
     pos_label : object or None
         The positive class; None: the second.
+    integers : sequence of str
+        Columns among `keep` whose texts become integers.
     """
     estimator, transform = split_pipeline(model)
 
@@ -315,6 +396,9 @@ def predict_batches(
                 )
             if len(batch.table):
                 table = _predict_batch(model, batch, keep, predict)
+                for name in integers:
+                    column = table[name].cast(import_extra("pyarrow", "files").int64())
+                    table = table.set_column(table.column_names.index(name), name, column)
                 schema = table.schema if schema is None else schema
                 yield _cast_to_schema(table, schema, batch.where)
 
@@ -381,13 +465,16 @@ def read_model_batches(
     names, _ = list_input_columns(model)
     targets = [] if target is None else [target]
     columns = None if names is None else [*names, *targets, *extra_columns]
-    table_name = str(TableSource(source))
+    features = [] if names is None else names
+    table_name = get_display_name(TableSource(source))
 
-    def choose_types(names: Sequence[str]) -> dict[str, pa.DataType]:
-        """Return the types of the columns `names`, which are all columns of a file."""
+    def choose_types(names: Sequence[str]) -> dict[str, InputColumn]:
+        """Return the fitted ones of the columns `names`, which are all columns of a file."""
         if target is not None:
             expect_target(names, target, table_name)
-        return get_column_types(model, target, names, extra_columns)
+        if features and not {*features} & {*names}:  # Without columns no rows can be read.
+            expect_fitted_columns(names, features, table_name)
+        return get_fitted_columns(model, target, names, extra_columns)
 
     source = use_model_format(source, model)
     text_columns = [name for name in extra_columns if name != target]

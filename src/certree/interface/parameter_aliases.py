@@ -19,6 +19,7 @@ _ALIASES = {
     "max_iter": "n_estimators num_iterations num_iteration n_iter num_trees num_tree num_round "
     "num_rounds num_boost_round nrounds iterations",
     "n_estimators": "max_iter num_iterations num_trees num_boost_round iterations n_trees",
+    "max_time": "time_budget time_limit max_runtime_secs",
     "learning_rate": "eta shrinkage_rate",
     "max_leaf_nodes": "num_leaves num_leaf max_leaves max_leaf",
     "max_depth": "depth",
@@ -89,7 +90,8 @@ _UNNEEDED = (
     ),
     (
         "prunings",
-        "the estimator and y determine the loss",
+        "the estimator and y determine the loss; a CustomLoss for two classes needs a "
+        "BoostedTreesRegressor with targets 0 and 1",
         "objective loss_function application loss num_class",
     ),
     (
@@ -139,11 +141,15 @@ _EVAL_SETS = ("eval_set", "eval_X", "eval_y", "validation_data")
 # Aliases of attributes of fitted models: for estimators that have a certain parameter, the attribute
 # in certree and its aliases.
 _ATTRIBUTE_ALIASES = (
-    ("early_stopping", "n_iter_", "best_iteration_ best_iteration n_estimators_ tree_count_"),
-    ("early_stopping", "validation_score_", "best_score_ best_score evals_result_"),
-    ("early_stopping", "trees_", "booster_"),
-    ("n_estimators", "trees_", "booster_"),
-    ("grower", "tree_", "booster_"),
+    (
+        "early_stopping",
+        "n_iter_",
+        "best_iteration_ best_iteration n_estimators_ tree_count_ best_ntree_limit",
+    ),
+    ("early_stopping", "validation_score_", "best_score_ best_score evals_result_ evals_result"),
+    ("early_stopping", "trees_", "booster_ get_booster"),
+    ("n_estimators", "trees_", "booster_ get_booster"),
+    ("grower", "tree_", "booster_ get_booster"),
     ("categorical_features", "feature_names_in_", "feature_name_ feature_names_"),
 )
 # Names of metrics, by the values of `scoring`.

@@ -153,8 +153,8 @@ class Executor(Protocol):
         """F(*shared, *job) of each job, in their order, wherever there is room."""
         ...
 
-    def gathered(self) -> tuple[Any, Any, Any, Any]:
-        """All rows in memory: X, target, and weights and groups or None."""
+    def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
+        """Return all rows in memory: X, target, and weights, groups and offsets, each or None."""
         ...
 
 
@@ -395,7 +395,7 @@ class Here(Parts):
         """See `Executor`."""
         return (f(*shared, *job) for job in jobs)
 
-    def gathered(self) -> tuple[Any, Any, Any, Any]:
+    def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
         """See `Executor`."""
         if is_planned():
             source: Any = self._source

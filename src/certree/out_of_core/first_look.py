@@ -22,14 +22,17 @@ from certree.out_of_core.chunks import (
     reader_of,
     training_of,
     without_class_weights,
+    without_large_attributes,
 )
 from certree.out_of_core.exact_sums import class_totals, exact_sum, rounded
 from certree.out_of_core.executors import Executor
+from certree.out_of_core.resources import get_memory_limit
 from certree.rows.calendar_parts import DateSample, choose_all_parts, draw_samples
 from certree.rows.categories import Categories, match_category_type
 from certree.rows.columns import TableColumns, to_float64_column
 from certree.rows.dates import DateColumn
 from certree.rows.draw_order import ColumnSums
+from certree.rows.folds import number_groups
 from certree.rows.relative_weights import (
     NO_WEIGHTS,
     WeightSpread,
@@ -78,8 +81,8 @@ class Found:
         The features that hold dates, by index.
     where : str
         A chunk of these.
-    are_grouped : bool
-        Whether rows have groups.
+    are_grouped, has_offset : bool
+        Whether rows have groups, and offsets.
     table_format : TableFormat or None
         Format of the CSV files that hold the rows, if it is unusual.
     """
@@ -96,6 +99,7 @@ class Found:
     dates: dict[int, DateColumn] = field(default_factory=dict)
     where: str = ""
     are_grouped: bool = False
+    has_offset: bool = False
     table_format: TableFormat | None = None
 
     def __add__(self, other: Self) -> Self:
@@ -203,9 +207,51 @@ class Learned:
         reader._draw_order = order
         return replace(self, reader=reader, draw_order=order)
 
+    def numbering_groups(self, parts: Executor) -> Self:
+        """Return a copy whose reader numbers the groups of rows, by their sorted names.
+
+        parts: has the rows. Return this object if rows have no groups; raise ValueError if some rows
+        have none, or if memory is limited.
+        """
+        if not self.found.are_grouped:
+            return self
+        expect_no_limit_of_groups(self.found, "boosted trees")
+        expect_groups_of_all(self.found, parts)
+        reader = copy(self.reader)
+        names = parts.look(_list_groups, targets_only=True)
+        reader._group_names = number_groups(np.concatenate(names))[0]
+        return replace(self, reader=reader)
+
     def teach(self, model: Any) -> None:
         """Let a model know classes and features."""
         set_learned_attributes(model, self.attributes)
+
+    def expect_same_encoding(self, model: Any) -> None:
+        """Raise ValueError if a warm start of `model` would encode rows otherwise than its last fit.
+
+        Features, categories, dates, targets and classes must be those of the fitted model.
+        """
+        known, found = model.__dict__, self.attributes
+        of_features = ("n_features_in_", "feature_names_in_", "categories_", "dates_")
+        for name in (*of_features, "n_outputs_", "classes_"):
+            if not _are_equal(known.get(name), found.get(name)):
+                argument = "X" if name in of_features else "y"
+                raise ValueError(
+                    f"{argument} must be that of the previous fit with warm_start=True for "
+                    f"out-of-core or distributed data, got rows with another {name}: pass the same "
+                    "rows in any order, or set warm_start=False"
+                )
+
+
+def _are_equal(known: Any, found: Any) -> bool:
+    """Return whether two values of a fitted attribute about features or classes are equal."""
+    if isinstance(known, Categories) and isinstance(found, Categories):
+        return known.equals(found)
+    if isinstance(known, list) and isinstance(found, list):  # classes of several targets
+        return len(known) == len(found) and all(map(np.array_equal, known, found))
+    if isinstance(known, np.ndarray) and isinstance(found, np.ndarray):
+        return np.array_equal(known, found)
+    return type(known) is type(found) and bool(known == found)
 
 
 def learn(
@@ -240,6 +286,7 @@ def learn(
     ValueError
         If a row has a class that is not among `classes`.
     """
+    model = without_large_attributes(model)
     # Some rows alone do not tell which classes there are, and so not what they weigh.
     found = _looked(model, without_class_weights(model), parts)
     reader, is_weighed = model, parts.has_weights
@@ -442,7 +489,12 @@ def _first_look(chunk: Chunk, model: Any) -> Found | None:
         return None
     columns = split_target_columns(rows.y)
     weight: Float64 | None = rows.weight
-    found = Found(n=len(rows.y), where=chunk.where, are_grouped=rows.groups is not None)
+    found = Found(
+        n=len(rows.y),
+        where=chunk.where,
+        are_grouped=rows.groups is not None,
+        has_offset=rows.offset is not None,
+    )
     if chunk.X is not None:
         found = _with_features(found, rows.X, model)
     if weight is not None:
@@ -517,10 +569,27 @@ def expect_groups_of_all(found: Found, parts: Executor) -> None:
         expect_no_missing_groups(*map(int, parts.look(_without_group, targets_only=True)))
 
 
+def expect_no_limit_of_groups(found: Found, models: str) -> None:
+    """Raise ValueError if rows have groups and memory is limited.
+
+    models: kind of the models, in the plural, for the message.
+    """
+    if get_memory_limit() is not None and found.are_grouped:
+        raise ValueError(
+            f"memory_limit takes {models} of rows without groups, got groups, of which nobody knows "
+            "how many there are before they are held"
+        )
+
+
 def _without_group(chunk: Chunk) -> NDArray[np.int64]:
     """How many rows of a chunk name no group, and how many there are."""
     groups: Any = chunk.groups
     return np.array([count_missing_groups(groups), len(groups)])
+
+
+def _list_groups(chunk: Chunk) -> list[NDArray[Any]]:
+    """Return the distinct groups of a chunk, as a list of one array; []: it has no rows."""
+    return [] if not len(chunk.y) else [number_groups(np.asarray(chunk.groups))[0]]
 
 
 def expect_one_target(found: Found) -> None:

@@ -68,8 +68,14 @@ class GatheredRows:
         ]
 
         def reduce(f: Any, *arguments: Any) -> Any:
+            total = None
             with ThreadPoolExecutor(n_threads) as pool:
-                return added(pool.map(lambda rows: f(make_block(rows), *arguments), slices))
+                # No more results wait than there are threads.
+                for first in range(0, len(slices), n_threads):
+                    some = slices[first : first + n_threads]
+                    results = pool.map(lambda rows: f(make_block(rows), *arguments), some)
+                    total = added([total, *results])
+            return total
 
         return reduce
 

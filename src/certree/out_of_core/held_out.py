@@ -23,6 +23,7 @@ from certree.out_of_core.first_look import ends_together
 from certree.out_of_core.order_of_rows import Division, Mask, RowsToDeal, dealt_to, sizes_of_parts
 from certree.rows.folds import (
     assign_groups_to_folds,
+    draw_validation_groups,
     expect_folds,
     hash_contents,
     mark_validation_places,
@@ -105,7 +106,7 @@ class RowsHeldOut:
     sides : Sides
         What is known of both.
     n_repeated : int
-        How many rows of both sides equal another one, target included.
+        How many rows of both sides equal another one, target included; 0 if groups are held out.
     """
 
     division: Division
@@ -117,7 +118,7 @@ class RowsHeldOut:
 def hold_out(
     parts: Executor, reader: Any, weighing: Weighing | None, size: float, seed: int
 ) -> RowsHeldOut:
-    """Decide which rows are held out: a number of them, or a share.
+    """Decide which rows are held out, or which groups of rows: a number of them, or a share.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ def hold_out(
     weighing : Weighing or None
         How rows are weighed; None: each counts once.
     size : int or float
-        How many rows, or their share.
+        How many rows, or groups, or their share.
     seed : int
         Decides which.
 
@@ -138,19 +139,15 @@ def hold_out(
         If a side would be empty, or lack room for the classes.
     """
     division = Division(np.random.RandomState(seed), feature_order=reader._draw_order)
-    sizes, _ = sizes_of_parts(parts, reader, division)
-    n = sum(sizes)
-    n_held = count_held_out(size, n, "rows")
-    every = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
-    of_all = parts.change(sides_of, own=every).train
+    sizes, names = sizes_of_parts(parts, reader, division)
     is_of_classes = hasattr(reader, "classes_")
-    if is_of_classes:
-        for n_of_class in of_all.n_of_class:
-            expect_enough_rows_of_classes(n_of_class, size, n, n_held)
-    strata = of_all.n_of_stratum
-    masks, n_repeated = dealt_to(
-        parts, every, strata, lambda place: mark_validation_places(place, n_held, n)
-    )
+    if any(one is not None for one in names):
+        n_groups, places = groups_of_all(names)
+        n_held = count_held_out(size, n_groups, "groups")
+        is_held = draw_validation_groups(n_groups, n_held, np.random.RandomState(seed))
+        masks, n_repeated = dealt_by_groups(parts, places, is_held), 0
+    else:
+        masks, n_repeated = _hold_out_rows(parts, sizes, size, is_of_classes)
     sides: Sides = parts.change(sides_of, own=masks)
     if is_of_classes and (n_lost := _n_lost(sides)):
         raise_for_lost_classes(size, n_lost)
@@ -164,6 +161,29 @@ def hold_out(
         )
         division = replace(division, weighings=(of_train, of_held))
     return RowsHeldOut(division, masks, sides, n_repeated)
+
+
+def _hold_out_rows(
+    parts: Executor, sizes: list[int], size: float, is_of_classes: bool
+) -> tuple[list[Mask], int]:
+    """Decide which rows without groups are held out; return the masks, and how many rows are repeated.
+
+    sizes: number of rows of each part; size: see `hold_out`; is_of_classes: whether targets are
+    classes.
+    """
+    n = sum(sizes)
+    n_held = count_held_out(size, n, "rows")
+    every = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
+    of_all = parts.change(sides_of, own=every).train
+    if is_of_classes:
+        for n_of_class in of_all.n_of_class:
+            expect_enough_rows_of_classes(n_of_class, size, n, n_held)
+    return dealt_to(
+        parts,
+        every,
+        of_all.n_of_stratum,
+        lambda place: mark_validation_places(place, n_held, n),
+    )
 
 
 def _n_lost(sides: Sides) -> int:

@@ -151,7 +151,7 @@ class JudgedParts(SomeRows):
         """See `Executor`: parts of rows that judge have none that train."""
         return self._parts.make(_made_beside, f, given, self._reading, own=own)
 
-    def gathered(self) -> tuple[Any, Any, Any, Any]:
+    def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
         """See `Executor`: those of the fit."""
         return joined(self.look(as_list))
 
@@ -194,7 +194,7 @@ class JudgingSide:
         """See `Executor`."""
         return self.parts.look(_on_side, True, f, given, targets_only=targets_only)
 
-    def gathered(self) -> tuple[Any, Any, Any, Any]:
+    def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
         """See `Executor`."""
         return joined(self.look(as_list))
 

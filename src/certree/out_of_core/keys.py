@@ -76,9 +76,9 @@ class SharedRows:
     number : int
         Which of the parts it is.
     hashes : ndarray of uint64, shape (k,)
-        Their hashes, ascending: one entry for each weight.
-    weights : ndarray of float64, shape (k,), or None
-        Weights, ascending among equal hashes; None: 1.
+        Their hashes, ascending: one entry for each weight and offset.
+    ties : ndarray of float64, shape (k,) or (q, k), or None
+        Their weights and offsets, ascending among equal hashes; see `PartOfRows.ties`.
     counts : ndarray of int64, shape (k,)
         How many rows have each.
     n_repeated : int
@@ -87,34 +87,35 @@ class SharedRows:
 
     number: int
     hashes: UInt64
-    weights: Float64 | None
+    ties: Float64 | None
     counts: Int64
     n_repeated: int
 
 
 def shared_rows(part: PartOfRows, among: Range, twice: NDArray[np.uint8]) -> list[SharedRows]:
-    """Count the rows of a part whose hashes another part may have, by hash and weight."""
+    """Count the rows of a part whose hashes another part may have, by hash, weight and offset."""
     place = among.places(part.keys)
     may_be_shared = np.unpackbits(twice).view(np.bool_)[among.buckets(part.keys[place])]
     n_repeated = count_rows_with_copies(part.keys[place[~may_be_shared]])
     place = place[may_be_shared]
-    weight = None if part.weight is None else part.weight[place]
-    order = order_by_hash(part.keys[place], weight)
-    own, weight = part.keys[place[order]], None if weight is None else weight[order]
-    starts = mark_run_starts(own) | mark_run_starts(weight)
+    ties = None if part.ties is None else part.ties[..., place]
+    order = order_by_hash(part.keys[place], ties)
+    own, ties = part.keys[place[order]], None if ties is None else ties[..., order]
+    starts = mark_run_starts(own) | mark_run_starts(ties)
     counts = np.diff(np.flatnonzero(np.append(starts, True)))
-    weight = None if weight is None else weight[starts]
-    return [SharedRows(part.number, own[starts], weight, counts, n_repeated)]
+    ties = None if ties is None else ties[..., starts]
+    return [SharedRows(part.number, own[starts], ties, counts, n_repeated)]
 
 
 def copies_before(shared: Sequence[SharedRows], n_parts: int) -> list[EarlierCopies]:
-    """Number the equal rows of all parts from the lightest on, and those of equal weight by part."""
+    """Number the equal rows of all parts by their weights and offsets, and then by part."""
     shared = sorted(shared, key=lambda one: one.number)
     hashes = np.concatenate([one.hashes for one in shared])
     counts = np.concatenate([one.counts for one in shared]).astype(np.uint64)
     number = np.repeat([one.number for one in shared], [len(one.hashes) for one in shared])
-    weights = [np.zeros(len(one.hashes)) if one.weights is None else one.weights for one in shared]
-    order = order_by_hash(hashes, np.concatenate(weights))
+    # Blocks without rows do not have offsets.
+    ties = [one.ties for one in shared if one.ties is not None and len(one.hashes)]
+    order = order_by_hash(hashes, np.concatenate(ties, axis=-1) if ties else None)
     ordered, counts = hashes[order], counts[order]
     before = np.cumsum(counts, dtype=np.uint64) - counts
     starts = mark_run_starts(ordered)
@@ -127,7 +128,7 @@ def copies_before(shared: Sequence[SharedRows], n_parts: int) -> list[EarlierCop
 def with_keys(part: PartOfRows, before: EarlierCopies) -> tuple[PartOfRows, int]:
     """A part whose hashes have become keys."""
     try:
-        return replace(part, keys=compute_keys(np.array(part.keys), part.weight, before)), 0
+        return replace(part, keys=compute_keys(np.array(part.keys), part.ties, before)), 0
     except ChangedRowsError:
         refuse_other_rows(part.number)
 

@@ -178,9 +178,11 @@ def make_parts(
 def warn_of_identifiers(model: Any, known: Sketch) -> None:
     """Warn of features of categories most of which hardly any two rows share."""
     names = getattr(model, "feature_names_in_", None)
+    categories = getattr(model, "categories_", None)
     for j, values in enumerate(known.values):
         if isinstance(values, tuple):
-            warn_if_identifier(j, names, int(values[1].sum()), len(values[0]))
+            texts = () if categories is None else categories.names[j] or ()
+            warn_if_identifier(j, names, int(values[1].sum()), len(values[0]), texts)
 
 
 def put_beside(part: PartOfRows, held: Training | None) -> tuple[PartOfRows, int]:
@@ -189,7 +191,8 @@ def put_beside(part: PartOfRows, held: Training | None) -> tuple[PartOfRows, int
         return part, 0
     values, y = held.features.matrix.astype(np.float64), held.y.T.astype(np.float64)
     y_held = np.ascontiguousarray(y)
-    return replace(part, values=values, y_held=y_held, weight_held=held.weight), 0
+    about: dict[str, Any] = {"weight_held": held.weight, "offset_held": held.offset}
+    return replace(part, values=values, y_held=y_held, **about), 0
 
 
 # -- of one chunk
@@ -297,7 +300,7 @@ def _made_part(
         train, held = division.sides(training, mask)
         part, made = _coded(number, train, reader, edges, many, order)
         part, _ = put_beside(part, held)
-        more = digest_of_rows(hashes_of_rows(held, order), held.weight)
+        more = digest_of_rows(hashes_of_rows(held, order), held.weight, held.offset)
         part = replace(part, digest=part.digest + more)
     return _knowing(part, reader, training), made
 
@@ -343,12 +346,13 @@ def _coded(
     weight, hashes = training.weight, hashes_of_rows(training, order)
     codes, ends = encoded(training.features, edges)
     y = np.ascontiguousarray(training.y.T)
-    numbers, digest = y.astype(np.float64), digest_of_rows(hashes, weight)
+    numbers, digest = y.astype(np.float64), digest_of_rows(hashes, weight, training.offset)
     places = places_of(training.features, {j: edges[j][0] for j in many})
     none_held = numbers[..., :0]
-    part = PartOfRows(
-        number, codes, numbers, weight, hashes, digest, places=places, y_held=none_held
-    )
+    beside: dict[str, Any] = {"places": places, "y_held": none_held, "offset": training.offset}
+    if (names := reader.__dict__.get("_group_names")) is not None:
+        beside["group"] = np.searchsorted(names, training.split.groups)
+    part = PartOfRows(number, codes, numbers, weight, hashes, digest, **beside)
     totals: Counter[Any] = Counter()
     if is_classifier(reader):
         for k, codes_of in enumerate(np.atleast_2d(y)):
@@ -366,7 +370,10 @@ def hashes_of_rows(rows: Training, order: tuple[int, ...]) -> UInt64:
     return hash_samples(*rows.features.tables, y, order=rows.draw_order)
 
 
-def digest_of_rows(hashes: UInt64, weight: Float64 | None) -> int:
-    """Compute a number by which it is noticed that rows, or their weights, have changed."""
+def digest_of_rows(hashes: UInt64, weight: Float64 | None, offset: Float64 | None = None) -> int:
+    """Compute a number by which it is noticed that rows, their weights or offsets have changed."""
     digest = int(hashes.sum(dtype=np.uint64))
-    return digest if weight is None else digest + int(weight.view(np.uint64).sum(dtype=np.uint64))
+    for numbers in (weight, offset):
+        if numbers is not None:
+            digest += int(numbers.view(np.uint64).sum(dtype=np.uint64))
+    return digest

@@ -111,9 +111,9 @@ def _merge_range(
     place = np.minimum(np.searchsorted(keys, part.alike[rows]), len(keys) - 1)
     is_copy = keys[place] == part.alike[rows]
     rows, place = rows[is_copy], place[is_copy]
-    weight = part.weight.copy()
-    weight[rows] = np.where(_number_rows(part)[rows] == first[place], total[place], 0.0)
-    return replace(part, weight=weight), 0
+    ties = part.ties.copy()
+    ties[-1, rows] = np.where(_number_rows(part)[rows] == first[place], total[place], 0.0)
+    return replace(part, ties=ties), 0
 
 
 def _list_weights(part: AlikeRows) -> list[tuple[int, Float64]]:

@@ -53,8 +53,8 @@ class RowsToDeal:
         Hashes of what they hold.
     target : ndarray of float64, shape (n,) or (n, n_targets)
         Targets.
-    weight : ndarray of float64, shape (n,)
-        Weights (1 where there are none).
+    ties : ndarray of float64, shape (n_outputs + 1, n), or (1, n) without offsets
+        Offsets, and weights (1 where there are none), by which equal rows are ordered.
     mixed : ndarray of uint64, shape (n,)
         Numbers in whose order they are dealt, once these are known.
     group : ndarray of intp, shape (n,), or None
@@ -66,9 +66,14 @@ class RowsToDeal:
     stratum: Int32
     content: UInt64
     target: Float64
-    weight: Float64
+    ties: Float64
     mixed: UInt64
     group: Indices | None
+
+    @property
+    def weight(self) -> Float64:
+        """Weights, (n,), 1 where there are none."""
+        return self.ties[-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,8 +102,7 @@ class Division:
     def order(self, training: Training) -> tuple[Any, UInt64, Int32, Groups | None]:
         """Rows in an order that hangs on nothing but them; their contents, classes and groups."""
         content, classes = self._contents(training)
-        weight = np.zeros(len(classes)) if training.weight is None else training.weight
-        keys = weight, content, *np.atleast_2d(classes.T)
+        keys = *_list_ties(training), content, *np.atleast_2d(classes.T)
         if training.split.groups is None:
             return np.lexsort(keys), content, classes, None
         # Rows that are alike may be in several groups.
@@ -150,16 +154,26 @@ def in_order(
     if training is None:
         none, no_hashes = np.zeros(0), np.zeros(0, dtype=np.uint64)
         no_classes = np.zeros(0, dtype=np.int32)
-        empty = RowsToDeal(number, no_classes, no_classes, no_hashes, none, none, no_hashes, None)
+        about = no_classes, no_classes, no_hashes, none, none[None], no_hashes, None
+        empty = RowsToDeal(number, *about)
         return empty, np.zeros(0, dtype=np.intp), None
     order, content, classes, groups = division.order(training)
-    weight = np.ones(len(order)) if training.weight is None else training.weight
+    ties = _list_ties(training)[:, order]
     target = training.y.astype(np.float64)[order]
     content, classes = content[order], classes[order]
     stratum = classes if classes.ndim == 1 else classes[:, 0]
     names, group = (None, None) if groups is None else (groups[0], groups[1][order])
-    about = classes, stratum, content, target, weight[order], content.copy(), group
+    about = classes, stratum, content, target, ties, content.copy(), group
     return RowsToDeal(number, *about), order, names
+
+
+def _list_ties(training: Training) -> Float64:
+    """Return the numbers by which equal rows are ordered, (k, n): offsets, then the weight.
+
+    The last number decides first.
+    """
+    weight = np.ones(len(training.y)) if training.weight is None else training.weight
+    return np.vstack([*([] if training.offset is None else training.offset), weight])
 
 
 def sizes_of_parts(
@@ -253,8 +267,10 @@ def _mixed_of(
     """
     told = sorted(parts.collect(in_range, i, n_ranges), key=itemgetter(0))
     ends = np.cumsum([0, *(len(one[1]) for one in told)])
-    stratum, content, weight = (np.concatenate([one[k] for one in told]) for k in (1, 2, 3))
-    order = np.lexsort((weight, content, stratum))
+    stratum, content = (np.concatenate([one[k] for one in told]) for k in (1, 2))
+    # Blocks without rows do not have offsets.
+    ties = [one[3] for one in told if len(one[2])]
+    order = np.lexsort((*(np.concatenate(ties, axis=-1) if ties else ()), content, stratum))
     mixed = np.empty(len(order), dtype=np.uint64)
     numbers = mix_copies(content[order], stratum[order])
     mixed[order] = numbers if word is None else mix(numbers ^ word)
@@ -274,9 +290,9 @@ def _range_of(part: RowsToDeal, n: int) -> NDArray[np.intp]:
 
 
 def in_range(part: RowsToDeal, i: int, n: int) -> list[tuple[Any, ...]]:
-    """Strata, hashes and weights of the rows whose hashes are in the i-th of n ranges."""
+    """Strata, hashes, and offsets and weights of the rows with hashes in the i-th of n ranges."""
     rows = _range_of(part, n) == i
-    return [(part.number, part.stratum[rows], part.content[rows], part.weight[rows])]
+    return [(part.number, part.stratum[rows], part.content[rows], part.ties[:, rows])]
 
 
 def with_mixed(part: RowsToDeal, i: int, n: int, mixed: UInt64) -> tuple[RowsToDeal, int]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from certree.interface.formatting import format_quantity
 from certree.rows.out_of_core import is_dask_collection, is_out_of_core
 
 _IS_PLANNED: ContextVar[bool] = ContextVar("whether fits to files are planned only", default=False)
@@ -42,11 +43,12 @@ class FitPlan:
 
     def __str__(self) -> str:
         """Return the plan as a sentence."""
-        size = f"{self.n_rows:,} rows of {self.n_features:,} features"
+        size = f"{format_quantity(self.n_rows, 'row')} of {format_quantity(self.n_features, 'feature')}"
         if self.n_blocks == 0:
             return f"{size} are read into memory and fitted there"
         return (
-            f"{size} are read in {self.n_blocks:,} blocks by {self.n_threads} threads: at most "
+            f"{size} are read in {format_quantity(self.n_blocks, 'block')} by "
+            f"{format_quantity(self.n_threads, 'thread')}: at most "
             f"{self.memory_bytes / 1e9:.2f} GB of memory and {self.scratch_bytes / 1e9:.2f} GB of "
             "temporary files"
         )
@@ -104,15 +106,20 @@ def plan_fit(model: Any, X: Any, y: Any, **fit_params: Any) -> FitPlan:
 
     Examples
     --------
-    >>> import pathlib, tempfile
+    >>> import pathlib, shutil, tempfile
     >>> import numpy as np, pyarrow as pa, pyarrow.parquet as pq
     >>> from certree import BoostedTreesRegressor
     >>> from certree.out_of_core import plan_fit
     >>> x = np.arange(50_000.0)
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
     >>> pq.write_table(pa.table({"x": x, "y": np.sin(x)}), file)
-    >>> plan_fit(BoostedTreesRegressor(), file, "y").n_blocks
-    1
+    >>> plan = plan_fit(BoostedTreesRegressor(max_iter=100), file, "y")
+    >>> print(plan)  # doctest: +ELLIPSIS
+    50,000 rows of 1 feature are read in 1 block by ...: at most ... GB of memory and 0.01 GB of ...
+    >>> plan.memory_bytes < 2**30  # does it fit into 1 GiB?
+    True
+    >>> plan.scratch_bytes < shutil.disk_usage(tempfile.gettempdir()).free
+    True
     """
     if not is_out_of_core(X) or is_dask_collection(X):
         raise TypeError(

@@ -51,6 +51,8 @@ class FileRows:
         Name of the column that holds the target, or of those that hold several; None: there is none.
     weight, groups : str or None
         Names of the columns that hold the weights, and the group of each row.
+    offset : str, list of str or None
+        Name of the column that holds the offsets of rows, or of one column for each output.
     part_rows : int
         Rows of a part.
     is_limited : bool
@@ -59,8 +61,7 @@ class FileRows:
         Names of the features, of which those that are no columns are left out; None: all columns
         beside the others.
     types : callable
-        Takes the names of the columns, and returns the types of columns in a fitted model, string or
-        float64, by name.
+        Takes the names of the columns, and returns the columns of a fitted model, by name.
 
     Raises
     ------
@@ -76,6 +77,7 @@ class FileRows:
         y: Any,
         weight: Any = None,
         groups: Any = None,
+        offset: Any = None,
         *,
         part_rows: int = PART_ROWS,
         is_limited: bool = False,
@@ -83,18 +85,19 @@ class FileRows:
         types: Types = no_types,
     ) -> None:
         import_extra("pyarrow", "files")
-        y = one_or_several(y)
+        y, offset = one_or_several("y", y), one_or_several("offset", offset)
         for name, given, kinds in (
             ("y", y, str | tuple),
             ("sample_weight", weight, str),
             ("groups", groups, str),
+            ("offset", offset, str | tuple),
         ):
             if given is not None and not isinstance(given, kinds):
                 raise TypeError(
                     f"rows in files take the name of a column for {name}, got {type(given).__name__}"
                 )
-        self._y, self._weight, self._groups, self.part_rows = y, weight, groups, part_rows
-        self._is_limited = is_limited
+        self._y, self._weight, self._groups, self._offset = y, weight, groups, offset
+        self.part_rows, self._is_limited = part_rows, is_limited
         self._tables: Sequence[TableFile] = open_files(X, is_limited)
         self._checksums = Checksums()
         # Dates that are classes or groups stay text, as they are written in later files.
@@ -103,7 +106,8 @@ class FileRows:
         where = name_range([one.name for one in self._tables])
         for target in self._targets:
             expect_target(self._schema.names, target, where)
-        for name, given in (("sample_weight", weight), ("groups", groups)):
+        offsets = (("offset", one) for one in self._offsets)
+        for name, given in (("sample_weight", weight), ("groups", groups), *offsets):
             if given is not None and given not in self._schema.names:
                 raise ValueError(
                     f"{name}={given!r} is no column of {where}; there are "
@@ -115,8 +119,8 @@ class FileRows:
             if one in self._schema.names and one not in self._beside()
         ]
         if features is None:
-            roles = {"the target": self._y, "the weights": weight, "the groups": groups}
-            others = [role for role, name in roles.items() if name is not None]
+            roles = ("the target", y), ("the weights", weight), ("the groups", groups)
+            others = [role for role, name in (*roles, ("the offsets", offset)) if name is not None]
             expect_features(self.features, others, where)
         expect_feature_types(self._schema.field(one) for one in self.features)
         self.has_weights = weight is not None
@@ -205,10 +209,14 @@ class FileRows:
         columns = [extract_values("the target", table, one, where) for one in self._targets]
         y = columns[0] if len(columns) == 1 else stack_columns(columns) if columns else None
         groups = None if self._groups is None else convert_to_array(table, self._groups)
+        columns = [
+            extract_values("the column of offsets", table, one, where) for one in self._offsets
+        ]
+        offset = columns[0] if len(columns) == 1 else stack_columns(columns) if columns else None
         X = None
         if with_features:
             X = attach_format(table.select(self.features), self.inferred_schema.table_format)
-        return Chunk(X, y, weight, where, groups=groups)
+        return Chunk(X, y, weight, where, groups=groups, offset=offset)
 
     @property
     def n_parts(self) -> int:
@@ -254,11 +262,16 @@ class FileRows:
     @property
     def _targets(self) -> tuple[str, ...]:
         """Names of the targets."""
-        return self._y if isinstance(self._y, tuple) else () if self._y is None else (self._y,)
+        return _list_names(self._y)
+
+    @property
+    def _offsets(self) -> tuple[str, ...]:
+        """Names of the columns of offsets."""
+        return _list_names(self._offset)
 
     def _beside(self) -> list[str]:
         """Columns that are no features, once each."""
-        named = *self._targets, self._weight, self._groups
+        named = *self._targets, self._weight, self._groups, *self._offsets
         return [*dict.fromkeys(one for one in named if one is not None)]
 
     def _in_parts(self, columns: list[str]) -> Iterator[tuple[pa.Table, str]]:
@@ -285,8 +298,15 @@ class FileRows:
             yield pa.concat_tables(waiting), name_range(places)
 
 
-def one_or_several(y: Any) -> Any:
-    """What `fit` is given as y, a list of names being a tuple of them, or the one that it holds.
+def _list_names(names: Any) -> tuple[str, ...]:
+    """Return the names that `one_or_several` has returned as a tuple; () for None."""
+    return names if isinstance(names, tuple) else () if names is None else (names,)
+
+
+def one_or_several(name: str, y: Any) -> Any:
+    """Convert the list of column names that `fit` got as y to a tuple, or to its only name.
+
+    name: name of the argument, for messages; y: the argument, which is returned if it is no list.
 
     Raises
     ------
@@ -297,12 +317,13 @@ def one_or_several(y: Any) -> Any:
         return y
     wrong = [one for one in y if not isinstance(one, str)]
     if wrong:
-        raise TypeError(f"y must hold names of columns, got one that is {type(wrong[0]).__name__}")
+        kind = type(wrong[0]).__name__
+        raise TypeError(f"{name} must hold names of columns, got one that is {kind}")
     if not y:
-        raise ValueError("y must name at least one column, got none")
+        raise ValueError(f"{name} must name at least one column, got none")
     twice = [one for i, one in enumerate(y) if one in y[:i]]
     if twice:
-        raise ValueError(f"y must name each column once, got {twice[0]!r} twice")
+        raise ValueError(f"{name} must name each column once, got {twice[0]!r} twice")
     return y[0] if len(y) == 1 else tuple(y)
 
 

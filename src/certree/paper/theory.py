@@ -53,7 +53,7 @@ def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Floa
     -------
     ndarray of float64, shape (m,)
         For each node, as a fraction of all n rows,
-        ``sqrt(2 (fraction of the rows in the node) log(|T0| / delta) / n)``, where ``|T0|`` is the
+        ``sqrt(2 (fraction of the rows in the node) log(N0 / delta) / n)``, where ``N0`` is the
         number of regions of the tree.
 
     Raises
@@ -94,7 +94,7 @@ def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.
     -------
     ndarray of float64, shape (m,)
         For each node ``sqrt(8 max(probability of the node, ((2 + log p) D0 + log(1 / delta)) / n)
-        log(|T0| / delta) / n)``, where ``|T0|`` is the number of regions of the tree.
+        log(N0 / delta) / n)``, where ``N0`` is the number of regions of the tree.
 
     Raises
     ------
@@ -358,11 +358,11 @@ def resolvability(tree: Tree, population: NodeStats, n: int, bayes_risk: float) 
     rows is at most this index, up to a remainder of the order of sqrt(log n / n)::
 
         min over prunings T of  R(T) - Bayes risk + min over root fragments F of T of
-            1 / n * sum over leaves v of F of  sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log |T0|)
+            1 / n * sum over leaves v of F of  sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log L0)
 
     A pruning is the tree with some nodes turned into leaves. R(T) is the risk of T, the probability
     of an error. A root fragment F of T is a pruning of T; T(v) is the number of leaves of T below
-    v, and ``|T0|`` the number of leaves of the tree. n(v) is the expected number of rows in v: the mean
+    v, and ``L0`` the number of leaves of the tree. n(v) is the expected number of rows in v: the mean
     of a square root is at most the square root of the mean.
 
     Parameters

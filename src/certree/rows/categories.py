@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from decimal import Decimal
+from functools import cached_property
 from hashlib import blake2b
 from itertools import repeat
 from numbers import Integral, Real
@@ -35,15 +37,18 @@ CategoryNames = tuple[str, ...] | tuple[float, ...]
 # rows in which it is present. With fewer rows than _FEW_ROWS there is no warning.
 _IDENTIFIER_FRACTION = 0.5
 _FEW_ROWS = 50
+# Categories that are looked at to see whether they are numbers or dates written as text, and the
+# fraction of them that must be.
+_N_TEXTS, _MANY_TEXTS = 1000, 0.9
 # float32 holds this many consecutive integers.
-_MAX_FLOAT32_CODES = 2**24
+MAX_FLOAT32_CODES = 2**24
 # Code of the categories that the fit does not know.
 UNKNOWN_CODE = -1.0
 # Length of a digest: 64 bits in hexadecimal.
 _DIGEST = 16
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Categories:
     """Categories of the features of a table; `encode` turns them into codes.
 
@@ -66,6 +71,18 @@ class Categories:
     names: tuple[CategoryNames | None, ...]
     digested: tuple[int, ...] = ()
     unknown_are_missing: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields by name, for pickles and copies, which do not need `codes`."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def codes(self) -> tuple[Mapping[Any, float] | None, ...]:
+        """Return the code of each category of each feature, None for a numeric feature: p entries."""
+        return tuple(
+            None if names is None else dict(zip(names, map(float, range(len(names))), strict=True))
+            for names in self.names
+        )
 
     @classmethod
     def learn(
@@ -173,6 +190,16 @@ class Categories:
                     names[j] = digests
                     digested.add(j)
         return replace(self, names=tuple(names), digested=tuple(sorted(digested)))
+
+    def select_known_texts(self, j: int, texts: Iterable[str]) -> frozenset[str]:
+        """Return those of some texts that are categories of a feature, also if it holds hashes.
+
+        j: index of a categorical feature whose categories are texts; texts: the texts.
+        """
+        known: Any = {*self.names[j]}  # type: ignore[misc]
+        return frozenset(
+            one for one in texts if (_digest_text(one) if j in self.digested else one) in known
+        )
 
     def equals(self, other: Categories) -> bool:
         """Return whether both objects have the same categories with the same codes in all features.
@@ -296,8 +323,8 @@ class Categories:
 
         column: the column, not converted; label: how error messages name the feature; j: its index.
         """
-        names: Any = self.names[j]
-        codes = _encode_column(column, label, names, j in self.digested)
+        code: Any = self.codes[j]
+        codes = _encode_column(column, label, code, j in self.digested)
         return np.where(codes == UNKNOWN_CODE, np.nan, codes) if self.unknown_are_missing else codes
 
 
@@ -309,7 +336,7 @@ def _shrink_codes(codes: Float64, names: CategoryNames) -> NDArray[Any]:
     codes: codes of the rows, (n,), NaN for missing values, -1 for unknown categories. names: the
     categories of the feature, of which only the number is read.
     """
-    return codes.astype(np.float32) if len(names) <= _MAX_FLOAT32_CODES else codes
+    return codes.astype(np.float32) if len(names) <= MAX_FLOAT32_CODES else codes
 
 
 def learn_categories(X: Any, categorical_features: CategoricalFeatures) -> Categories | None:
@@ -329,30 +356,58 @@ def learn_categories(X: Any, categorical_features: CategoricalFeatures) -> Categ
     return categories if categories.mask.any() else None
 
 
-def warn_about_identifiers(features: DenseFeatures, categories: Categories, names: Any) -> None:
+def warn_about_identifiers(
+    features: DenseFeatures, categories: Categories, names: Any, are_inferred: bool
+) -> None:
     """Issue a UserWarning for each categorical feature that has nearly as many categories as rows.
 
-    That is: more than n / 2 categories in the n >= 50 rows in which the feature is not missing.
+    That is: more than n / 2 categories in the n >= 50 rows in which the feature is not missing. Other
+    features of at least 50 categories get a warning if their categories are dates written as text.
 
     Parameters
     ----------
     features : DenseFeatures
         Encoded training rows.
     categories : Categories
-        Only its `mask` is read: which features hold categories.
+        The categories of the features.
     names : sequence of str, or None
         Names of the p features; None: warnings show their indices.
+    are_inferred : bool
+        Whether the types of the columns determine which features are categorical. If the user has
+        named them, there is no warning of dates.
     """
     for j in np.flatnonzero(categories.mask):
         column = features.columns[j]
         present = column[column >= 0]
-        warn_if_identifier(j, names, len(present), len(np.unique(present)))
+        known, n_categories = categories.names[j] or (), len(np.unique(present))
+        warn_if_identifier(j, names, len(present), n_categories, known)
+        if are_inferred and _FEW_ROWS <= n_categories <= _IDENTIFIER_FRACTION * len(present):
+            _warn_of_date_texts(j, names, known)
 
 
-def warn_if_identifier(j: Any, names: Any, n: int, n_categories: int) -> None:
+def _warn_of_date_texts(j: Any, names: Any, categories: CategoryNames) -> None:
+    """Issue a UserWarning if the categories of a feature are dates written as text.
+
+    j: index of the feature; names: names of all features, or None; categories: those of the feature.
+    """
+    example = _find_text(categories, _is_date)
+    if example is not None:
+        warnings.warn(
+            f"feature {_name_feature(j, names)} holds dates written as text, such as {example!r}, and "
+            f"is read as {len(categories)} categories: convert it to dates, such as by "
+            "pandas.to_datetime, or list it in categorical_features if it holds names.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def warn_if_identifier(
+    j: Any, names: Any, n: int, n_categories: int, categories: CategoryNames
+) -> None:
     """Issue a UserWarning if n >= 50 and a feature has more than n / 2 categories in n rows.
 
-    Such a feature is nearly an identifier, which says nothing about new rows.
+    Such a feature is nearly an identifier, which says nothing about new rows. The warning says how to
+    convert the feature if most of its categories are numbers or dates that are written as text.
 
     Parameters
     ----------
@@ -364,17 +419,62 @@ def warn_if_identifier(j: Any, names: Any, n: int, n_categories: int) -> None:
         Number of rows in which the feature is not missing.
     n_categories : int
         Number of distinct categories in these rows.
+    categories : sequence of str or float
+        The categories of the feature.
     """
     if n < _FEW_ROWS or n_categories <= _IDENTIFIER_FRACTION * n:
         return
-    feature = j if names is None else repr(str(names[j]))
+    feature, remedy = _name_feature(j, names), ""
+    for is_of_kind, kind, function in (
+        (_is_number, "numbers", "to_numeric"),
+        (_is_date, "dates", "to_datetime"),
+    ):
+        if (example := _find_text(categories, is_of_kind)) is not None:
+            remedy = (
+                f" Most of its texts are {kind}, such as {example!r}: pandas.{function}(column, "
+                'errors="coerce") converts them, and makes the other texts missing.'
+            )
     warnings.warn(
         f"feature {feature} has {n_categories} categories in {n} rows: it nearly is an identifier, "
         "which says nothing about new rows. Leave it out (--drop on the command line), or convert "
-        "it to numbers or dates if its order matters.",
+        f"it to numbers or dates if its order matters.{remedy}",
         UserWarning,
         stacklevel=3,
     )
+
+
+def _name_feature(j: Any, names: Any) -> str:
+    """Return the name of feature j in quotes, or its index if names is None."""
+    return str(j) if names is None else repr(str(names[j]))
+
+
+def _find_text(categories: CategoryNames, is_of_kind: Callable[[str], bool]) -> str | None:
+    """Return a text of a kind if at least 90 % of up to 1,000 categories are of it; else None.
+
+    categories: the categories of a feature, in order; those that are floats are no texts. The 1,000
+    are evenly spaced. is_of_kind: whether a text is of the kind.
+    """
+    spaced = categories[:: -(-len(categories) // _N_TEXTS) or 1]
+    found = [str(text) for text in spaced if isinstance(text, str) and is_of_kind(text)]
+    return found[0] if found and len(found) >= _MANY_TEXTS * len(spaced) else None
+
+
+def _is_number(text: str) -> bool:
+    """Return whether Python reads a text as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_date(text: str) -> bool:
+    """Return whether a text is a date as ISO 8601 writes it, with hyphens, with or without a time."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return "-" in text
 
 
 def make_categorical_mask(
@@ -710,9 +810,15 @@ def _digest_text(text: str) -> str:
 
 
 def _encode_column(
-    column: SeriesOrArray, label: str, names: CategoryNames, are_digests: bool
+    column: SeriesOrArray, label: str, code: Mapping[Any, float], are_digests: bool
 ) -> Float64:
-    code: dict[Any, float] = dict(zip(names, range(len(names)), strict=True))
+    """Return the codes of a categorical column, (n,): NaN for missing values, -1 for unknown ones.
+
+    column: the column, not converted. label: how error messages name the feature. code: code of each
+    category, in the order 0, 1, .... are_digests: whether the categories are hashes of texts. Raise
+    a ValueError if the column holds strings and the categories are numbers, or the other way round.
+    """
+    names = (*code,)
     looked_up = None if are_digests else _look_up_codes(column, code)
     if looked_up is not None:
         return looked_up
@@ -747,7 +853,7 @@ def _encode_column(
     return np.where(known[place] == values, place, absent)
 
 
-def _look_up_codes(column: SeriesOrArray, code: dict[Any, float]) -> Float64 | None:
+def _look_up_codes(column: SeriesOrArray, code: Mapping[Any, float]) -> Float64 | None:
     """Encode a column of dtype object by one dictionary look-up for each row.
 
     This takes half as long as `_read_values`, but not every column can be encoded so.

@@ -44,6 +44,18 @@ def expect_collected(name: str, values: Any) -> None:
         )
 
 
+def expect_no_column_name(name: str, values: Any) -> None:
+    """Raise a TypeError if an argument with a value for each row in memory is text.
+
+    name: name of the argument, for the message. values: the argument, of any type.
+    """
+    if isinstance(values, str):
+        raise TypeError(
+            f"{name} must have one value for each row of X, got the text {values!r}: pass the column "
+            "itself, and leave it out of X. Names of columns are for fits to files"
+        )
+
+
 def expect_in_memory(model: Any, X: Any) -> None:
     """Raise a TypeError if X is out of core or a lazy frame of polars.
 

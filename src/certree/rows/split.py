@@ -15,6 +15,7 @@ from certree.rows.columns import is_missing
 from certree.rows.duplicates import count_worst
 from certree.rows.folds import Indices, make_unordered_error, number_groups, shuffle_by_content
 from certree.rows.near_copies import NearCopies
+from certree.rows.out_of_core import expect_no_column_name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,13 +112,28 @@ class TrainCalibrationSplit:
 def check_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
     """Convert the parameter groups to an array (n,), the group of each of n rows.
 
-    Raise a ValueError if its shape is not (n,), or if an entry is missing (None, NaN).
+    Raise a ValueError if its shape is not (n,), or if an entry is missing (None, NaN), and a TypeError
+    if it is the name of a column.
     """
+    expect_no_column_name("groups", groups)
     given = to_array("groups", groups)
     if given.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), got {given.shape}")
     expect_no_missing_groups(count_missing_groups(given), n)
     return given
+
+
+def draw_row_per_group(groups: NDArray[Any]) -> Indices:
+    """Draw one row of each group at random, and return their indices, ascending, (n_groups,).
+
+    Each row of a group is drawn with the same probability. If groups are independent draws of one
+    source, so are the drawn rows: each is a random row of a new group. The draw is the same in each
+    call. groups: group of each row, (n,). Raise ValueError if an entry is missing.
+    """
+    _, group = number_groups(check_groups(groups, len(groups)))
+    order = np.random.default_rng(0).permutation(len(group))
+    _, first = np.unique(group[order], return_index=True)
+    return np.sort(order[first])
 
 
 def compute_group_weights(groups: NDArray[Any]) -> Float64:

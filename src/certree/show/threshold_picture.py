@@ -253,7 +253,7 @@ def _draw_cost(
     cost : Limits
         Observed mean cost, and its certified lower and upper limit, at every threshold, (t,) each.
     point : OperatingPoint
-        The threshold to mark, with the upper limit of its cost.
+        The threshold to mark, with the upper limit of its cost if costs chose it.
     """
     # The first threshold is infinite.
     finite = _select_thresholds(thresholds)[1:]
@@ -261,7 +261,10 @@ def _draw_cost(
     ax.fill_between(positions, band.lowest, band.highest, step="post", color=BLUE, alpha=0.15, lw=0)
     ax.step(positions, band.highest, where="post", color=BLUE)
     ax.step(positions, band.observed, where="post", color=GREY)
-    ax.plot(point.threshold, point.cost_at_most, "o", color=VERMILLION, label="lowest bound")
+    if point.certificate is None:
+        ax.axvline(point.threshold, color=VERMILLION, ls=":", label="chosen threshold")
+    else:
+        ax.plot(point.threshold, point.cost_at_most, "o", color=VERMILLION, label="lowest bound")
     ax.set_ylim(0, 1.05 * float(band.highest.max()))
     ax.set_xlabel("threshold")
     ax.set_ylabel("mean cost of a row")

@@ -21,7 +21,12 @@ from certree.tables.column_evidence import (
     choose_format,
     use_decimal,
 )
-from certree.tables.column_types import InferredColumn, InferredColumns, join_columns
+from certree.tables.column_types import (
+    InferredColumn,
+    InferredColumns,
+    is_date_type,
+    join_columns,
+)
 from certree.tables.table_source import TableFormat
 from certree.tables.text_formats import ENOUGH, PLAIN, TextFormat
 
@@ -81,18 +86,21 @@ def choose_columns(
     _complete_counts(files, found, is_kept)
     joined = reduce(_join_inferred_columns, found)
     choices = {
-        name: choose_format(column.evidence.counts, options.decimal, options.dates)
+        name: choose_format(column.evidence.counts, options.decimal_mark, options.dates)
         for name, column in joined.items()
         if column.evidence.counts is not None and name not in is_kept
     }
     choices |= dict.fromkeys(_list_open_points(joined, files[0], choices), _UNDECIDED)
-    marks = _list_marks(joined, choices, options.decimal)
+    marks = _list_marks(joined, choices, options.decimal_mark)
     columns, left_out = {}, {}
     for name, column in joined.items():
         form = None if name in is_kept else options.stored.columns.get(name)
         if form is None and name in wanted:
-            has_text = column.evidence.counts is not None and name in choices
-            form = TextFormat(decimal=options.decimal or ".") if has_text else None
+            if is_date_type(wanted[name]):
+                choice = choices.get(name) if options.dates is not None else None
+                form = choice if choice is not None and choice.kind == "date" else None
+            elif column.evidence.counts is not None and name in choices:
+                form = options.choose_number_format()
         elif form is None and (form := choices.get(name)) is not None:
             is_text = name in text_dates and form.kind == "date"
             is_text |= not form.is_decided and needed is not None and name not in needed
@@ -102,7 +110,7 @@ def choose_columns(
         elif form is not None:
             columns[name] = _add_format(column, form)
         else:
-            columns[name] = column if name in wanted else _add_notes(column, options.decimal)
+            columns[name] = column if name in wanted else _add_notes(column, options.decimal_mark)
     return columns, left_out, next(iter(marks)) if len(marks) == 1 else None
 
 
@@ -141,7 +149,7 @@ def _list_open_points(
     In files whose values are separated by commas, and if the decimal mark is known, there are none.
     choices: columns whose format has been chosen.
     """
-    if file.source.decimal is not None or file.dialect.separator == _COMMA:
+    if file.source.decimal_mark is not None or file.dialect.separator == _COMMA:
         return []
     return [
         name
@@ -202,7 +210,7 @@ def _decide(
         raise ValueError(
             f"column {name!r} of {file.name} must show whether day or month comes first, but dates "
             f"such as {counts.examples[0]} allow both: state dates='dd/mm' or dates='mm/dd' (--dates "
-            f"dd/mm), or leave the column out by drop= (--drop {name!r})"
+            f"dd/mm or --dates mm/dd), or leave the column out by drop= (--drop {name!r})"
         )
     if counts is None and marks != {"."}:
         counts = file.count_texts([name])[name]
@@ -317,7 +325,7 @@ def create_table_format(
     found = TableFormat(
         None if dialect.separator == file.separator else dialect.separator,
         None if is_usual else dialect.encoding,
-        options.decimal or ("," if decimal == "," else None),
+        options.decimal_mark or ("," if decimal == "," else None),
         None if options.missing is None else (*options.missing,),
         {name: form for name, form in forms.items() if form != PLAIN},
         (*options.keep_text,),

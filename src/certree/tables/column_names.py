@@ -1,5 +1,6 @@
 """Names of columns: they must be distinct, and messages list them."""
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 
@@ -26,7 +27,33 @@ def expect_target(names: Iterable[str], target: str, where: str) -> None:
     if target not in every:
         raise ValueError(
             f"the target must be a column of {where}, but there is no column {target!r}: name one of "
-            f"{join_names(every)}"
+            f"{join_names(every)}{suggest_separator(every)}"
+        )
+
+
+def suggest_separator(names: Iterable[str]) -> str:
+    """Return the end of a message about a table whose only name may be those of several columns.
+
+    It names the sign that seems to separate them; "" if there are several columns or no such sign.
+    names: names of all columns.
+    """
+    every = [*names]
+    sign = re.search(r"[^\w\s.'\"-]|\s", every[0].strip()) if len(every) == 1 else None
+    if sign is None:
+        return ""
+    shown = repr(sign[0])
+    return f"; if {shown} separates its values, state separator={shown} (--separator {shown})"
+
+
+def expect_fitted_columns(names: Collection[str], features: Iterable[str], where: str) -> None:
+    """Raise ValueError if a feature of a fitted model is no column.
+
+    names: names of all columns; features: those of the features; where: the file, for the message.
+    """
+    if missing := [name for name in features if name not in names]:
+        raise ValueError(
+            f"{where} must have all features of the model, but lacks "
+            f"{join_names(map(repr, missing))}: add these columns{suggest_separator(names)}"
         )
 
 

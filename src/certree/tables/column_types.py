@@ -381,8 +381,8 @@ def expect_feature_types(fields: Iterable[pa.Field]) -> None:
         if not any(accepts(kind) for accepts in accepted) and not is_date_type(field.type):
             raise ValueError(
                 f"feature {field.name!r} must hold numbers, strings or dates, got {field.type}: "
-                "convert or drop the column (drop=, --drop), or keep the text of a CSV file "
-                "(keep_text=, --keep-text)"
+                "convert the column, leave it out by drop= (--drop), or keep the text of a CSV file by "
+                "keep_text= (--keep-text)"
             )
 
 
@@ -457,10 +457,13 @@ def extract_values(what: str, table: Any, name: str, where: str) -> NDArray[Any]
     what: role of the column in the message, such as "the target"; table: the rows; name: name of the
     column; where: the file, for the message. Raise ValueError if a value is missing.
     """
-    if missing := table.column(name).null_count:
-        raise ValueError(
-            f"{what} {name!r} must have no missing values, got {missing} in {where}: drop these rows"
-        )
+    column = table.column(name)
+    if missing := column.null_count:
+        message = f"{what} {name!r} must have no missing values, got {missing} in {where}"
+        message += ": drop these rows"
+        if is_text_type(column.type):
+            message += f", or read words such as NA as text by keep_text= (--keep-text {name!r})"
+        raise ValueError(message)
     return convert_to_array(table, name)
 
 

@@ -30,9 +30,11 @@ from certree.tables.table_source import TableSource
 STANDARD_STREAM, STANDARD_INPUT = "-", "standard input"
 # Texts that are missing values in every column, quoted or not. The list is PyArrow's default, which
 # later versions may change.
-MISSING_MARKERS = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
-    *("1.#QNAN", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
+MISSING_MARKERS = frozenset(
+    (
+        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
+        *("1.#QNAN", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
+    )
 )
 # Bytes at the start of a file from which its dialect is found; the same if its header is longer; and
 # bytes decoded at a time.

@@ -9,6 +9,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from certree.tables.arrow import pa
+from certree.tables.csv_text import MISSING_MARKERS
 from certree.tables.pipeline_columns import InputColumn, list_pipeline_columns
 from certree.tables.table_source import TableFormat, with_format
 
@@ -30,10 +31,10 @@ def use_model_format(source: Any, model: Any) -> Any:
     return with_format(source, get_model_format(model))
 
 
-def get_column_types(
+def get_fitted_columns(
     model: Any, target: str | None, names: Sequence[str], extra_columns: Iterable[str] = ()
-) -> dict[str, pa.DataType]:
-    """Return the types with which the columns of a table must be read to be those of a fit.
+) -> dict[str, InputColumn]:
+    """Return the columns of a fit, with whose types those of a table must be read.
 
     A file alone does not determine them: a column of category codes may look like numbers.
 
@@ -51,24 +52,24 @@ def get_column_types(
 
     Returns
     -------
-    dict
-        pyarrow types by column name: string for categories and for classes that are strings,
-        float64 for numbers, and types of dates. Columns that are not in the table, columns whose
-        type no step of a pipeline stores, and numeric targets, are left out.
+    dict of str to InputColumn
+        Types and categories by column name. The type is string for categories and for classes that
+        are strings, float64 for numbers, or a type of dates. Columns that are not in the table,
+        columns whose type no step of a pipeline stores, and numeric targets, are left out.
     """
-    string = pa.string()
     others = {target, *extra_columns}
     features, columns = list_input_columns(model)
     if features is None:
         features = [name for name in names if name not in others]
-    types = {
-        name: column.type
+    found = {
+        name: column
         for name, column in zip(features, columns, strict=False)
         if column.type is not None
     }
     if target is not None and is_classifier(model) and model.classes_.dtype.kind in "OU":
-        types[target] = string
-    return {name: column_type for name, column_type in types.items() if name in names}
+        words = MISSING_MARKERS.intersection(model.classes_.tolist())
+        found[target] = InputColumn(pa.string(), words=words)
+    return {name: column for name, column in found.items() if name in names}
 
 
 def list_input_columns(model: Any) -> tuple[list[str] | None, list[InputColumn]]:
@@ -113,8 +114,12 @@ def _list_model_columns(model: Any) -> list[InputColumn]:
         digested = {*getattr(model.categories_, "digested", ())}
         columns = []
         for j, names in enumerate(model.categories_.names):
-            is_listed = bool(names) and isinstance(names[0], str) and j not in digested
-            columns.append(InputColumn(_category_type(names), names if is_listed else None))
+            kind, is_listed = _category_type(names), j not in digested
+            if not pa.types.is_string(kind):
+                columns.append(InputColumn(kind))
+                continue
+            words = model.categories_.select_known_texts(j, MISSING_MARKERS)
+            columns.append(InputColumn(kind, names if is_listed else None, words=words))
     for j, dates in (getattr(model, "dates_", None) or {}).items():
         columns[j] = InputColumn(_date_type(dates))
     return columns

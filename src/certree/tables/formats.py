@@ -231,6 +231,9 @@ class CsvFile(TableFile):
         Columns whose text is kept, also words such as NA.
     texts : set of str
         Columns that are known to be text, in which only the stated markers are missing, if any are.
+    words : dict of frozenset of str
+        Words such as NA that are categories of a fitted model, by column. They are missing values only
+        if the option `missing` states them.
     fitted : set of str
         Columns whose format is that of a fit, which these rows need not have.
     """
@@ -250,6 +253,7 @@ class CsvFile(TableFile):
         self.formats: dict[str, TextFormat] = {}
         self.kinds: dict[str, tuple[Any, ...]] = {}
         self.kept, self.texts = {*source.keep_text, *source.stored.keep_text}, set[str]()
+        self.words: dict[str, frozenset[str]] = {}
         self.fitted: set[str] = set()
         # By column of numbers or dates: values that are not missing, and exceptions among them.
         self._n_values: Counter[str] = Counter()
@@ -267,9 +271,9 @@ class CsvFile(TableFile):
 
     def list_markers(self, name: str) -> set[str]:
         """Return the markers of missing values of a column."""
-        stated = {"", *(self.source.missing or ())}
         has_own = name in self.texts and self.source.missing is not None
-        return stated if name in self.kept or has_own else {*MISSING_MARKERS, *stated}
+        usual = {""} if name in self.kept or has_own else MISSING_MARKERS
+        return {*(usual - self.words.get(name, set())), *(self.source.missing or ())}
 
     def count_texts(self, columns: Sequence[str]) -> dict[str, TextCounts]:
         """Return counts of the texts of columns in all rows, by name."""
@@ -291,16 +295,16 @@ class CsvFile(TableFile):
         names = [name for name in self._names() if columns is None or name in columns]
         found = {name: ColumnEvidence(self._list_types(name)) for name in names}
         markers = {name: pa.array(self.list_markers(name)) for name in names}
+        counted = pa.array({*MISSING_MARKERS, *(self.source.missing or ())})
         n_rows = 0
         has_comma = self.dialect.separator == ","
         for number, (block, _) in enumerate(self._parse(names, missing=())):
             n_rows += len(block)
             for name, evidence in found.items():
                 values = block.column(name)
-                is_missing = pc.is_in(values, markers[name])
-                if pc.any(is_missing).as_py():
-                    evidence.markers += count_values(values.filter(is_missing))
-                    values = values.filter(pc.invert(is_missing))
+                if pc.any(is_marker := pc.is_in(values, counted)).as_py():
+                    evidence.markers += count_values(values.filter(is_marker))
+                    values = values.filter(pc.invert(pc.is_in(values, markers[name])))
                 evidence.add(values, len(block), number, has_comma)
         return {
             name: InferredColumn(one.kinds, True, frozenset(one.markers), one)
@@ -329,7 +333,7 @@ class CsvFile(TableFile):
         kinds = list_text_types()
         if name in self.kept:
             return kinds[-1:]
-        has_comma = self.source.decimal == ","
+        has_comma = self.source.decimal_mark == ","
         return tuple(kind for kind in kinds if not (has_comma and pa.types.is_floating(kind)))
 
     def _convert(self, name: str, texts: Any) -> Any:
@@ -340,7 +344,7 @@ class CsvFile(TableFile):
             if kinds:
                 self.kinds[name] = kinds
             elif not is_date_type(self.kinds[name][0]):
-                form = TextFormat(decimal=self.source.decimal or ".")
+                form = self.source.choose_number_format()
         elif form is None:
             return texts
         if form is not None:
@@ -361,10 +365,13 @@ class CsvFile(TableFile):
             listed += ", ..." if len(texts) > _LISTED else ""
             if n > (1 - ENOUGH) * n_values:
                 read_as = "" if form is None else f" (read as: {form})"
+                option = "decimal mark by decimal= (--decimal)"
+                if form is not None and form.kind == "date":
+                    option = "order of day and month by dates= (--dates)"
                 raise ValueError(
                     f"feature {column!r} must hold {kind} as in the fit{read_as}, got {listed} in "
-                    f"{self.name}: {number} are no such {kind}; write them as in the file of the fit, "
-                    "or state what is missing by missing= (--missing)"
+                    f"{self.name}: {number} are no such {kind}; write them as in the fit, state their "
+                    f"{option}, or what is missing by missing= (--missing)"
                 )
             warn(
                 f"column {column!r} of {self.name}: {number} are no {kind} and count as missing: "

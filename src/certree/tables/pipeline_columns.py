@@ -19,6 +19,7 @@ from sklearn.utils import get_tags
 
 from certree.interface.extras import import_extra
 from certree.tables.arrow import pa
+from certree.tables.csv_text import MISSING_MARKERS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,11 +35,14 @@ class InputColumn:
         The categories of the fit, if the column is of text and they are stored.
     missing : object
         What a missing text is in the table that a pipeline receives: NaN or None.
+    words : frozenset of str
+        Categories of the fit that mean a missing value in other columns, such as "NA".
     """
 
     type: pa.DataType | None = None
     categories: Sequence[str] | None = None
     missing: Any = np.nan
+    words: frozenset[str] = frozenset()
 
 
 # None in place of a column: the step drops it.
@@ -187,7 +191,8 @@ def _describe_categories(values: list[Any]) -> InputColumn:
     missing = None if any(value is None for value in values) else np.nan
     texts = [value for value in values if isinstance(value, str)]
     if texts:
-        return InputColumn(pa.string(), texts, missing)
+        words = MISSING_MARKERS.intersection(texts)
+        return InputColumn(pa.string(), texts, missing, words)
     is_number = any(isinstance(value, int | float | np.number | np.bool_) for value in values)
     is_known = is_number and not all(value is None or value != value for value in values)
     return InputColumn(pa.float64() if is_known else None, None, missing)
@@ -206,7 +211,8 @@ def _find_inputs_of_imputer(step: Any, outputs: _Columns | None) -> _Columns:
         same = outputs is not None and len(outputs) == len(step.statistics_)
         following = outputs[j] if outputs is not None and same else None
         known = column if following is None or following.type is None else following
-        columns.append(InputColumn(known.type, known.categories if same else None, missing))
+        categories = known.categories if same else None
+        columns.append(InputColumn(known.type, categories, missing, known.words))
     return columns
 
 

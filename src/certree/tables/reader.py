@@ -24,8 +24,9 @@ from certree.tables.column_types import (
     join_columns,
     list_date_types,
 )
-from certree.tables.fitted_types import get_column_types, list_input_columns, use_model_format
+from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
 from certree.tables.formats import CsvFile, open_files
+from certree.tables.pipeline_columns import InputColumn
 from certree.tables.table import (
     InferredSchema,
     Table,
@@ -36,15 +37,15 @@ from certree.tables.table import (
 from certree.tables.table_files import TableFile, name_range
 from certree.tables.table_source import TableSource
 
-# Takes the names of all columns of a file; returns the types of columns in a fitted model, string,
-# float64 or a type of dates, by name. Columns that it leaves out have the types of the file.
-Types = Callable[[list[str]], Mapping[str, "pa.DataType"]]
+# Takes the names of all columns of a file; returns the columns of a fitted model, by name. Columns that
+# it leaves out have the types of the file.
+Types = Callable[[list[str]], Mapping[str, InputColumn]]
 
 # Rows of a batch where all batches are held.
 _BATCH_ROWS = 2**17
 
 
-def no_types(names: list[str]) -> Mapping[str, pa.DataType]:  # noqa: ARG001 -- as `Types` has it
+def no_types(names: list[str]) -> Mapping[str, InputColumn]:  # noqa: ARG001 -- as `Types` has it
     """Return an empty dict: a value of the parameter `types` of `read` for reading without a model.
 
     All columns then have the types of their files. names: not read.
@@ -141,7 +142,7 @@ def read_table(
             "like must be a fitted estimator of certree, which stores the types of its columns, or a "
             f"pipeline that ends in one, got {shortened(like)}"
         )
-    types = no_types if like is None else partial(get_column_types, like, target)
+    types = no_types if like is None else partial(get_fitted_columns, like, target)
     columns, inferred = read_with_schema(
         use_model_format(given, like), types, () if target is None else [target]
     )
@@ -178,10 +179,10 @@ def read_with_schema(
     source : path, list of paths, TableSource or pyarrow.dataset.Dataset
         Files, or folders of files, with the same columns; "-" is CSV from standard input.
     types : callable
-        Takes the names of the columns, and returns the types of columns in a fitted model, string or
-        float64, by name. CSV columns that must be string keep their text unchanged. In other files,
-        integers and dictionaries of numbers are converted to strings, and dictionaries of numbers to
-        numbers. All other columns have the types of their files.
+        Takes the names of the columns, and returns the columns of a fitted model, by name. CSV columns
+        that must be string keep their text unchanged, also words such as NA that are categories of the
+        model. In other files, integers and dictionaries of numbers are converted to strings, and
+        dictionaries of numbers to numbers. All other columns have the types of their files.
     text_dates : collection of str
         Names of columns of which dates and times in CSV files stay text.
 
@@ -225,6 +226,10 @@ def infer_schema(
     Raise ValueError if a file lacks a column that another one has, or if there is no type that holds
     the values of all files; the message names column and file.
     """
+    texts = [file for file in files if isinstance(file, CsvFile)]
+    fitted = types(files[0].names())
+    for file in texts:
+        file.words = {name: column.words for name, column in fitted.items()}
     inferred = [file.infer_columns(columns) for file in files]
     found = [
         {name: one for name, one in seen.items() if columns is None or name in columns}
@@ -232,10 +237,9 @@ def infer_schema(
     ]
     if columns is None:
         expect_known_columns("keep_text", files[0].source.keep_text, found[0], files[0].name)
-    fitted = types([*found[0]])
-    wanted = {**fitted, **dict.fromkeys(files[0].source.keep_text, pa.string())}
+    wanted = {name: column.type for name, column in fitted.items()}
+    wanted |= dict.fromkeys(files[0].source.keep_text, pa.string())
     needed = {*wanted, *text_dates} if fitted and columns is None else None
-    texts = [file for file in files if isinstance(file, CsvFile)]
     seen = [one for file, one in zip(files, found, strict=True) if file.is_text]
     chosen, left_out, decimal = choose_columns(texts, seen, wanted, text_dates, needed)
     joined = _join_files(
@@ -298,13 +302,17 @@ def _use_timezone(columns: InferredColumns, zone: str | None) -> InferredColumns
 def _keep_words(columns: InferredColumns, file: CsvFile) -> InferredColumns:
     """Return columns, of which those of text have no markers that the file reads as text.
 
-    These are words such as NA if others are stated. A note names them.
+    These are words such as NA if others are stated, or if the column's text is kept. A note names them.
     """
     found = dict(columns)
     for name in file.texts:
         markers = columns[name].markers & file.list_markers(name)
-        if kept := columns[name].markers - markers:
-            notes = (*columns[name].notes, f"{join_names(sorted(kept))} kept as text")
+        kept = [marker or "empty fields" for marker in sorted(columns[name].markers - markers)]
+        if kept or name in file.kept:
+            notes = (
+                *columns[name].notes,
+                f"{join_names(kept)} kept as text" if kept else "text kept",
+            )
             found[name] = replace(columns[name], markers=markers, notes=notes)
     return found
 
@@ -376,9 +384,9 @@ def read_batches(
     source : path, list of paths, or pyarrow.dataset.Dataset
         Files, or folders of files; "-" is CSV from standard input.
     types : callable
-        Takes the names of the columns of a file, and returns the types of columns in a fitted model,
-        string, float64 or a type of dates, by name. A CSV column of dates stays text from the first
-        batch on with a text that is no date.
+        Takes the names of the columns of a file, and returns the columns of a fitted model, by name,
+        whose types are string, float64 or a type of dates. A CSV column of dates stays text from the
+        first batch on with a text that is no date.
     n_rows : int
         Largest number of rows of a batch.
     columns : sequence of str or None
@@ -433,11 +441,13 @@ def _read_file(
     """
     every = file.names()
     names = [name for name in every if columns is None or name in columns]
-    wanted = {**types(every), **dict.fromkeys(file.source.keep_text, pa.string())}
+    fitted = types(every)
+    wanted = {**fitted, **dict.fromkeys(file.source.keep_text, InputColumn(pa.string()))}
     if isinstance(file, CsvFile):
         texts = [name for name in text_columns if name in every and name not in wanted]
-        wanted |= dict.fromkeys(texts, pa.string())
+        wanted |= dict.fromkeys(texts, InputColumn(pa.string()))
         file.kept |= {*texts} if keep_words else set()
+        file.words = {name: column.words for name, column in fitted.items()}
     schema = _infer_missing_types(file, names, wanted)
     varying = file.kinds if isinstance(file, CsvFile) else ()
     is_empty = True
@@ -451,35 +461,39 @@ def _read_file(
 
 
 def _infer_missing_types(
-    file: TableFile, names: list[str], wanted: Mapping[str, pa.DataType]
+    file: TableFile, names: list[str], wanted: Mapping[str, InputColumn]
 ) -> pa.Schema:
     """Return the schema with which a file is read for a fitted model, and set how CSV is read.
 
-    A CSV file is read as a whole if `wanted` lacks one of its columns. Columns in its `kinds` may have
+    A CSV file is read as a whole if `wanted` lacks one of its columns, or the order of day and month in
+    a column of dates is stated, which may be that of some columns only. Columns in its `kinds` may have
     another type in each batch: numbers may be integers or booleans, and dates stay text from the
     first batch on with a text that is no date.
 
-    file: the file; names: its columns to read; wanted: types of columns in the model, string, float64
-    or types of dates, by name.
+    file: the file; names: its columns to read; wanted: columns of the model by name, whose types are
+    string, float64 or types of dates.
     """
     if not isinstance(file, CsvFile):
         return infer_schema([file], lambda _: wanted, columns=names).schema
     stored, known = file.source.stored.columns, dict[str, pa.DataType]()
     for name in names:
-        kind = wanted.get(name)
+        kind = wanted[name].type if name in wanted else None
         if kind is None or pa.types.is_null(kind):
             continue
-        known[name] = kind
-        if pa.types.is_string(kind):
-            continue
-        if name in stored:
+        if name in stored and not pa.types.is_string(kind):
             known[name] = stored[name].type
-        elif is_date_type(kind):
+        elif is_date_type(kind) and file.source.dates is not None:
+            continue
+        else:
+            known[name] = kind
+        if name in stored or pa.types.is_string(kind):
+            continue
+        if is_date_type(kind):
             file.kinds[name] = list_date_types()
             known[name] = file.kinds[name][0]
         else:
             # Integers come first, as float64 may not represent them.
-            floats = () if file.source.decimal == "," else (kind,)
+            floats = () if file.source.decimal_mark == "," else (kind,)
             file.kinds[name] = pa.int64(), *floats, pa.bool_()
     unknown = [name for name in names if name not in known]
     found = infer_schema([file], lambda _: wanted, columns=unknown).schema if unknown else ()

@@ -28,10 +28,14 @@ from certree.tables.column_types import (
     name_type,
 )
 from certree.tables.csv_dialects import EIGHT_BITS
+from certree.tables.csv_text import MISSING_MARKERS
 from certree.tables.table_source import TableFormat
 
-# Fewer rows do not show that a column identifies them.
-_FEW_ROWS = 20
+# Fewer rows do not show that a column identifies them: one that increases or has such a name, and any
+# other column of integers.
+_FEW_ROWS, _FEW_ROWS_OF_OTHERS = 20, 100
+# Rows whose values are compared first, as most columns repeat values soon.
+_FIRST_ROWS = 1000
 # Names of columns that identify rows, such as id, user_id, userId or key.
 _IDENTIFIER = re.compile(r"(?:^|[\W_])(?i:id|key|uid|uuid|no|nr|index)$|[a-z]I[Dd]$")
 # Most columns that a printed description lists.
@@ -77,9 +81,14 @@ class ColumnDescription:
             return f"{self.name}: {words}"
         marked = [marker if marker.strip() else "empty" for marker in self.markers]
         listed = join_names([*dict.fromkeys(marked), *filter(None, [self.exceptions])])
-        return f"{self.name}: {words}, {self.n_missing:,} missing" + (
+        line = f"{self.name}: {words}, {self.n_missing:,} missing" + (
             f" ({listed})" if listed else ""
         )
+        read_words = [one for one in self.markers if one.strip() and one in MISSING_MARKERS]
+        if self.type != "category" or not read_words:
+            return line
+        option = f"keep_text= (--keep-text {self.name!r})"
+        return f"{line}; {option} keeps {join_names(read_words)} as text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,8 +352,8 @@ def describe_columns(
 def _is_identifier(columns: "pa.Table", name: str) -> bool:
     """Return whether a column may number or name the rows.
 
-    These are integers, of which no two are equal, that increase from row to row, or whose name is like
-    id. columns: at least 20 rows.
+    These are integers of which no two are equal, in at least 100 rows. 20 rows suffice if they increase
+    from row to row, or the name is like id. columns: the table; name: the column.
     """
     column, n = columns.column(name), columns.num_rows
     if not pa.types.is_integer(column.type) or column.null_count or n < _FEW_ROWS:
@@ -352,7 +361,11 @@ def _is_identifier(columns: "pa.Table", name: str) -> bool:
     values = column.to_numpy()
     if (values[1:] > values[:-1]).all():
         return True
-    return bool(_IDENTIFIER.search(name)) and pc.count_distinct(column).as_py() == n
+    if n < _FEW_ROWS_OF_OTHERS and not _IDENTIFIER.search(name):
+        return False
+    return all(
+        pc.count_distinct(some).as_py() == len(some) for some in (column[:_FIRST_ROWS], column)
+    )
 
 
 def describe_schema(

@@ -11,7 +11,14 @@ from zoneinfo import ZoneInfo
 
 from certree.interface.signatures import validate_settings
 from certree.interface.stored_state import DamagedModelError
-from certree.tables.text_formats import DAY_FIRST, MONTH_FIRST, YEAR_FIRST, Decimal, TextFormat
+from certree.tables.text_formats import (
+    DAY_FIRST,
+    MONTH_FIRST,
+    YEAR_FIRST,
+    Decimal,
+    TextFormat,
+    list_thousands,
+)
 
 # Options that are lists of texts.
 _LISTS = ("missing", "drop", "keep_text")
@@ -180,6 +187,19 @@ class TableSource(os.PathLike[str]):
                     f"{self.timezone!r}"
                 ) from None
 
+    @property
+    def decimal_mark(self) -> Decimal | None:
+        """Decimal mark that is stated, else that of a fit; None: it is not known."""
+        return self.decimal or self.stored.decimal
+
+    def choose_number_format(self) -> TextFormat:
+        """Return the format of numbers in columns whose format a fitted model does not store.
+
+        Beside a mark that is stated, all separators of thousands are unambiguous.
+        """
+        thousands = list_thousands(self.decimal) if self.decimal else ""
+        return TextFormat(decimal=self.decimal_mark or ".", thousands=thousands)
+
     def __fspath__(self) -> str:
         return os.fspath(self.source)
 
@@ -193,15 +213,18 @@ class TableSource(os.PathLike[str]):
 def with_format(source: Any, stored: TableFormat | None) -> Any:
     """Return a source whose files are read with the formats of a fitted model, if it has any.
 
-    Options of the source override the formats.
+    Options of the source override the formats: a decimal mark those of numbers, and an order of day
+    and month those of dates, which are detected anew.
     """
     if stored is None:
         return source
-    options = TableSource(source)
-    found = replace(
-        options,
-        decimal=options.decimal or stored.decimal,
-        missing=stored.missing if options.missing is None else options.missing,
-    )
-    vars(found)["stored"] = stored
+    options, columns = TableSource(source), dict(stored.columns)
+    for name, form in stored.columns.items():
+        if form.kind == "number" and options.decimal is not None:
+            columns[name] = replace(options.choose_number_format(), symbol=form.symbol)
+        elif form.kind == "date" and options.dates is not None:
+            del columns[name]
+    missing = stored.missing if options.missing is None else options.missing
+    found = replace(options, missing=missing)
+    vars(found)["stored"] = replace(stored, columns=columns)
     return found

@@ -84,6 +84,9 @@ def test_wrong_rows_are_refused():
     model = certree.PACBayesTreeClassifier().fit(X[:400], y[:400])
     with pytest.raises(ValueError, match="inconsistent"):
         model_card(model, X[400:], y[:10])
+    misspelt = np.array([*y[400:-1], "misspelt"])
+    with pytest.raises(ValueError, match=r"y must hold classes among .* got \['misspelt'\]"):
+        model_card(model, X[400:], misspelt)
     with pytest.raises(TypeError, match="model must be a tree"):
         model_card(object(), X[400:], y[400:])
 

@@ -446,8 +446,10 @@ def test_a_page_can_have_one_row_or_one_class(tmp_path):
     assert read(report(model, rows[:1], y[:1], tmp_path / "one.html")).text
     one = PACBayesTreeClassifier(random_state=0).fit(X, ["only"] * len(X))
     assert read(report(one, X, ["only"] * len(X), tmp_path / "only.html")).text
-    other = read(report(model, rows, np.full(len(rows), "new class"), tmp_path / "new.html"))
-    assert "new class" in other.text
+    y = y.astype(object)
+    y[-1] = "new class"
+    with pytest.raises(ValueError, match=r"y must hold classes among .* got \['new class'\]"):
+        report(model, rows, y, tmp_path / "new.html")
 
 
 def fitted_with_new_rows(name):
@@ -526,6 +528,59 @@ def test_costs_determine_the_threshold_of_a_page(tmp_path):
     assert " ".join(str(found.lowest_cost(5, 1)).split()) in page.text
     with pytest.raises(ValueError, match="must be finite and >= 0"):
         report(model, rows, y, tmp_path / "bad.html", costs=(-1, 1))
+
+
+def test_a_page_has_the_scores_and_errors_of_a_threshold(tmp_path):
+    model, rows, y = fitted_with_new_rows("certified")
+    asked = {"pos_label": "<yes>", "threshold": 0.3, "costs": (5, 1)}
+    page = read(report(model, rows, y, tmp_path / "page.html", **asked))
+    predicted = np.where(model.predict_proba(rows)[:, 0] >= 0.3, "<yes>", "no")
+    is_positive, is_predicted = y == "<yes>", predicted == "<yes>"
+    hits = np.sum(is_positive & is_predicted)
+    for line in (
+        f"Error {100 * np.mean(predicted != y):.1f} %",
+        f"Recall of <yes> {100 * hits / is_positive.sum():.1f} %",
+        f"Precision of <yes> {100 * hits / is_predicted.sum():.1f} %",
+    ):
+        assert line in page.text
+    rule = "The predicted class is <yes> if its probability is at least 0.3, else no."
+    assert page.text.count(rule) == 2
+    matrix = page.text.split("Confusion matrix")[-1]
+    for label, counts in zip(model.classes_, confusion_matrix(y, predicted), strict=True):
+        assert f"{label} {' '.join(map(str, counts))} " in matrix
+    curves = Guarantees.by_rows(model, rows, y).thresholds((5, 1), pos_label="<yes>")
+    for point in (curves.at(0.3), curves.lowest_cost(5, 1)):
+        assert " ".join(str(point).split()) in page.text
+    assert "All bounds of this section are about the most probable class" in page.text
+    for bad, message in ((2, "lie in"), ("a", "threshold")):
+        with pytest.raises((TypeError, ValueError), match=message):
+            report(model, rows, y, tmp_path / "bad.html", threshold=bad)
+    for name in ("three", "numbers"):
+        model, rows, y = fitted(name)
+        with pytest.raises(ValueError, match="threshold must be None unless"):
+            report(model, rows, y, tmp_path / "bad.html", threshold=0.5)
+
+
+def test_a_page_has_the_errors_at_the_certified_threshold(tmp_path):
+    model, rows, y = fitted_with_new_rows("tree")
+    page = read(report(model, rows, y, tmp_path / "page.html", costs=(9, 1), pos_label="<yes>"))
+    curves = Guarantees.by_rows(model, rows, y).thresholds((9, 1), pos_label="<yes>")
+    threshold = curves.lowest_cost(9, 1).threshold
+    predicted = np.where(model.predict_proba(rows)[:, 0] >= threshold, "<yes>", "no")
+    assert np.any(predicted != model.predict(rows))
+    shown = page.text.split(f"The rows of this page at threshold {threshold!r}:")[1]
+    for label, counts in zip(model.classes_, confusion_matrix(y, predicted), strict=True):
+        assert f"{label} {' '.join(map(str, counts))} " in shown.split("Confusion matrix")[0]
+    assert "The predicted class is the most probable one." in shown
+
+
+def test_rules_of_a_page_have_the_probability_of_the_positive_class(tmp_path):
+    model, rows, y = fitted("certified")
+    page = read(report(model, rows, y, tmp_path / "page.html", pos_label="<yes>"))
+    head, lines = model.rules(24, pos_label="<yes>").table()
+    assert " ".join(head) in page.text
+    for line in lines:
+        assert " ".join(line) in page.text
 
 
 @pytest.mark.parametrize("name", ["tree", "three", "numbers"])

@@ -4,8 +4,10 @@
  * <p>Written by certree $version. {@code double[] out = $name.predict(x)}, where x has $n_features
  * numbers: NaN is a missing value, and {@code $name.category(j, "text")} the code of a category.
  *
- * <p>Features: $features
- * <p>Results: $results
+ * <pre>
+ * Features:$features
+ * Results:$results
+ * </pre>
  */
 public final class $name {
     private static final int N_OUTPUTS = $n_outputs;

@@ -3,12 +3,12 @@
  * Written by certree $version. Needs C99 and the mathematical library (-lm).
  *
  *     double x[$n_features], out[$n_results];
- *     x[0] = ...;                                  a number, NAN if it is missing
- *     x[1] = ${name}_category(1, "text");          a category, unless it is a number
+ *     x[j] = 1.5;  // a number, or a date in its unit; NAN if it is missing
+ *     x[j] = ${name}_category(j, "text");  // the code of a category that is a text
  *     ${name}_predict(x, out);
  *
- * Features: $features
- * Results:  $results
+ * Features:$features
+ * Results:$results
  */
 #include <float.h>
 #include <math.h>

@@ -5,8 +5,8 @@
  * predict(x) for an array x of $n_features numbers or names of categories; null, undefined and NaN
  * are missing values.
  *
- * Features: $features
- * Results:  $results
+ * Features:$features
+ * Results:$results
  */
 const N_OUTPUTS = $n_outputs;
 const ROOT = [$root];

@@ -38,9 +38,11 @@ def build_certificate_section(evaluated: EvaluatedModel) -> Section | None:
         f"{factor * terms.confidence:{digits}} for the finite number of rows."
     )
     assumptions = tag("ul", *(tag("li", assumption) for assumption in certificate.assumptions))
+    if evaluated.threshold is not None:
+        text += " All bounds of this section are about the most probable class, at no threshold."
     content = tag("p", str(certificate), class_="guarantee") + tag("p", text)
     content += tag("p", "Assumptions:") + assumptions + _build_full_certificate(evaluated.model)
-    content += _build_rules(evaluated.model)
+    content += _build_rules(evaluated.model, evaluated.pos_label)
     content += _build_further_guarantees(evaluated.model, certificate)
     return Section("certificate", title, content)
 
@@ -101,16 +103,17 @@ def _build_bound_by_rows(certificate: Certificate) -> Html:
     return tag("p", text) + embed_figure(draw_bound_by_rows(certificate), text)
 
 
-def _build_rules(model: Any) -> Html:
+def _build_rules(model: Any, pos_label: Any) -> Html:
     """Return the rules of a certified tree as an HTML table, at most 24; empty for other models.
 
     The table has the number of each rule if rules have numbers, training and calibration rows, and
     bounds. The sentence above it has the joint probability of the bounds, or why there are none. It
-    is open if rules have numbers. model: the fitted model.
+    is open if rules have numbers. model: the fitted model; pos_label: class whose probability each
+    rule has, or None for that of its predicted class.
     """
     if not isinstance(model, CertifiedTreeClassifier | CertifiedTreeRegressor):
         return Html("")
-    rules = model.rules(_MAX_RULES)
+    rules = model.rules(_MAX_RULES, pos_label=pos_label)
     headings, rows = rules.table()
     has_numbers = rules[0].number is not None
     css_class = "rules" if has_numbers else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from reprlib import repr as shortened
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from certree.certificates.hold_out import expect_known_labels
 from certree.certificates.subsets.families import encode_groups
 from certree.certificates.subsets.row_subsets import CodedLabels
 from certree.ensembles import AdaBoostTreeClassifier, BoostedTreesClassifier
@@ -21,10 +24,11 @@ from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
 from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.files.pipelines import split_pipeline, transform_rows
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import check_one_target, expect_rows
 from certree.interface.formatting import format_four_digits, format_percent
-from certree.interface.positive_class import find_positive_class
+from certree.interface.positive_class import check_threshold, find_positive_class
 from certree.rows.columns import take_rows
 from certree.rows.hashes import find_known_rows
 from certree.show.ranking import check_costs
@@ -40,6 +44,20 @@ _MODEL_TYPES = (
     AdaBoostTreeClassifier,
     NaiveBayesClassifier,
 )
+
+
+@contextmanager
+def ignore_unnamed_rows(model: Any) -> Iterator[None]:
+    """Ignore the warning about rows without names in a `with` statement if the model is a pipeline.
+
+    The features of a pipeline's last step are named by the steps before, whose output may be an array.
+
+    model: the fitted estimator, or a pipeline that ends in one.
+    """
+    with catch_warnings():
+        if isinstance(model, Pipeline):
+            filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        yield
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +89,8 @@ class EvaluatedModel:
         false alarm, the reverse; None if the user gave no costs.
     pos_label : object or None
         The positive one of two classes; None: the second.
+    threshold : float or None
+        Probability from which `predicted` is the positive class; None: it is the most probable class.
     """
 
     model: Any
@@ -82,6 +102,7 @@ class EvaluatedModel:
     groups: CodedLabels | None = None
     user_costs: tuple[float, float] | None = None
     pos_label: Any = None
+    threshold: float | None = None
 
     @classmethod
     def from_rows(
@@ -92,13 +113,15 @@ class EvaluatedModel:
         groups: ArrayLike | None = None,
         costs: tuple[float, float] | None = None,
         pos_label: Any = None,
+        threshold: float | None = None,
     ) -> EvaluatedModel:
         """Check rows and targets, predict the rows, and return all with the model.
 
         Parameters
         ----------
-        model : fitted estimator of certree
-            A tree, forest, boosted trees, AdaBoost or naive Bayes with one target.
+        model : fitted estimator of certree, or Pipeline that ends in one
+            A tree, forest, boosted trees, AdaBoost or naive Bayes with one target. The result is about
+            the last step of a pipeline, and about the rows that this step reads.
         X : array-like of shape (n, p)
             Rows.
         y : array-like of shape (n,)
@@ -111,6 +134,9 @@ class EvaluatedModel:
             class that is predicted to be of the positive class; None: both cost 1.
         pos_label : object or None
             The positive one of two classes; None: the second.
+        threshold : float or None
+            Predict the positive class if its probability is at least this; None: predict the most
+            probable class.
 
         Returns
         -------
@@ -123,22 +149,18 @@ class EvaluatedModel:
             If the model is not one of these estimators.
         ValueError
             If X, y and groups differ in length or are empty, there is one group only, the model has
-            several targets, costs are negative or both 0, or `pos_label` is not one of two classes.
+            several targets, costs are negative or both 0, or `pos_label` is not one of two classes;
+            or `threshold` is out of range, or the model has not two classes.
         NotFittedError
             If the model is not fitted.
         """
-        if isinstance(model, Pipeline) and isinstance(model.steps[-1][1], _MODEL_TYPES):
+        if not isinstance(split_pipeline(model)[0], _MODEL_TYPES):
             raise TypeError(
-                "model must be an estimator of certree, got a Pipeline p that ends in one: pass p[-1] "
-                "as model and p[:-1].transform(X) as X, such as "
-                "report(p[-1], p[:-1].transform(X), y, path)"
-            )
-        if not isinstance(model, _MODEL_TYPES):
-            raise TypeError(
-                "model must be a tree, a forest, boosted trees, AdaBoost or naive Bayes of certree, "
-                f"got {shortened(model)}"
+                "model must be a tree, a forest, boosted trees, AdaBoost or naive Bayes of certree, or "
+                f"a Pipeline that ends in one, got {shortened(model)}"
             )
         check_is_fitted(model)
+        model, X = transform_rows(model, X)
         check_one_target("a report", model)
         target: NDArray[Any] = column_or_1d(y)
         check_consistent_length(X, target)
@@ -148,11 +170,31 @@ class EvaluatedModel:
         row_groups = None if groups is None else encode_groups(groups, len(target))
         if costs is not None:
             check_costs(*costs)
-        find_positive_class(getattr(model, "classes_", None), pos_label)
+        classes = getattr(model, "classes_", None)
+        find_positive_class(classes, pos_label)
+        if threshold is not None:
+            check_threshold(classes, threshold, pos_label)
         encoded, (predicted, probabilities) = model._encode_new_rows(X), _predict(model, X)
-        return cls(
-            *(model, X, encoded, target, predicted, probabilities, row_groups, costs, pos_label)
-        )
+        fields = (model, X, encoded, target, predicted, probabilities, row_groups, costs)
+        evaluated = cls(*fields, pos_label)
+        return evaluated if threshold is None else evaluated.predict_at(threshold)
+
+    def predict_at(self, threshold: float) -> EvaluatedModel:
+        """Return the same with the classes that a threshold of the positive class predicts.
+
+        Only for models of two classes. threshold: number in [0, 1], or infinity, at which no row is
+        predicted positive.
+        """
+        assert self.probabilities is not None  # Call it for classifiers only.
+        positive = self.positive_index
+        is_positive = self.probabilities[:, positive] >= threshold
+        predicted = np.asarray(self.model.classes_)[np.where(is_positive, positive, 1 - positive)]
+        return replace(self, predicted=predicted, threshold=threshold)
+
+    def expect_known_classes(self) -> None:
+        """Raise ValueError if a row has a class that the model lacks."""
+        if self.probabilities is not None:
+            expect_known_labels("y", self.y, np.asarray(self.model.classes_))
 
     @property
     def costs(self) -> tuple[float, float]:
@@ -173,6 +215,17 @@ class EvaluatedModel:
     def is_positive(self) -> NDArray[np.bool_]:
         """Which rows are of the positive class, (n,). Only for models of two classes."""
         return np.asarray(self.y == np.asarray(self.model.classes_)[self.positive_index])
+
+    @property
+    def prediction_rule(self) -> str:
+        """Sentence that says which class is predicted for a row. Only for classifiers."""
+        if self.threshold is None:
+            return "The predicted class is the most probable one."
+        positive = self.positive_class
+        return (
+            f"The predicted class is {positive} if its probability is at least {self.threshold:.4g}, "
+            f"else {self.classes[1 - self.positive_index]}."
+        )
 
     @property
     def n(self) -> int:

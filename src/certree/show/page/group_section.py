@@ -150,4 +150,7 @@ def _build_guarantees(evaluated: EvaluatedModel) -> Html:
         collapse(summary, table(*family.table(), family.title))
         for summary, family in summaries.items()
     ]
-    return concatenate(tables)
+    if evaluated.threshold is None:
+        return concatenate(tables)
+    text = "These guarantees are about the most probable class, not about the threshold:"
+    return tag("p", text) + concatenate(tables)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
 
 import certree
 from certree.certificates import Certificate
@@ -26,7 +27,7 @@ from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_percent, format_quantity, shorten_label
 from certree.interface.signatures import validate_arguments
 from certree.show.model_description import describe_features
-from certree.show.page.evaluated_model import EvaluatedModel
+from certree.show.page.evaluated_model import EvaluatedModel, ignore_unnamed_rows
 from certree.show.page.markup import Html, concatenate, table, tag
 from certree.show.page.report_page import render_page
 from certree.show.page.scores import RowErrors, Score, describe_verdict
@@ -90,8 +91,9 @@ def model_card(
 
     Parameters
     ----------
-    model : fitted estimator of certree
-        A tree, forest, boosted trees, AdaBoost or naive Bayes with one target.
+    model : fitted estimator of certree, or Pipeline that ends in one
+        A tree, forest, boosted trees, AdaBoost or naive Bayes with one target. The card of a pipeline
+        lists the features that its last step reads, and has the hash of the pipeline's file.
     X : array-like of shape (n, p)
         Test rows: rows that were not used to fit the model.
     y : array-like of shape (n,)
@@ -113,7 +115,7 @@ def model_card(
     TypeError
         If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
     ValueError
-        If X, y and groups differ in length or are empty.
+        If X, y and groups differ in length or are empty, or y has a class that the model lacks.
 
     Examples
     --------
@@ -125,8 +127,10 @@ def model_card(
     >>> print(model_card(model, X[400:], y[400:])[:24])
     # PACBayesTreeClassifier
     """
-    evaluated = EvaluatedModel.from_rows(model, X, y, groups)
-    title, sections = type(model).__name__, _build_card(evaluated, notes or {})
+    with ignore_unnamed_rows(model):
+        evaluated = EvaluatedModel.from_rows(model, X, y, groups)
+        evaluated.expect_known_classes()
+        title, sections = type(evaluated.model).__name__, _build_card(model, evaluated, notes or {})
     if path is not None and Path(path).suffix.lower() == ".html":
         text = render_page(title, [_to_page_section(section) for section in sections])
     else:
@@ -136,14 +140,16 @@ def model_card(
     return text
 
 
-def _build_card(evaluated: EvaluatedModel, notes: Mapping[str, str]) -> list[CardSection]:
+def _build_card(
+    model: Any, evaluated: EvaluatedModel, notes: Mapping[str, str]
+) -> list[CardSection]:
     """Return the sections of a card in their order.
 
-    evaluated: the fitted model, the test rows, their groups and predictions; notes: paragraphs of
-    the user by heading.
+    model: the model or pipeline of the caller; evaluated: the fitted model, the test rows, their
+    groups and predictions; notes: paragraphs of the user by heading.
     """
     sections: list[CardSection] = [CardSection(key, (text,)) for key, text in notes.items()]
-    sections += [_describe_model(evaluated), _describe_test_rows(evaluated)]
+    sections += [_describe_model(model, evaluated), _describe_test_rows(evaluated)]
     errors = RowErrors.from_evaluation(evaluated)
     sections.append(_describe_scores(errors.scores()))
     certificate = getattr(evaluated.model, "certificate_", None)
@@ -156,14 +162,14 @@ def _build_card(evaluated: EvaluatedModel, notes: Mapping[str, str]) -> list[Car
         sections.append(rules)
     if evaluated.groups is not None:
         sections.append(_compare_groups(evaluated, errors))
-    sections.append(_describe_versions(evaluated.model))
+    sections.append(_describe_versions(model))
     return sections
 
 
-def _describe_model(evaluated: EvaluatedModel) -> CardSection:
+def _describe_model(passed: Any, evaluated: EvaluatedModel) -> CardSection:
     """Return the section with class, size and features of the model, and changed parameters.
 
-    evaluated: the fitted model and the test rows.
+    passed: the model or pipeline of the caller; evaluated: the fitted model and the test rows.
     """
     model = evaluated.model
     names = [shorten_label(str(name)) for name in model._feature_names()]
@@ -174,12 +180,21 @@ def _describe_model(evaluated: EvaluatedModel) -> CardSection:
     more = f" and {n_more:,} more" if n_more > 0 else ""
     blocks: list[str | list[str] | CardTable] = [
         f"{model!r}",
+        *_describe_steps(passed),
         " ".join(describe_model(evaluated)),
         f"Features: {features}{more}.",
     ]
     if evaluated.classes:
         blocks.append(f"Classes: {_list_classes(evaluated.classes)}.")
     return CardSection("Model", blocks)
+
+
+def _describe_steps(model: Any) -> list[str]:
+    """Return a sentence on the steps of a pipeline before its model; [] for other models."""
+    if not isinstance(model, Pipeline) or len(model.steps) == 1:
+        return []
+    steps = ", ".join(f"{name} ({type(step).__name__})" for name, step in model.steps[:-1])
+    return [f"It is the last step of a pipeline. The steps before it: {steps}."]
 
 
 def _describe_rules(model: Any) -> CardSection | None:

@@ -18,11 +18,9 @@ def build_ranking_section(evaluated: EvaluatedModel) -> Section | None:
 
     It has the area under the ROC curve, average precision, Kolmogorov-Smirnov statistic and cost.
     evaluated: the fitted model, the rows of the report and their predictions. None unless the model
-    has two classes, both occur among the rows, and no other class does.
+    has two classes, and both occur among the rows.
     """
     if evaluated.probabilities is None or len(evaluated.classes) != 2:
-        return None
-    if not np.isin(evaluated.y, evaluated.classes).all():
         return None
     try:
         ranking = rank_rows(

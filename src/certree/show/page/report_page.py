@@ -15,7 +15,7 @@ from certree.interface.atomic_write import write_atomically
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_arguments
 from certree.show.calibration import plot_calibration
-from certree.show.page.evaluated_model import EvaluatedModel
+from certree.show.page.evaluated_model import EvaluatedModel, ignore_unnamed_rows
 from certree.show.page.markup import Html, concatenate, tag, to_markup
 from certree.show.page.section import Section
 from certree.show.page.sections import SECTION_BUILDERS
@@ -33,6 +33,7 @@ def report(
     groups: ArrayLike | None = None,
     costs: tuple[float, float] | None = None,
     pos_label: Any = None,
+    threshold: float | None = None,
 ) -> Path:
     """Write an HTML page about a fitted model and its scores on some rows.
 
@@ -43,8 +44,8 @@ def report(
 
     Parameters
     ----------
-    model : fitted estimator of certree
-        The model.
+    model : fitted estimator of certree, or Pipeline that ends in one
+        The model. The page about a pipeline shows the features that its last step reads.
     {X}
     y : array-like of shape (n,)
         Classes or numbers of the rows.
@@ -62,6 +63,10 @@ def report(
     pos_label : object or None
         The positive one of two classes, such as "default": ranking, calibration, thresholds and
         explanations are about its probability. None: the second of ``classes_``.
+    threshold : float or None
+        Predict the positive class if its probability is at least this: scores, confusion matrix and
+        errors of groups are those of these predictions. Choose it before the rows are seen, or by
+        guarantees that hold at all thresholds. None: predict the more probable class.
 
     Returns
     -------
@@ -73,8 +78,9 @@ def report(
     TypeError
         If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
     ValueError
-        If X, y and groups differ in length or are empty, a cost is negative, both costs are 0, or
-        `pos_label` is not one of two classes.
+        If X, y and groups differ in length or are empty, y has a class that the model lacks, a cost
+        is negative, both costs are 0, or `pos_label` is not one of two classes; if `threshold` is not
+        in [0, 1], or the model has not two classes.
     ImportError
         If matplotlib is not installed.
 
@@ -87,10 +93,13 @@ def report(
     >>> model = PACBayesTreeClassifier(random_state=0).fit(X[:400], y[:400])
     >>> report(model, X[400:], y[400:], "report.html")  # doctest: +SKIP
     """
-    evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs, pos_label)
+    with ignore_unnamed_rows(model):
+        evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs, pos_label, threshold)
+        evaluated.expect_known_classes()
+        sections = build_sections(evaluated)
     if title is None:
-        title = f"{type(model).__name__} on {evaluated.n:,} rows"
-    return write_page(title, build_sections(evaluated), path)
+        title = f"{type(evaluated.model).__name__} on {evaluated.n:,} rows"
+    return write_page(title, sections, path)
 
 
 def build_sections(evaluated: EvaluatedModel) -> list[Section]:

@@ -23,12 +23,21 @@ from certree.show.importance import name_importance, plot_importance
 from certree.show.interactions_picture import compute_interaction_sizes, create_interaction_panels
 from certree.show.loss import plot_loss
 from certree.show.model_description import describe_size
+from certree.show.page.binary_scores import BinaryPredictions
 from certree.show.page.certificate_section import build_certificate_section
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.explanation_sections import build_explanation_section, build_shapley_section
 from certree.show.page.explorer_section import build_explorer_section
 from certree.show.page.group_section import build_group_section
-from certree.show.page.markup import Html, collapse, embed_figure, embed_figures, table, tag
+from certree.show.page.markup import (
+    Html,
+    collapse,
+    concatenate,
+    embed_figure,
+    embed_figures,
+    table,
+    tag,
+)
 from certree.show.page.ranking_section import build_ranking_section
 from certree.show.page.scores import compute_scores, describe_verdict
 from certree.show.page.section import Section
@@ -123,9 +132,12 @@ def build_score_section(evaluated: EvaluatedModel) -> Section:
     """Return the report's section with scores, their intervals, and a baseline to compare with.
 
     The baseline is the score of always predicting the mean of the targets of these rows, or their
-    most frequent class. evaluated: the fitted model, the rows of the report and their predictions.
+    most frequent class. With two classes, recall and precision of the positive class and the area
+    under the ROC curve have no baseline. evaluated: the fitted model, the rows of the report and
+    their predictions.
     """
-    scores = compute_scores(evaluated)
+    binary = BinaryPredictions.from_evaluation(evaluated)
+    scores = [*compute_scores(evaluated), *([] if binary is None else binary.scores())]
     rows = [
         (
             score.name,
@@ -145,6 +157,8 @@ def build_score_section(evaluated: EvaluatedModel) -> Section:
     verdict = describe_verdict(scores)
     if verdict is not None:
         text += f" On these rows {verdict}."
+    if evaluated.classes:
+        text += f" {evaluated.prediction_rule}"
     headings = ("score", "value", "95 % interval", "method", "baseline", "which predicts")
     return Section("scores", "Scores", tag("p", text) + table(headings, rows, "Scores"))
 
@@ -209,31 +223,36 @@ def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
 
     The rates are the false positive rate, recall and precision if rows are predicted to be of the
     positive class when its probability is at least the threshold. The rows of the report are the
-    calibration set. None unless the model has two classes, all rows are of these, its hashes show
-    that none occurs in the fit, and there are enough rows for a guarantee, without duplicates.
+    calibration set. None unless the model has two classes, its hashes show that no row occurs in the
+    fit, and there are enough rows for a guarantee, without duplicates.
     evaluated: the fitted model, the rows of the report and their predictions.
     """
     if evaluated.probabilities is None or len(evaluated.classes) != 2:
         return None
     if evaluated.n_known_rows != 0 or evaluated.n < FEWEST_ROWS:
         return None
-    if not np.isin(evaluated.y, evaluated.classes).all():
-        return None
     try:
         guarantees = Guarantees.by_rows(evaluated.model, evaluated.X, evaluated.y)
         thresholds = guarantees.thresholds(evaluated.user_costs, pos_label=evaluated.pos_label)
     except ValueError:  # Rows are duplicates, and the user has not said how to treat them.
         return None
-    point = thresholds.lowest_cost(*evaluated.costs)
+    cheapest = thresholds.lowest_cost(*evaluated.costs)
+    point = cheapest if evaluated.threshold is None else thresholds.at(evaluated.threshold)
+    points = [point] if evaluated.user_costs is None else [*dict.fromkeys((point, cheapest))]
     text = (
         f"{thresholds.title} Rows are predicted {thresholds.positive} if its probability is at least "
         "the threshold. All bounds hold together, so you may choose a threshold after you see them."
     )
     headings, rows = thresholds.table()
-    content = tag("p", text) + tag("p", str(point), class_="guarantee")
+    content = tag("p", text)
+    content += concatenate(tag("p", str(one), class_="guarantee") for one in points)
     panels = create_threshold_panels(thresholds, point, evaluated.costs)
     content += embed_figures(draw_separately(panels, [PANEL] * len(panels)), str(point))
     content += collapse("Table", table(headings, rows, "Thresholds"))
+    if evaluated.threshold is None:
+        chosen = evaluated.predict_at(point.threshold)
+        rule = f"The rows of this page at threshold {point.threshold!r}:"
+        content += tag("p", rule) + _build_confusion(chosen)
     return Section("thresholds", "Choice of a threshold", content)
 
 
@@ -245,8 +264,16 @@ def build_confusion_section(evaluated: EvaluatedModel) -> Section | None:
     """
     if evaluated.probabilities is None:
         return None
-    labels = np.unique(evaluated.y).tolist()
-    classes = list(dict.fromkeys([*evaluated.classes, *labels]))
+    content = tag("p", evaluated.prediction_rule) + _build_confusion(evaluated)
+    return Section("confusion", "Confusion matrix", content)
+
+
+def _build_confusion(evaluated: EvaluatedModel) -> Html:
+    """Return the confusion matrix of a classifier as HTML, or its most frequent errors.
+
+    evaluated: the fitted classifier, the rows of the report and their predictions.
+    """
+    classes = evaluated.classes
     position = {label: k for k, label in enumerate(classes)}
     true, predicted = (
         [position[label] for label in values.tolist()]
@@ -255,10 +282,8 @@ def build_confusion_section(evaluated: EvaluatedModel) -> Section | None:
     counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
     np.add.at(counts, (true, predicted), 1)
     if len(classes) <= _MAX_CLASSES:
-        content = _build_confusion_matrix(classes, counts)
-    else:
-        content = _list_frequent_errors(classes, counts)
-    return Section("confusion", "Confusion matrix", content)
+        return _build_confusion_matrix(classes, counts)
+    return _list_frequent_errors(classes, counts)
 
 
 def _build_confusion_matrix(classes: list[Any], counts: NDArray[np.int64]) -> Html:
@@ -355,9 +380,8 @@ def build_round_section(evaluated: EvaluatedModel) -> Section | None:
     """Return the report's section with the loss on the rows of the report by boosting round.
 
     For AdaBoost it has the training error and its upper bound instead. evaluated: the fitted model,
-    the rows of the report, of which at most 1000 are used, and their predictions. Rows of classes
-    that the model does not know are left out. None if no rows are left, or the model does not
-    boost.
+    the rows of the report, of which at most 1000 are used, and their predictions. None if the model
+    does not boost.
     """
     model = evaluated.model
     if isinstance(model, AdaBoostTreeClassifier):
@@ -367,10 +391,6 @@ def build_round_section(evaluated: EvaluatedModel) -> Section | None:
     if not isinstance(model, BoostedTrees):
         return None
     rows = evaluated.sample_indices(_MAX_ROWS)
-    if evaluated.probabilities is not None:
-        rows = rows[np.isin(evaluated.y[rows], model.classes_)]
-    if not len(rows):
-        return None
     figure = plot_loss(model, evaluated.take_rows(rows), evaluated.y[rows])
     content = embed_figure(figure, "Loss after each boosting round.")
     return Section("rounds", "Loss by round", content)

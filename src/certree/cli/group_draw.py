@@ -1,0 +1,129 @@
+"""The option --one-per-group: one row of each group, as intervals and guarantees need such rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import typer
+from numpy.typing import NDArray
+
+from certree.cli.table_input import expect_not_dropped, read_extra_column
+from certree.files.predictions import ROWS_PER_BATCH
+from certree.interface.formatting import format_quantity
+from certree.rows.folds import Indices
+from certree.rows.split import draw_row_per_group
+from certree.tables.column_names import join_names, suggest_separator
+from certree.tables.csv_text import STANDARD_STREAM
+from certree.tables.fitted_types import get_fitted_columns, use_model_format
+from certree.tables.pipeline_columns import InputColumn
+from certree.tables.reader import read_batches
+from certree.tables.table_source import TableSource
+
+OnePerGroup = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of groups of rows that depend on each other, such as customers. Use one row of "
+        "each group, drawn at random, as intervals and guarantees need independent rows.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupDraw:
+    """The rows of a table that are used: one of each group. `draw_rows` makes it.
+
+    Parameters
+    ----------
+    column : str
+        Column of the groups.
+    rows : ndarray of intp, shape (n_groups,)
+        Indices of the drawn rows, ascending.
+    n_rows : int
+        Number of all rows.
+    """
+
+    column: str
+    rows: Indices
+    n_rows: int
+
+    def __str__(self) -> str:
+        """Return a sentence that says which rows are used, and what a new row is."""
+        rows = f"{len(self.rows):,} of {format_quantity(self.n_rows, 'row')}"
+        return (
+            f"{rows}, one drawn at random from each group of {self.column!r}: here, a new row is one "
+            "drawn at random from a new group"
+        )
+
+    @property
+    def phrase(self) -> str:
+        """The number of drawn rows and their origin, for the title of a report."""
+        rows = format_quantity(len(self.rows), "row")
+        return f"{rows}, one drawn at random from each group of {self.column!r}"
+
+    def take(self, table: pa.Table) -> pa.Table:
+        """Return the drawn rows of the table."""
+        return table.take(self.rows)
+
+    def take_batch(self, table: pa.Table, first: int) -> pa.Table:
+        """Return the drawn rows of a batch; first: index of its first row in the whole table."""
+        low, high = np.searchsorted(self.rows, [first, first + len(table)])
+        return table.take(self.rows[low:high] - first)
+
+
+def draw_rows(model: Any, source: TableSource, target: str, column: str | None) -> GroupDraw | None:
+    """Read the groups of a table or folder, and draw one row of each group.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        The model, with whose format of CSV files the groups are read.
+    source : TableSource
+        Table or folder, with options of reading.
+    target : str
+        Column of the target.
+    column : str or None
+        Column of the groups; None: no rows are drawn.
+
+    Returns
+    -------
+    GroupDraw or None
+        The drawn rows; None if `column` is None.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column beside the target, groups are missing, or the rows come from
+        standard input, which cannot be read twice.
+    """
+    if column is None:
+        return None
+    if str(source) == STANDARD_STREAM:
+        raise ValueError("--one-per-group reads FILE twice: pass a file instead of standard input")
+    expect_not_dropped(source, {"--one-per-group": column})
+
+    def find_words(names: list[str]) -> dict[str, InputColumn]:
+        """Return the column if it is a feature with categories such as NA, else no column.
+
+        names: columns of a file. Raise ValueError unless they include the groups.
+        """
+        if column not in names or column == target:
+            others = [name for name in names if name != target]
+            raise ValueError(
+                f"--one-per-group must name a column, but there is no column {column!r} beside the "
+                f"target: name one of {join_names(others)}{suggest_separator(names)}"
+            )
+        fitted = get_fitted_columns(model, target, names, [column]).get(column)
+        return {} if fitted is None or not fitted.words else {column: fitted}
+
+    batches = read_batches(
+        use_model_format(source, model), find_words, ROWS_PER_BATCH, [column], [column]
+    )
+    groups: list[NDArray[Any]] = [
+        read_extra_column(batch.table, column, target) for batch in batches if len(batch.table)
+    ]
+    labels = np.concatenate(groups) if groups else np.empty(0)
+    return GroupDraw(column, draw_row_per_group(labels), len(labels))
