@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, make_scorer
 
 from certree import _core
 from certree.ensembles import (
@@ -26,6 +27,7 @@ from certree.ensembles import (
     fits_on_parts,
     rounds,
     rounds_on_ranks,
+    scored_sample,
 )
 from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.files import load
@@ -215,10 +217,8 @@ def test_a_callback_that_raises_leaves_the_model_as_it_was(tmp_path, left_nothin
     with pytest.raises(OSError, match="round 1"):
         model.fit(files, "y", callbacks=[fail])
     assert model.trees_ is before
-    with pytest.raises(
-        ValueError, match=r"scoring=.* takes rows in memory where rounds are judged"
-    ):
-        model.set_params(scoring="accuracy").fit(files, "y", callbacks=[fail])
+    with pytest.raises(ValueError, match='scoring must be "loss" or the name of a scorer'):
+        model.set_params(scoring=None).fit(files, "y", callbacks=[fail])
 
 
 UNUSUAL = {
@@ -515,6 +515,118 @@ def test_rows_in_files_judge_the_same(
         there.fit(files, "y", "w" if weights else None, X_val=place, **beside)
     expect_same(here, there, tmp_path)
     assert len(there.validation_score_) > there.n_iter_
+
+
+SCORED = [
+    ("two", "accuracy", "real", {}),
+    ("two", "roc_auc", None, {"validation_fraction": None}),
+    ("two", "neg_brier_score", "whole", {"early_stopping": False, "quality": "best"}),
+    ("three", "roc_auc_ovr", "real", {"class_weight": "balanced"}),
+    ("three", "neg_log_loss", "whole", {"validation_fraction": None}),
+    ("numbers", "neg_mean_absolute_error", "real", {}),
+    ("numbers", "r2", None, {"loss": "huber", "validation_fraction": None}),
+    ("numbers", "neg_median_absolute_error", "whole", {}),
+]
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+@pytest.mark.parametrize(("target", "scoring", "weights", "how"), SCORED)
+def test_scorers_by_name_stop_fits_to_files_as_in_memory(
+    target, scoring, weights, how, is_given, tmp_path, monkeypatch, left_nothing
+):
+    monkeypatch.setattr(scored_sample, "_SCORED_ROWS", 333)
+    monkeypatch.setattr(scored_sample, "_BLOCK_ROWS", 100)
+    rows, others = (
+        one if weights else one.drop_columns(["w"])
+        for one in (
+            make_table(N, target, weights=weights or "real"),
+            make_table(333, target, seed=5, weights=weights or "real"),
+        )
+    )
+    how = {**STOPPING, "scoring": scoring, **how}
+    here = model_of(target, **how)
+    is_last = Watching(7)  # so that rounds are scored where none stops them
+
+    def in_memory(table):
+        weight = table["w"].to_numpy() if weights else None
+        names = [name for name in ("y", "w") if name in table.column_names]
+        return table.drop_columns(names), table["y"].to_numpy(False), weight
+
+    beside = dict(zip(("X_val", "y_val", "sample_weight_val"), in_memory(others), strict=True))
+    here.fit(*in_memory(rows), callbacks=[is_last], **(beside if is_given else {}))
+    moved, moved_others = (
+        one.take(np.random.RandomState(1).permutation(len(one))) for one in (rows, others)
+    )
+    (tmp_path / "others").mkdir()
+    files = write_files(tmp_path, moved)
+    places = write_files(tmp_path / "others", moved_others, (0, 100, 100, 333))
+    in_files = {"X_val": places, "y_val": "y", "sample_weight_val": "w" if weights else None}
+    for part_rows, validation in ((2**19, in_files), (170, in_files), (170, beside)):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+        told = Watching(7)
+        there = model_of(target, **how)
+        judged = validation if is_given else {}
+        there.fit(files, "y", "w" if weights else None, callbacks=[told], **judged)
+        expect_same(here, there, tmp_path)
+        assert told.told == is_last.told
+    assert len(np.unique(here.train_score_)) > 2
+    is_dealt = how["early_stopping"] and "validation_fraction" not in how
+    assert hasattr(here, "validation_score_") == (is_given or is_dealt)
+
+
+@pytest.mark.parametrize("fraction", [0.2, None])
+@pytest.mark.parametrize("column", ["groups", "offset"])
+def test_scorers_by_name_take_groups_and_offsets(
+    column, fraction, tmp_path, monkeypatch, left_nothing
+):
+    monkeypatch.setattr(scored_sample, "_SCORED_ROWS", 333)
+    rows = make_table(N)
+    values = np.random.RandomState(3).randint(0, 90, N).astype(float)
+    how = {**STOPPING, "scoring": "neg_log_loss", "validation_fraction": fraction}
+    X, y, weight = split_table(rows)
+    here = model_of("two", **how).fit(X, y, weight, **{column: values / 90})
+    rows = rows.append_column("z", pa.array(values / 90))
+    files = write_files(tmp_path, rows.take(np.random.RandomState(1).permutation(N)))
+    there = model_of("two", **how).fit(files, "y", "w", **{column: "z"})
+    expect_same(here, there, tmp_path)
+    assert len(np.unique(here.train_score_)) > 2
+
+
+def test_scorers_by_name_score_previous_rounds(tmp_path, left_nothing):
+    rows = make_table(N).drop_columns(["w"])
+    files = write_files(tmp_path, rows.take(np.random.RandomState(1).permutation(N)))
+    how = {**STOPPING, "scoring": "roc_auc", "warm_start": True, "n_iter_no_change": 20}
+    here, there = (model_of("two", **how) for _ in range(2))
+    for n_rounds in (3, 6):
+        here.set_params(max_iter=n_rounds).fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
+        expect_same(here, there.set_params(max_iter=n_rounds).fit(files, "y"), tmp_path)
+    assert len(here.validation_score_) == 7
+
+
+@pytest.mark.parametrize(("target", "scoring"), [("numbers", "r2"), ("two", "accuracy")])
+def test_scorers_of_several_targets_stop_fits_to_files(target, scoring, tmp_path, left_nothing):
+    rows = make_table(N, target).drop_columns(["w"])
+    second = rows["x0"].to_numpy() > 0
+    second = pa.array(second.astype(int) if target == "two" else rows["x0"].to_numpy() ** 2)
+    rows = rows.append_column("b", second)
+    how = {**STOPPING, "scoring": scoring}
+    y = np.column_stack([rows[name].to_numpy() for name in ("y", "b")])
+    here = model_of(target, **how).fit(rows.drop_columns(["y", "b"]), y)
+    moved = rows.take(np.random.RandomState(1).permutation(N))
+    there = model_of(target, **how).fit(write_files(tmp_path, moved), ["y", "b"])
+    expect_same(here, there, tmp_path)
+    assert len(np.unique(here.validation_score_)) > 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory_limit needs Linux")
+@pytest.mark.parametrize("fraction", [0.5, 500, None])
+def test_scorers_keep_to_a_limit_of_memory(fraction, tmp_path, left_nothing):
+    rows = make_table(N).drop_columns(["w"])
+    how = {**STOPPING, "scoring": "roc_auc", "validation_fraction": fraction}
+    here = model_of("two", **how).fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
+    with resources(memory_limit="4GB"):
+        there = model_of("two", **how).fit(write_files(tmp_path, rows), "y")
+    expect_same(here, there, tmp_path)
 
 
 def test_collections_and_data_sets_judge_files_and_the_reverse(tmp_path, left_nothing):
@@ -854,8 +966,13 @@ def written(folder, rows=None, name="rows.parquet"):
 
 
 REFUSED = [
-    ({"early_stopping": True, "scoring": None}, {}, "scoring=None"),
-    ({"early_stopping": True, "scoring": "accuracy"}, {}, "scoring='accuracy'"),
+    ({"early_stopping": True, "scoring": None}, {}, "name of a scorer of scikit-learn.*got None"),
+    (
+        {"early_stopping": True, "scoring": make_scorer(accuracy_score)},
+        {},
+        r"name of a scorer of scikit-learn.*got make_scorer\(accuracy_score",
+    ),
+    ({"early_stopping": True, "scoring": "accurate"}, {}, "scoring must be .*got 'accurate'"),
     ({}, {"y_val": [0, 1]}, "X_val and y_val must be given together, but X_val is None"),
     ({}, {"X_val": "some.parquet"}, "X_val and y_val must be given together, but y_val is None"),
     (

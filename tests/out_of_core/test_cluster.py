@@ -14,6 +14,7 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+from sklearn.base import clone
 
 from certree import (
     Cart,
@@ -29,6 +30,7 @@ from certree.ensembles import (
     BoostedTreesRegressor,
     TreeForestClassifier,
     TreeForestRegressor,
+    scored_sample,
 )
 from certree.out_of_core import cluster, resources, rows_elsewhere, sources, worker_links
 from certree.out_of_core.cluster import OnCluster
@@ -360,6 +362,22 @@ def test_early_stopping_on_workers(target, has_columns, quality, client, tmp_pat
     assert len(there.validation_score_) > there.n_iter_
 
 
+@pytest.mark.parametrize(
+    ("target", "scoring"), [("three", "roc_auc_ovr"), ("numbers", "neg_mean_absolute_error")]
+)
+def test_scorers_by_name_on_workers(target, scoring, mortal, monkeypatch):
+    monkeypatch.setattr(scored_sample, "_SCORED_ROWS", 500)
+    X, y, weight = frames(target, True)
+    how = {"early_stopping": True, "n_iter_no_change": 3, "max_iter": 6, "scoring": scoring}
+    here = model_of(target, **how).fit(X, y, weight)
+    order = np.random.RandomState(3).permutation(N)
+    cuts = [cut(one.iloc[order], [0, 200, 200, 1000, N]) for one in (X, y, weight)]
+    expect_same(here, model_of(target, **how).fit(*cuts))
+    calls = kill_before(monkeypatch, mortal, "collect_from_ranks", 5)
+    expect_same(here, model_of(target, **how).fit(*cuts))
+    assert len(calls) > 5
+
+
 def test_warm_starts_on_workers_add_the_same_rounds(client, tmp_path):
     X, y, weight = frames("three", True)
     order = np.random.RandomState(3).permutation(N)
@@ -405,6 +423,30 @@ def test_single_trees_on_workers(target, weighed, ends, how, client, tmp_path):
 def certified_of(target):
     made = CertifiedTreeRegressor if target == "numbers" else CertifiedTreeClassifier
     return made(Cart(max_bins=255, max_leaf_nodes=8), duplicates="genuine", cv=2, random_state=0)
+
+
+@pytest.mark.parametrize(("target", "weighed"), [("three", True), ("numbers", False)])
+def test_copies_on_workers_are_merged(target, weighed, client, tmp_path):
+    rows = np.append(np.arange(N), np.random.RandomState(1).randint(0, N, 400))
+    given = [None if one is None else one.iloc[rows] for one in frames(target, weighed)]
+    model = certified_of(target).set_params(duplicates="copies")
+    here = clone(model).fit(*given)
+    ends = [0, 400, 400, 1299, len(rows)]
+    there = clone(model).fit(*(None if one is None else cut(one, ends) for one in given))
+    expect_same_tree(here, there, tmp_path)
+    assert here.certificates_ == there.certificates_
+    assert there.certificate_.distinct
+
+
+def test_classes_that_may_be_predicted_on_workers(client, tmp_path):
+    X, y, weight = frames("three", True)
+    classes = ["a", "one", "other", "third"]
+    here = certified_of("three").fit(X, y, weight, classes=classes)
+    cuts = (cut(one, [0, 400, 400, 1299, N]) for one in (X, y, weight))
+    there = certified_of("three").fit(*cuts, classes=classes)
+    expect_same_tree(here, there, tmp_path)
+    assert here.certificates_ == there.certificates_
+    assert there.classes_.tolist() == classes
 
 
 @pytest.mark.parametrize(("target", "weighed"), [("three", True), ("numbers", False)])

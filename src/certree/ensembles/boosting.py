@@ -294,7 +294,7 @@ class BoostedTrees(StagedTrees):
             store are 0; the fit equals that of the dense table. Rows in files (Parquet, Arrow, CSV,
             or folders of them) and on Dask clusters are read block by block and never held in
             memory together; the model is the same as for the rows in memory. Such fits do not
-            support `scoring`, nor `CustomLoss` on clusters.
+            support callables as `scoring`, nor `CustomLoss` on clusters.
         y : array-like of shape (n,), or (n, n_outputs), str, list of str, or Dask collection
             Class or number of each row; several targets have one column each. For rows in files,
             the name of the target column, or a list of names.
@@ -927,7 +927,7 @@ class BoostedTrees(StagedTrees):
         is_wanted = stops or validation is not None or bool(callbacks)
         scored: Sequence[Score] = ()
         if is_wanted and scorer is not None:
-            scored = make_scorer_scores(self, scorer, training, validation)
+            scored = make_scorer_scores(self, scorer, run, training, validation)
         elif is_wanted or self.verbose > 0:
             scored, scorer = make_loss_scores(run), None
         return Evaluation(
@@ -1732,8 +1732,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         more than 10,000 rows.
     scoring : str, callable or None, default="loss"
         Score of a round, the higher the better: "loss", the negated loss; a name or scorer of
-        scikit-learn; None: the method `score`. A scorer gets encoded rows, with category codes, and
-        at most 10,000 training rows.
+        scikit-learn; None: the method `score`. A callable gets encoded rows, with category codes.
+        Scorers get about 10,000 training rows if there are more.
     validation_fraction : float, int or None, default=0.1
         Fraction or number of the rows that early stopping holds out as validation set if `fit` gets no
         `X_val`. None: training rows are scored instead.

@@ -21,7 +21,7 @@ from certree.ensembles.category_statistics import (
     CategoryStatistics,
 )
 from certree.ensembles.custom_loss import CustomLoss
-from certree.ensembles.evaluation import Callback, stops_early
+from certree.ensembles.evaluation import Callback, get_scorer, stops_early
 from certree.ensembles.levels_of_parts import see_levels
 from certree.ensembles.losses import (
     HuberLoss,
@@ -38,6 +38,7 @@ from certree.ensembles.rounds_on_ranks import (
     EvaluationOnRanks,
     add_previous_rounds,
     compute_custom_start,
+    make_scores_on_ranks,
     start_rounds,
 )
 from certree.ensembles.time_limit import TimeLimit
@@ -45,6 +46,7 @@ from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
 from certree.grow.code_trees import convert_trees_to_bin_codes, find_divided_feature
 from certree.interface.arrays import Float64, Int32, divide_by_largest
+from certree.interface.parameter_aliases import check_for_unknown_score
 from certree.out_of_core.binned_parts import Sketch
 from certree.out_of_core.chunks import Weighing
 from certree.out_of_core.exact_quantiles import Counts, counted, order_statistics
@@ -67,13 +69,15 @@ from certree.out_of_core.made_parts import (
 from certree.out_of_core.memory_limit import Need, most_leaves, numbers_of_categories, sums_of_cell
 from certree.out_of_core.part import PartOfRows, digests
 from certree.rows.duplicates import warn_of_repeated_rows
-from certree.rows.training import Training
+from certree.rows.training import Training, count_held_out
 from certree.tree import Trees
 
 # Most rows of fits that may be made in memory.
 _IN_MEMORY = 30_000
 # Bytes of a row while a loss that is written in Python is computed: about 16 numbers.
 _CUSTOM_BYTES = 128.0
+# Bytes of a row that a scorer gets, beside those of each class: targets, weights and places in order.
+_SCORED_BYTES = 100.0
 # See `fit_on_parts`.
 Judged = Callable[[], tuple[Training | None, dict[str, Any]]]
 
@@ -115,7 +119,7 @@ def fit_on_parts(
     _expect_one_machine(model, parts)
     learned = _learn(model, parts, before)
     is_judged, lie_apart = judged is not None, isinstance(parts, JudgedParts)
-    parts.keep_to_limit(_need(model, learned, is_judged, lie_apart))
+    parts.keep_to_limit(_need(model, learned, is_judged, lie_apart, _count_scored(model, parts)))
     if not is_classifier(model):
         model._make_loss().check_targets(learned.found.ends)
     stops = _stops(model, learned)
@@ -135,7 +139,7 @@ def fit_on_parts(
     judges, of_rows = judged() if judged is not None else (None, dict[str, Any]())
     if judges is not None:
         n_held = len(judges.y)
-        _put_beside(parts, judges)
+        _put_beside(parts, judges, normalises=model.scoring == "loss")
     _set_keys(parts, learned, held, n)
     if before is None:
         model._set_automatic_parameters(n)
@@ -223,10 +227,18 @@ def _sketched(
     return known, loss
 
 
-def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Need:
+def _count_scored(model: Any, parts: Executor) -> int:
+    """Return how many rows of an out-of-core validation set a scorer gets in each round; 0: none."""
+    if model.scoring == "loss" or not isinstance(parts, JudgedParts):
+        return 0
+    return parts.n_judges or 0
+
+
+def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool, n_scored: int) -> Need:
     """What the fit holds in memory, from above.
 
-    is_judged, lie_apart: whether there are rows that judge, in memory or elsewhere.
+    is_judged, lie_apart: whether there are rows that judge, in memory or elsewhere; n_scored: see
+    `_count_scored`.
     """
     n, p = learned.found.n, model._n_encoded
     K = max(int(np.sum(getattr(model, "n_classes_", 1))), model._make_loss().n_outputs)
@@ -253,6 +265,8 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
         * model._count_members()
         * (250 + 32 * K + 12 * max(n_levels, default=0))
     )
+    if model.scoring != "loss" and is_dealt:
+        n_scored = count_held_out(model.validation_fraction, n, "rows")
     # Where rows are few they are fitted in memory.
     in_memory = n * (100.0 * p + 500 + 100 * K) if n <= _IN_MEMORY else 0.0
     return Need(
@@ -260,7 +274,7 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
         # Features as numbers, in order, and both sides of them; hashes, targets, scores.
         worked=(40 if is_dealt or lie_apart else 16) * p + p + 200 + 24 * K + 6 * of_offset,
         together=(300 if is_dealt else 150) + of_offset,
-        later=trees + 8.0 * n_leaves * of_cell + in_memory,
+        later=trees + 8.0 * n_leaves * of_cell + in_memory + n_scored * (_SCORED_BYTES + 64.0 * K),
         of_thread=0.5 * n_leaves * of_cell,
         of_thread_row=100 + 40 * K + p,
         # Parts beside the joined rows, or these and the arrays of the core; see `JoinedRows`.
@@ -412,9 +426,9 @@ def _read_judges(model: Any, parts: JudgedParts, learned: Learned, are_known: bo
     return int(judging.found.n)
 
 
-def _put_beside(parts: Executor, judges: Training) -> None:
-    """Let rows in memory lie beside one of the parts."""
-    weighing = _normalised(judges)
+def _put_beside(parts: Executor, judges: Training, *, normalises: bool) -> None:
+    """Let rows in memory lie beside one of the parts, weighed by a mean of 1 if `normalises`."""
+    weighing = _normalised(judges) if normalises else None
     if weighing is not None and judges.weight is not None:
         judges = replace(judges, weight=weighing(judges.weight))
     parts.change(put_beside, own=[judges, *[None] * (parts.n_parts - 1)])
@@ -433,7 +447,7 @@ def _stops(model: Any, learned: Learned) -> bool:
     """Whether rounds stop early, as rows say that are held out."""
     stops = stops_early(model.early_stopping, learned.found.n)
     if stops:
-        expect_judged_by_loss(model)
+        expect_named_scorer(model)
     return stops
 
 
@@ -443,6 +457,9 @@ def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut | No
         return None
     about = learned.reader, learned.weighing
     held = hold_out(parts, *about, model.validation_fraction, model._seed)
+    if model.scoring != "loss":  # a scorer gets weights as they came
+        division = replace(held.division, weighings=(held.division.weighings[0], None))
+        held = replace(held, division=division)
     if not is_classifier(model):
         model._make_loss().check_targets(held.sides.train.ends)
     return held
@@ -483,11 +500,15 @@ def _make_evaluation(
     """
     n_members, is_wanted = model._count_members(), stops or has_validation_set or bool(callbacks)
     scored: Sequence[Any] = ()
-    if is_wanted or (model.verbose > 0 and n_members == 1):
+    scorer = get_scorer(model) if is_wanted else None
+    if scorer is not None:
+        scored = make_scores_on_ranks(model, scorer, parts)
+    elif is_wanted or (model.verbose > 0 and n_members == 1):
         scored = [itemgetter(0), itemgetter(1)][: 1 + has_validation_set]
     return EvaluationOnRanks(
         scored,
         is_wanted=is_wanted,
+        is_loss=scorer is None,
         is_custom=_has_custom_loss(model),
         n_runs=n_members,
         n_iter_no_change=model.n_iter_no_change if stops else 0,
@@ -567,8 +588,9 @@ def _add_previous_rounds(
 
     Returns
     -------
-    ndarray of shape (n_iter_ + 1, 1 or 2), or (0,)
-        Scores of the rows before the first round and after each one, if rounds are scored.
+    ndarray of shape (n_iter_ + 1, 1 or 2), (n_iter_ + 1, n_outputs, n_scored), or (0,)
+        Scores, or raw predictions for a scorer, of the rows before the first round and after each
+        one, if rounds are scored.
 
     Raises
     ------
@@ -588,8 +610,9 @@ def _add_previous_rounds(
     ends = range(model._n_first_trees, n_trees + 1) if is_scored else [n_trees]
     code_trees = convert_trees_to_bin_codes(before, run.bins)
     trees = model.start_, before, code_trees, [*ends]
-    how = is_scored, evaluation.has_validation_set
-    return np.asarray(evaluation.parts.run_on_ranks(add_previous_rounds, *trees, *how))
+    how = is_scored, evaluation.has_validation_set, evaluation.is_loss
+    told = evaluation.parts.collect_from_ranks(add_previous_rounds, *trees, *how)
+    return np.asarray(told[0] if evaluation.is_loss else np.concatenate(told, axis=-1))
 
 
 def _n_rounds(model: Any, n: int, stops: bool, before: Trees | None) -> int:
@@ -626,7 +649,7 @@ def expect_what_parts_can(model: Any, *, judges: bool) -> None:
     if model.standard_errors:
         raise ValueError("standard_errors=True takes rows in memory, got X that lies elsewhere")
     if model.early_stopping is True or judges:
-        expect_judged_by_loss(model)
+        expect_named_scorer(model)
 
 
 def _expect_one_machine(model: Any, parts: Executor) -> None:
@@ -643,13 +666,16 @@ def _has_custom_loss(model: Any) -> bool:
     return not is_classifier(model) and isinstance(model.loss, CustomLoss)
 
 
-def expect_judged_by_loss(model: Any) -> None:
-    """Raise ValueError unless the parameter `scoring` of a model is "loss".
+def expect_named_scorer(model: Any) -> None:
+    """Raise ValueError unless the parameter `scoring` of a model is "loss" or a scorer's name.
 
-    Scorers need the rows in memory. Call this for fits that score rounds.
+    Other scorers may read the features, which are not in memory. Call this for fits that score
+    rounds.
     """
-    if not (isinstance(model.scoring, str) and model.scoring == "loss"):
+    if not isinstance(model.scoring, str):
         raise ValueError(
-            f"scoring={model.scoring!r} takes rows in memory where rounds are judged, got X that "
-            "lies elsewhere"
+            'scoring must be "loss" or the name of a scorer of scikit-learn for out-of-core or '
+            f"distributed X, got {model.scoring!r}: pass a name, or X as an array or data frame in "
+            "memory"
         )
+    check_for_unknown_score(model.scoring)

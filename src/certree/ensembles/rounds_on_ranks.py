@@ -9,12 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from certree.ensembles.custom_loss import CustomLossAdapter
-from certree.ensembles.evaluation import Evaluation, average_scores
+from certree.ensembles.evaluation import (
+    Evaluation,
+    Score,
+    ScorerScore,
+    average_scores,
+    count_strata,
+)
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.rounds import (
     Rounds,
@@ -23,9 +31,19 @@ from certree.ensembles.rounds import (
     advance,
     resolve_threshold_counts,
 )
+from certree.ensembles.scored_sample import (
+    KeySample,
+    compute_key_limits,
+    count_classes,
+    count_sampled_rows,
+    draw_smallest_keys,
+    find_sampled_rows,
+    get_strata,
+    merge_samples,
+)
 from certree.ensembles.staged import make_constant_scores
 from certree.grow.code_trees import convert_codes_to_floats
-from certree.interface.arrays import Float64
+from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.joined_rows import JoinedRows
 from certree.out_of_core.part import refuse_other_rows
@@ -152,6 +170,7 @@ def add_previous_rounds(
     ends: Sequence[int],
     is_scored: bool,
     has_validation_set: bool,
+    is_loss: bool,
 ) -> Float64:
     """Set the scores of the run of a rank to those by the trees of a previous fit.
 
@@ -169,11 +188,14 @@ def add_previous_rounds(
         Whether rows are scored.
     has_validation_set : bool
         Whether any rank has rows of a validation set.
+    is_loss : bool
+        Whether rows are scored by the loss, and not by a scorer.
 
     Returns
     -------
-    ndarray of shape (len(ends), 1) or (len(ends), 2)
-        What `score_rounds` returns after so many trees; (0,) if rows are not scored.
+    ndarray of shape (len(ends), 1) or (len(ends), 2), or (len(ends), n_outputs, m)
+        What `score_rounds`, or for a scorer `get_scored_predictions`, returns after so many trees;
+        (0,) if rows are not scored.
     """
     (run,), rows, stages = rank.state, rank.rows, []
     n_threads, step = run.grower.n_jobs, max(1, _CODES_PER_BLOCK // len(rows.codes))
@@ -188,7 +210,9 @@ def add_previous_rounds(
             scores = np.ascontiguousarray(run.scores[:, rows.n :])
             run.scores[:, rows.n :] = trees.add(scores, rows.values, n_threads, first, last)
         if is_scored:
-            stages.append(score_rounds(rank, has_validation_set))
+            stages.append(
+                score_rounds(rank, has_validation_set) if is_loss else get_scored_predictions(rank)
+            )
     return np.array(stages)
 
 
@@ -229,6 +253,95 @@ def score_rounds(rank: Rank, has_validation_set: bool) -> Float64:
     )
 
 
+class ScoredRows(NamedTuple):
+    """The rows of a rank that a scorer gets: first training rows, then those of the validation set.
+
+    Attributes
+    ----------
+    y : ndarray of float64, shape (n_targets, m)
+        Numbers or class codes.
+    weight : ndarray of float64, shape (m,), or None
+        Weights, of training rows with a mean of 1; None: 1.
+    n_training : int
+        Number of training rows.
+    """
+
+    y: Float64
+    weight: Float64 | None
+    n_training: int
+
+
+def count_classes_of_rank(rank: Rank, n_classes: int) -> Int64:
+    """Count the training rows of a rank in each class by which they are drawn, (n_classes,)."""
+    return count_classes(_get_strata(rank, n_classes), n_classes)
+
+
+def draw_keys(rank: Rank, seed: int, n_sampled: Int64) -> KeySample:
+    """Find the smallest keys of each class of a rank; see `draw_smallest_keys`."""
+    return draw_smallest_keys(rank.rows.keys, _get_strata(rank, len(n_sampled)), seed, n_sampled)
+
+
+def choose_scored_rows(rank: Rank, seed: int, limits: UInt64) -> ScoredRows:
+    """Choose the rows of a rank that a scorer gets, set `rank.scored`, and return their targets.
+
+    seed, limits: see `find_sampled_rows`.
+    """
+    rows = rank.rows
+    sampled = find_sampled_rows(rows.keys, _get_strata(rank, len(limits)), seed, limits)
+    rank.scored = np.append(sampled, np.arange(rows.n, rows.y.shape[1]))
+    weight = None if rows.weight is None else rows.weight[rank.scored]
+    return ScoredRows(rows.y[:, rank.scored], weight, len(sampled))
+
+
+def get_scored_predictions(rank: Rank) -> Float64:
+    """Return the raw predictions of the rows in `rank.scored`, (n_outputs, m)."""
+    return average_scores(rank.state, rank.scored)
+
+
+def _get_strata(rank: Rank, n_classes: int) -> NDArray[Any]:
+    """Return the class of each training row of a rank, (n,); see `get_strata`."""
+    return get_strata(rank.rows.y[0, : rank.rows.n], n_classes)
+
+
+def make_scores_on_ranks(model: Any, scorer: Any, parts: Executor) -> list[Score]:
+    """Make functions that score the training rows and the validation set by a scorer.
+
+    Parameters
+    ----------
+    model : BoostedTrees
+        The model that is fitted, with its `_seed`; its parameter `scoring` is the scorer's name.
+    scorer : callable
+        ``scorer(model, X, y)``, as scikit-learn's.
+    parts : Executor
+        Has the ranks.
+
+    Returns
+    -------
+    list of callables
+        One function, or two with a validation set; each takes the raw predictions of the scored
+        rows of all ranks, (n_outputs, n_scored), as `get_scored_predictions` returns them.
+    """
+    counts: Any = sum(parts.collect_from_ranks(count_classes_of_rank, count_strata(model)))
+    n_sampled = count_sampled_rows(counts)
+    drawn = parts.collect_from_ranks(draw_keys, model._seed, n_sampled)
+    limits = compute_key_limits(merge_samples(drawn, n_sampled), n_sampled)
+    told: list[ScoredRows] = parts.collect_from_ranks(choose_scored_rows, model._seed, limits)
+    y = np.concatenate([one.y for one in told], axis=1)
+    y = y[0] if len(y) == 1 else y.T
+    if is_classifier(model):
+        y = y.astype(np.int32)
+    weight = np.concatenate(
+        [np.ones(one.y.shape[1]) if one.weight is None else one.weight for one in told]
+    )
+    is_training = np.concatenate([np.arange(one.y.shape[1]) < one.n_training for one in told])
+    sets = [np.flatnonzero(is_training), np.flatnonzero(~is_training)]
+    return [
+        ScorerScore.of_named_scorer(model, scorer, y[columns], weight[columns], columns)
+        for columns in sets
+        if len(columns)
+    ]
+
+
 def _make_start_scores(rows: JoinedRows, start: Float64, offset: Float64 | None = None) -> Float64:
     """Make scores (n_outputs, n) that are `start`, (n_outputs,), in each row, plus the offsets.
 
@@ -245,7 +358,8 @@ def _make_start_scores(rows: JoinedRows, start: Float64, offset: Float64 | None 
 class EvaluationOnRanks(Evaluation):
     """Score rounds that ranks make; see `Evaluation`.
 
-    Functions in `scored` take what `score_rounds` returns.
+    Functions in `scored` take what `score_rounds` returns; those of a scorer the raw predictions of
+    the rows that it gets, of all ranks.
 
     Parameters
     ----------
@@ -275,5 +389,7 @@ class EvaluationOnRanks(Evaluation):
 
     def compute_scores(self) -> Float64:
         """Return what the functions in `scored` take, at the present scores of all rows."""
+        if not self.is_loss:
+            return np.concatenate(self.parts.collect_from_ranks(get_scored_predictions), axis=1)
         scores: Any = self.parts.run_on_ranks(score_rounds, self.has_validation_set)
         return np.asarray(scores)

@@ -5,6 +5,7 @@ The binned rows are gathered in one table, and trees grow on it as in memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -47,7 +48,12 @@ _MOST_FOLDS = 255
 
 
 def fit_elsewhere(
-    model: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any,
+    fit_blocks: Callable[[Executor], None] | None = None,
 ) -> tuple[Any, Any, Any, Any] | None:
     """Fit a tree, and the vote of its prunings, to rows in files or on a cluster.
 
@@ -57,6 +63,8 @@ def fit_elsewhere(
         The model, whose fitted attributes are set.
     X, y, sample_weight, groups
         As `rows_elsewhere` takes them.
+    fit_blocks : callable or None
+        ``fit_blocks(executor)`` fits the model to the rows; None: its method `_fit_blocks`.
 
     Returns
     -------
@@ -72,7 +80,7 @@ def fit_elsewhere(
     how = {"groups": groups, "shown": model.verbose > 0}
     with rows_elsewhere(X, y, sample_weight, get_n_threads(model.n_jobs), **how) as parts:
         try:
-            model._fit_blocks(parts)
+            (fit_blocks or model._fit_blocks)(parts)
         except InMemory:
             return parts.gathered()[:4]
     return None

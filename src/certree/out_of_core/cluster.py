@@ -332,30 +332,43 @@ class OnCluster:
 
     def run_on_ranks(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`: the parts of each worker are a rank."""
+        return self._run_on_ranks(f, given, from_all=False)[0]
+
+    def collect_from_ranks(self, f: Callable[..., Any], *given: Any) -> list[Any]:
+        """See `Executor`."""
+        return self._run_on_ranks(f, given, from_all=True)
+
+    def _run_on_ranks(
+        self, f: Callable[..., Any], given: tuple[Any, ...], *, from_all: bool
+    ) -> list[Any]:
+        """Call f(rank, *given) on all ranks, and return what it returns on rank 0, or on each."""
         self._calls.append(pickle.dumps((f, given), 5))
         for _ in range(_MOST_LOST):
             try:
                 self._meet()
                 if self._token is None:
                     self._token = uuid4().hex
-                    told = self._call_ranks(self._calls)
+                    told = self._call_ranks(self._calls, from_all)
                 else:
-                    told = self._call_ranks(self._calls[-1:])
+                    told = self._call_ranks(self._calls[-1:], from_all)
             except (_Lost, Unlinked):
                 self._have_met, self._token = False, None
                 continue
-            return pickle.loads(told)
+            return [pickle.loads(one) for one in told[: None if from_all else 1]]
         raise self._given_up()
 
     def choose_storage(self, n_bytes: int) -> Storage:
         """See `Executor`."""
         return choose_storage(self._files, n_bytes)
 
-    def _call_ranks(self, calls: Sequence[bytes]) -> bytes:
-        """Return what rank 0 answers to calls; raise what one of the ranks has raised."""
+    def _call_ranks(self, calls: Sequence[bytes], from_all: bool) -> list[bytes]:
+        """Return what each rank answers to calls; raise what one of the ranks has raised.
+
+        from_all: whether ranks other than rank 0 send their answers.
+        """
         addresses, token = tuple(self._addresses), str(self._token)
         asked = [
-            (held, self._ask(held, "run_on_rank", Epoch(token, rank, addresses), calls))
+            (held, self._ask(held, "run_on_rank", Epoch(token, rank, addresses), calls, from_all))
             for rank, held in enumerate(self._held)
         ]
         told, errors = [], []
@@ -368,8 +381,7 @@ class OnCluster:
         errors.sort(key=lambda error: isinstance(error, Unlinked | _Lost))
         if errors:
             raise errors[0]
-        answer: bytes = told[0]
-        return answer
+        return told
 
     def close(self) -> None:
         """End what ranks do, and close their links."""

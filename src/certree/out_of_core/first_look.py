@@ -254,7 +254,14 @@ def _are_equal(known: Any, found: Any) -> bool:
     return type(known) is type(found) and bool(known == found)
 
 
-def learn(model: Any, parts: Executor, *, are_all: bool = True, has_parts: bool = True) -> Learned:
+def learn(
+    model: Any,
+    parts: Executor,
+    *,
+    are_all: bool = True,
+    has_parts: bool = True,
+    classes: NDArray[Any] | None = None,
+) -> Learned:
     """Learn classes and features from all rows.
 
     Parameters
@@ -267,10 +274,17 @@ def learn(model: Any, parts: Executor, *, are_all: bool = True, has_parts: bool 
         Whether they are all rows of the fit, of which uneven weights are worth a warning.
     has_parts : bool
         Whether calendar parts of dates are chosen; False if some of these rows certify the model.
+    classes : ndarray of shape (K,), or None
+        The classes of the model, sorted; None: those of the rows.
 
     Returns
     -------
     Learned
+
+    Raises
+    ------
+    ValueError
+        If a row has a class that is not among `classes`.
     """
     model = without_large_attributes(model)
     # Some rows alone do not tell which classes there are, and so not what they weigh.
@@ -282,6 +296,10 @@ def learn(model: Any, parts: Executor, *, are_all: bool = True, has_parts: bool 
     if are_all and parts.has_weights:
         warn_of_uneven_weights(found.spread)
     learned = _learned_by(found, model)
+    if classes is not None and found.classes is not None:
+        if len(unknown := np.setdiff1d(found.classes[0], classes)):
+            raise ValueError(f"y must hold classes among {classes}, got {unknown}")
+        learned |= {"classes_": classes, "n_classes_": len(classes)}
     size = found.spread.effective_size if is_weighed else float(found.n)
     learned["effective_sample_size_"] = size
     if has_parts and learned["dates_"] is not None and model._orders_categories_by_rows():

@@ -123,6 +123,11 @@ class JudgedParts(SomeRows):
         self._parts.keep_to_limit(replace(need, always=always))
         self.portions = self._parts.portions
 
+    @property
+    def n_judges(self) -> int | None:
+        """See `SourceWithJudges`."""
+        return self._source.n_judges
+
     def judges(self) -> JudgingSide:
         """The rows that judge, to be looked at alone."""
         return JudgingSide(self._parts, self._source.judges_have_weights)
@@ -133,7 +138,9 @@ class JudgedParts(SomeRows):
         are_known: whether the model is to know them again as rows of its fit.
         """
         found = learn_judges(model, learned, self.judges())
-        self._reading = Reading(found.reader, found.weighing, are_known)
+        # A scorer gets weights as they came.
+        weighing = found.weighing if model.scoring == "loss" else None
+        self._reading = Reading(found.reader, weighing, are_known)
         return found
 
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
@@ -158,7 +165,7 @@ class Reading:
     reader : object
         Reads them by what the rows of the fit tell.
     weighing : Weighing or None
-        How they are weighed; None: each counts once.
+        How they are weighed; None: as they came.
     are_known : bool
         Whether a classifier is to know them again.
     """

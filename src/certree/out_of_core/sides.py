@@ -28,7 +28,7 @@ from certree.rows.folds import Indices, compute_random_word, number_groups
 from certree.rows.hashes import RowHashes, merge_hashes
 from certree.rows.near_copies import NearCopies
 from certree.rows.split import TrainCalibrationSplit, count_training_units, draw_training_groups
-from certree.rows.training import encode_classes, training_rows
+from certree.rows.training import encode_classes, get_first_untrained_code, training_rows
 from certree.tree import Tree
 
 
@@ -95,7 +95,7 @@ def deal_sides(
         If a side would be empty.
     """
     division = Division(None)
-    told = sorted(parts.make(_rows_to_deal, reader, division), key=itemgetter(0))
+    told = sorted(parts.make(make_alike_rows, reader, division), key=itemgetter(0))
     _, sizes, totals, names = zip(*told, strict=True)
     n, n_groups = sum(sizes), None
     if all(one is None for one in names):
@@ -115,7 +115,7 @@ def _n_repeats(parts: Executor, masks: list[Mask], n: int, *, grouped: bool) -> 
     """See `n_repeats`; what is alike is told by hashes, some million rows at a time."""
     parts.change(_knowing_sides, own=masks)
     n_ranges, repeats = max(1, -(-n // parts.portions.together)), 0
-    _share_keys(parts, n_ranges)
+    share_keys(parts, n_ranges)
     for i in range(n_ranges):
         told = parts.collect(_alike_in_range, i, n_ranges)
         grow, certify, unit = (np.concatenate(one) for one in zip(*told, strict=True))
@@ -125,7 +125,7 @@ def _n_repeats(parts: Executor, masks: list[Mask], n: int, *, grouped: bool) -> 
     return repeats
 
 
-def _share_keys(parts: Executor, n_ranges: int) -> None:
+def share_keys(parts: Executor, n_ranges: int) -> None:
     """Give copies that have passed through float32 the hashes of the rows that they are copies of."""
     told = parts.collect(_has_both)
     if not all(any(one) for one in zip(*told, strict=True)):
@@ -140,18 +140,18 @@ def _share_keys(parts: Executor, n_ranges: int) -> None:
             parts.change(_with_shared_keys, shared)
 
 
-def _has_both(part: _AlikeRows) -> list[tuple[bool, bool]]:
+def _has_both(part: AlikeRows) -> list[tuple[bool, bool]]:
     return [(len(part.rounded) > 0, bool(part.is_float32.any()))]
 
 
-def _float32_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
+def _float32_in_range(part: AlikeRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
     """Hashes in the i-th of n ranges: of rows that float32 holds, and of fractional ones in float32."""
     exact = part.alike[part.is_float32]
     rounded = part.rounded[part.rounded != part.alike] if len(part.rounded) else part.rounded
     return [(exact[exact % np.uint64(n) == i], rounded[rounded % np.uint64(n) == i])]
 
 
-def _with_shared_keys(part: _AlikeRows, shared: UInt64) -> tuple[_AlikeRows, int]:
+def _with_shared_keys(part: AlikeRows, shared: UInt64) -> tuple[AlikeRows, int]:
     if not len(part.rounded):
         return part, 0
     is_copy = find_positions(shared, part.rounded)[1]
@@ -177,22 +177,22 @@ def worst_rows_of_parts(parts: Executor, n: int) -> list[Mask]:
 
 
 def _marking_worst(
-    part: _AlikeRows, i: int, n: int, hashes: UInt64, first: Int64
-) -> tuple[_AlikeRows, int]:
+    part: AlikeRows, i: int, n: int, hashes: UInt64, first: Int64
+) -> tuple[AlikeRows, int]:
     """Mark rows of the i-th of n ranges that are not of the first unit of their hash."""
-    rows = _in_range(part, i, n) & part.certifies
+    rows = is_in_range(part, i, n) & part.certifies
     places, _ = find_positions(hashes, part.alike[rows])
     is_worst = part.is_worst.copy()
     is_worst[rows] = part.units[rows] != first[places]
     return replace(part, is_worst=is_worst), 0
 
 
-def _worst_rows(part: _AlikeRows) -> list[tuple[int, Mask]]:
+def _worst_rows(part: AlikeRows) -> list[tuple[int, Mask]]:
     return [(part.number, part.is_worst)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _AlikeRows(RowsToDeal):
+class AlikeRows(RowsToDeal):
     """Rows to deal that know which of them are alike.
 
     Parameters
@@ -227,9 +227,9 @@ class _AlikeRows(RowsToDeal):
         return (np.int64(self.number) << 40) + self.row
 
 
-def _rows_to_deal(
+def make_alike_rows(
     number: int, chunk: Chunk, reader: Any, division: Division
-) -> tuple[_AlikeRows, list[tuple[int, int, int, NDArray[Any] | None]]]:
+) -> tuple[AlikeRows, list[tuple[int, int, int, NDArray[Any] | None]]]:
     """The rows of a chunk in their order; tells their number, the sum of their hashes, and groups."""
     training = division.rows(reader, chunk)
     rows, order, names = in_order(number, training, division)
@@ -245,7 +245,7 @@ def _rows_to_deal(
         rounded = rounded[:0]
     given = {one.name: getattr(rows, one.name) for one in fields(rows)}
     none = np.zeros(len(alike), dtype=np.bool_)
-    made = _AlikeRows(
+    made = AlikeRows(
         **given,
         alike=alike,
         rounded=rounded,
@@ -257,18 +257,18 @@ def _rows_to_deal(
     return made, [(number, len(alike), int(rows.content.sum(dtype=np.uint64)), names)]
 
 
-def _knowing_sides(part: _AlikeRows, mask: Mask) -> tuple[_AlikeRows, int]:
+def _knowing_sides(part: AlikeRows, mask: Mask) -> tuple[AlikeRows, int]:
     return replace(part, certifies=mask), 0
 
 
-def _in_range(part: _AlikeRows, i: int, n: int) -> Mask:
+def is_in_range(part: AlikeRows, i: int, n: int) -> Mask:
     """Which rows have hashes in the i-th of n ranges."""
     return np.asarray(part.alike % np.uint64(n) == i)
 
 
-def _alike_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
+def _alike_in_range(part: AlikeRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
     """Hashes of the rows of both sides in the i-th of n ranges, and units of those that certify."""
-    inside = _in_range(part, i, n)
+    inside = is_in_range(part, i, n)
     grow, certify = ~part.certifies & inside, part.certifies & inside
     return [(part.alike[grow], part.alike[certify], part.units[certify])]
 
@@ -397,6 +397,7 @@ def route_calibration_rows(
     tree: Tree,
     of_all: Any,
     division: Division,
+    are_classes_given: bool,
     masks: tuple[Mask, Mask | None],
 ) -> tuple[PartOfRows, list[CalibrationBlock]]:
     """Find the calibration rows of a block, and route them through the tree.
@@ -413,6 +414,8 @@ def route_calibration_rows(
         Encodes rows by the classes of all rows.
     division : Division
         How rows are ordered within a block.
+    are_classes_given : bool
+        Whether `fit` got the classes; all others then have one code.
     masks : tuple of two ndarrays of bool
         Which rows are calibration rows, and which count as errors (None: no such rows), in the
         order of `division`.
@@ -450,6 +453,8 @@ def route_calibration_rows(
     if is_classifier(reader):
         others = np.setdiff1d(of_all.classes_, reader.classes_)
         y = encode_classes(target, reader.classes_, others)
+        if are_classes_given:
+            y = np.minimum(y, get_first_untrained_code(len(reader.classes_)))
         part = with_hashes(part, training.features.tables, y)
     return part, [block(leaf, y, _multiply_class_weights(reader, target, weight))]
 
@@ -480,13 +485,13 @@ def _numbered_groups(told: list[Groups | None]) -> Indices | None:
 
 
 def join_calibration_blocks(
-    blocks: list[CalibrationBlock], repeats: int
+    blocks: list[CalibrationBlock], repeats: int, *, is_distinct: bool = False
 ) -> tuple[TrainCalibrationSplit, Int32, NDArray[Any], Float64 | None]:
     """Join the calibration rows of all blocks, in the order of the blocks' numbers.
 
-    repeats: number of calibration rows that equal a training row or another calibration row. Return
-    the train/calibration split of all rows; and leaf, class code or target, and weight (None: 1) of
-    each calibration row.
+    repeats: number of calibration rows that equal a training row or another calibration row.
+    is_distinct: whether equal rows were merged. Return the train/calibration split of all rows; and
+    leaf, class code or target, and weight (None: 1) of each calibration row.
     """
     blocks = sorted(blocks, key=lambda block: block.number)
     is_calibration = np.concatenate([block.is_calibration for block in blocks])
@@ -497,6 +502,7 @@ def join_calibration_blocks(
         indices=_places_of_all(blocks),
         n_given=sum(block.n_given for block in blocks),
         repeats=repeats,
+        distinct=is_distinct,
         is_worst=_joined_masks([block.is_worst for block in blocks]),
         near_copies=NearCopies(0),  # to look for them would take more passes over all rows
     )
