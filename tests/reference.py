@@ -3476,6 +3476,27 @@ def _interpolate(ordered, fraction):
     return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
+def draw_scored_rows(keys, classes, seed, n_scored):
+    """Return the indices of the training rows that a scorer gets, by sorting all of them.
+
+    Rows are sorted by class, then by their key mixed with the seed. A class with entries a, ..., b
+    - 1 of n gets round(b n_scored / n) - round(a n_scored / n) rows, its first ones.
+    """
+    n, drawn, last = len(keys), [], 0
+    if n <= n_scored:
+        return list(range(n))
+    for label in range(max(classes) + 1):
+        rows = [i for i in range(n) if classes[i] == label]
+        rows.sort(key=lambda i: mix_word(int(keys[i]) ^ seed))
+        begin, end = (
+            math.floor(Fraction(k * n_scored, n) + Fraction(n // 2, n))
+            for k in (last, last + len(rows))
+        )
+        drawn += rows[: end - begin]
+        last += len(rows)
+    return sorted(drawn)
+
+
 # -- monitors --------------------------------------------------------------------------------------
 
 

@@ -898,9 +898,10 @@ def test_cross_validation_of_rounds_takes_longer_steps(kind, longest, folds, mon
     X, y = noisy(300)
     asked = []
 
-    def first(kinds, most):
+    def first(kinds, most, limit):
         asked.extend(kinds)
         assert most == 1600 // longer
+        assert not limit.is_set
         return 0, 7
 
     monkeypatch.setattr("certree.ensembles.boosting.choose_rounds", first)
@@ -920,8 +921,9 @@ def test_cross_validation_of_rounds_takes_longer_steps(kind, longest, folds, mon
 def test_one_fold_of_many_rows_chooses_rounds_by_longer_steps(kind, most, monkeypatch):
     asked = []
 
-    def first(kinds, most):
+    def first(kinds, most, limit):
         asked.append((kinds, most))
+        assert not limit.is_set
         return 1, 7
 
     monkeypatch.setattr("certree.ensembles.boosting.choose_rounds", first)

@@ -33,7 +33,7 @@ from certree import (
     load,
     save,
 )
-from certree.ensembles import evaluation
+from certree.ensembles import evaluation, scored_sample
 from certree.ensembles.rounds import advance
 from certree.rows.features import DenseFeatures
 from certree.rows.split import TrainCalibrationSplit
@@ -258,10 +258,7 @@ def test_neither_the_order_of_rows_nor_threads_matter(scoring):
     other = clone(model).set_params(n_jobs=2).fit(X[order], y[order])
     np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
     for name in ("train_score_", "validation_score_"):
-        compare = np.testing.assert_array_equal
-        if scoring != "loss":  # whose sums are scikit-learn's
-            compare = np.testing.assert_allclose
-        compare(getattr(model, name), getattr(other, name))
+        np.testing.assert_array_equal(getattr(model, name), getattr(other, name))
 
 
 @pytest.mark.parametrize("scoring", ["loss", "accuracy"])
@@ -447,7 +444,7 @@ def test_a_scorer_gets_some_training_rows(monkeypatch):
         assert np.allclose(model.predict_proba(X).sum(axis=1), 1)
         return 0.0
 
-    monkeypatch.setattr(evaluation, "_SCORED_ROWS", 60)
+    monkeypatch.setattr(scored_sample, "_SCORED_ROWS", 60)
     BoostedTreesClassifier(max_iter=2, scoring=scorer).fit(X, y, X_val=X[:90], y_val=y[:90])
     assert [n for n, _ in seen] == [60, 90] * 3
     assert np.abs(np.array(seen[0][1]) - np.bincount(y) * 60 / 400).max() < 1

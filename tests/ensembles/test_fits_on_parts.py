@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from functools import partial, partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, make_scorer
 
 from certree import _core
 from certree.ensembles import (
@@ -24,8 +26,12 @@ from certree.ensembles import (
     evaluation,
     fits_on_parts,
     rounds,
+    rounds_on_ranks,
+    scored_sample,
 )
 from certree.ensembles.fits_on_parts import fit_on_parts
+from certree.files import load
+from certree.interface.arrays import stack_columns
 from certree.interface.fitted_state import atomic_fit
 from certree.out_of_core import binned_parts, executors, joined_rows, resources, scratch, sources
 from certree.out_of_core.executors import Here, InMemory
@@ -34,7 +40,9 @@ from certree.tables import table_files
 from same_models import (
     COLUMNS,
     ChunkedRows,
+    add_targets,
     add_towns,
+    assert_same,
     expect_same,
     make_equal_rows,
     make_table,
@@ -209,10 +217,8 @@ def test_a_callback_that_raises_leaves_the_model_as_it_was(tmp_path, left_nothin
     with pytest.raises(OSError, match="round 1"):
         model.fit(files, "y", callbacks=[fail])
     assert model.trees_ is before
-    with pytest.raises(
-        ValueError, match=r"scoring=.* takes rows in memory where rounds are judged"
-    ):
-        model.set_params(scoring="accuracy").fit(files, "y", callbacks=[fail])
+    with pytest.raises(ValueError, match='scoring must be "loss" or the name of a scorer'):
+        model.set_params(scoring=None).fit(files, "y", callbacks=[fail])
 
 
 UNUSUAL = {
@@ -511,6 +517,118 @@ def test_rows_in_files_judge_the_same(
     assert len(there.validation_score_) > there.n_iter_
 
 
+SCORED = [
+    ("two", "accuracy", "real", {}),
+    ("two", "roc_auc", None, {"validation_fraction": None}),
+    ("two", "neg_brier_score", "whole", {"early_stopping": False, "quality": "best"}),
+    ("three", "roc_auc_ovr", "real", {"class_weight": "balanced"}),
+    ("three", "neg_log_loss", "whole", {"validation_fraction": None}),
+    ("numbers", "neg_mean_absolute_error", "real", {}),
+    ("numbers", "r2", None, {"loss": "huber", "validation_fraction": None}),
+    ("numbers", "neg_median_absolute_error", "whole", {}),
+]
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+@pytest.mark.parametrize(("target", "scoring", "weights", "how"), SCORED)
+def test_scorers_by_name_stop_fits_to_files_as_in_memory(
+    target, scoring, weights, how, is_given, tmp_path, monkeypatch, left_nothing
+):
+    monkeypatch.setattr(scored_sample, "_SCORED_ROWS", 333)
+    monkeypatch.setattr(scored_sample, "_BLOCK_ROWS", 100)
+    rows, others = (
+        one if weights else one.drop_columns(["w"])
+        for one in (
+            make_table(N, target, weights=weights or "real"),
+            make_table(333, target, seed=5, weights=weights or "real"),
+        )
+    )
+    how = {**STOPPING, "scoring": scoring, **how}
+    here = model_of(target, **how)
+    is_last = Watching(7)  # so that rounds are scored where none stops them
+
+    def in_memory(table):
+        weight = table["w"].to_numpy() if weights else None
+        names = [name for name in ("y", "w") if name in table.column_names]
+        return table.drop_columns(names), table["y"].to_numpy(False), weight
+
+    beside = dict(zip(("X_val", "y_val", "sample_weight_val"), in_memory(others), strict=True))
+    here.fit(*in_memory(rows), callbacks=[is_last], **(beside if is_given else {}))
+    moved, moved_others = (
+        one.take(np.random.RandomState(1).permutation(len(one))) for one in (rows, others)
+    )
+    (tmp_path / "others").mkdir()
+    files = write_files(tmp_path, moved)
+    places = write_files(tmp_path / "others", moved_others, (0, 100, 100, 333))
+    in_files = {"X_val": places, "y_val": "y", "sample_weight_val": "w" if weights else None}
+    for part_rows, validation in ((2**19, in_files), (170, in_files), (170, beside)):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+        told = Watching(7)
+        there = model_of(target, **how)
+        judged = validation if is_given else {}
+        there.fit(files, "y", "w" if weights else None, callbacks=[told], **judged)
+        expect_same(here, there, tmp_path)
+        assert told.told == is_last.told
+    assert len(np.unique(here.train_score_)) > 2
+    is_dealt = how["early_stopping"] and "validation_fraction" not in how
+    assert hasattr(here, "validation_score_") == (is_given or is_dealt)
+
+
+@pytest.mark.parametrize("fraction", [0.2, None])
+@pytest.mark.parametrize("column", ["groups", "offset"])
+def test_scorers_by_name_take_groups_and_offsets(
+    column, fraction, tmp_path, monkeypatch, left_nothing
+):
+    monkeypatch.setattr(scored_sample, "_SCORED_ROWS", 333)
+    rows = make_table(N)
+    values = np.random.RandomState(3).randint(0, 90, N).astype(float)
+    how = {**STOPPING, "scoring": "neg_log_loss", "validation_fraction": fraction}
+    X, y, weight = split_table(rows)
+    here = model_of("two", **how).fit(X, y, weight, **{column: values / 90})
+    rows = rows.append_column("z", pa.array(values / 90))
+    files = write_files(tmp_path, rows.take(np.random.RandomState(1).permutation(N)))
+    there = model_of("two", **how).fit(files, "y", "w", **{column: "z"})
+    expect_same(here, there, tmp_path)
+    assert len(np.unique(here.train_score_)) > 2
+
+
+def test_scorers_by_name_score_previous_rounds(tmp_path, left_nothing):
+    rows = make_table(N).drop_columns(["w"])
+    files = write_files(tmp_path, rows.take(np.random.RandomState(1).permutation(N)))
+    how = {**STOPPING, "scoring": "roc_auc", "warm_start": True, "n_iter_no_change": 20}
+    here, there = (model_of("two", **how) for _ in range(2))
+    for n_rounds in (3, 6):
+        here.set_params(max_iter=n_rounds).fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
+        expect_same(here, there.set_params(max_iter=n_rounds).fit(files, "y"), tmp_path)
+    assert len(here.validation_score_) == 7
+
+
+@pytest.mark.parametrize(("target", "scoring"), [("numbers", "r2"), ("two", "accuracy")])
+def test_scorers_of_several_targets_stop_fits_to_files(target, scoring, tmp_path, left_nothing):
+    rows = make_table(N, target).drop_columns(["w"])
+    second = rows["x0"].to_numpy() > 0
+    second = pa.array(second.astype(int) if target == "two" else rows["x0"].to_numpy() ** 2)
+    rows = rows.append_column("b", second)
+    how = {**STOPPING, "scoring": scoring}
+    y = np.column_stack([rows[name].to_numpy() for name in ("y", "b")])
+    here = model_of(target, **how).fit(rows.drop_columns(["y", "b"]), y)
+    moved = rows.take(np.random.RandomState(1).permutation(N))
+    there = model_of(target, **how).fit(write_files(tmp_path, moved), ["y", "b"])
+    expect_same(here, there, tmp_path)
+    assert len(np.unique(here.validation_score_)) > 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory_limit needs Linux")
+@pytest.mark.parametrize("fraction", [0.5, 500, None])
+def test_scorers_keep_to_a_limit_of_memory(fraction, tmp_path, left_nothing):
+    rows = make_table(N).drop_columns(["w"])
+    how = {**STOPPING, "scoring": "roc_auc", "validation_fraction": fraction}
+    here = model_of("two", **how).fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
+    with resources(memory_limit="4GB"):
+        there = model_of("two", **how).fit(write_files(tmp_path, rows), "y")
+    expect_same(here, there, tmp_path)
+
+
 def test_collections_and_data_sets_judge_files_and_the_reverse(tmp_path, left_nothing):
     frames = pytest.importorskip("dask.dataframe")
     rows, others = (
@@ -680,6 +798,165 @@ def test_types_of_files_are_joined(tmp_path, left_nothing):
     expect_same(here, model_of("two").fit(tmp_path, "y"), tmp_path)
 
 
+# -- warm starts
+
+
+def as_judges(rows):
+    X, y, weight = split_table(rows)
+    return {"X_val": X, "y_val": y, "sample_weight_val": weight}
+
+
+WARM = [
+    ("two", {"class_weight": "balanced", "verbose": 1}, False),
+    ("three", {"early_stopping": True, "n_iter_no_change": 30, "learning_rate": 0.5}, False),
+    (
+        "numbers",
+        {"early_stopping": True, "n_iter_no_change": 2, "validation_fraction": None},
+        False,
+    ),
+    ("numbers", {"loss": "huber", "max_thresholds": 8, "subsample": 0.5}, True),
+    ("numbers", {"loss": "quantile", "quantile": [0.2, 0.9], "early_stopping": True}, True),
+    ("numbers", {"loss": LOG_COSH}, True),
+]
+
+
+@pytest.mark.parametrize(("target", "how", "is_judged"), WARM)
+def test_warm_starts_add_the_same_rounds(
+    target, how, is_judged, tmp_path, left_nothing, monkeypatch
+):
+    monkeypatch.setattr(rounds_on_ranks, "_CODES_PER_BLOCK", 1111)
+    rows = make_table(N, target)
+    judges = as_judges(make_table(300, target, seed=5)) if is_judged else {}
+    weighed = target == "two"
+    X, y, weight = split_table(rows, weighed)
+    names = ("y", "w" if weighed else None)
+    shuffled = rows.take(np.random.RandomState(1).permutation(N))
+    for number, one in enumerate([rows, shuffled]):
+        (tmp_path / str(number)).mkdir()
+        write_files(tmp_path / str(number), one if weighed else one.drop_columns(["w"]))
+    models = [model_of(target, warm_start=True, **how) for _ in range(3)]
+    for n_rounds in (4, 9, 9):
+        here, there, mixed = (one.set_params(max_iter=n_rounds) for one in models)
+        here.fit(X, y, weight, **judges)
+        there.fit(tmp_path / str(n_rounds % 2), *names, **judges)
+        mixed.fit(*((X, y, weight) if n_rounds == 4 else (tmp_path / "1", *names)), **judges)
+        expect_same(here, there, tmp_path)
+        expect_same(here, mixed, tmp_path)
+    whole = model_of(target, max_iter=9, **how).fit(tmp_path / "0", *names, **judges)
+    if whole.n_iter_ == here.n_iter_:
+        assert_same(whole.trees_.value, there.trees_.value, "value")
+        assert_same(whole.feature_importances_, there.feature_importances_, "importances")
+    if how.get("loss") is LOG_COSH:  # model files hold no functions
+        return
+    restored = load(tmp_path / "one.certree").fit(tmp_path / "1", *names, **judges)
+    expect_same(here.fit(X, y, weight, **judges), restored, tmp_path)
+
+
+@pytest.mark.parametrize("target", ["two", "numbers"])
+def test_warm_starts_take_dates_several_targets_and_callbacks(target, tmp_path, left_nothing):
+    rows = add_targets(make_table(N, target), target)
+    day = np.datetime64("2020-02-27") + np.random.RandomState(0).randint(0, 900, N)
+    rows = rows.append_column("day", pa.array(day))
+    names = ["y", "b", "c"]
+    X, weight = rows.drop_columns([*names, "w"]), rows["w"].to_numpy()
+    y = stack_columns([rows[name].to_numpy(zero_copy_only=False) for name in names])
+    (tmp_path / "rows").mkdir()
+    write_files(tmp_path / "rows", rows.take(np.random.RandomState(1).permutation(N)))
+    here, there = (model_of(target, warm_start=True) for _ in range(2))
+    for n_rounds in (3, 7):
+        found, expected = [], []
+        here.set_params(max_iter=n_rounds).fit(X, y, weight, callbacks=[expected.append])
+        there.set_params(max_iter=n_rounds)
+        there.fit(tmp_path / "rows", names, "w", callbacks=[found.append])
+        expect_same(here, there, tmp_path)
+        assert_same(expected, found, "iterations")
+        assert len(found[-1].train_score) == n_rounds + 1
+
+
+def test_warm_starts_repeat_rounds_on_statistics_of_categories(tmp_path, left_nothing):
+    rows = add_towns(make_table(N, "three").drop_columns(["w"]), 300)
+    X = rows.drop_columns(["y"])
+    y = rows["y"].to_numpy(zero_copy_only=False)
+    files = write_files(tmp_path, rows)
+    here, there = (model_of("three", warm_start=True) for _ in range(2))
+    for n_rounds in (3, 6):
+        here.set_params(max_iter=n_rounds).fit(X, y)
+        expect_same(here, there.set_params(max_iter=n_rounds).fit(files, "y"), tmp_path)
+
+
+def test_small_tables_are_read_for_warm_starts(tmp_path, left_nothing):
+    rows = make_table(400, "numbers").drop_columns(["w"])
+    X, y = rows.drop_columns(["y"]), rows["y"].to_numpy()
+    files = write_files(tmp_path, rows, (0, 100, 400))
+    here, there = (model_of("numbers", warm_start=True) for _ in range(2))
+    for n_rounds in (3, 6):
+        here.set_params(max_iter=n_rounds).fit(X, y)
+        expect_same(here, there.set_params(max_iter=n_rounds).fit(files, "y"), tmp_path)
+
+
+def test_blocks_of_a_warm_start_get_no_trees_and_hashes(monkeypatch):
+    X, y, _ = split_table(make_table(N, "two"), weighed=False)
+    model, readers = model_of("two", warm_start=True).fit(X, y), []
+
+    def record(before, self, *given, **how):
+        readers.extend(one for one in given if hasattr(one, "get_params"))
+        return before(self, *given, **how)
+
+    for name in ("look", "make"):
+        monkeypatch.setattr(Here, name, partialmethod(partial(record, getattr(Here, name))))
+    parts = Here(ChunkedRows(X, y, None, [0, 700, N]), None, 1)
+    fit_on_parts(model.set_params(max_iter=7), parts, before=model.trees_)
+    assert len(readers) >= 3
+    for reader in readers:
+        assert not {"trees_", "_sample_counts"} & {
+            name for name, value in vars(reader).items() if value is not None
+        }
+    assert model.n_iter_ == 7
+
+
+def test_a_warm_start_refuses_other_tables(tmp_path, left_nothing):
+    rows = make_table(N, "three").drop_columns(["w"])
+    model = model_of("three", warm_start=True).fit(written(tmp_path, rows), "y")
+    state = dict(vars(model))
+
+    def expect_refused(message, others, **how):
+        with pytest.raises(ValueError, match=message):
+            model.set_params(**how).fit(written(tmp_path, others), "y")
+        model.set_params(**{name: state[name] for name in how})
+        assert all(vars(model)[name] is state[name] for name in state)
+
+    def replace_column(name, values):
+        return rows.set_column(rows.column_names.index(name), name, pa.array(values))
+
+    expect_refused("max_iter must be at least n_iter_=5", rows, max_iter=4)
+    expect_refused("learning_rate must be 0.1, as in the fit", rows, learning_rate=0.3)
+    expect_refused('quality must be "fast" or "default"', rows, quality="best")
+    renamed = [None if one is None else f"_{one}" for one in rows["colour"].to_pylist()]
+    expect_refused("got rows with another categories_", replace_column("colour", renamed))
+    moved = replace_column("x0", 1.01 * rows["x0"].to_numpy()).drop_columns(["colour"])
+    of_numbers = model_of("three", warm_start=True)
+    of_numbers.fit(written(tmp_path, rows.drop_columns(["colour"])), "y")
+    with pytest.raises(ValueError, match="got rows with other bins of feature 'x0'"):
+        of_numbers.set_params(max_iter=9).fit(written(tmp_path, moved), "y")
+    X, y, _ = split_table(make_table(N, "three"), weighed=False)
+    with_offset = model_of("three", warm_start=True).fit(X, y, offset=np.zeros((N, 3)))
+    with pytest.raises(ValueError, match="offset must be given with warm_start=True"):
+        with_offset.fit(written(tmp_path, rows), "y")
+
+
+def test_a_warm_start_takes_other_rows_in_the_same_bins(tmp_path, left_nothing):
+    rows = make_table(N, "two").drop_columns(["w"])
+    x = np.floor(np.abs(10 * rows["x0"].to_numpy()))
+    rows = pa.table({"x": x, "z": np.arange(N) % 7, "y": rows["y"]})
+    others = rows.take(np.append(np.arange(N), np.arange(0, N, 3)))
+    here, there = (model_of("two", warm_start=True) for _ in range(2))
+    for n_rounds, some in ((3, rows), (6, others)):
+        X, y = some.drop_columns(["y"]), some["y"].to_numpy()
+        here.set_params(max_iter=n_rounds).fit(X, y)
+        there.set_params(max_iter=n_rounds).fit(written(tmp_path, some), "y")
+        expect_same(here, there, tmp_path)
+
+
 # -- what is refused
 
 
@@ -689,8 +966,13 @@ def written(folder, rows=None, name="rows.parquet"):
 
 
 REFUSED = [
-    ({"early_stopping": True, "scoring": None}, {}, "scoring=None"),
-    ({"early_stopping": True, "scoring": "accuracy"}, {}, "scoring='accuracy'"),
+    ({"early_stopping": True, "scoring": None}, {}, "name of a scorer of scikit-learn.*got None"),
+    (
+        {"early_stopping": True, "scoring": make_scorer(accuracy_score)},
+        {},
+        r"name of a scorer of scikit-learn.*got make_scorer\(accuracy_score",
+    ),
+    ({"early_stopping": True, "scoring": "accurate"}, {}, "scoring must be .*got 'accurate'"),
     ({}, {"y_val": [0, 1]}, "X_val and y_val must be given together, but X_val is None"),
     ({}, {"X_val": "some.parquet"}, "X_val and y_val must be given together, but y_val is None"),
     (
@@ -698,9 +980,6 @@ REFUSED = [
         {"X_val": make_table(9).select(["x0", "x1"]), "y_val": [0] * 9},
         "feature names should match",
     ),
-    ({"warm_start": True}, {}, "warm_start"),
-    ({}, {"groups": np.zeros(N)}, "groups"),
-    ({}, {"offset": np.zeros(N)}, "offset"),
 ]
 
 

@@ -269,6 +269,68 @@ def test_threads_change_nothing(tmp_path, left_nothing):
     expect_same(one, more)
 
 
+@pytest.mark.parametrize(
+    ("target", "how"),
+    [
+        ("two", {"oob_score": True}),
+        ("three", {"class_weight": "balanced_subsample"}),
+        ("numbers", {"leaves": "plain", "max_leaf_nodes": 20}),
+    ],
+)
+def test_warm_starts_add_the_same_trees(target, how, tmp_path, left_nothing, small_blocks):
+    rows = make_table(N, target)
+    X, y, weight = split_table(rows)
+    whole = model_of(target, n_estimators=7, **how).fit(X, y, weight)
+    order = np.arange(N) if "oob_score" in how else np.random.RandomState(1).permutation(N)
+    files = write_files(tmp_path, rows.take(order), ends=(0, 900, 1500))
+    there = model_of(target, warm_start=True, **how).fit(files, "y", "w")
+    first = there.trees_
+    save(there, tmp_path / "model.certree")
+    restored = load(tmp_path / "model.certree")
+    here = model_of(target, warm_start=True, **how).fit(X, y, weight)
+    here.set_params(n_estimators=7).fit(X, y, weight)
+    other_files = write_files(tmp_path, rows)
+    for model in (there, restored):
+        model.set_params(n_estimators=7).fit(other_files, "y", "w")
+        expect_same(model, here, tmp_path)
+        assert_same(model.trees_.value, whole.trees_.value, "value")
+        assert_same(model.trees_.threshold, whole.trees_.threshold, "threshold")
+        assert_same(model.feature_importances_, whole.feature_importances_, "importances")
+    assert_same(first.root, there.trees_.root[: len(first)], "root")
+    for model in (here, there):  # rows in memory after files, and files after rows in memory
+        model.set_params(n_estimators=8)
+    expect_same(there.fit(X, y, weight), here.fit(other_files, "y", "w"), tmp_path)
+
+
+def test_a_warm_start_refuses_other_rows(tmp_path, left_nothing):
+    rows = make_table(N, "three")
+    files = write_files(tmp_path, rows)
+    model = model_of("three", warm_start=True).fit(files, "y", "w")
+    state = dict(vars(model))
+
+    def expect_refused(message, others, **how):
+        (tmp_path / "others").mkdir(exist_ok=True)
+        with pytest.raises(ValueError, match=message):
+            model.set_params(**how).fit(write_files(tmp_path / "others", others), "y", "w")
+        model.set_params(**{name: state[name] for name in how})
+        assert all(vars(model)[name] is state[name] for name in state)
+
+    def replace_column(name, values):
+        return rows.set_column(rows.column_names.index(name), name, pa.array(values))
+
+    expect_refused("adds trees to the previous fit, but X, y", rows.slice(1), n_estimators=9)
+    expect_refused("n_estimators=3 must be larger or equal to", rows, n_estimators=3)
+    expect_refused("max_depth must be None, as in the fit", rows, max_depth=4)
+    # The same codes of other names.
+    renamed = [None if one is None else f"_{one}" for one in rows["colour"].to_pylist()]
+    expect_refused("got rows with another categories_", replace_column("colour", renamed))
+    classes = [f"_{one}" for one in rows["y"].to_pylist()]
+    expect_refused("got rows with another classes_", replace_column("y", classes))
+    expect_refused("got rows with another n_features_in_", rows.append_column("z", rows["w"]))
+    names = ["z" if name == "x1" else name for name in rows.column_names]
+    expect_refused("got rows with another feature_names_in_", rows.rename_columns(names))
+
+
 def test_a_forest_of_files_is_like_any_other(tmp_path, left_nothing):
     rows = make_table(N, "two").drop_columns(["w"])
     model = model_of("two").fit(write_files(tmp_path, rows), "y")
@@ -282,8 +344,6 @@ def test_a_forest_of_files_is_like_any_other(tmp_path, left_nothing):
 
 def test_what_takes_rows_in_memory_is_refused_by_name(tmp_path, left_nothing):
     files = write_files(tmp_path, make_table(N).drop_columns(["w"]))
-    with pytest.raises(ValueError, match="warm_start=True takes rows in memory"):
-        model_of("two", warm_start=True).fit(files, "y")
     with pytest.raises(
         TypeError, match="y must be the name of a column if X is a file, got ndarray"
     ):

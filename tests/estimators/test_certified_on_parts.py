@@ -46,10 +46,10 @@ def model_of(target, **how):
 
 
 @atomic_fit
-def fit_in_chunks(model, X, y, weight, ends, n_threads=1, together=2**22, groups=None):
+def fit_in_chunks(model, X, y, weight, ends, n_threads=1, together=2**22, groups=None, **how):
     parts = Here(ChunkedRows(X, y, weight, ends, groups), None, n_threads)
     parts.portions = Portions(n_threads, together=together)
-    model._fit_blocks(parts)
+    model._fit_blocks(parts, **how)
     return model
 
 
@@ -354,6 +354,168 @@ def test_a_class_that_only_certifies(tmp_path):
     assert set(here.calibration_.y) >= set(range(n_trained, 12))
 
 
+MERGED = [
+    ("two", None, {}),
+    ("three", "real", {"class_weight": "balanced", "train_size": 0.4}),
+    ("three", "whole", {"class_weight": {"one": 0.3, "other": 0.0, "third": 0.7}}),
+    ("two", None, {"class_weight": {0: 0.3, 1: 0.7}, "max_leaf_nodes": 6}),
+    ("numbers", "real", {}),
+    ("numbers", None, {"max_leaf_nodes": 6}),
+]
+
+
+def copied_rows(target, weights, n=N):
+    """Rows with copies of some of them, which stand anywhere."""
+    rows = make_table(n, target, weights=weights or "real")
+    rows = rows if weights else rows.drop_columns(["w"])
+    rs = np.random.RandomState(2)
+    return rows.take(rs.permutation(np.append(np.arange(n), rs.randint(0, n, n // 2))))
+
+
+@pytest.mark.filterwarnings("ignore:sample_weight differs so much:UserWarning")
+@pytest.mark.parametrize(("target", "weights", "how"), MERGED)
+def test_copies_of_one_draw_are_merged_as_in_memory(
+    target, weights, how, tmp_path, monkeypatch, left_nothing
+):
+    rows = copied_rows(target, weights)
+    names = [name for name in ("y", "w") if name in rows.column_names]
+    X, y = rows.drop_columns(names), rows["y"].to_numpy(False)
+    weight = rows["w"].to_numpy() if weights else None
+    how = {"duplicates": "copies", **how}
+    here = model_of(target, **how).fit(X, y, weight)
+    assert here.certificate_.distinct
+    files = write_files(tmp_path, rows, (0, 400, 400, len(rows) - 1, len(rows)))
+    for part_rows in (2**19, 170):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+        there = model_of(target, **how).fit(files, "y", "w" if weights else None)
+        expect_same_fit(here, there, tmp_path)
+    there = fit_in_chunks(model_of(target, **how), X, y, weight, [0, 1, 500, len(y)], together=300)
+    expect_same_fit(here, there, tmp_path)
+    if weights == "real":  # sums of which depend on the order, in memory, too
+        return
+    order = np.random.RandomState(3).permutation(len(y))
+    given = X.take(order), y[order], None if weight is None else weight[order]
+    there = fit_in_chunks(model_of(target, **how), *given, [0, 1, 500, len(y)])
+    expect_same_certificates(here, there)
+    for name in ("tree_", "vote_", "stats_", "weights_"):
+        assert_same_fields(getattr(here, name), getattr(there, name), name)
+
+
+@pytest.mark.parametrize("target", ["two", "numbers"])
+def test_rows_without_copies_are_fitted_as_in_memory(target, tmp_path):
+    rs = np.random.RandomState(0)
+    X, y = rs.normal(size=(N, 3)), rs.normal(size=N)
+    y = y if target == "numbers" else (y > X[:, 0]).astype(int)
+    here = model_of(target, duplicates="copies").fit(X, y)
+    there = fit_in_chunks(model_of(target, duplicates="copies"), X, y, None, [0, 300, N])
+    expect_same_fit(here, there, tmp_path)
+    assert here.certificate_.distinct
+
+
+@pytest.mark.parametrize("as_float32", [False, True])
+def test_copies_in_float32_are_merged_as_in_memory(as_float32, tmp_path):
+    X, y = repeating(n_alike=300, as_float32=as_float32)
+    here = model_of("two", duplicates="copies").fit(X, y)
+    for together in (2**22, 300):
+        there = model_of("two", duplicates="copies")
+        there = fit_in_chunks(there, X, y, None, [0, 1, 1, 700, len(y)], together=together)
+        expect_same_fit(here, there, tmp_path)
+
+
+def test_groups_of_copies_must_be_the_same(tmp_path):
+    X, y = repeating(n_alike=100)
+    group = np.random.RandomState(0).randint(0, 90, len(y))
+    model = model_of("two", duplicates="copies")
+    for fit in (
+        lambda: clone(model).fit(X, y, groups=group),
+        lambda: fit_in_chunks(clone(model), X, y, None, [0, 700, len(y)], groups=group),
+    ):
+        with pytest.raises(ValueError, match="groups must be the same for copies of a row"):
+            fit()
+    _, first = np.unique(np.column_stack([X, y == "yes"]), axis=0, return_inverse=True)
+    group = first.ravel() % 200
+    here = clone(model).fit(X, y, groups=group)
+    there = fit_in_chunks(clone(model), X, y, None, [0, 700, len(y)], groups=group)
+    expect_same_fit(here, there, tmp_path)
+    assert here.certificate_.distinct
+
+
+GIVEN_CLASSES = [
+    (["third", "one", "other"], {}),
+    (["a", "one", "other", "p", "third", "z"], {"train_size": 0.4, "class_weight": "balanced"}),
+    (["one", "other", "third", "z"], {"max_leaf_nodes": 6, "selection": "vote"}),
+]
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize(("classes", "how"), GIVEN_CLASSES)
+def test_files_take_the_classes_that_may_be_predicted(
+    classes, how, weighed, tmp_path, monkeypatch, left_nothing
+):
+    rows = make_table(N, "three")
+    X, y, weight = split_table(rows, weighed)
+    here = model_of("three", **how).fit(X, y, weight, classes=classes)
+    assert here.classes_.tolist() == sorted(classes)
+    files = write_files(tmp_path, rows if weighed else rows.drop_columns(["w"]), ENDS)
+    for part_rows in (2**19, 90):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+        there = model_of("three", **how)
+        there.fit(files, "y", "w" if weighed else None, classes=classes)
+        expect_same_fit(here, there, tmp_path)
+    moved = rows.take(np.random.RandomState(1).permutation(N))
+    X, y, weight = split_table(moved, weighed)
+    (tmp_path / "moved").mkdir()
+    files = write_files(tmp_path / "moved", moved if weighed else moved.drop_columns(["w"]), ENDS)
+    there = model_of("three", **how).fit(files, "y", "w" if weighed else None, classes=classes)
+    expect_same_certificates(here, there)
+    for name in ("tree_", "vote_", "stats_", "weights_"):
+        assert_same_fields(getattr(here, name), getattr(there, name), name)
+
+
+def with_rare_classes(n_rare=10):
+    """Rows of two classes, and of some with one row each."""
+    X, _, _ = split_table(make_table(N), weighed=False)
+    y = np.array(["one", "two"], dtype=object)[np.arange(N) % 2]
+    y[:: N // n_rare] = [f"rare {k}" for k in range(n_rare)]
+    return X, y
+
+
+def test_calibration_rows_of_classes_that_were_not_given_are_errors(tmp_path):
+    X, y = with_rare_classes()
+    # Which of the rare classes the training set has does not depend on the classes that are given.
+    seen = model_of("two", train_size=0.5).fit(X, y)
+    names = [f"rare {k}" for k in range(10)]
+    is_trained = dict(zip(seen.classes_.tolist(), seen._trained.is_trained.tolist(), strict=True))
+    classes = [name for name, trained in is_trained.items() if trained] + ["absent"]
+    assert 0 < len(set(names) - set(classes)) < 10
+    here = model_of("two", train_size=0.5, class_weight="balanced").fit(X, y, classes=classes)
+    there = model_of("two", train_size=0.5, class_weight="balanced")
+    expect_same_fit(
+        here, fit_in_chunks(there, X, y, None, [0, 1, 500, N], classes=classes), tmp_path
+    )
+    assert here.classes_.tolist() == sorted(classes)
+    assert here.calibration_.y.max() == len(classes)
+
+
+@pytest.mark.parametrize("classes", [["one"], ["one", "two"], ["no", "such"]])
+def test_training_rows_of_classes_that_were_not_given_are_refused(classes):
+    X, y = with_rare_classes()
+    model = model_of("two", train_size=0.5)
+    with pytest.raises(ValueError, match=r"y must hold classes among .*, got .*rare"):
+        model.fit(X, y, classes=classes)
+    with pytest.raises(ValueError, match=r"y must hold classes among .*, got .*rare"):
+        fit_in_chunks(model, X, y, None, [0, 500, N], classes=classes)
+
+
+def test_few_rows_in_files_take_the_classes_that_may_be_predicted(tmp_path):
+    rows = make_table(100).drop_columns(["w"])
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    X, y = rows.drop_columns(["y"]), rows["y"].to_numpy()
+    here = model_of("two").fit(X, y, classes=[0, 1, 2])
+    there = model_of("two").fit(tmp_path / "rows.parquet", "y", classes=[2, 1, 0])
+    expect_same_fit(here, there, tmp_path)
+
+
 def test_categories_are_those_of_the_rows_that_grow(tmp_path):
     rs = np.random.RandomState(0)
     kind = rs.choice(["a", "b", "c"], N).astype(object)
@@ -383,7 +545,6 @@ def test_a_random_state_goes_on_as_in_memory():
 
 
 REFUSED = [
-    ({"duplicates": "copies"}, {}, r'duplicates="copies" needs rows in memory.*as sample_weight'),
     ({"cv": [([0], [1])]}, {}, "cv must be a number of folds"),
     ({"grower": "cart"}, {}, r"Cart\(max_bins=255\)"),
     ({"train_size": 1e-9}, {}, "leaves none to train"),
@@ -414,10 +575,8 @@ def test_repeated_rows_are_counted_as_in_memory(word, tmp_path):
     assert said[0] == said[1]
 
 
-def test_classes_and_preprocessors_take_rows_in_memory(tmp_path):
+def test_preprocessors_take_rows_in_memory(tmp_path):
     files = write_files(tmp_path, make_table(N).drop_columns(["w"]), ENDS)
-    with pytest.raises(ValueError, match="classes must be None for out-of-core or distributed X"):
-        model_of("two").fit(files, "y", classes=[0, 1])
     from sklearn.preprocessing import StandardScaler
 
     with pytest.raises(ValueError, match="preprocessor needs rows in memory"):
@@ -435,12 +594,15 @@ def test_an_error_leaves_the_model_as_it_was(tmp_path):
 
 
 @linux
+@pytest.mark.filterwarnings("ignore:sample_weight differs so much:UserWarning")
+@pytest.mark.parametrize("duplicates", ["genuine", "copies"])
 @pytest.mark.parametrize("target", ["two", "numbers"])
-def test_a_limit_of_memory_changes_nothing(target, tmp_path):
+def test_a_limit_of_memory_changes_nothing(target, duplicates, tmp_path):
     files = write_files(tmp_path, make_table(N, target), ENDS)
-    free = model_of(target, max_leaf_nodes=5).fit(files, "y", sample_weight="w")
+    how = {"max_leaf_nodes": 5, "duplicates": duplicates}
+    free = model_of(target, **how).fit(files, "y", sample_weight="w")
     with resources(memory_limit="8GB"):
-        same = model_of(target, max_leaf_nodes=5).fit(files, "y", sample_weight="w")
+        same = model_of(target, **how).fit(files, "y", sample_weight="w")
     expect_same_fit(same, free, tmp_path)
     with resources(memory_limit="1MB"), pytest.raises(ValueError, match="it needs at least"):
         model_of(target).fit(files, "y", sample_weight="w")

@@ -14,6 +14,7 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+from sklearn.base import clone
 
 from certree import (
     Cart,
@@ -29,6 +30,7 @@ from certree.ensembles import (
     BoostedTreesRegressor,
     TreeForestClassifier,
     TreeForestRegressor,
+    scored_sample,
 )
 from certree.out_of_core import cluster, resources, rows_elsewhere, sources, worker_links
 from certree.out_of_core.cluster import OnCluster
@@ -281,6 +283,50 @@ def test_rows_of_workers_judge_the_same(client, tmp_path):
     judges = {name: cut(one, (0, 300, N)) for name, one in beside.items()}
     parts = [cut(one, (0, 700, 701, N)) for one in (X, y, weight)]
     expect_same(here, model_of("two", **how).fit(*parts, **judges), tmp_path)
+    offsets = {"offset": X["x0"].round(1), "offset_val": X_val["x0"].round(1)}
+    here = model_of("two", **how).fit(X, y, weight, **beside, **offsets)
+    given = {"offset": cut(offsets["offset"], (0, 700, 701, N))}
+    given["offset_val"] = cut(offsets["offset_val"], (0, 300, N))
+    expect_same(here, model_of("two", **how).fit(*parts, **judges, **given), tmp_path)
+
+
+@pytest.mark.parametrize("as_names", [False, True])
+@pytest.mark.parametrize(
+    ("target", "how"), [("three", {}), ("two", {"early_stopping": True}), ("numbers", {})]
+)
+def test_offsets_on_workers(target, how, as_names, client, tmp_path):
+    X, y, weight = frames(target, True)
+    random = np.random.RandomState(7)
+    n_outputs = 3 if target == "three" else 1
+    offset = pd.DataFrame({f"o{k}": random.normal(size=N).round(1) for k in range(n_outputs)})
+    here = model_of(target, **how).fit(X, y, weight, offset=offset.to_numpy().squeeze())
+    order, ends = random.permutation(N), [0, 200, 200, 1000, N]
+    if as_names:
+        rows = X.assign(y=y, w=weight, **offset).iloc[order]
+        names = [*offset] if n_outputs > 1 else "o0"
+        there = model_of(target, **how).fit(cut(rows, ends), "y", "w", offset=names)
+    else:
+        given = offset if n_outputs > 1 else offset["o0"]
+        *cuts, given = (cut(one.iloc[order], ends) for one in (X, y, weight, given))
+        there = model_of(target, **how).fit(*cuts, offset=given)
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("as_names", [False, True])
+@pytest.mark.parametrize(("target", "how"), [("two", {"early_stopping": True}), ("numbers", {})])
+def test_groups_of_boosted_trees_on_workers(target, how, as_names, client, tmp_path):
+    X, y, weight = frames(target, True)
+    random = np.random.RandomState(7)
+    groups = pd.Series(random.randint(0, 90, N)).astype(str)
+    here = model_of(target, **how).fit(X, y, weight, groups=groups)
+    order, ends = random.permutation(N), [0, 200, 200, 1000, N]
+    if as_names:
+        rows = X.assign(y=y, w=weight, g=groups).iloc[order]
+        there = model_of(target, **how).fit(cut(rows, ends), "y", "w", groups="g")
+    else:
+        *cuts, given = (cut(one.iloc[order], ends) for one in (X, y, weight, groups))
+        there = model_of(target, **how).fit(*cuts, groups=given)
+    expect_same(here, there, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -314,6 +360,33 @@ def test_early_stopping_on_workers(target, has_columns, quality, client, tmp_pat
     there = model_of(target, **how).fit(*cuts)
     expect_same(here, there, tmp_path)
     assert len(there.validation_score_) > there.n_iter_
+
+
+@pytest.mark.parametrize(
+    ("target", "scoring"), [("three", "roc_auc_ovr"), ("numbers", "neg_mean_absolute_error")]
+)
+def test_scorers_by_name_on_workers(target, scoring, mortal, monkeypatch):
+    monkeypatch.setattr(scored_sample, "_SCORED_ROWS", 500)
+    X, y, weight = frames(target, True)
+    how = {"early_stopping": True, "n_iter_no_change": 3, "max_iter": 6, "scoring": scoring}
+    here = model_of(target, **how).fit(X, y, weight)
+    order = np.random.RandomState(3).permutation(N)
+    cuts = [cut(one.iloc[order], [0, 200, 200, 1000, N]) for one in (X, y, weight)]
+    expect_same(here, model_of(target, **how).fit(*cuts))
+    calls = kill_before(monkeypatch, mortal, "collect_from_ranks", 5)
+    expect_same(here, model_of(target, **how).fit(*cuts))
+    assert len(calls) > 5
+
+
+def test_warm_starts_on_workers_add_the_same_rounds(client, tmp_path):
+    X, y, weight = frames("three", True)
+    order = np.random.RandomState(3).permutation(N)
+    cuts = [cut(one.iloc[order], [0, 200, 200, 1000, N]) for one in (X, y, weight)]
+    how = {"early_stopping": True, "n_iter_no_change": 20, "warm_start": True}
+    here, there = (model_of("three", **how) for _ in range(2))
+    for n_rounds in (3, 6, 6):
+        here.set_params(max_iter=n_rounds).fit(X, y, weight)
+        expect_same(here, there.set_params(max_iter=n_rounds).fit(*cuts), tmp_path)
 
 
 def tree_of(target, **how):
@@ -350,6 +423,30 @@ def test_single_trees_on_workers(target, weighed, ends, how, client, tmp_path):
 def certified_of(target):
     made = CertifiedTreeRegressor if target == "numbers" else CertifiedTreeClassifier
     return made(Cart(max_bins=255, max_leaf_nodes=8), duplicates="genuine", cv=2, random_state=0)
+
+
+@pytest.mark.parametrize(("target", "weighed"), [("three", True), ("numbers", False)])
+def test_copies_on_workers_are_merged(target, weighed, client, tmp_path):
+    rows = np.append(np.arange(N), np.random.RandomState(1).randint(0, N, 400))
+    given = [None if one is None else one.iloc[rows] for one in frames(target, weighed)]
+    model = certified_of(target).set_params(duplicates="copies")
+    here = clone(model).fit(*given)
+    ends = [0, 400, 400, 1299, len(rows)]
+    there = clone(model).fit(*(None if one is None else cut(one, ends) for one in given))
+    expect_same_tree(here, there, tmp_path)
+    assert here.certificates_ == there.certificates_
+    assert there.certificate_.distinct
+
+
+def test_classes_that_may_be_predicted_on_workers(client, tmp_path):
+    X, y, weight = frames("three", True)
+    classes = ["a", "one", "other", "third"]
+    here = certified_of("three").fit(X, y, weight, classes=classes)
+    cuts = (cut(one, [0, 400, 400, 1299, N]) for one in (X, y, weight))
+    there = certified_of("three").fit(*cuts, classes=classes)
+    expect_same_tree(here, there, tmp_path)
+    assert here.certificates_ == there.certificates_
+    assert there.classes_.tolist() == classes
 
 
 @pytest.mark.parametrize(("target", "weighed"), [("three", True), ("numbers", False)])
@@ -484,6 +581,19 @@ def test_parts_of_killed_workers_are_made_anew(asks, call, mortal, tmp_path, mon
     calls = kill_before(monkeypatch, mortal, asks, call)
     there = model_of("two", max_iter=4).fit(*given)
     assert len(calls) > call
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("call", [1, 2] if LONG else [2])
+def test_previous_rounds_of_killed_workers_are_added_again(call, mortal, tmp_path, monkeypatch):
+    X, y = arrays()
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
+    here = model_of("two", warm_start=True).fit(X, y)
+    there = model_of("two", warm_start=True).fit(X, y)
+    calls = kill_before(monkeypatch, mortal, "run_on_ranks", call)
+    here.set_params(max_iter=6).fit(X, y)
+    there.set_params(max_iter=6).fit(*given)
+    assert len(calls) == 3
     expect_same(here, there, tmp_path)
 
 
@@ -757,6 +867,17 @@ def test_forests_on_workers_are_the_same(
     cuts = (None if one is None else cut(one.iloc[shuffled], ends) for one in rows)
     other = forest_of(target, oob_score=False).fit(*cuts)
     assert here.trees_.value.tobytes() == other.trees_.value.tobytes()
+
+
+def test_warm_starts_of_forests_on_workers_add_the_same_trees(client, tmp_path):
+    X, y, weight = frames("three", True)
+    order = np.random.RandomState(2).permutation(N)
+    cuts = [cut(one.iloc[order], [0, 500, 500, N]) for one in (X, y, weight)]
+    models = [forest_of("three", oob_score=False, warm_start=True) for _ in range(2)]
+    for n_estimators in (5, 9, 9):
+        for model, rows in zip(models, [(X, y, weight), cuts], strict=True):
+            model.set_params(n_estimators=n_estimators).fit(*rows)
+        expect_same(*models, tmp_path)
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])

@@ -86,7 +86,7 @@ def test_wrong_rows_are_refused_at_once(rows):
     model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(frame, y)
     with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4"):
         model.predict(cut(frame[[*"abc"]]))
-    with pytest.raises(ValueError, match="takes only n_iter"):
+    with pytest.raises(ValueError, match="accepts only n_iter"):
         model.predict(cut(frame), offset=np.zeros(200))
 
 

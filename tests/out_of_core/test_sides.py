@@ -54,7 +54,7 @@ def test_both_sides_are_those_of_one_table(target, weights, kind):
     own = places[expected.train]
     assert seen == [*zip(X["x0"].to_numpy()[own].tolist(), y[own].tolist(), strict=True)]
     tree = model.fit(X, y, weight, groups).tree_
-    about = learned.reader, tree, sides.reader, sides.division
+    about = learned.reader, tree, sides.reader, sides.division, False
     masks = [(mask, None) for mask in sides.masks]
     blocks = parts.make(route_calibration_rows, *about, own=masks)
     found, leaf, numbers, weighed = join_calibration_blocks(blocks[::-1], sides.repeats)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from numbers import Integral, Real
-from time import perf_counter
 from typing import Any, ClassVar, Literal, Self, get_args
 from warnings import catch_warnings, filterwarnings, warn
 
@@ -32,6 +31,7 @@ from certree.ensembles.evaluation import (
     Callback,
     Evaluation,
     Score,
+    StopReason,
     average_scores,
     check_callbacks,
     get_scorer,
@@ -65,6 +65,7 @@ from certree.ensembles.staged import (
     to_prediction_shape,
 )
 from certree.ensembles.standard_errors import StandardErrors, ThirdFits
+from certree.ensembles.time_limit import RoundTimer, TimeLimit
 from certree.explain.tree_model import declare_trees
 from certree.export.formula import Formula, Link
 from certree.grow.binned_grower import BinnedGrower, resolve_interaction_groups
@@ -167,6 +168,8 @@ class BoostedTrees(StagedTrees):
         Constant that is added to the leaf values of all trees.
     n_iter_ : int
         Number of rounds.
+    stopped_by_ : {"max_iter", "early_stopping", "callbacks", "max_time"}
+        What ended the rounds.
     thresholds_ : tuple of (int or None)
         Number of random thresholds per feature that the tree of a round may split at; None: all
         thresholds. Entries are used in turn, each for one round, or for two if rounds alternate
@@ -179,6 +182,7 @@ class BoostedTrees(StagedTrees):
         "quality": [StrOptions({"fast", "default", "best"})],
         "learning_rate": [POSITIVE],
         "max_iter": [ROUNDS, StrOptions({"auto"})],
+        "max_time": [POSITIVE, None],
         "max_leaf_nodes": [
             Interval(Integral, 2, None, closed="left"),
             StrOptions({"auto"}),
@@ -204,6 +208,7 @@ class BoostedTrees(StagedTrees):
     trees_: Trees
     start_: Float64
     n_iter_: int
+    stopped_by_: StopReason
     thresholds_: tuple[int | None, ...]
     max_leaf_nodes_: int | None
     _seed: int
@@ -217,6 +222,8 @@ class BoostedTrees(StagedTrees):
     # Whether the fit prepares `predict_std`, and what that reads.
     standard_errors: bool = False
     _errors: Any = None
+    # Seconds for the rounds of a fit; None: no limit, as in subclasses without this parameter.
+    max_time: float | None = None
 
     _takes_columns: ClassVar[bool] = True
     _takes_infinities: ClassVar[bool] = True
@@ -287,7 +294,7 @@ class BoostedTrees(StagedTrees):
             store are 0; the fit equals that of the dense table. Rows in files (Parquet, Arrow, CSV,
             or folders of them) and on Dask clusters are read block by block and never held in
             memory together; the model is the same as for the rows in memory. Such fits do not
-            support groups, offsets, `CustomLoss` and `scoring`.
+            support callables as `scoring`, nor `CustomLoss` on clusters.
         y : array-like of shape (n,), or (n, n_outputs), str, list of str, or Dask collection
             Class or number of each row; several targets have one column each. For rows in files,
             the name of the target column, or a list of names.
@@ -295,22 +302,23 @@ class BoostedTrees(StagedTrees):
             Weight of each row in the loss, relative to the mean weight. For rows in files, the name
             of the column. Whatever its weight, a row is in-bag or out-of-bag as a whole,
             and counts once in `min_samples_leaf`. A row of weight zero is ignored.
-        groups : array-like of shape (n,), or None
+        groups : array-like of shape (n,), str, Dask collection, or None
             Group of each row, such as a patient, if rows of one group depend on each other. All
             rows of a group are in-bag or out-of-bag together, and belong to the same fold or
-            validation set.
+            validation set. For rows in files, the name of the column.
         X_val, y_val : array-like of shape (n_val, p) and (n_val,), or None
             Validation set, which is scored after each round and grows no tree. With
             `early_stopping` it decides the number of rounds. If X is out-of-core or distributed,
             the validation set may be given in the same ways.
         sample_weight_val : array-like of shape (n_val,), str, Dask collection, or None
             Weight of each validation row in the scores.
-        offset, offset_val : array-like of shape (n,) and (n_val,), or None
+        offset, offset_val : array-like of shape (n,) and (n_val,), str, list of str, or None
             Known score of each row, to which the trees add: in units of the target; a logarithm for
             "poisson", "gamma" and "tweedie", such as that of the exposure of counts; the log odds
             of the second of two classes. Shape (n, K) for K > 2 classes, (n, n_outputs) for several
-            numbers; not supported for several columns of classes. Give both for training and
-            validation rows, or neither. `predict` takes the offsets of new rows.
+            numbers; not supported for several columns of classes. For rows in files, the name of the
+            column, or a list of names for several outputs; or a Dask collection. Give both for
+            training and validation rows, or neither. `predict` takes the offsets of new rows.
         callbacks : list of callables, or None
             Functions that are called after each round with an `Iteration`: `n_iter`, the number of
             rounds so far, and `train_score` and `validation_score`, the scores so far. The fit
@@ -326,27 +334,28 @@ class BoostedTrees(StagedTrees):
         Raises
         ------
         ValueError
-            With ``warm_start=True``, if a parameter of the previous rounds has changed, or if only
-            one of both fits has an offset; if there are too few rows for a validation set; if
-            offsets are given for a single class; for out-of-core or distributed rows, if a
-            parameter needs rows in memory, a column is missing, files have no common types or
-            change while they are read, or the partitions of X and y differ.
+            With ``warm_start=True``, if a parameter of the previous rounds has changed, if only one
+            of both fits has an offset, or if out-of-core or distributed rows have other features,
+            categories, classes or bins than those of the previous fit; if there are too few rows
+            for a validation set; if offsets are given for a single class; for out-of-core or
+            distributed rows, if a parameter needs rows in memory, a column is missing, files have
+            no common types or change while they are read, or the partitions of X and y differ.
         OSError
             If a file is not found, or there is no space for temporary files.
         """
-        callbacks = check_callbacks(callbacks)
+        limit = TimeLimit.start(self.max_time)
+        callbacks, before = check_callbacks(callbacks), self._get_previous_trees()
         if is_out_of_core(X):
-            in_memory_only = {"groups": groups, "offset": offset, "offset_val": offset_val}
-            validation = X_val, y_val, sample_weight_val
-            return self._fit_out_of_core(X, y, sample_weight, in_memory_only, validation, callbacks)
-        before = self._get_previous_trees()
+            rows = X, y, sample_weight, groups, offset
+            validation = X_val, y_val, sample_weight_val, offset_val
+            return self._fit_out_of_core(rows, before, validation, callbacks, limit)
         training = self._prepare_training(
             X, y, sample_weight, groups=groups, reuse_encoding=before is not None
         )
         self._check_offsets_together(offset, offset_val, X_val, before is not None)
         training = self._attach_offset("offset", offset, training)
         validated = self._make_validation_set(X_val, y_val, sample_weight_val, offset_val)
-        return self._fit_in_memory(training, before, *validated, callbacks)
+        return self._fit_in_memory(training, before, *validated, callbacks, limit)
 
     def _fit_in_memory(
         self,
@@ -354,7 +363,8 @@ class BoostedTrees(StagedTrees):
         before: Trees | None,
         validation: Training | None,
         attributes: dict[str, Any],
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[Callback],
+        limit: TimeLimit,
     ) -> Self:
         """Fit to rows in memory, set the fitted attributes, and return self.
 
@@ -372,20 +382,21 @@ class BoostedTrees(StagedTrees):
             influences the number of rounds.
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
+        limit : TimeLimit
+            When the fit must end.
         """
-        evaluation = self._fit_rounds(training, before, validation, callbacks)
+        evaluation = self._fit_rounds(training, before, validation, callbacks, limit)
         if evaluation.may_drop_rounds:
             self.__dict__.update(attributes)
         return self
 
     def _fit_out_of_core(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        in_memory_only: dict[str, Any],
-        validation: tuple[Any, ...],
+        rows: tuple[Any, Any, Any, Any, Any],
+        before: Trees | None,
+        validation: tuple[Any, Any, Any, Any],
         callbacks: Sequence[Callback],
+        limit: TimeLimit,
     ) -> Self:
         """Fit to rows in files or on a cluster, and return self.
 
@@ -394,39 +405,45 @@ class BoostedTrees(StagedTrees):
 
         Parameters
         ----------
-        X, y, sample_weight : object
-            Training rows as in `fit`.
-        in_memory_only : dict
-            Arguments of `fit` by name, such as "groups", that require rows in memory. ValueError is
-            raised unless all are None.
-        validation : tuple of (X_val, y_val, sample_weight_val)
+        rows : tuple of (X, y, sample_weight, groups, offset)
+            Training rows as in `fit`; weights, groups and offsets may be None.
+        before : Trees or None
+            Trees of the previous fit, to which rounds are added; None for a new fit.
+        validation : tuple of (X_val, y_val, sample_weight_val, offset_val)
             Validation set as in `fit`; each may be None.
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
+        limit : TimeLimit
+            When the fit must end.
         """
-        has_validation = any(argument is not None for argument in validation)
-        expect_what_parts_can(self, in_memory_only, judges=has_validation or bool(callbacks))
-        X_val, y_val, weight_val = validation
+        X_val, y_val, weight_val, offset_val = validation
+        self._check_offsets_together(rows[-1], offset_val, X_val, before is not None)
+        has_validation = any(argument is not None for argument in (X_val, y_val, weight_val))
+        expect_what_parts_can(self, judges=has_validation or bool(callbacks))
         is_distributed = is_out_of_core(X_val)
         if is_distributed and y_val is None:
             raise ValueError("X_val and y_val must be given together, but y_val is None")
-        make_validation = partial(self._make_validation_set, X_val, y_val, weight_val, None)
+        make_validation = partial(self._make_validation_set, *validation)
         how = {"judges": validation if is_distributed else None, "shown": self.verbose > 0}
-        with rows_elsewhere(X, y, sample_weight, get_n_threads_or_all(self.n_jobs), **how) as parts:
+        X, y, weight, groups, offset = rows
+        n_threads = get_n_threads_or_all(self.n_jobs)
+        with rows_elsewhere(X, y, weight, n_threads, groups=groups, offset=offset, **how) as parts:
             try:
                 in_memory = make_validation if has_validation and not is_distributed else None
-                fit_on_parts(self, parts, in_memory, callbacks)
+                fit_on_parts(self, parts, in_memory, callbacks, before, limit)
                 return self
             except InMemory:
-                *rows, _ = parts.gathered()
+                X, y, weight, groups, offset = parts.gathered()
                 if isinstance(parts, PartsWithValidation):
-                    X_val, y_val, weight_val, _ = parts.get_validation_set().gathered()
-                    make_validation = partial(
-                        self._make_validation_set, X_val, y_val, weight_val, None
-                    )
-        training = self._prepare_training(*rows)
-        self._has_offset = False
-        return self._fit_in_memory(training, None, *make_validation(), callbacks)
+                    X_val, y_val, weight_val, _, offset_val = parts.get_validation_set().gathered()
+                    validation = X_val, y_val, weight_val, offset_val
+                    make_validation = partial(self._make_validation_set, *validation)
+        training = self._prepare_training(
+            X, y, weight, groups=groups, reuse_encoding=before is not None
+        )
+        training = self._attach_offset("offset", offset, training)
+        self._has_offset = offset is not None
+        return self._fit_in_memory(training, before, *make_validation(), callbacks, limit)
 
     def _get_previous_trees(self) -> Trees | None:
         """Return the trees of the previous fit, to which this fit adds rounds; None if it starts anew.
@@ -439,9 +456,17 @@ class BoostedTrees(StagedTrees):
             raise ValueError('quality must be "fast" or "default" with warm_start=True, got "best"')
         if before is not None:
             check_parameters_of_fit(
-                self, "max_iter", "warm_start", "scoring", "n_iter_no_change", "tol"
+                self, "max_iter", "max_time", "warm_start", "scoring", "n_iter_no_change", "tol"
             )
         return before
+
+    def _expect_no_fewer_rounds(self, n_rounds: int) -> None:
+        """Raise ValueError if a warm start is to make fewer rounds, n_rounds, than the previous fit."""
+        if n_rounds < self.n_iter_:
+            raise ValueError(
+                f"max_iter must be at least n_iter_={self.n_iter_} with warm_start=True, got "
+                f"{n_rounds}"
+            )
 
     def _check_offsets_together(
         self, offset: Any, offset_val: Any, X_val: Any, continues: bool
@@ -578,6 +603,7 @@ class BoostedTrees(StagedTrees):
         before: Trees | None = None,
         validation: Training | None = None,
         callbacks: Sequence[Callback] = (),
+        limit: TimeLimit = TimeLimit(),  # noqa: B008 -- immutable
     ) -> Evaluation:
         """Fit all rounds and set the fitted attributes.
 
@@ -591,13 +617,17 @@ class BoostedTrees(StagedTrees):
             Validation set of the user.
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
+        limit : TimeLimit
+            When the fit must end. Half of the time is left for the fits to thirds that standard
+            errors need.
 
         Returns
         -------
         Evaluation
             Scores of the training rows and of the validation set before the first and after each
-            round, if rounds were scored, and whether a callback or early stopping ended the fit.
+            round, if rounds were scored, and what ended the fit.
         """
+        limit = limit.take_fraction(0.5) if self.standard_errors else limit
         continues = before is not None
         if not continues:
             self._loss_factors, self._errors = (), None
@@ -607,11 +637,10 @@ class BoostedTrees(StagedTrees):
             self._set_automatic_parameters(len(training.y))
         run, start = self._start_run(training, loss)
         self._loss_factors = getattr(run.settings.loss, "factors", ())
-        n_rounds, first = self._choose_n_rounds(training, run, not continues, stops), 0
+        n_rounds, first = self._choose_n_rounds(training, run, not continues, stops, limit), 0
         run = run.copy_without_trees(thresholds=self.thresholds_)
-        if before is not None and n_rounds < self.n_iter_:
-            message = "max_iter must be at least n_iter_={} with warm_start=True, got {}"
-            raise ValueError(message.format(self.n_iter_, n_rounds))
+        if before is not None:
+            self._expect_no_fewer_rounds(n_rounds)
         # Trees do not hold the category statistics of rows, so rounds on these are repeated.
         if before is not None and run.high_cardinality is None:
             first, start = self.n_iter_, self.start_
@@ -631,8 +660,9 @@ class BoostedTrees(StagedTrees):
             self._iterate_previous_scores(members, tables, run.offset, first)
         )
         del rows, training, validation, run, tables  # Free the memory of what has been binned.
-        last = self._run_rounds(members, first, n_rounds, evaluation)
+        last = self._run_rounds(members, first, n_rounds, evaluation, limit)
         self.start_, self.n_iter_ = start, evaluation.count_kept_rounds(first, last)
+        self.stopped_by_ = evaluation.stop_reason
         self._append_new_trees(before, members, self.n_iter_ - first)
         if thirds is not None:
             self._set_standard_errors(thirds, members, first)
@@ -897,7 +927,7 @@ class BoostedTrees(StagedTrees):
         is_wanted = stops or validation is not None or bool(callbacks)
         scored: Sequence[Score] = ()
         if is_wanted and scorer is not None:
-            scored = make_scorer_scores(self, scorer, training, validation)
+            scored = make_scorer_scores(self, scorer, run, training, validation)
         elif is_wanted or self.verbose > 0:
             scored, scorer = make_loss_scores(run), None
         return Evaluation(
@@ -971,25 +1001,35 @@ class BoostedTrees(StagedTrees):
         yield from self._iterate_scores(X, offset)
 
     def _run_rounds(
-        self, members: list[Rounds], first: int, last: int, evaluation: Evaluation
+        self,
+        members: list[Rounds],
+        first: int,
+        last: int,
+        evaluation: Evaluation,
+        limit: TimeLimit,
     ) -> int:
-        """Make rounds first, ..., last - 1 of all members unless `evaluation` ends them earlier.
+        """Make rounds first, ..., last - 1 of all members unless score, callback or time end them.
 
-        Shows a progress bar if `verbose` is positive; as long as rounds take less than 1/80 of a
-        second, twice as many are made before its next update. Return the number of rounds made,
+        At least one round is made, whatever the limit. Shows a progress bar if `verbose` is
+        positive. As long as rounds take less than 1/80 of a second, twice as many are made before
+        its next update, and before the next reading of the clock. Return the number of rounds made,
         previous ones included. members: the runs that are averaged, which are changed; evaluation:
-        scores the rounds, and ends the fit by early stopping or a callback.
+        scores the rounds, and stores what ended the fit; limit: when the rounds must end.
         """
-        at_once = 1 if self.verbose > 0 or evaluation.needs_single_rounds else last - first
+        has_blocks = self.verbose > 0 or evaluation.needs_single_rounds or limit.is_set
+        at_once, timer = 1 if has_blocks else last - first, RoundTimer(limit)
         with show_progress(self.verbose > 0, last - first, type(self).__name__) as show:
             while first < last and not evaluation.is_over:
-                begin, before = perf_counter(), first
+                if not timer.has_time_for(1):
+                    evaluation.stop_reason = "max_time"
+                    break
+                at_once, before = at_once if timer.has_time_for(at_once) else 1, first
+                timer.start_block()
                 first = evaluation.advance(members, first, min(first + at_once, last))
+                timer.end_block(first - before)
                 show(first - before, evaluation.progress_text)
-                if (
-                    perf_counter() - begin < _SECONDS_PER_UPDATE / 4
-                    and not evaluation.needs_single_rounds
-                ):
+                is_short = timer.seconds < _SECONDS_PER_UPDATE / 4
+                if is_short and not evaluation.needs_single_rounds:
                     at_once *= 2
         return first
 
@@ -1162,7 +1202,9 @@ class BoostedTrees(StagedTrees):
         """Return whether a fit to n training rows starts from a ridge regression; here False."""
         return False
 
-    def _choose_n_rounds(self, training: Training, run: Rounds, choose: bool, stops: bool) -> int:
+    def _choose_n_rounds(
+        self, training: Training, run: Rounds, choose: bool, stops: bool, limit: TimeLimit
+    ) -> int:
         """Return the number of rounds: by cross-validation, unless parameters or `stops` decide it.
 
         They do if `max_iter` is a number, quality is "fast", `stops` is True, there are 30,000 rows
@@ -1181,6 +1223,8 @@ class BoostedTrees(StagedTrees):
             previous fit.
         stops : bool
             Whether early stopping is on; then the result is the largest number of rounds.
+        limit : TimeLimit
+            When the fit must end; cross-validation takes at most half of the time.
 
         Returns
         -------
@@ -1206,7 +1250,8 @@ class BoostedTrees(StagedTrees):
         divisor = 1
         if is_large and self.quality == "default":
             divisor = schedule.max_rounds_divisor
-        best, n_rounds = choose_rounds(candidates, self._get_max_rounds() // divisor // factor)
+        max_rounds = self._get_max_rounds() // divisor // factor
+        best, n_rounds = choose_rounds(candidates, max_rounds, limit.take_fraction(0.5))
         self.thresholds_ = schedules[best]
         return n_rounds * factor
 
@@ -1217,6 +1262,7 @@ class BoostedTrees(StagedTrees):
         "start": StoredField.numbers("start_", ("_n_outputs",)),
         "importances": StoredField.numbers("_importances", ("_n_encoded",), 0),
         "n_rounds": StoredField.value("n_iter_", int),
+        "stopped_by": StoredField.value("stopped_by_", StopReason, default="max_iter"),
         "n_first_trees": StoredField.value("_n_first_trees", int),
         "seed": StoredField.value("_seed", int),
         "thresholds": StoredField.value("thresholds_", tuple[int | None, ...], 1),
@@ -1627,6 +1673,12 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         Number of rounds, of one tree each. "auto": chosen by four-fold cross-validation below 3000
         rows, by one of the four folds below 30,000 rows, and 400 from then on; at most 1600, also
         with early stopping. A `learning_rate` below 0.1 gets up to twenty times as many rounds.
+    max_time : float or None, default=None
+        Seconds of wall-clock time for a fit, which ends after the last round that fits, but makes at
+        least one. Cross-validation of `max_iter` takes at most half of them. If they end it while
+        the loss still falls, rounds are made until the time or the largest number is reached. The
+        number of rounds then depends on the speed of the computer, so that fits are not
+        reproducible. None: no limit.
     max_leaf_nodes : int, "auto" or None, default="auto"
         Largest number of leaves of a tree; leaves with the largest gain are split first. "auto": 31
         below 3000 rows, else 63. None: no limit.
@@ -1672,16 +1724,16 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         ``prunings="none"`` all rows have the same standard error.
     warm_start : bool, default=False
         Whether a fit adds rounds to those of the previous fit, until there are `max_iter`. Only
-        `max_iter`, `n_iter_no_change`, `tol`, `scoring`, `n_jobs`, `verbose` and `warm_start` may
-        change between fits.
+        `max_iter`, `max_time`, `n_iter_no_change`, `tol`, `scoring`, `n_jobs`, `verbose` and
+        `warm_start` may change between fits.
     early_stopping : bool or "auto", default=False
         Whether a fit stops if new rounds do not improve the score of a validation set; rounds after
         the best one are dropped. This replaces the cross-validation of `max_iter`. "auto": True for
         more than 10,000 rows.
     scoring : str, callable or None, default="loss"
         Score of a round, the higher the better: "loss", the negated loss; a name or scorer of
-        scikit-learn; None: the method `score`. A scorer gets encoded rows, with category codes, and
-        at most 10,000 training rows.
+        scikit-learn; None: the method `score`. A callable gets encoded rows, with category codes.
+        Scorers get about 10,000 training rows if there are more.
     validation_fraction : float, int or None, default=0.1
         Fraction or number of the rows that early stopping holds out as validation set if `fit` gets no
         `X_val`. None: training rows are scored instead.
@@ -1708,6 +1760,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     n_iter_ : int
         Number of rounds of each of the fits that are averaged. With early stopping it is the number
         up to the best round, at least 1.
+    stopped_by_ : {"max_iter", "early_stopping", "callbacks", "max_time"}
+        What ended the rounds; "max_iter" also stands for the number that cross-validation has chosen.
     max_leaf_nodes_ : int or None
         Largest number of leaves of a tree.
     thresholds_ : tuple of (int or None)
@@ -1769,6 +1823,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         quality: Quality = "default",
         learning_rate: float = 0.1,
         max_iter: int | Literal["auto"] = "auto",
+        max_time: float | None = None,
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
         min_samples_leaf: int = 5,
@@ -1921,6 +1976,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         Number of rounds; see `BoostedTreesClassifier`. "auto": by two of four folds below 3000
         rows; by one of them below 30,000, where ``quality="default"`` chooses at most 800, as more
         gain little.
+    {max_time}
     max_leaf_nodes : int, "auto" or None, default="auto"
         Largest number of leaves of a tree. "auto": 16 below 3000 rows, else 31. None: no limit.
     {max_depth}
@@ -1989,6 +2045,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         quality: Quality = "default",
         learning_rate: float = 0.1,
         max_iter: int | Literal["auto"] = "auto",
+        max_time: float | None = None,
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
         min_samples_leaf: int = 1,

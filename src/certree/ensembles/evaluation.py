@@ -5,7 +5,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +13,27 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from certree._core import compute_mean_ranking_loss, count_rounds_without_gain
 from certree.ensembles.rounds import UNWATCHED, Rounds, Watch, advance
+from certree.ensembles.scored_sample import (
+    compute_key_limits,
+    count_classes,
+    count_sampled_rows,
+    draw_smallest_keys,
+    find_sampled_rows,
+    get_strata,
+)
 from certree.interface.arrays import Float64
 from certree.interface.parameter_aliases import check_for_unknown_score
 from certree.interface.signatures import COUNT, NONNEGATIVE
-from certree.rows.folds import split_by_content
 from certree.rows.training import Training
 
 # early_stopping="auto" means True for more rows than this, as in scikit-learn.
 _MANY_ROWS = 10_000
-# A scorer gets at most so many training rows, as in scikit-learn.
-_SCORED_ROWS = 10_000
 
 # Function from the raw predictions of all rows, (n_outputs, n), to a number, the higher the better.
 Score = Callable[[Float64], float]
+
+# What ended the rounds of a fit.
+StopReason = Literal["max_iter", "early_stopping", "callbacks", "max_time"]
 
 PARAMETERS: dict[str, list[Any]] = {
     "early_stopping": ["boolean", StrOptions({"auto"})],
@@ -107,8 +115,9 @@ class Evaluation:
     scores : tuple of two lists of float
         Results so far, before the first round and after each one: of the first function in
         `scored`, and of the second. Both are empty at first; the constructor need not get them.
-    is_over : bool
-        Whether the fit must stop now; False at first, then set by early stopping and callbacks.
+    stop_reason : {"max_iter", "early_stopping", "callbacks", "max_time"}
+        What ends the fit: "max_iter" as long as nothing else does. Early stopping and callbacks set
+        it after a round, and the caller sets "max_time".
     """
 
     scored: Sequence[Score] = ()
@@ -120,7 +129,12 @@ class Evaluation:
     tol: float = 0.0
     callbacks: Sequence[Callback] = ()
     scores: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
-    is_over: bool = False
+    stop_reason: StopReason = "max_iter"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the fit must stop now, by early stopping, a callback or the caller."""
+        return self.stop_reason != "max_iter"
 
     @property
     def may_drop_rounds(self) -> bool:
@@ -224,13 +238,14 @@ class Evaluation:
         self._append([score(raw) for score in self.scored])
 
     def _decide(self, n_iter: int) -> None:
-        """Set `is_over` if early stopping ends the fit, and call the callbacks.
+        """Set `stop_reason` if early stopping ends the fit, and call the callbacks.
 
         It ends the fit after `n_iter_no_change` rounds without an improvement by more than `tol`; 0
         turns it off. n_iter: number of rounds so far.
         """
         n_without_gain = count_rounds_without_gain(np.array(self._stopping_scores), self.tol)
-        self.is_over = 0 < self.n_iter_no_change <= n_without_gain
+        if 0 < self.n_iter_no_change <= n_without_gain:
+            self.stop_reason = "early_stopping"
         if self.callbacks:
             self._call(n_iter)
 
@@ -268,7 +283,7 @@ class Evaluation:
             scores.append(float(score))
 
     def _call(self, n_iter: int) -> None:
-        """Call all callbacks after round `n_iter`, and set `is_over` if one of them returns True.
+        """Call all callbacks after round `n_iter`, and set `stop_reason` if one of them returns True.
 
         Raise TypeError if one returns anything but True, False or None.
         """
@@ -280,17 +295,18 @@ class Evaluation:
                     "callbacks must return True to stop the fit, or False or None to continue, got "
                     f"{wants_end!r}"
                 )
-            self.is_over |= bool(wants_end)
+            if wants_end and not self.is_over:
+                self.stop_reason = "callbacks"
 
 
-def average_scores(runs: Sequence[Rounds]) -> Float64:
+def average_scores(runs: Sequence[Rounds], columns: Any = ...) -> Float64:
     """Return the mean of the raw predictions of several runs on the same rows, (n_outputs, n).
 
-    Rows are the training rows followed by the validation set.
+    Rows are the training rows followed by the validation set; columns: indices of those to return.
     """
     if len(runs) == 1:
-        return runs[0].scores
-    mean: Float64 = np.mean([run.scores for run in runs], axis=0)
+        return runs[0].scores[:, columns]
+    mean: Float64 = np.mean([run.scores[:, columns] for run in runs], axis=0)
     return mean
 
 
@@ -337,7 +353,11 @@ def get_scorer(model: Any) -> Callable[..., Any] | None:
 
 
 def make_scorer_scores(
-    model: Any, scorer: Callable[..., Any], training: Training, validation: Training | None
+    model: Any,
+    scorer: Callable[..., Any],
+    run: Rounds,
+    training: Training,
+    validation: Training | None,
 ) -> list[Score]:
     """Make functions that score the training rows and the validation set by a scorer.
 
@@ -347,8 +367,10 @@ def make_scorer_scores(
         The model that is fitted, with its `_seed`, which draws the rows.
     scorer : callable
         ``scorer(model, X, y)``, as scikit-learn's.
+    run : Rounds
+        The run on the training rows, followed by the validation set: their keys and weights.
     training : Training
-        Training rows; if there are more than 10,000, the scorer gets 10,000 random ones.
+        Training rows; if there are more than 10,000, the scorer gets about 10,000 random ones.
     validation : Training or None
         Validation set.
 
@@ -358,23 +380,34 @@ def make_scorer_scores(
         One function, or two with a validation set; each takes the raw predictions of all n rows,
         (n_outputs, n), training rows before the validation set, and returns a float.
     """
-    columns: Any = slice(len(training.y))
-    scored = training
-    if len(training.y) > _SCORED_ROWS:
-        random_state = np.random.RandomState(model._seed)
-        rows = training.features.matrix, training.y, _SCORED_ROWS
-        share = split_by_content(*rows, random_state, training.weight, training.draw_order)
-        columns, scored = share.validation, training.take(share.validation)
-    found = [_make_scorer_score(model, scorer, scored, columns)]
+    n, columns, scored = len(training.y), np.arange(len(training.y)), training
+    n_classes = count_strata(model)
+    classes = get_strata(training.y, n_classes)
+    n_sampled = count_sampled_rows(count_classes(classes, n_classes))
+    if n_sampled.sum() < n:
+        sample = draw_smallest_keys(run.keys, classes, model._seed, n_sampled)
+        limits = compute_key_limits(sample, n_sampled)
+        columns = find_sampled_rows(run.keys, classes, model._seed, limits)
+        scored = training.take(columns)
+    sets = [(scored, columns, run.weight)]
     if validation is not None:
-        found.append(_make_scorer_score(model, scorer, validation, slice(len(training.y), None)))
-    return found
+        sets.append((validation, n + np.arange(len(validation.y)), None))
+    return [_make_scorer_score(model, scorer, *one) for one in sets]
 
 
-def _make_scorer_score(
-    model: Any, scorer: Callable[..., Any], rows: Training, columns: Any
-) -> Score:
-    """Make a function that scores rows by a scorer of scikit-learn.
+def count_strata(model: Any) -> int:
+    """Return the number of classes by which rows are drawn for a scorer: of one target, else 1."""
+    n_classes = getattr(model, "n_classes_", 1)
+    return n_classes if isinstance(n_classes, int) else 1
+
+
+class _NoFeatures:
+    """Stands for the rows that a scorer of scikit-learn gets, whose features it does not read."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScorerScore:
+    """Function that scores rows by a scorer of scikit-learn.
 
     The scorer gets a copy of the model that predicts from raw predictions that are known already.
 
@@ -384,39 +417,66 @@ def _make_scorer_score(
         The model that is fitted.
     scorer : callable
         ``scorer(model, X, y)``.
-    rows : Training
-        The n_scored rows that are scored: features, targets and weights.
-    columns : slice or ndarray
+    y : ndarray of shape (n_scored,), or (n_scored, n_targets)
+        Classes or numbers of the rows that are scored.
+    weight : ndarray of float64, shape (n_scored,), or None
+        Their weights; None: 1.
+    columns : ndarray of intp, shape (n_scored,)
         Where the raw predictions of all n rows, (n_outputs, n), have these rows: their columns.
-
-    Returns
-    -------
-    callable
-        Function from the raw predictions of all rows, (n_outputs, n), to a float.
+    X : ndarray or CSR array of shape (n_scored, p), or None
+        Encoded features of these rows. None: the scorer does not read them; it gets the rows in an
+        order that depends on their predictions, targets and weights alone.
     """
-    table, y = rows.features.matrix, model._decode_targets(rows.y)
-    weights = {} if rows.weight is None else {"sample_weight": rows.weight}
 
-    def score(raw: Float64) -> float:
-        """Return the score of the rows that `_make_scorer_score` was given.
+    model: Any
+    scorer: Callable[..., Any]
+    y: NDArray[Any]
+    weight: Float64 | None
+    columns: NDArray[np.intp]
+    X: Any = None
 
-        Variables of that function: `rows`, the n_scored rows; `table` and `y`, their encoded
-        features, (n_scored, p), and targets; `weights`, their weights as keyword arguments;
-        `columns`, where `raw` has them; `model` and `scorer`. raw: raw predictions of all n rows,
-        of the training rows and then of the validation set, (n_outputs, n). Raise ValueError if the
-        scorer predicts other rows than `rows`, or does not return a finite number.
+    @classmethod
+    def of_named_scorer(
+        cls,
+        model: Any,
+        scorer: Callable[..., Any],
+        y: NDArray[Any],
+        weight: Float64 | None,
+        columns: NDArray[np.intp],
+    ) -> Self:
+        """Sort rows by target and weight, so that sums over them do not depend on their order.
+
+        y: class codes or numbers; for the others see the class.
         """
-        judged, known = copy(model), np.ascontiguousarray(raw[:, columns])
+        if weight is not None and (weight == 1).all():  # other blocks may have none
+            weight = None
+        order = np.lexsort((np.ones(len(y)) if weight is None else weight, *np.atleast_2d(y.T)))
+        weight = None if weight is None else weight[order]
+        return cls(model, scorer, model._decode_targets(y[order]), weight, columns[order])
 
-        def get_raw_predictions(X: NDArray[Any]) -> Float64:
+    def __call__(self, raw: Float64) -> float:
+        """Return the score of the rows.
+
+        raw: raw predictions of all n rows, of the training rows and then of the validation set,
+        (n_outputs, n). Raise ValueError if the scorer predicts other rows, or does not return a
+        finite number.
+        """
+        judged, known = copy(self.model), np.ascontiguousarray(raw[:, self.columns])
+        X, y, weight = self.X, self.y, self.weight
+        if X is None:
+            order = np.lexsort(known)
+            X, y, known = _NoFeatures(), y[order], known[:, order]
+            weight = None if weight is None else weight[order]
+
+        def get_raw_predictions(rows: Any) -> Float64:
             """Return the raw predictions of the scored rows, (n_outputs, n_scored).
 
-            They are `known`, a variable of the enclosing `score`: the columns of its `raw` that
+            They are `known`, a variable of the enclosing method: the columns of its `raw` that
             belong to these rows. A copy of the model calls this function instead of
-            `_compute_scores`. X: the object `table` itself, the encoded features of the scored
-            rows, (n_scored, p). Raise ValueError for any other object.
+            `_compute_scores`. rows: the object `X` itself, which stands for the scored rows. Raise
+            ValueError for any other object.
             """
-            if X is not table:
+            if rows is not X:
                 raise ValueError(
                     "scoring must predict exactly the rows that it gets: scorers that copy, select or "
                     "transform rows are not supported"
@@ -424,7 +484,8 @@ def _make_scorer_score(
             return known
 
         judged._compute_scores = get_raw_predictions
-        value = scorer(judged, table, y, **weights)
+        weights = {} if weight is None else {"sample_weight": weight}
+        value = self.scorer(judged, X, y, **weights)
         if not isinstance(value, Real | Integral):
             raise ValueError(f"scoring must return a number, got {value!r}")
         if not np.isfinite(number := float(value)):
@@ -433,4 +494,30 @@ def _make_scorer_score(
             )
         return number
 
-    return score
+
+def _make_scorer_score(
+    model: Any,
+    scorer: Callable[..., Any],
+    rows: Training,
+    columns: NDArray[np.intp],
+    weight: Float64 | None,
+) -> ScorerScore:
+    """Make a function that scores rows in memory.
+
+    Parameters
+    ----------
+    model, scorer
+        See `make_scorer_scores`.
+    rows : Training
+        The n_scored rows.
+    columns : ndarray of intp, shape (n_scored,)
+        Columns of these rows in raw predictions; see `ScorerScore`.
+    weight : ndarray of float64, or None
+        Weights of all training rows with a mean of 1, the unit of out-of-core fits; None: the
+        weights of `rows` are taken.
+    """
+    if isinstance(model.scoring, str):
+        weight = rows.weight if weight is None else weight[columns]
+        return ScorerScore.of_named_scorer(model, scorer, rows.y, weight, columns)
+    y = model._decode_targets(rows.y)
+    return ScorerScore(model, scorer, y, rows.weight, columns, rows.features.matrix)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
@@ -18,26 +20,33 @@ from certree.ensembles.category_statistics import (
     MAX_TARGET_CLASSES,
     CategoryStatistics,
 )
-from certree.ensembles.custom_loss import CustomLoss, CustomLossAdapter
-from certree.ensembles.evaluation import Callback, stops_early
+from certree.ensembles.custom_loss import CustomLoss
+from certree.ensembles.evaluation import Callback, get_scorer, stops_early
 from certree.ensembles.levels_of_parts import see_levels
 from certree.ensembles.losses import (
     HuberLoss,
     LogLoss,
     Loss,
+    MeanLoss,
     QuantileLoss,
     compute_quantile_rank,
+    sum_exactly,
 )
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.rounds import Rounds, Settings
 from certree.ensembles.rounds_on_ranks import (
     EvaluationOnRanks,
+    add_previous_rounds,
     compute_custom_start,
+    make_scores_on_ranks,
     start_rounds,
 )
+from certree.ensembles.time_limit import TimeLimit
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
+from certree.grow.code_trees import convert_trees_to_bin_codes, find_divided_feature
 from certree.interface.arrays import Float64, Int32, divide_by_largest
+from certree.interface.parameter_aliases import check_for_unknown_score
 from certree.out_of_core.binned_parts import Sketch
 from certree.out_of_core.chunks import Weighing
 from certree.out_of_core.exact_quantiles import (
@@ -48,7 +57,8 @@ from certree.out_of_core.exact_quantiles import (
 from certree.out_of_core.exact_sums import exact_sum, round_sum
 from certree.out_of_core.executors import Executor, InMemory
 from certree.out_of_core.first_look import Learned, find_largest_targets, learn
-from certree.out_of_core.fit_hashes import merge_fit_hashes
+from certree.out_of_core.fit_hashes import set_hashes_of_fit
+from certree.out_of_core.group_keys import set_group_keys
 from certree.out_of_core.held_out import RowsHeldOut, hold_out
 from certree.out_of_core.judging_rows import PartsWithValidation
 from certree.out_of_core.keys import set_keys
@@ -68,13 +78,15 @@ from certree.out_of_core.memory_limit import (
 )
 from certree.out_of_core.part import PartOfRows, digests
 from certree.rows.duplicates import warn_of_repeated_rows
-from certree.rows.training import Training
+from certree.rows.training import Training, count_held_out
 from certree.tree import Trees
 
 # Most rows of fits that may be made in memory.
 _IN_MEMORY = 30_000
 # Bytes of a row while a loss that is written in Python is computed: about 16 numbers.
 _CUSTOM_BYTES = 128.0
+# Bytes of a row that a scorer gets, beside those of each class: targets, weights and places in order.
+_SCORED_BYTES = 100.0
 # See `fit_on_parts`.
 Judged = Callable[[], tuple[Training | None, dict[str, Any]]]
 
@@ -84,6 +96,8 @@ def fit_on_parts(
     parts: Executor,
     judged: Judged | None = None,
     callbacks: Sequence[Callback] = (),
+    before: Trees | None = None,
+    limit: TimeLimit = TimeLimit(),  # noqa: B008 -- immutable
 ) -> None:
     """Fit a boosted model to rows that an executor holds.
 
@@ -99,6 +113,10 @@ def fit_on_parts(
         `PartsWithValidation` holds.
     callbacks : sequence of callables
         Are called after each round.
+    before : Trees or None
+        Trees of the fitted model, to which rounds are added; None for a new fit.
+    limit : TimeLimit
+        When the fit must end.
 
     Raises
     ------
@@ -108,19 +126,17 @@ def fit_on_parts(
         If the fit is one that takes rows in memory, or rows are wrong; as `fit` says.
     """
     _expect_one_machine(model, parts)
-    learned = learn(model, parts)
-    learned.set_attributes(model)
+    learned = _learn(model, parts, before)
     is_judged, lie_apart = judged is not None, isinstance(parts, PartsWithValidation)
-    parts.keep_to_limit(_need(model, learned, is_judged, lie_apart))
+    parts.keep_to_limit(_need(model, learned, is_judged, lie_apart, _count_scored(model, parts)))
     if not is_classifier(model):
         model._make_loss().check_targets(learned.found.ends)
-    model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     stops = _stops(model, learned)
     held = _held_out(model, parts, learned) if stops and not (is_judged or lie_apart) else None
     if held is not None:
         learned = learned.with_draw_order(order_of_training(parts, learned.reader, held))
     known, loss = _sketched(model, parts, learned, held)
-    n_rounds = _n_rounds(model, known.n, stops)
+    n_rounds = _n_rounds(model, known.n, stops, before)
     warn_of_identifiers(model, known.sketch)
     n, n_held, weighing = known.n, known.n_held, known.weighings[0]
     if isinstance(parts, PartsWithValidation):
@@ -128,37 +144,79 @@ def fit_on_parts(
     bins, totals = make_parts(parts, learned.reader, known, many=_many_levels(known.sketch))
     del known  # and the rows that have told edges of bins
     if is_classifier(model):
-        model.sample_hashes_, model._sample_counts = merge_fit_hashes(parts, n + n_held)
+        set_hashes_of_fit(model, parts, n + n_held, continues=before is not None)
     judges, of_rows = judged() if judged is not None else (None, dict[str, Any]())
     if judges is not None:
         n_held = len(judges.y)
-        _put_beside(parts, judges)
-    n_repeated = set_keys(parts, n)
-    if held is not None:  # rows that are held out are rows of the fit, too
-        n_repeated = held.n_repeated
-    warn_of_repeated_rows(n_repeated, learned.found.n)
-    model._set_automatic_parameters(n)
-    grower, statistics = _grower(model, parts, loss, bins, learned.draw_order)
-    n_targets = learned.found.n_targets
-    known_rows = dict(parts.collect(digests))
-    start = _start(loss, parts, n, n_targets, totals, weighing)
-    run = _make_run_without_rows(model, loss, grower, statistics, len(start))
+        _put_beside(parts, judges, normalises=model.scoring == "loss")
+    _set_keys(parts, learned, held, n)
+    if before is None:
+        model._set_automatic_parameters(n)
+    model._has_offset = learned.found.has_offset
+    make_starts = partial(_starts, model, loss, parts, n, learned.found.n_targets, totals, weighing)
+    run, starts, known_rows = _start_run(model, parts, loss, bins, learned.draw_order, make_starts)
     evaluation = _make_evaluation(model, parts, n_held > 0, stops, callbacks)
-    _boost(model, parts, known_rows, run, start, n_rounds, evaluation)
+    if run.statistics is not None:  # As in memory, rounds on statistics are repeated.
+        before = None
+    _boost(model, parts, known_rows, run, starts, n_rounds, evaluation, before, limit)
     if evaluation.may_drop_rounds:
         model.__dict__.update(of_rows)
 
 
-def _grower(
-    model: Any, parts: Executor, loss: Loss, bins: Bins, order: Int32
-) -> tuple[BinnedGrower, CategoryStatistics | None]:
-    """What grows trees, and what is known of levels, which parts have as more features."""
-    grower, statistics = model._make_grower(bins, order), see_levels(parts, loss, bins)
+def _learn(model: Any, parts: Executor, before: Trees | None) -> Learned:
+    """Learn classes, features and groups from all rows, and set them and the seed of a new fit.
+
+    model, parts, before: as in `fit_on_parts`. Raise ValueError if rounds are added to a fit with
+    other classes or features.
+    """
+    learned = learn(model, parts).numbering_groups(parts)
+    if before is None:
+        learned.set_attributes(model)
+        model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
+    else:
+        learned.expect_same_encoding(model)
+    return learned
+
+
+def _set_keys(parts: Executor, learned: Learned, held: RowsHeldOut | None, n: int) -> None:
+    """Give n rows the keys by which they, or their groups, are drawn.
+
+    Warn of repeated rows unless there are groups. held: which rows are held out, or None.
+    """
+    if learned.found.are_grouped:
+        set_group_keys(parts, len(learned.reader._group_names))
+        return
+    n_repeated = set_keys(parts, n)
+    if held is not None:  # rows that are held out are rows of the fit, too
+        n_repeated = held.n_repeated
+    warn_of_repeated_rows(n_repeated, learned.found.n)
+
+
+def _start_run(
+    model: Any,
+    parts: Executor,
+    loss: Loss,
+    bins: Bins,
+    order: Int32,
+    make_starts: Callable[[], tuple[Float64, Float64]],
+) -> tuple[Rounds, tuple[Float64, Float64], dict[int, int]]:
+    """Return the run that trees are appended to, its start scores, and the digests of all parts.
+
+    Parts get what is known of levels as more features. order: see `Learned.draw_order`; make_starts:
+    returns the result of `_starts`.
+    """
+    # A loss that is written in Python needs the joined parts, which have the levels by then.
+    starts = None if _has_custom_loss(model) else make_starts()
+    statistics = see_levels(parts, loss, bins, starts, has_offset=model._has_offset)
+    grower = model._make_grower(bins, order)
     if statistics is not None:
         grower = statistics.extend_grower(
             grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8)
         )
-    return grower, statistics
+    known_rows = dict(parts.collect(digests))
+    starts = make_starts() if starts is None else starts
+    run = _make_run_without_rows(model, loss, grower, statistics, len(starts[0]))
+    return run, starts, known_rows
 
 
 def _sketched(
@@ -180,10 +238,18 @@ def _sketched(
     return known, loss
 
 
-def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Need:
+def _count_scored(model: Any, parts: Executor) -> int:
+    """Return how many rows of an out-of-core validation set a scorer gets in each round; 0: none."""
+    if model.scoring == "loss" or not isinstance(parts, PartsWithValidation):
+        return 0
+    return parts.n_validation or 0
+
+
+def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool, n_scored: int) -> Need:
     """What the fit holds in memory, from above.
 
-    is_judged, lie_apart: whether there are rows that judge, in memory or elsewhere.
+    is_judged, lie_apart: whether there are rows that judge, in memory or elsewhere; n_scored: see
+    `_count_scored`.
     """
     n, p = learned.found.n, model._n_encoded
     K = max(int(np.sum(getattr(model, "n_classes_", 1))), model._make_loss().n_outputs)
@@ -199,6 +265,7 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
     p += sum(one > MAX_SET_CATEGORIES for one in n_levels) * (1 + min(K, MAX_TARGET_CLASSES))
     # Hashes of a classifier's rows; which rows are held out, and while it is decided.
     # The arrays of Python functions do not lie in files.
+    of_offset = 8.0 * K * learned.found.has_offset
     of_row = 16.0 * is_classifier(model) + 3.0 * is_dealt + _CUSTOM_BYTES * _has_custom_loss(model)
     of_cell = count_histogram_bytes(p)
     # Trees, all of them and once more when they are put together.
@@ -209,19 +276,45 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
         * model._count_members()
         * (250 + 32 * K + 12 * max(n_levels, default=0))
     )
+    if model.scoring != "loss" and is_dealt:
+        n_scored = count_held_out(model.validation_fraction, n, "rows")
     # Where rows are few they are fitted in memory.
     in_memory = n * (100.0 * p + 500 + 100 * K) if n <= _IN_MEMORY else 0.0
     return Need(
         always=of_row * n,
         # Features as numbers, in order, and both sides of them; hashes, targets, scores.
-        worked=(40 if is_dealt or lie_apart else 16) * p + p + 200 + 24 * K,
-        together=300 if is_dealt else 150,
-        later=trees + 8.0 * n_leaves * of_cell + in_memory,
+        worked=(40 if is_dealt or lie_apart else 16) * p + p + 200 + 24 * K + 6 * of_offset,
+        together=(300 if is_dealt else 150) + of_offset,
+        later=trees + 8.0 * n_leaves * of_cell + in_memory + n_scored * (_SCORED_BYTES + 64.0 * K),
         of_thread=0.5 * n_leaves * of_cell,
         of_thread_row=100 + 40 * K + p,
         # Parts beside the joined rows, or these and the arrays of the core; see `JoinedRows`.
-        scratch_row=3.0 * p + 110 + 48 * K,
+        scratch_row=3.0 * p + 110 + 8 * learned.found.are_grouped + 48 * K + 2 * of_offset,
     )
+
+
+def _starts(
+    model: Any,
+    loss: Loss,
+    parts: Executor,
+    n: int,
+    n_targets: int,
+    totals: Counter[Any],
+    weighing: Weighing | None,
+) -> tuple[Float64, Float64]:
+    """The scores (n_outputs,) that a run on n rows of so many targets starts from.
+
+    With a loss that is written in Python, parts are joined to the tables of ranks. Return the scores
+    to which offsets are added; and, of several outputs, what they are without offsets.
+    """
+    if _has_custom_loss(model):
+        start = np.asarray(parts.run_on_ranks(compute_custom_start, loss))
+        return start, start
+    make_start = partial(_start, loss, parts, n, n_targets, totals, weighing)
+    start = make_start(has_offset=model._has_offset)
+    if not model._has_offset or loss.n_outputs == 1:
+        return start, start
+    return start, make_start(has_offset=False)
 
 
 def _start(
@@ -231,55 +324,109 @@ def _start(
     n_targets: int,
     totals: Counter[Any],
     weighing: Weighing | None,
+    *,
+    has_offset: bool,
 ) -> Float64:
-    """The scores (n_outputs,) that a run on n rows of so many targets starts from.
-
-    With a loss that is written in Python, parts are joined to the tables of ranks.
-    """
-    if isinstance(loss, CustomLossAdapter):
-        return np.asarray(parts.run_on_ranks(compute_custom_start, loss))
+    """The scores of one kind, (n_outputs,): to which offsets are added, or without offsets."""
     targets = range(n_targets) if n_targets > 1 else [0] * len(loss.components)
-    told = zip(loss.components, targets, strict=True)
-    return np.concatenate([_start_of(one, parts, n, k, totals, weighing) for one, k in told])
+    told = [
+        _start_of(one, parts, n, (of, k if has_offset else None), totals, weighing)
+        for k, (one, of) in enumerate(zip(loss.components, targets, strict=True))
+    ]
+    return np.concatenate(told)
 
 
 def _start_of(
-    loss: Loss, parts: Executor, n: int, of: int, totals: Counter[Any], weighing: Weighing | None
+    loss: Loss,
+    parts: Executor,
+    n: int,
+    which: tuple[int, int | None],
+    totals: Counter[Any],
+    weighing: Weighing | None,
 ) -> Float64:
-    """The same of the loss of one of the targets."""
+    """The same of the loss of one of the targets.
+
+    which: number of the target, and of the output whose offsets are added; None: none are.
+    """
     if isinstance(loss, QuantileLoss | HuberLoss):
-        return _start_at_quantile(loss, parts, n, weighing, of)
+        return _start_at_quantile(loss, parts, n, weighing, which)
+    of, output = which
     is_weighed = weighing is not None and weighing.factor is not None
 
     def number(total: int) -> float:
         return round_sum(total) if is_weighed else float(total)
 
     if isinstance(loss, LogLoss):
-        counts = [number(totals[of, k]) for k in range(max(2, loss.n_outputs))]
-        return loss.compute_start_from_counts(np.array(counts))
-    mean = np.atleast_1d(np.float64(round_sum(totals[of]) / number(totals["weight"])))
-    return np.log(mean) if loss.is_log else mean
+        counts = np.array([number(totals[of, k]) for k in range(max(2, loss.n_outputs))])
+        if output is None:
+            return loss.compute_start_from_counts(counts)
+        total = sum(totals[of, k] for k in range(len(counts)))
+        weight = round_sum(total) if is_weighed else float(n)
+        return loss.compute_start_with_offsets(counts, weight, partial(_sum_rows, parts))
+    assert isinstance(loss, MeanLoss)
+    sums = [totals[of]] if output is None else parts.collect(_sum_start_terms, loss, of, output)
+    return loss.compute_start_from_means(
+        np.array([round_sum(total) / number(totals["weight"]) for total in sums])
+    )
+
+
+def _sum_rows(parts: Executor, f: Callable[..., Float64], *given: Any) -> NDArray[np.object_]:
+    """Sum up functions of the offsets of all rows; see `SumRows`."""
+    sums: NDArray[np.object_] = parts.collect(_sum_offset_terms, f, given)
+    return sums
+
+
+def _sum_offset_terms(
+    part: PartOfRows, f: Callable[..., Float64], given: tuple[Any, ...]
+) -> NDArray[np.object_] | None:
+    """Compute `sum_exactly` of f(*given, offset) of a part; None: it has no rows."""
+    if part.offset is None:
+        return None
+    return sum_exactly(f(*given, np.asarray(part.offset)), part.weight)
+
+
+def _sum_start_terms(
+    part: PartOfRows, loss: MeanLoss, of: int, output: int
+) -> NDArray[np.object_] | None:
+    """Compute `sum_exactly` of the terms of a start score; None: the part has no rows.
+
+    of, output: number of the target, and of the output whose offsets are added.
+    """
+    if part.offset is None:
+        return None
+    offset = np.asarray(part.offset[output : output + 1])
+    return sum_exactly(loss.list_start_terms(take_target(part, of), offset), part.weight)
 
 
 def _start_at_quantile(
-    loss: QuantileLoss | HuberLoss, parts: Executor, n: int, weighing: Weighing | None, of: int
+    loss: QuantileLoss | HuberLoss,
+    parts: Executor,
+    n: int,
+    weighing: Weighing | None,
+    which: tuple[int, int | None],
 ) -> Float64:
     """The smallest number that so large a share of n rows does not exceed, as `loss.start` has it.
 
-    weighing: how these are weighed. of: which of their targets it is.
+    weighing: how these are weighed. which: see `_start_of`.
     """
     unit = None
     if weighing is not None and weighing.factor is not None:
         unit = fixed_unit(weighing.factor, n)
     quantile = 0.5 if isinstance(loss, HuberLoss) else loss.quantile
-    first: PrefixCounts = parts.collect(count_prefixes, take_target, (of,), unit)
+    first: PrefixCounts = parts.collect(count_prefixes, take_target, which, unit)
     rank = compute_quantile_rank(quantile, int(first.counts.sum()))
-    return find_order_statistics(parts, [rank], take_target, of, first_counts=first, unit=unit)
+    return find_order_statistics(parts, [rank], take_target, *which, first_counts=first, unit=unit)
 
 
-def take_target(part: PartOfRows, number: int) -> Float64:
-    """One of the targets of a part."""
-    return np.asarray(np.atleast_2d(part.y)[number])
+def take_target(part: PartOfRows, number: int, output: int | None = None) -> Float64:
+    """Return one of the targets of a part, (n,).
+
+    output: number of the output whose offsets are subtracted; None: none are.
+    """
+    target = np.asarray(np.atleast_2d(part.y)[number])
+    if output is None or part.offset is None:
+        return target
+    return target - np.asarray(part.offset[output])
 
 
 def _read_judges(model: Any, parts: PartsWithValidation, learned: Learned, are_known: bool) -> int:
@@ -290,9 +437,9 @@ def _read_judges(model: Any, parts: PartsWithValidation, learned: Learned, are_k
     return int(judging.found.n)
 
 
-def _put_beside(parts: Executor, judges: Training) -> None:
-    """Let rows in memory lie beside one of the parts."""
-    weighing = _normalised(judges)
+def _put_beside(parts: Executor, judges: Training, *, normalises: bool) -> None:
+    """Let rows in memory lie beside one of the parts, weighed by a mean of 1 if `normalises`."""
+    weighing = _normalised(judges) if normalises else None
     if weighing is not None and judges.weight is not None:
         judges = replace(judges, weight=weighing(judges.weight))
     parts.change(put_beside, own=[judges, *[None] * (parts.n_parts - 1)])
@@ -311,7 +458,7 @@ def _stops(model: Any, learned: Learned) -> bool:
     """Whether rounds stop early, as rows say that are held out."""
     stops = stops_early(model.early_stopping, learned.found.n)
     if stops:
-        expect_judged_by_loss(model)
+        expect_named_scorer(model)
     return stops
 
 
@@ -321,6 +468,9 @@ def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut | No
         return None
     about = learned.reader, learned.weighing
     held = hold_out(parts, *about, model.validation_fraction, model._seed)
+    if model.scoring != "loss":  # a scorer gets weights as they came
+        division = replace(held.division, weighings=(held.division.weighings[0], None))
+        held = replace(held, division=division)
     if not is_classifier(model):
         model._make_loss().check_targets(held.sides.train.ends)
     return held
@@ -361,11 +511,15 @@ def _make_evaluation(
     """
     n_members, is_wanted = model._count_members(), stops or has_validation_set or bool(callbacks)
     scored: Sequence[Any] = ()
-    if is_wanted or (model.verbose > 0 and n_members == 1):
+    scorer = get_scorer(model) if is_wanted else None
+    if scorer is not None:
+        scored = make_scores_on_ranks(model, scorer, parts)
+    elif is_wanted or (model.verbose > 0 and n_members == 1):
         scored = [itemgetter(0), itemgetter(1)][: 1 + has_validation_set]
     return EvaluationOnRanks(
         scored,
         is_wanted=is_wanted,
+        is_loss=scorer is None,
         is_custom=_has_custom_loss(model),
         n_runs=n_members,
         n_iter_no_change=model.n_iter_no_change if stops else 0,
@@ -381,9 +535,11 @@ def _boost(
     parts: Executor,
     known: Mapping[int, int],
     run: Rounds,
-    start: Float64,
+    starts: tuple[Float64, Float64],
     n_rounds: int,
     evaluation: EvaluationOnRanks,
+    before: Trees | None,
+    limit: TimeLimit,
 ) -> None:
     """Make the rounds on the ranks of an executor, and set the fitted attributes.
 
@@ -397,36 +553,88 @@ def _boost(
         Digests of all parts by number.
     run : Rounds
         The first run of the model, without rows.
-    start : ndarray of shape (n_outputs,)
-        Constant start scores.
+    starts : tuple of two ndarrays of shape (n_outputs,)
+        Constant start scores of a new fit to these rows, to which offsets are added; and what they
+        are without offsets.
     n_rounds : int
         Number of rounds; if the fit stops early the largest number.
     evaluation : EvaluationOnRanks
         Scores the rounds, and ends the fit by early stopping or a callback.
+    before : Trees or None
+        Trees of the fitted model, to which rounds are added; None: rounds begin at the first.
+    limit : TimeLimit
+        When the rounds must end.
     """
     n_members = model._count_members()
-    settings: Settings = parts.run_on_ranks(start_rounds, known, run, start, n_members)
+    start, _ = starts
+    settings: Settings = parts.run_on_ranks(start_rounds, known, run, *starts, n_members)
     members = [
         run.copy_without_trees(settings=settings, seed=run.seed + k) for k in range(n_members)
     ]
-    evaluation.record_previous_scores(evaluation.compute_scores() for _ in range(1))
-    model._n_first_trees, model._has_offset, model._errors = 0, False, None
+    model._errors = None
     model._loss_factors = getattr(settings.loss, "factors", ())
-    model._importances = np.zeros(model._n_encoded)
-    last = model._run_rounds(members, 0, n_rounds, evaluation)
-    model.start_, model.n_iter_ = start, evaluation.count_kept_rounds(0, last)
-    before = Trees.joined([], model._n_encoded, len(start))
-    model._append_new_trees(before, members, model.n_iter_)
+    if before is None:
+        first, before = 0, Trees.joined([], model._n_encoded, len(start))
+        model._n_first_trees, model._importances = 0, np.zeros(model._n_encoded)
+        evaluation.record_previous_scores(evaluation.compute_scores() for _ in range(1))
+    else:
+        first, start = model.n_iter_, model.start_
+        evaluation.record_previous_scores(_add_previous_rounds(model, before, run, evaluation))
+    last = model._run_rounds(members, first, n_rounds, evaluation, limit)
+    model.start_, model.n_iter_ = start, evaluation.count_kept_rounds(first, last)
+    model.stopped_by_ = evaluation.stop_reason
+    model._append_new_trees(before, members, model.n_iter_ - first)
     model._record(evaluation.get_recorded_scores())
 
 
-def _n_rounds(model: Any, n: int, stops: bool) -> int:
-    """How many rounds there are, of n rows."""
+def _add_previous_rounds(
+    model: Any, before: Trees, run: Rounds, evaluation: EvaluationOnRanks
+) -> Float64:
+    """Let the rows on ranks have the scores by the trees of the fitted model.
+
+    Parameters
+    ----------
+    model, before, run, evaluation
+        As in `_boost`.
+
+    Returns
+    -------
+    ndarray of shape (n_iter_ + 1, 1 or 2), (n_iter_ + 1, n_outputs, n_scored), or (0,)
+        Scores, or raw predictions for a scorer, of the rows before the first round and after each
+        one, if rounds are scored.
+
+    Raises
+    ------
+    ValueError
+        If the rows are in other bins than those of the fitted model, and a tree separates them.
+    """
+    j = find_divided_feature(before, run.bins)
+    if j is not None:
+        names = getattr(model, "feature_names_in_", ())
+        feature = repr(names[j]) if j < len(names) else j
+        raise ValueError(
+            "X must be that of the previous fit with warm_start=True for out-of-core or distributed "
+            f"data, got rows with other bins of feature {feature}: pass the same rows in any order, or "
+            "set warm_start=False"
+        )
+    is_scored, n_trees = len(evaluation.scored) > 0, len(before)
+    ends = range(model._n_first_trees, n_trees + 1) if is_scored else [n_trees]
+    code_trees = convert_trees_to_bin_codes(before, run.bins)
+    trees = model.start_, before, code_trees, [*ends]
+    how = is_scored, evaluation.has_validation_set, evaluation.is_loss
+    told = evaluation.parts.collect_from_ranks(add_previous_rounds, *trees, *how)
+    return np.asarray(told[0] if evaluation.is_loss else np.concatenate(told, axis=-1))
+
+
+def _n_rounds(model: Any, n: int, stops: bool, before: Trees | None) -> int:
+    """How many rounds there are, of n rows, with those of the trees before."""
     if model._has_linear_start(n):
         raise InMemory
     known = model._get_fixed_rounds(n, stops)
     if known is None:
         raise InMemory
+    if before is not None:
+        model._expect_no_fewer_rounds(known)
     return int(known)
 
 
@@ -439,27 +647,20 @@ def _many_levels(known: Sketch) -> tuple[int, ...]:
     )
 
 
-def expect_what_parts_can(model: Any, given: dict[str, Any], *, judges: bool) -> None:
+def expect_what_parts_can(model: Any, *, judges: bool) -> None:
     """Refuse what takes rows in memory, by its name.
 
     Parameters
     ----------
     model : BoostedTrees
         The model.
-    given : dict
-        What `fit` was given beside rows, target, weights and rows that judge, by name.
     judges : bool
         Whether there are rows that judge.
     """
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(f"{name} takes rows in memory, got X that lies elsewhere")
     if model.standard_errors:
         raise ValueError("standard_errors=True takes rows in memory, got X that lies elsewhere")
-    if model.warm_start:
-        raise ValueError("warm_start=True takes rows in memory, got X that lies elsewhere")
     if model.early_stopping is True or judges:
-        expect_judged_by_loss(model)
+        expect_named_scorer(model)
 
 
 def _expect_one_machine(model: Any, parts: Executor) -> None:
@@ -476,13 +677,16 @@ def _has_custom_loss(model: Any) -> bool:
     return not is_classifier(model) and isinstance(model.loss, CustomLoss)
 
 
-def expect_judged_by_loss(model: Any) -> None:
-    """Raise ValueError unless the parameter `scoring` of a model is "loss".
+def expect_named_scorer(model: Any) -> None:
+    """Raise ValueError unless the parameter `scoring` of a model is "loss" or a scorer's name.
 
-    Scorers need the rows in memory. Call this for fits that score rounds.
+    Other scorers may read the features, which are not in memory. Call this for fits that score
+    rounds.
     """
-    if not (isinstance(model.scoring, str) and model.scoring == "loss"):
+    if not isinstance(model.scoring, str):
         raise ValueError(
-            f"scoring={model.scoring!r} takes rows in memory where rounds are judged, got X that "
-            "lies elsewhere"
+            'scoring must be "loss" or the name of a scorer of scikit-learn for out-of-core or '
+            f"distributed X, got {model.scoring!r}: pass a name, or X as an array or data frame in "
+            "memory"
         )
+    check_for_unknown_score(model.scoring)

@@ -24,11 +24,7 @@ from certree.ensembles.forest_importances import (
     compute_permutation_importances,
     sum_in_bag_targets,
 )
-from certree.ensembles.forest_of_parts import (
-    expect_what_parts_can,
-    samples_of_parts,
-    without_hashes,
-)
+from certree.ensembles.forest_of_parts import samples_of_parts
 from certree.ensembles.forest_samples import (
     ForestSamples,
     InputRows,
@@ -67,6 +63,7 @@ from certree.interface.signatures import COUNT, NONNEGATIVE, ROUNDS
 from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads_or_all
+from certree.out_of_core.chunks import without_large_attributes
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.lazy_predictions import support_dask_collections
 from certree.out_of_core.rows_elsewhere import rows_elsewhere
@@ -487,16 +484,16 @@ class TreeForest(Forest):
         """
         self._expect_bootstrap()
         self._expect_plain_leaves()
+        previous = getattr(self, "trees_", None) if self.warm_start else None
+        if previous is not None:
+            check_parameters_of_fit(self, *_CHANGEABLE_PARAMETERS)
         if is_out_of_core(X):
             if groups is not None:
                 raise ValueError(
                     "groups must be None for out-of-core or distributed data: read X into memory "
                     "to fit with groups"
                 )
-            return self._fit_out_of_core(X, y, sample_weight)
-        previous = getattr(self, "trees_", None) if self.warm_start else None
-        if previous is not None:
-            check_parameters_of_fit(self, *_CHANGEABLE_PARAMETERS)
+            return self._fit_out_of_core(X, y, sample_weight, previous)
         training = self._prepare_training(
             X, y, sample_weight, groups=groups, reuse_encoding=previous is not None
         )
@@ -508,20 +505,23 @@ class TreeForest(Forest):
         )
         return self._fit_samples(samples, input_rows, previous)
 
-    def _fit_out_of_core(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _fit_out_of_core(self, X: Any, y: Any, sample_weight: Any, previous: Trees | None) -> Self:
         """Fit to files or a Dask collection, and return self.
 
-        X, y, sample_weight: as `fit` takes them: files and names of columns, or Dask collections.
+        X, y, sample_weight: as `fit` takes them: files and names of columns, or Dask collections;
+        previous: trees of the previous fit with a warm start, else None.
         """
-        expect_what_parts_can(self)
         n_threads, shown = get_n_threads_or_all(self.n_jobs), self.verbose > 0
         with (
             scratch() as kept,
             rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as executor,
         ):
-            rows, input_rows = samples_of_parts(self, executor, kept)
-            self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-            return self._fit_samples(rows, input_rows, None, executor)
+            rows, input_rows = samples_of_parts(
+                self, executor, kept, continues=previous is not None
+            )
+            if previous is None:
+                self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            return self._fit_samples(rows, input_rows, previous, executor)
 
     def _fit_samples(
         self,
@@ -742,7 +742,7 @@ class TreeForest(Forest):
         forests = (
             (self._grow_trees(grower, rows, *job) for job in jobs)
             if executor is None
-            else executor.spread(grow_trees_of_model, (without_hashes(self), rows), jobs)
+            else executor.spread(grow_trees_of_model, (without_large_attributes(self), rows), jobs)
         )
         with show_progress(self.verbose > 0, len(jobs), type(self).__name__) as advance:
             for forest in forests:
@@ -766,7 +766,7 @@ class TreeForest(Forest):
         last = int(self.n_estimators)
         step = _TREES_PER_UPDATE if self.verbose else max(last - first, 1)
         if n_workers > 1:
-            step = min(step, ceil((last - first) / (_JOBS_PER_WORKER * n_workers)))
+            step = min(step, max(1, ceil((last - first) / (_JOBS_PER_WORKER * n_workers))))
         return [(start, min(step, last - start)) for start in range(first, last, step)]
 
     def _compute_leaf_statistics(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
@@ -24,7 +23,7 @@ from certree.interface.threads import get_n_threads_or_all
 from certree.out_of_core.chunks import Chunk, Weighing, positive, without_class_weights
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.first_look import Learned, learn
-from certree.out_of_core.fit_hashes import merge_fit_hashes
+from certree.out_of_core.fit_hashes import set_hashes_of_fit
 from certree.out_of_core.made_parts import Sketched, make_parts, sketched, warn_of_identifiers
 from certree.out_of_core.memory_limit import Need, bound_leaves, count_most_categories
 from certree.out_of_core.part import PartOfRows, digests, expect_same_rows
@@ -55,21 +54,9 @@ class WholeWeighing(Weighing):
         return self.of_weights.to_integers(weight)
 
 
-def expect_what_parts_can(model: Any) -> None:
-    """Refuse what takes rows in memory, by its name."""
-    if model.warm_start:
-        raise ValueError("warm_start=True takes rows in memory, got X that lies elsewhere")
-
-
-def without_hashes(model: Any) -> Any:
-    """A model as it is handed on to those who grow its trees."""
-    made = copy(model)
-    for name in ("sample_hashes_", "_sample_counts"):
-        made.__dict__.pop(name, None)
-    return made
-
-
-def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[ForestSamples, InputRows]:
+def samples_of_parts(
+    model: Any, parts: Executor, kept: Scratch, *, continues: bool = False
+) -> tuple[ForestSamples, InputRows]:
     """Read the rows of a forest, and let the model know classes and features.
 
     Parameters
@@ -80,6 +67,8 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
         Holds the rows.
     kept : Scratch
         Where their codes lie from then on.
+    continues : bool
+        Whether trees are added to those of the fitted model, which must have had the same rows.
 
     Returns
     -------
@@ -94,7 +83,10 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
         If rows are wrong, as `fit` says.
     """
     learned = learn(without_class_weights(model) if model._has_balanced_bags else model, parts)
-    learned.set_attributes(model)
+    if continues:
+        learned.expect_same_encoding(model)
+    else:
+        learned.set_attributes(model)
     parts.keep_to_limit(_need(model, learned))
     weighing = learned.weighing
     if weighing is not None:
@@ -104,7 +96,7 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
     warn_of_identifiers(model, known.sketch)
     bins, _ = make_parts(parts, learned.reader, known, fine_ends=True)
     if is_classifier(model):
-        model.sample_hashes_, model._sample_counts = merge_fit_hashes(parts, known.n)
+        set_hashes_of_fit(model, parts, known.n, continues=continues)
     order, content = _put_in_order(parts, known.n)
     codes, y, weight = _gathered(parts, kept, known.n, bins.n_features, learned.found.n_targets)
     given, place = _NONE, _NONE.indices

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, fsum
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from certree import _core
 from certree._core import fixed_unit
 from certree.interface.arrays import Float64, Int32, UInt64
-from certree.out_of_core.exact_sums import convert_to_integers
+from certree.out_of_core.exact_sums import convert_to_integers, exact_sum, round_sum
 from certree.out_of_core.ranks import Links
 
 # The outputs that one loss reads together: (parameter of the loss, factor of the loss in the loss of a
 # row, index of the first output, number of outputs, index of the target).
 LossGroup = tuple[float, float, int, int, int]
+
+# Sums up functions of offsets: sum_rows(f, *given) returns the exact weighted sums over all rows of
+# f(*given, offset), (m, n), as `sum_exactly` does. Workers of a cluster may call f.
+SumRows = Callable[..., NDArray[np.object_]]
 
 # Indices of the outputs, (n_outputs,), in the order in which sums over outputs add them.
 OutputOrder = list[int] | slice
@@ -223,7 +227,20 @@ class LogLoss(Loss):
         counts = _sum_class_weights(y, weight, max(2, self.n_outputs))
         if offset is None:
             return self.compute_start_from_counts(counts)
-        start = _fit_class_constants(counts + 0.5, weight, offset)
+        total = float(len(y)) if weight is None else fsum(weight)
+        return self.compute_start_with_offsets(
+            counts, total, lambda f, *given: sum_exactly(f(*given, offset), weight)
+        )
+
+    def compute_start_with_offsets(
+        self, counts: Float64, total: float, sum_rows: SumRows
+    ) -> Float64:
+        """Compute what `compute_start` returns with offsets, (n_outputs,).
+
+        counts: sum of the row weights of each class, (K,), K >= 2; total: sum of all weights;
+        sum_rows: sums up numbers over the rows, see `SumRows`.
+        """
+        start = _fit_class_constants(counts + 0.5, total, sum_rows)
         return start[1:] - start[:1] if self.n_outputs == 1 else start
 
     def compute_start_from_counts(self, counts: Float64) -> Float64:
@@ -260,7 +277,41 @@ class RegressionLoss(Loss):
             )
 
 
-class SquaredLoss(RegressionLoss):
+class MeanLoss(RegressionLoss):
+    """Base class of losses whose start score is a function of means over the rows.
+
+    It has the constructor of `Loss`. A subclass defines `list_start_terms` and
+    `compute_start_from_means`.
+    """
+
+    __slots__ = ()
+
+    def list_start_terms(self, y: Float64, offset: Float64 | None) -> Float64:
+        """Return the numbers of each row of which the start score needs the weighted means, (m, n).
+
+        y: targets, (n,); offset: offsets of the rows, (1, n), or None.
+        """
+        raise NotImplementedError
+
+    def compute_start_from_means(self, means: Float64) -> Float64:
+        """Compute the start score, (1,), from the means of what `list_start_terms` returns, (m,)."""
+        raise NotImplementedError
+
+    def compute_start(
+        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
+    ) -> Float64:
+        """Compute the constant score with the smallest mean loss, (1,), if offsets are added to it.
+
+        y: targets, (n,); weight: weights of the rows, (n,), or None for equal weights; offset: offsets
+        of the rows, (1, n), or None.
+        """
+        terms = self.list_start_terms(y, offset)
+        return self.compute_start_from_means(
+            np.array([compute_exact_mean(term, weight) for term in terms])
+        )
+
+
+class SquaredLoss(MeanLoss):
     """Half of the squared error of a number.
 
     The constructor needs no arguments.
@@ -269,14 +320,13 @@ class SquaredLoss(RegressionLoss):
     __slots__ = ()
     name = "squared_error"
 
-    def compute_start(
-        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
-    ) -> Float64:
-        """Compute the mean of the targets y, (n,), minus offsets, (1, n), if there are some.
+    def list_start_terms(self, y: Float64, offset: Float64 | None) -> Float64:
+        """Return the targets y, (n,), minus offsets, (1, n), if there are some; (1, n)."""
+        return _subtract_offset(y, offset)[None]
 
-        weight: weights of the rows, (n,), or None for equal weights. Return (1,).
-        """
-        return np.atleast_1d(compute_exact_mean(_subtract_offset(y, offset), weight))
+    def compute_start_from_means(self, means: Float64) -> Float64:
+        """Return the mean of the targets minus offsets: means, (1,)."""
+        return means
 
 
 class QuantileLoss(RegressionLoss):
@@ -327,7 +377,7 @@ class HuberLoss(RegressionLoss):
         return np.atleast_1d(compute_weighted_quantile(_subtract_offset(y, offset), 0.5, weight))
 
 
-class _LogLinkLoss(RegressionLoss):
+class _LogLinkLoss(MeanLoss):
     """Base class of halved deviances with a log link.
 
     The prediction is the exponential of the score; the variance of a target is ``mean**power``.
@@ -342,20 +392,27 @@ class _LogLinkLoss(RegressionLoss):
         """Whether the prediction is the exponential of the score; here True."""
         return True
 
-    def compute_start(
-        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
-    ) -> Float64:
-        """Compute the logarithm of the weighted mean of the targets y, (n,), as an array (1,).
+    def list_start_terms(self, y: Float64, offset: Float64 | None) -> Float64:
+        """Return the targets y, (n,), or with offsets the terms of two sums; (1, n) or (2, n).
 
-        weight: row weights w, (n,), or None for equal weights. With an offset, (1, n), compute the
-        constant c for which the weighted mean gradient at the scores ``offset + c`` is 0: the
-        logarithm of sum w y exp((1 - power) offset) / sum w exp((2 - power) offset).
+        With offsets, (1, n), the start score is the constant c for which the weighted mean gradient
+        at the scores ``offset + c`` is 0: the logarithm of
+        sum w y exp((1 - power) offset) / sum w exp((2 - power) offset), for row weights w.
         """
         if offset is None:
-            return np.log(np.atleast_1d(compute_exact_mean(y, weight)))
-        above = compute_exact_mean(y * np.exp((1 - self.power) * offset[0]), weight)
-        below = compute_exact_mean(np.exp((2 - self.power) * offset[0]), weight)
-        return np.log(np.atleast_1d(above)) - np.log(below)
+            return y[None]
+        exponent = np.ascontiguousarray(offset[0])
+        return np.stack(
+            [y * np.exp((1 - self.power) * exponent), np.exp((2 - self.power) * exponent)]
+        )
+
+    def compute_start_from_means(self, means: Float64) -> Float64:
+        """Return the logarithm of the mean target, (1,); with offsets, of the ratio of two means.
+
+        means: (1,) or (2,).
+        """
+        start = np.log(means[:1])
+        return start if len(means) == 1 else start - np.log(means[1])
 
     def check_targets(self, y: NDArray[Any]) -> None:
         """Raise ValueError if a target y, (n,), is negative or all are 0.
@@ -497,7 +554,41 @@ def _subtract_offset(y: Float64, offset: Float64 | None) -> Float64:
     return y if offset is None else y - offset[0]
 
 
-def _fit_class_constants(counts: Float64, weight: Float64 | None, offset: Float64) -> Float64:
+def sum_exactly(terms: Float64, weight: Float64 | None) -> NDArray[np.object_]:
+    """Sum up numbers of rows without rounding, (m,) integers in units of 2**-1126.
+
+    terms: (m, n); weight: factor of each row, (n,), or None: 1. Results of several blocks of rows can
+    be added; `rounded` converts the sum to float64.
+    """
+    every = terms if weight is None else terms * weight
+    return np.array([exact_sum(np.ascontiguousarray(term)) for term in every], dtype=object)
+
+
+def list_offsets(offset: Float64) -> Float64:
+    """Return the offsets of all classes, (K, n).
+
+    offset: log odds of the second of two classes, (1, n), where the first class gets 0; or one for
+    each of K > 2 classes, (K, n).
+    """
+    both = np.vstack([np.zeros_like(offset), offset]) if len(offset) == 1 else offset
+    return np.ascontiguousarray(both)
+
+
+def compute_class_probabilities(start: Float64, offset: Float64) -> Float64:
+    """Compute the softmax of constants plus offsets, (K, n).
+
+    start: (K,); offset: as in `list_offsets`. Sums over classes are in the order of the classes, so
+    that a row has the same bits in any block.
+    """
+    scores = start[:, None] + list_offsets(offset)
+    powers = np.exp(scores - scores.max(axis=0))
+    total = powers[0].copy()
+    for power in powers[1:]:
+        total += power
+    return powers / total
+
+
+def _fit_class_constants(counts: Float64, n: float, sum_rows: SumRows) -> Float64:
     """Compute one constant for each class, (K,), that make mean probabilities equal to frequencies.
 
     Probabilities are softmax(constant + offset), where two classes have offsets 0 and `offset`. The
@@ -509,21 +600,19 @@ def _fit_class_constants(counts: Float64, weight: Float64 | None, offset: Float6
     counts : ndarray of shape (K,)
         Weight of each class. It may add up to more than the rows: the rest counts as rows that have
         the mean offset.
-    weight : ndarray of shape (n,), or None
-        Weight of each row; None: 1.
-    offset : ndarray of shape (1, n) or (K, n)
-        Offsets: log odds of the second of two classes, or one for each of K > 2 classes.
+    n : float
+        Sum of the weights of the rows.
+    sum_rows : SumRows
+        Sums up numbers over the rows.
     """
-    scores = np.vstack([np.zeros_like(offset), offset]) if len(offset) == 1 else offset
-    n = scores.shape[1]
-    weights = np.ones(n) if weight is None else weight
-    means = [compute_exact_mean(column, weight) for column in scores]
-    scores = np.column_stack([scores, means])
-    weights = np.append(weights, counts.sum() - fsum(weights))
+    means = np.array([round_sum(total) / n for total in sum_rows(list_offsets)])
+    mean_row, rest = means[:, None], np.array([counts.sum() - n])
     start = np.log(counts / counts.sum()) - means
     for _ in range(_MAX_SCALING_STEPS):
-        probabilities = softmax(start[:, None] + scores, axis=0)
-        step = np.log(counts / [fsum(weights * p) for p in probabilities])
+        sums = sum_rows(compute_class_probabilities, start) + sum_exactly(
+            compute_class_probabilities(start, mean_row), rest
+        )
+        step = np.log(counts / [round_sum(total) for total in sums])
         start += step
         if np.abs(step).max() < _MAX_SCALING_ERROR:
             break

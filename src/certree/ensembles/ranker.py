@@ -19,6 +19,7 @@ from certree.ensembles.evaluation import Callback, check_callbacks
 from certree.ensembles.losses import RankingLoss
 from certree.ensembles.round_schedule import RANKING_SCHEDULE, RoundSchedule
 from certree.ensembles.rounds import Rounds
+from certree.ensembles.time_limit import TimeLimit
 from certree.export.formula import Link
 from certree.interface.arrays import Float64, Int32, to_contiguous
 from certree.interface.docstrings import copy_descriptions_from
@@ -68,6 +69,7 @@ class BoostedTreesRanker(BoostedTrees):
         Number of rounds. "auto": 400, or with early stopping at most 1600. A `learning_rate` below
         0.1 gets up to twenty times as many rounds. Cross-validation is not used, as NDCG of few
         queries is noisy and too many rounds do little harm.
+    {max_time}
     max_leaf_nodes : int, "auto" or None, default="auto"
         Largest number of leaves of a tree. "auto": 16 below 3000 rows, else 31; None: no limit.
     {max_depth} {min_samples_leaf}
@@ -90,8 +92,8 @@ class BoostedTreesRanker(BoostedTrees):
         Groups of features that may be used together on a path of a tree; None: all features may.
     warm_start : bool, default=False
         Whether a fit adds rounds to those of the previous fit, until there are `max_iter`. Only
-        `max_iter`, `n_iter_no_change`, `tol`, `n_jobs`, `verbose` and `warm_start` may change
-        between fits.
+        `max_iter`, `max_time`, `n_iter_no_change`, `tol`, `n_jobs`, `verbose` and `warm_start` may
+        change between fits.
     early_stopping : bool or "auto", default=False
         Whether a fit stops if new rounds do not improve NDCG on a validation set; rounds after the
         best one are dropped. "auto": True for more than 10,000 rows.
@@ -154,6 +156,7 @@ class BoostedTreesRanker(BoostedTrees):
         quality: Quality = "default",
         learning_rate: float = 0.1,
         max_iter: int | Literal["auto"] = "auto",
+        max_time: float | None = None,
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
         min_samples_leaf: int = 5,
@@ -232,6 +235,7 @@ class BoostedTreesRanker(BoostedTrees):
             ``warm_start=True``, if a parameter of the previous rounds has changed; if there are too
             few queries for a validation set.
         """
+        limit = TimeLimit.start(self.max_time)
         callbacks = check_callbacks(callbacks)
         expect_in_memory(self, X)
         before = self._get_previous_trees()
@@ -246,7 +250,7 @@ class BoostedTreesRanker(BoostedTrees):
         else:
             query = number_queries(_num_samples(X_val), group_val, qid_val, "_val")
             validation = sort_by_query(validation, query)
-        self._fit_rounds(training, before, validation, callbacks)
+        self._fit_rounds(training, before, validation, callbacks, limit)
         return self
 
     def _start_run(self, training: Training, loss: Any) -> tuple[Rounds, Float64]:

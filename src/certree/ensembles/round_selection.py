@@ -6,6 +6,7 @@ from itertools import chain
 import numpy as np
 
 from certree.ensembles.rounds import Rounds, advance
+from certree.ensembles.time_limit import RoundTimer, TimeLimit
 
 # Largest learning rate of runs that only choose the number of rounds: with longer steps the best number
 # does not predict that of shorter steps.
@@ -32,7 +33,11 @@ def choose_step_factor(learning_rate: float, largest: int) -> int:
     )
 
 
-def choose_rounds(candidates: Sequence[Sequence[Rounds]], max_rounds: int) -> tuple[int, int]:
+def choose_rounds(
+    candidates: Sequence[Sequence[Rounds]],
+    max_rounds: int,
+    limit: TimeLimit = TimeLimit(),  # noqa: B008 -- immutable
+) -> tuple[int, int]:
     """Find the candidate, and the number of rounds, with the smallest validation loss.
 
     Candidates differ in the numbers of thresholds that rounds draw (`Rounds.thresholds`). All runs
@@ -50,6 +55,9 @@ def choose_rounds(candidates: Sequence[Sequence[Rounds]], max_rounds: int) -> tu
         smaller for it to be chosen.
     max_rounds : int
         Largest number of rounds.
+    limit : TimeLimit
+        The search ends before the first check that would come too late. The result is `max_rounds`
+        if the loss has fallen up to the last check.
 
     Returns
     -------
@@ -59,9 +67,12 @@ def choose_rounds(candidates: Sequence[Sequence[Rounds]], max_rounds: int) -> tu
         Best number of rounds, at least 1.
     """
     best, least, done, target, since = (0, 1), np.inf, 0, _FIRST_CHECK, 0
-    racing = [index for index, runs in enumerate(candidates) if runs]
+    racing, timer = [index for index, runs in enumerate(candidates) if runs], RoundTimer(limit)
     while racing and done < max_rounds and since < _PATIENCE:
         target = min(target, max_rounds)
+        if not timer.has_time_for(target - done):
+            return best if best[1] < done else (best[0], max_rounds)
+        timer.start_block()
         since += target >= _MIN_ROUNDS
         advance([*chain.from_iterable(candidates[index] for index in racing)], done, target)
         for index in racing:
@@ -69,6 +80,7 @@ def choose_rounds(candidates: Sequence[Sequence[Rounds]], max_rounds: int) -> tu
             loss *= 1 + _MARGIN if index > 0 else 1
             if loss < least:
                 best, least, since = (index, target), loss, 0
+        timer.end_block(target - done)
         if target >= _RACE_ROUNDS:
             racing = [best[0]]
         done, target = target, round(target * _CHECK_FACTOR)

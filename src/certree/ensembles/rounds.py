@@ -248,9 +248,8 @@ class Rounds:
         if self.offset is None or len(self.scores) > 1:
             y = self.settings.loss.get_output_targets(self.y)
             return CategoryTarget(y, len(self.scores), weight).select_rows(slice(n))
-        gradient, hessian = self.settings.loss.compute_gradients(self.y, self.scores)
-        factors = hessian[0] if weight is None else hessian[0] * weight
-        return CategoryTarget(-gradient[0] / hessian[0], 1, factors).select_rows(slice(n))
+        target = make_newton_target(self.settings.loss, self.y, self.scores, weight)
+        return target.select_rows(slice(n))
 
     def add_validation_set(self, rows: Training, start: Float64) -> Rounds:
         """Return a copy of a run before its first round with a validation set added.
@@ -318,6 +317,19 @@ class Rounds:
         ranked = None if self.query is None else (self.query, *self.settings.loss.cutoffs)
         updated = self.scores if self.updates_scores else None
         return *rows, n_thresholds, self.seed, self.scores, values, gradients, ranked, updated
+
+
+def make_newton_target(
+    loss: Loss, y: Float64, scores: Float64, weight: Float64 | None
+) -> CategoryTarget:
+    """Return the Newton steps of rows as targets, with the weights times the Hessians as weights.
+
+    loss: a loss of one output; y: targets, (n,); scores: (1, n); weight: (n,), or None for equal
+    weights.
+    """
+    gradient, hessian = loss.compute_gradients(y, scores)
+    factors = hessian[0] if weight is None else hessian[0] * weight
+    return CategoryTarget(-gradient[0] / hessian[0], 1, factors)
 
 
 def add_gain_importances(

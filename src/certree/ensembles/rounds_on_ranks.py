@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from certree.ensembles.custom_loss import CustomLossAdapter
-from certree.ensembles.evaluation import Evaluation, average_scores
+from certree.ensembles.evaluation import (
+    Evaluation,
+    Score,
+    ScorerScore,
+    average_scores,
+    count_strata,
+)
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.rounds import (
     Rounds,
@@ -22,13 +31,27 @@ from certree.ensembles.rounds import (
     advance,
     resolve_threshold_counts,
 )
+from certree.ensembles.scored_sample import (
+    KeySample,
+    compute_key_limits,
+    count_classes,
+    count_sampled_rows,
+    draw_smallest_keys,
+    find_sampled_rows,
+    get_strata,
+    merge_samples,
+)
 from certree.ensembles.staged import make_constant_scores
-from certree.interface.arrays import Float64
+from certree.grow.code_trees import convert_codes_to_floats
+from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.joined_rows import JoinedRows
 from certree.out_of_core.part import refuse_other_rows
 from certree.out_of_core.ranks import Rank
 from certree.tree import Trees
+
+# Bin codes that are converted to float32 at a time.
+_CODES_PER_BLOCK = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +78,19 @@ def compute_custom_start(rank: Rank, loss: CustomLossAdapter) -> Float64:
     """
     rows = rank.rows
     y, weight = rows.y[0, : rows.n], None if rows.weight is None else rows.weight[: rows.n]
-    start = loss.compute_start(y, weight)
-    loss.check_gradients(y, make_constant_scores(start, rows.n), rows.keys)
+    offset = None if rows.offset is None else rows.offset[:, : rows.n]
+    start = loss.compute_start(y, weight, offset)
+    loss.check_gradients(y, make_constant_scores(start, rows.n, offset), rows.keys)
     return start
 
 
 def start_rounds(
-    rank: Rank, digests: Mapping[int, int], run: Rounds, start: Float64, n_members: int
+    rank: Rank,
+    digests: Mapping[int, int],
+    run: Rounds,
+    start: Float64,
+    plain_start: Float64,
+    n_members: int,
 ) -> Settings:
     """Put the runs of a fit on the rows of a rank, as its state.
 
@@ -74,7 +103,9 @@ def start_rounds(
     run : Rounds
         The first run, without rows.
     start : ndarray of shape (n_outputs,)
-        Constant start scores.
+        Constant start scores, to which offsets are added.
+    plain_start : ndarray of shape (n_outputs,)
+        Constant start scores without offsets, at which losses of several targets are compared.
     n_members : int
         Number of runs that are averaged; run k has the seed of the first one plus k.
 
@@ -100,7 +131,7 @@ def start_rounds(
             y[:] = rows.y
         if isinstance(loss, MultiOutputLoss) and loss.needs_factors:
             weight = None if rows.weight is None else rows.weight[:n]
-            scores = _make_start_scores(rows, start)
+            scores = _make_start_scores(rows, plain_start)
             means = [
                 one.compute_mean(
                     np.ascontiguousarray(y[k, :n]), scores[k : k + 1, :n].copy(), weight, rank.links
@@ -121,7 +152,7 @@ def start_rounds(
                 y=y if isinstance(loss, MultiOutputLoss) else y[0],
                 weight=rows.weight,
                 keys=rows.keys,
-                scores=_make_start_scores(rows, start),
+                scores=_make_start_scores(rows, start, rows.offset),
                 seed=run.seed + k,
                 values=rows.values,
                 updates_scores=True,
@@ -129,6 +160,60 @@ def start_rounds(
             for k in range(n_members)
         ]
     return settings
+
+
+def add_previous_rounds(
+    rank: Rank,
+    start: Float64,
+    trees: Trees,
+    code_trees: Trees,
+    ends: Sequence[int],
+    is_scored: bool,
+    has_validation_set: bool,
+    is_loss: bool,
+) -> Float64:
+    """Set the scores of the run of a rank to those by the trees of a previous fit.
+
+    Parameters
+    ----------
+    rank : Rank
+        The rank, on which `start_rounds` has put one run.
+    start : ndarray of shape (n_outputs,)
+        Constant start scores of the previous fit.
+    trees, code_trees : Trees
+        The trees of that fit, and the same trees with bin codes in place of thresholds.
+    ends : sequence of int
+        Numbers of trees after which rows are scored, ascending; the last one is that of all trees.
+    is_scored : bool
+        Whether rows are scored.
+    has_validation_set : bool
+        Whether any rank has rows of a validation set.
+    is_loss : bool
+        Whether rows are scored by the loss, and not by a scorer.
+
+    Returns
+    -------
+    ndarray of shape (len(ends), 1) or (len(ends), 2), or (len(ends), n_outputs, m)
+        What `score_rounds`, or for a scorer `get_scored_predictions`, returns after so many trees;
+        (0,) if rows are not scored.
+    """
+    (run,), rows, stages = rank.state, rank.rows, []
+    n_threads, step = run.grower.n_jobs, max(1, _CODES_PER_BLOCK // len(rows.codes))
+    run.scores[:] = _make_start_scores(rows, start, rows.offset)
+    for first, last in pairwise([0, *ends]):
+        for begin in range(0, rows.n, step):
+            block = slice(begin, min(begin + step, rows.n))
+            X = convert_codes_to_floats(np.ascontiguousarray(rows.codes[:, block].T))
+            scores = np.ascontiguousarray(run.scores[:, block])
+            run.scores[:, block] = code_trees.add(scores, X, n_threads, first, last)
+        if rows.values is not None:
+            scores = np.ascontiguousarray(run.scores[:, rows.n :])
+            run.scores[:, rows.n :] = trees.add(scores, rows.values, n_threads, first, last)
+        if is_scored:
+            stages.append(
+                score_rounds(rank, has_validation_set) if is_loss else get_scored_predictions(rank)
+            )
+    return np.array(stages)
 
 
 def make_rounds(rank: Rank, first: int, last: int, watch: Watch) -> NewRounds:
@@ -168,10 +253,104 @@ def score_rounds(rank: Rank, has_validation_set: bool) -> Float64:
     )
 
 
-def _make_start_scores(rows: JoinedRows, start: Float64) -> Float64:
-    """Make scores (n_outputs, n) that are `start`, (n_outputs,), in each row."""
+class ScoredRows(NamedTuple):
+    """The rows of a rank that a scorer gets: first training rows, then those of the validation set.
+
+    Attributes
+    ----------
+    y : ndarray of float64, shape (n_targets, m)
+        Numbers or class codes.
+    weight : ndarray of float64, shape (m,), or None
+        Weights, of training rows with a mean of 1; None: 1.
+    n_training : int
+        Number of training rows.
+    """
+
+    y: Float64
+    weight: Float64 | None
+    n_training: int
+
+
+def count_classes_of_rank(rank: Rank, n_classes: int) -> Int64:
+    """Count the training rows of a rank in each class by which they are drawn, (n_classes,)."""
+    return count_classes(_get_strata(rank, n_classes), n_classes)
+
+
+def draw_keys(rank: Rank, seed: int, n_sampled: Int64) -> KeySample:
+    """Find the smallest keys of each class of a rank; see `draw_smallest_keys`."""
+    return draw_smallest_keys(rank.rows.keys, _get_strata(rank, len(n_sampled)), seed, n_sampled)
+
+
+def choose_scored_rows(rank: Rank, seed: int, limits: UInt64) -> ScoredRows:
+    """Choose the rows of a rank that a scorer gets, set `rank.scored`, and return their targets.
+
+    seed, limits: see `find_sampled_rows`.
+    """
+    rows = rank.rows
+    sampled = find_sampled_rows(rows.keys, _get_strata(rank, len(limits)), seed, limits)
+    rank.scored = np.append(sampled, np.arange(rows.n, rows.y.shape[1]))
+    weight = None if rows.weight is None else rows.weight[rank.scored]
+    return ScoredRows(rows.y[:, rank.scored], weight, len(sampled))
+
+
+def get_scored_predictions(rank: Rank) -> Float64:
+    """Return the raw predictions of the rows in `rank.scored`, (n_outputs, m)."""
+    return average_scores(rank.state, rank.scored)
+
+
+def _get_strata(rank: Rank, n_classes: int) -> NDArray[Any]:
+    """Return the class of each training row of a rank, (n,); see `get_strata`."""
+    return get_strata(rank.rows.y[0, : rank.rows.n], n_classes)
+
+
+def make_scores_on_ranks(model: Any, scorer: Any, parts: Executor) -> list[Score]:
+    """Make functions that score the training rows and the validation set by a scorer.
+
+    Parameters
+    ----------
+    model : BoostedTrees
+        The model that is fitted, with its `_seed`; its parameter `scoring` is the scorer's name.
+    scorer : callable
+        ``scorer(model, X, y)``, as scikit-learn's.
+    parts : Executor
+        Has the ranks.
+
+    Returns
+    -------
+    list of callables
+        One function, or two with a validation set; each takes the raw predictions of the scored
+        rows of all ranks, (n_outputs, n_scored), as `get_scored_predictions` returns them.
+    """
+    counts: Any = sum(parts.collect_from_ranks(count_classes_of_rank, count_strata(model)))
+    n_sampled = count_sampled_rows(counts)
+    drawn = parts.collect_from_ranks(draw_keys, model._seed, n_sampled)
+    limits = compute_key_limits(merge_samples(drawn, n_sampled), n_sampled)
+    told: list[ScoredRows] = parts.collect_from_ranks(choose_scored_rows, model._seed, limits)
+    y = np.concatenate([one.y for one in told], axis=1)
+    y = y[0] if len(y) == 1 else y.T
+    if is_classifier(model):
+        y = y.astype(np.int32)
+    weight = np.concatenate(
+        [np.ones(one.y.shape[1]) if one.weight is None else one.weight for one in told]
+    )
+    is_training = np.concatenate([np.arange(one.y.shape[1]) < one.n_training for one in told])
+    sets = [np.flatnonzero(is_training), np.flatnonzero(~is_training)]
+    return [
+        ScorerScore.of_named_scorer(model, scorer, y[columns], weight[columns], columns)
+        for columns in sets
+        if len(columns)
+    ]
+
+
+def _make_start_scores(rows: JoinedRows, start: Float64, offset: Float64 | None = None) -> Float64:
+    """Make scores (n_outputs, n) that are `start`, (n_outputs,), in each row, plus the offsets.
+
+    offset: (n_outputs, n), or None for no offsets.
+    """
     scores = rows.storage.allocate((len(start), rows.y.shape[1]), np.float64)
     scores[:] = start[:, None]
+    if offset is not None:
+        scores += offset
     return scores
 
 
@@ -179,7 +358,8 @@ def _make_start_scores(rows: JoinedRows, start: Float64) -> Float64:
 class EvaluationOnRanks(Evaluation):
     """Score rounds that ranks make; see `Evaluation`.
 
-    Functions in `scored` take what `score_rounds` returns.
+    Functions in `scored` take what `score_rounds` returns; those of a scorer the raw predictions of
+    the rows that it gets, of all ranks.
 
     Parameters
     ----------
@@ -209,5 +389,7 @@ class EvaluationOnRanks(Evaluation):
 
     def compute_scores(self) -> Float64:
         """Return what the functions in `scored` take, at the present scores of all rows."""
+        if not self.is_loss:
+            return np.concatenate(self.parts.collect_from_ranks(get_scored_predictions), axis=1)
         scores: Any = self.parts.run_on_ranks(score_rounds, self.has_validation_set)
         return np.asarray(scores)

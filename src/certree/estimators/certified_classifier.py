@@ -53,6 +53,7 @@ from certree.estimators.pac_bayes import (
 )
 from certree.estimators.small_tree import choose_small_alpha, shrink_tree
 from certree.estimators.tree_vote import TreeVoteClassifier
+from certree.estimators.trees_on_parts import fit_elsewhere
 from certree.estimators.tune import Candidate, GrownFold, Mixture, Objective, find_best_loss
 from certree.grow.grower import grow_trees
 from certree.grow.training_samples import MaxDepth
@@ -362,9 +363,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             certificate is about new groups. Groups must have an order, such as numbers or strings.
         classes : array-like of shape (K,), or None
             The classes that may be predicted, if they are known without the rows; required with
-            grower=Grid(...), and not allowed for out-of-core or distributed X. None: the classes of
-            the training set. A calibration row of another class counts as an error whatever is
-            predicted.
+            grower=Grid(...). None: the classes of the training set. A calibration row of another
+            class counts as an error whatever is predicted.
 
         Returns
         -------
@@ -372,12 +372,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             The fitted estimator.
         """
         if is_out_of_core(X):
-            if classes is not None:
-                raise ValueError(
-                    "classes must be None for out-of-core or distributed X: pass X as an array or "
-                    "data frame in memory, or leave classes out"
-                )
-            arrays = self._fit_out_of_core(X, y, sample_weight, groups)
+            fit_blocks = partial(self._fit_blocks, classes=classes)
+            arrays = fit_elsewhere(self, X, y, sample_weight, groups, fit_blocks)
             if arrays is None:
                 return self
             X, y, sample_weight, groups = arrays
@@ -424,9 +420,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
                 "to choose the pruning: use another grower"
             )
 
-    def _fit_blocks(self, executor: Executor) -> None:
+    def _fit_blocks(self, executor: Executor, classes: ArrayLike | None = None) -> None:
         random_state = check_random_state(self.random_state)
-        fit, shuffled = CertifiedFitOfParts.of(self, executor), deepcopy(random_state)
+        fit, shuffled = CertifiedFitOfParts.of(self, executor, classes), deepcopy(random_state)
         if isinstance(self.train_size, str):
             pilot, pilot_split = fit.pilot(PILOT, deepcopy(shuffled), random_state)
             curve, grouped = compute_learning_curve(*pilot), pilot_split.n_groups is not None

@@ -24,11 +24,17 @@ from certree.estimators.tune import GrownFold, Mixture
 from certree.interface.arrays import Float64, Int32
 from certree.out_of_core.chunks import without_class_weights
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.first_look import Learned, expect_all_groups, learn, measure_effective_size
+from certree.out_of_core.first_look import (
+    Learned,
+    expect_all_groups,
+    expect_no_limit_of_groups,
+    learn,
+    measure_effective_size,
+)
 from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.gathered_rows import GatheredRows
 from certree.out_of_core.memory_limit import Need
-from certree.out_of_core.resources import get_memory_limit
+from certree.out_of_core.merged_copies import merge_copies_of_blocks
 from certree.out_of_core.sides import (
     TrainCalibrationMasks,
     TrainingSet,
@@ -64,15 +70,18 @@ class CertifiedFitOfParts:
         Holds all rows.
     known : Learned
         What all rows tell, by which they are dealt.
+    classes : ndarray of shape (K,), or None
+        The classes that may be predicted, sorted; None: those of the rows that grow.
     """
 
     model: Any
     parts: Executor
     known: Learned
+    classes: NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, model: Any, parts: Executor) -> CertifiedFitOfParts:
-        """Learn what all rows tell.
+    def of(cls, model: Any, parts: Executor, classes: Any = None) -> CertifiedFitOfParts:
+        """Learn what all rows tell; classes: the argument of `fit`.
 
         Raises
         ------
@@ -80,32 +89,36 @@ class CertifiedFitOfParts:
             If the fit needs rows in memory.
         """
         _expect_parts(model)
-        reader = model
+        reader, are_merged = model, model.duplicates == "copies"
         if isinstance(getattr(model, "class_weight", None), str):
             reader = without_class_weights(model)  # rows that certify have no say in them
-        known = learn(reader, parts, has_parts=False)
+        known = learn(reader, parts, are_all=not are_merged, has_parts=False)
         expect_rows_for_classes(known, _shares(model)[0])
         expect_all_groups(known.found, parts)
-        if get_memory_limit() is not None and known.found.are_grouped:
-            raise ValueError(
-                "memory_limit must be None for certified trees of rows with groups, because the number "
-                "of groups is unknown before they are in memory"
-            )
+        expect_no_limit_of_groups(known.found, "certified trees")
         parts.keep_to_limit(_need(model, known))
-        return cls(model, parts, known)
+        if are_merged:
+            given = parts
+            parts = merge_copies_of_blocks(parts, known.reader)
+            # Weights of merged rows are multiplied by those of classes.
+            reader = reader if parts is given else without_class_weights(model)
+            known = learn(reader, parts, are_all=given.has_weights, has_parts=False)
+        return cls(model, parts, known, None if classes is None else np.unique(classes))
 
     def _dealt(
         self, share: float, dealing: np.random.RandomState
     ) -> tuple[TrainCalibrationMasks, Executor, Learned]:
         """Both sides, the one that grows, and what it has told the model."""
         sides = split_blocks(self.parts, self.known.reader, share, dealing)
-        if decide_worst_case(sides.repeats, sides.n_certifying, self.model.duplicates):
+        if self.model.duplicates == "copies":
+            sides = replace(sides, repeats=0)
+        elif decide_worst_case(sides.repeats, sides.n_certifying, self.model.duplicates):
             sides = replace(sides, is_worst=mark_worst_case(self.parts, sides.n))
         growing, reader = TrainingSet(self.parts, sides), self.model
         if isinstance(getattr(reader, "class_weight", None), dict):
             reader = copy(reader)  # of all classes, some of which may not grow
-            reader.class_weight = self.known.reader.class_weight
-        learned = learn(reader, growing, are_all=False)
+            reader.class_weight = self.known.reader.class_weight  # None: copies are merged by it
+        learned = learn(reader, growing, are_all=False, classes=self.classes)
         learned.set_attributes(self.model)
         # That of the rows which certify, too, by the same weights of classes.
         size = self.known.attributes["effective_sample_size_"]
@@ -151,7 +164,8 @@ class CertifiedFitOfParts:
         if is_classifier(model):
             classes = self.known.found.classes
             assert classes is not None
-            model._calibration_classes = np.setdiff1d(classes[0], model.classes_)
+            others = np.setdiff1d(classes[0], model.classes_)
+            model._calibration_classes = others if self.classes is None else others[:0]
             model.sample_hashes_, model._sample_counts = merge_fit_hashes(growing, learned.found.n)
         with model._show_progress(range(n_folds)) as advance:
             folds, numbers = [], []
@@ -175,7 +189,8 @@ class CertifiedFitOfParts:
     ) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
         """Return the train/calibration split; leaf, target and weight of each calibration row."""
         sides = grown.sides
-        about = grown.learned.reader, grown.tree, sides.reader, sides.division
+        of_all = sides.reader, sides.division, self.classes is not None
+        about = grown.learned.reader, grown.tree, *of_all
         worst: list[Any] = sides.is_worst or [None] * len(sides.masks)
         masks = [*zip(sides.masks, worst, strict=True)]
         blocks = self.parts.make(route_calibration_rows, *about, own=masks)
@@ -183,7 +198,8 @@ class CertifiedFitOfParts:
             model, n = self.model, sides.n_certifying
             beside = model.sample_hashes_, model._sample_counts
             model.sample_hashes_, model._sample_counts = merge_fit_hashes(self.parts, n, beside)
-        return join_calibration_blocks(blocks, sides.repeats)
+        is_distinct = self.model.duplicates == "copies"
+        return join_calibration_blocks(blocks, sides.repeats, is_distinct=is_distinct)
 
 
 def _without_leaves(fold: FoldTree) -> FoldTree:
@@ -337,11 +353,6 @@ def _expect_parts(model: Any) -> None:
         raise ValueError(
             "preprocessor needs rows in memory, got out-of-core X: load it into a data frame"
         )
-    if model.duplicates == "copies":
-        raise ValueError(
-            'duplicates="copies" needs rows in memory, got out-of-core X: keep one of equal rows, and '
-            "pass their number as sample_weight"
-        )
 
 
 def _shares(model: Any) -> tuple[float, float]:
@@ -360,6 +371,10 @@ def _need(model: Any, known: Learned) -> Need:
     n_certifying, of_weight = (1 - least) * n, 8.0 * (known.weighing is not None)
     # Which rows certify, also while it is decided; and what parts tell of these.
     always = need.always + (3 + of_weight) * n + (12 + of_weight) * n_certifying
+    if model.duplicates == "copies":
+        always += (
+            24 * n
+        )  # the weights of merged rows, also as they are told, and those that are kept
     at_last = _at_last(model, n, n_certifying, of_weight)
     return replace(need, always=always, later=need.later + max(0.0, at_last - always))
 

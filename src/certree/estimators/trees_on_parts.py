@@ -5,6 +5,7 @@ The binned rows are gathered in one table, and trees grow on it as in memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -47,7 +48,12 @@ _MOST_FOLDS = 255
 
 
 def fit_elsewhere(
-    model: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any,
+    fit_blocks: Callable[[Executor], None] | None = None,
 ) -> tuple[Any, Any, Any, Any] | None:
     """Fit a tree, and the vote of its prunings, to rows in files or on a cluster.
 
@@ -57,6 +63,8 @@ def fit_elsewhere(
         The model, whose fitted attributes are set.
     X, y, sample_weight, groups
         As `rows_elsewhere` takes them.
+    fit_blocks : callable or None
+        ``fit_blocks(executor)`` fits the model to the rows; None: its method `_fit_blocks`.
 
     Returns
     -------
@@ -72,9 +80,9 @@ def fit_elsewhere(
     how = {"groups": groups, "shown": model.verbose > 0}
     with rows_elsewhere(X, y, sample_weight, get_n_threads(model.n_jobs), **how) as parts:
         try:
-            model._fit_blocks(parts)
+            (fit_blocks or model._fit_blocks)(parts)
         except InMemory:
-            return parts.gathered()
+            return parts.gathered()[:4]
     return None
 
 
@@ -314,9 +322,9 @@ def need_of_tree(
     )
     # Hashes of a classifier's rows; the folds of rows, and while they are dealt.
     of_row = 16.0 * is_classifier(model) + 3.0 * (n_folds > 0)
-    # Rows of a fold: masks, indices and targets; targets as the core takes them; weights, also as
-    # integers.
-    of_target, is_weighed = 4 if is_classifier(model) else 16, learned.weighing is not None
+    # Rows of a fold: masks, indices and targets; targets, which are copied and checked before the core
+    # takes them; weights, also as integers.
+    of_target, is_weighed = 8 if is_classifier(model) else 24, learned.weighing is not None
     grown = ((18 if n_folds > 0 else 0) + of_target + 40 * is_weighed) * n
     # Nodes as they are split, and weights of prunings; the trees of folds, which have some of the rows.
     bytes_of_leaf = of_leaf[0] + 450 + (of_leaf[1] + 60) * K + 36 * count_most_categories(learned)

@@ -52,6 +52,31 @@ def convert_trees_to_bin_codes(trees: AnyTrees, bins: Bins) -> AnyTrees:
     )
 
 
+def find_divided_feature(trees: AnyTrees, bins: Bins) -> int | None:
+    """Return the index of a feature of which a split separates values of one bin; None: there is none.
+
+    `convert_trees_to_bin_codes` takes trees and bins for which this is None. trees: trees, grown on
+    these or on other rows; bins: the edges.
+    """
+    for j, nodes in group_by_feature(trees.feature, np.flatnonzero(trees.compares_numbers)):
+        low, high = bins.bin_ranges(j)
+        threshold = trees.threshold[nodes]
+        upper = np.append(low, np.inf)[np.searchsorted(high, threshold, "right")]
+        if (upper <= threshold).any():
+            return int(j)
+    node = np.repeat(np.arange(trees.n_nodes), np.diff(trees.category_start))
+    for j, entries in group_by_feature(trees.feature[node], np.arange(len(node))):
+        of_feature = slice(*bins.category_start[j : j + 2])
+        known, category_bin = bins.category_codes[of_feature], bins.category_bin[of_feature]
+        if not np.isin(trees.categories[entries], known).all():
+            return int(j)
+        own = category_bin[np.searchsorted(known, trees.categories[entries])].astype(np.int64)
+        pairs, counts = np.unique(node[entries] * (MISSING + 1) + own, return_counts=True)
+        if (counts != np.bincount(category_bin)[pairs % (MISSING + 1)]).any():
+            return int(j)
+    return None
+
+
 def route_codes(tree: Tree, bins: Bins, codes: UInt8, leaf: Int32, n_threads: int) -> None:
     """Find the leaf of each of n rows by the bin codes of their values.
 

@@ -19,6 +19,7 @@ _ALIASES = {
     "max_iter": "n_estimators num_iterations num_iteration n_iter num_trees num_tree num_round "
     "num_rounds num_boost_round nrounds iterations",
     "n_estimators": "max_iter num_iterations num_trees num_boost_round iterations n_trees",
+    "max_time": "time_budget time_limit max_runtime_secs",
     "learning_rate": "eta shrinkage_rate",
     "max_leaf_nodes": "num_leaves num_leaf max_leaves max_leaf",
     "max_depth": "depth",

@@ -36,6 +36,8 @@ class Chunk:
         Whether they judge a fit in which they have no other part.
     groups : ndarray of shape (n,), or None
         Group of each row.
+    offset : ndarray of shape (n,) or (n, n_outputs), or None
+        Offset of each row: the score from which boosting starts.
     """
 
     X: Any
@@ -44,13 +46,16 @@ class Chunk:
     where: str
     judges: bool = False
     groups: NDArray[Any] | None = None
+    offset: NDArray[Any] | None = None
 
     def at(self, rows: Indices) -> Chunk:
         """Some of these rows."""
         y = np.asarray(self.y)[rows]
         weight = None if self.weight is None else np.asarray(self.weight)[rows]
         groups = None if self.groups is None else self.groups[rows]
-        return replace(self, X=take_rows(self.X, rows), y=y, weight=weight, groups=groups)
+        offset = None if self.offset is None else self.offset[rows]
+        X = take_rows(self.X, rows)
+        return replace(self, X=X, y=y, weight=weight, groups=groups, offset=offset)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +113,7 @@ def positive_rows(model: Any, chunk: Chunk) -> tuple[Any, Float64 | None, Indice
 
 
 # What stands beside the features of a row.
-_BESIDE = ("y", "weight", "groups")
+_BESIDE = ("y", "weight", "groups", "offset")
 
 
 def as_list(chunk: Chunk) -> list[Chunk]:
@@ -116,8 +121,8 @@ def as_list(chunk: Chunk) -> list[Chunk]:
     return [chunk]
 
 
-def joined(chunks: list[Chunk]) -> tuple[Any, Any, Any, Any]:
-    """Rows, target, and weights and groups or None of chunks one behind the other."""
+def joined(chunks: list[Chunk]) -> tuple[Any, Any, Any, Any, Any]:
+    """Join the rows of chunks: X, target, and weights, groups and offsets, each or None."""
     some = [one for one in chunks if len(one.y)] or chunks[:1]
     X: Any = [one.X for one in some]
     if not isinstance(X[0], np.ndarray):
@@ -125,8 +130,8 @@ def joined(chunks: list[Chunk]) -> tuple[Any, Any, Any, Any]:
         X = nw.concat(frames).to_native()
     else:
         X = np.concatenate(X)
-    y, weight, groups = (_behind([getattr(one, name) for one in some]) for name in _BESIDE)
-    return X, y, weight, groups
+    y, weight, groups, offset = (_behind([getattr(one, name) for one in some]) for name in _BESIDE)
+    return X, y, weight, groups, offset
 
 
 def _behind(columns: list[Any]) -> Any:
@@ -141,6 +146,14 @@ def reader_of(model: Any, learned: dict[str, Any]) -> Any:
     return reader
 
 
+def without_large_attributes(model: Any) -> Any:
+    """Return a copy of a model without trees and hashes of a fit, to be sent to workers."""
+    copied = copy(model)
+    for name in ("sample_hashes_", "_sample_counts", "trees_", "_rows", "_node_sums"):
+        copied.__dict__.pop(name, None)
+    return copied
+
+
 def without_class_weights(model: Any) -> Any:
     """A model that weighs no classes."""
     made = copy(model)
@@ -150,7 +163,7 @@ def without_class_weights(model: Any) -> Any:
 
 def training_of(reader: Any, chunk: Chunk, weighing: Weighing | None) -> Training | None:
     """The rows of a chunk as a fit takes them, weights of a mean of 1; None: there are none."""
-    rows = positive(reader, chunk)
+    rows = positive(reader, _convert_offset(reader, chunk))
     if rows is None:
         return None
     try:
@@ -161,7 +174,25 @@ def training_of(reader: Any, chunk: Chunk, weighing: Weighing | None) -> Trainin
         error.add_note(f"in {chunk.where}")
         raise
     sides = replace(training.split, groups=rows.groups)
-    training = replace(training, split=sides, fixed_draw_order=reader.__dict__.get("_draw_order"))
+    order = reader.__dict__.get("_draw_order")
+    offset = None if rows.offset is None else np.ascontiguousarray(rows.offset.T)
+    training = replace(training, split=sides, fixed_draw_order=order, offset=offset)
     if weighing is None or training.weight is None:
         return training
     return replace(training, weight=weighing(training.weight))
+
+
+def _convert_offset(reader: Any, chunk: Chunk) -> Chunk:
+    """Return a chunk whose offsets are checked and converted to float64, (n, n_outputs).
+
+    reader: the model, which knows its loss and its classes. Raise ValueError or TypeError if it
+    takes no such offsets.
+    """
+    if chunk.offset is None or not len(chunk.y):
+        return replace(chunk, offset=None)
+    try:
+        name = "offset_val" if chunk.judges else "offset"
+        return replace(chunk, offset=reader._convert_offset(name, chunk.offset, len(chunk.y)).T)
+    except (ValueError, TypeError) as error:
+        error.add_note(f"in {chunk.where}")
+        raise

@@ -30,7 +30,7 @@ from certree.out_of_core.sources import normalize_targets
 from certree.out_of_core.worker_links import Epoch, Unlinked
 
 # What stands beside X, by the names of arguments.
-_BESIDE = ("y", "sample_weight", "groups")
+_BESIDE = ("y", "sample_weight", "groups", "offset")
 # What so many tell is added up by one task, or where the fit is made.
 _TOGETHER = 8
 # So often the parts of one worker may be lost while one question is answered.
@@ -50,6 +50,8 @@ class Partitions:
         Target, or several; or their columns in X.
     weight, groups : collection of shape (n,), str, or None
         Weights, and groups; or their columns in X.
+    offset : collection of shape (n,) or (n, n_outputs), str, list of str, or None
+        Offsets; or their columns in X.
 
     Raises
     ------
@@ -59,27 +61,31 @@ class Partitions:
 
     empty = n_rows = None
 
-    def __init__(self, X: Any, y: Any, weight: Any = None, groups: Any = None) -> None:
-        y = normalize_targets(y)
-        named = [("y", one) for one in (y if isinstance(y, tuple) else [y])]
-        for name, given in (*named, ("sample_weight", weight), ("groups", groups)):
+    def __init__(
+        self, X: Any, y: Any, weight: Any = None, groups: Any = None, offset: Any = None
+    ) -> None:
+        y, offset = normalize_targets("y", y), normalize_targets("offset", offset)
+        beside = zip(_BESIDE, (y, weight, groups, offset), strict=True)
+        named = [
+            (name, one)
+            for name, given in beside
+            for one in (given if isinstance(given, tuple) else [given])
+        ]
+        for name, given in named:
             if isinstance(given, str) and not hasattr(X, "columns"):
                 raise TypeError(
                     f"{name}={given!r} names a column, but X is an array, which has no names"
                 )
-        targets = [one for _, one in named]
-        columns = [one for one in (*targets, weight, groups) if isinstance(one, str)]
+        columns = [one for _, one in named if isinstance(one, str)]
         unknown = [one for one in columns if one not in X.columns]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is no column of X; there are {[*X.columns]}")
-        y = [*y] if isinstance(y, tuple) else y
+        y, offset = ([*one] if isinstance(one, tuple) else one for one in (y, offset))
         # Columns are taken out of each partition: of fewer columns Dask may make other partitions.
-        names = [one if isinstance(one, str | list) else None for one in (y, weight, groups)]
+        every = y, weight, groups, offset
+        names = [one if isinstance(one, str | list) else None for one in every]
         self._names = names if columns else None
-        given = [
-            one if name is None else None
-            for one, name in zip((y, weight, groups), names, strict=True)
-        ]
+        given = [one if name is None else None for one, name in zip(every, names, strict=True)]
         if hasattr(X, "numblocks") and len(X.numblocks) != 2:
             raise ValueError(f"Expected 2D array, got array of shape {X.shape} instead")
         if hasattr(X, "numblocks") and X.numblocks[1] > 1:
@@ -109,9 +115,9 @@ class Partitions:
 
 
 def _cut_alike(X: Any, given: list[Any]) -> tuple[list[Any], list[list[Any] | None]]:
-    """Return the partitions of X, and those of y, weight and groups, as tasks.
+    """Return the partitions of X, and those of y, weight, groups and offset, as tasks.
 
-    given: collections for y, weight and groups, or None, for which None is returned. Raise a
+    given: collections for y, weight, groups and offset, or None, for which None is returned. Raise a
     ValueError if one of them has another number of partitions than X.
     """
     collections = {
@@ -170,30 +176,33 @@ def as_chunk(
     y: Any,
     weight: Any,
     groups: Any,
+    offset: Any,
     names: Sequence[str | list[str] | None] | None = None,
 ) -> Chunk:
     """Return a partition as a chunk of rows for a fit.
 
-    names: for each of y, weight and groups the names of its columns in X, or None if it is given;
-    None: X has features alone.
+    names: for each of y, weight, groups and offset the names of its columns in X, or None if it is
+    given; None: X has features alone.
     """
     if names is not None:
-        given = (y, weight, groups)
-        y, weight, groups = (
+        given = (y, weight, groups, offset)
+        y, weight, groups, offset = (
             one if name is None else X[name] for one, name in zip(given, names, strict=True)
         )
         several = [[name] if isinstance(name, str) else name or [] for name in names]
         X = X.drop(columns=[*dict.fromkeys(chain.from_iterable(several))])
-    for name, given in zip(_BESIDE, (y, weight, groups), strict=True):
+    for name, given in zip(_BESIDE, (y, weight, groups, offset), strict=True):
         if given is not None and len(given) != len(X):
             raise ValueError(
                 f"X and {name} must be cut alike, but partition {number} has {len(X)} rows of X and "
                 f"{len(given)} of {name}"
             )
-    weights, groups = (None if one is None else np.asarray(one) for one in (weight, groups))
+    weights, groups, offset = (
+        None if one is None else np.asarray(one) for one in (weight, groups, offset)
+    )
     if hasattr(y, "columns") and len(y.columns) > 1:  # of whatever types Dask has made them
         y = stack_columns([np.asarray(y[name]) for name in y.columns])
-    return Chunk(X, y, weights, f"partition {number}", groups=groups)
+    return Chunk(X, y, weights, f"partition {number}", groups=groups, offset=offset)
 
 
 class Partitioned(Protocol):
@@ -323,30 +332,43 @@ class OnCluster:
 
     def run_on_ranks(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`: the parts of each worker are a rank."""
+        return self._run_on_ranks(f, given, from_all=False)[0]
+
+    def collect_from_ranks(self, f: Callable[..., Any], *given: Any) -> list[Any]:
+        """See `Executor`."""
+        return self._run_on_ranks(f, given, from_all=True)
+
+    def _run_on_ranks(
+        self, f: Callable[..., Any], given: tuple[Any, ...], *, from_all: bool
+    ) -> list[Any]:
+        """Call f(rank, *given) on all ranks, and return what it returns on rank 0, or on each."""
         self._calls.append(pickle.dumps((f, given), 5))
         for _ in range(_MOST_LOST):
             try:
                 self._meet()
                 if self._token is None:
                     self._token = uuid4().hex
-                    told = self._call_ranks(self._calls)
+                    told = self._call_ranks(self._calls, from_all)
                 else:
-                    told = self._call_ranks(self._calls[-1:])
+                    told = self._call_ranks(self._calls[-1:], from_all)
             except (_Lost, Unlinked):
                 self._have_met, self._token = False, None
                 continue
-            return pickle.loads(told)
+            return [pickle.loads(one) for one in told[: None if from_all else 1]]
         raise self._given_up()
 
     def choose_storage(self, n_bytes: int) -> Storage:
         """See `Executor`."""
         return choose_storage(self._files, n_bytes)
 
-    def _call_ranks(self, calls: Sequence[bytes]) -> bytes:
-        """Return what rank 0 answers to calls; raise what one of the ranks has raised."""
+    def _call_ranks(self, calls: Sequence[bytes], from_all: bool) -> list[bytes]:
+        """Return what each rank answers to calls; raise what one of the ranks has raised.
+
+        from_all: whether ranks other than rank 0 send their answers.
+        """
         addresses, token = tuple(self._addresses), str(self._token)
         asked = [
-            (held, self._ask(held, "run_on_rank", Epoch(token, rank, addresses), calls))
+            (held, self._ask(held, "run_on_rank", Epoch(token, rank, addresses), calls, from_all))
             for rank, held in enumerate(self._held)
         ]
         told, errors = [], []
@@ -359,8 +381,7 @@ class OnCluster:
         errors.sort(key=lambda error: isinstance(error, Unlinked | _Lost))
         if errors:
             raise errors[0]
-        answer: bytes = told[0]
-        return answer
+        return told
 
     def close(self) -> None:
         """End what ranks do, and close their links."""
@@ -467,7 +488,7 @@ class OnCluster:
         for future in [self._submit(_done, f, given, *job) for job in jobs]:
             yield self._result(future)
 
-    def gathered(self) -> tuple[Any, Any, Any, Any]:
+    def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
         """See `Executor`."""
         return joined(self.look(as_list))
 

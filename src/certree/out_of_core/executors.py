@@ -134,6 +134,10 @@ class Executor(Protocol):
         """
         ...
 
+    def collect_from_ranks(self, f: Callable[..., Any], *given: Any) -> list[Any]:
+        """Do the same as `run_on_ranks`, and return what f returns on each rank, rank 0 first."""
+        ...
+
     def choose_storage(self, n_bytes: int) -> Storage:
         """Return where gathered rows of that many bytes lie: in memory, or in files."""
         ...
@@ -149,8 +153,8 @@ class Executor(Protocol):
         """F(*shared, *job) of each job, in their order, wherever there is room."""
         ...
 
-    def gathered(self) -> tuple[Any, Any, Any, Any]:
-        """All rows in memory: X, target, and weights and groups or None."""
+    def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
+        """Return all rows in memory: X, target, and weights, groups and offsets, each or None."""
         ...
 
 
@@ -168,6 +172,7 @@ class SomeRows:
         self.has_weights, self.empty, self.portions = parts.has_weights, parts.empty, parts.portions
         self.collect, self.change = parts.collect, parts.change
         self.run_on_ranks, self.choose_storage = parts.run_on_ranks, parts.choose_storage
+        self.collect_from_ranks = parts.collect_from_ranks
         self.spread, self.expect_within_limit = parts.spread, parts.expect_within_limit
 
     @property
@@ -331,6 +336,10 @@ class Here(Parts):
             self._rank = Rank(self._join())
         return f(self._rank, *given)
 
+    def collect_from_ranks(self, f: Callable[..., Any], *given: Any) -> list[Any]:
+        """See `Executor`: there is one rank."""
+        return [self.run_on_ranks(f, *given)]
+
     def _join(self) -> JoinedRows:
         """Join all parts, which are gone then, to one table."""
         joined = JoinedRows.join(self._parts, self.choose_storage(count_bytes(self._parts)))
@@ -386,7 +395,7 @@ class Here(Parts):
         """See `Executor`."""
         return (f(*shared, *job) for job in jobs)
 
-    def gathered(self) -> tuple[Any, Any, Any, Any]:
+    def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
         """See `Executor`."""
         if is_planned():
             source: Any = self._source

@@ -26,14 +26,17 @@ from certree.out_of_core.chunks import (
     reader_of,
     training_of,
     without_class_weights,
+    without_large_attributes,
 )
 from certree.out_of_core.exact_sums import exact_sum, round_sum, sum_class_weights
 from certree.out_of_core.executors import Executor
+from certree.out_of_core.resources import get_memory_limit
 from certree.rows.calendar_parts import DateSample, choose_all_parts, draw_samples
 from certree.rows.categories import Categories, match_category_type
 from certree.rows.columns import TableColumns, to_float64_column
 from certree.rows.dates import DateColumn
 from certree.rows.draw_order import ColumnSums
+from certree.rows.folds import number_groups
 from certree.rows.relative_weights import (
     NO_WEIGHTS,
     WeightSpread,
@@ -86,8 +89,8 @@ class RowMetadata:
         Features that hold dates, by index.
     where : str
         Name of the first block, for error messages.
-    are_grouped : bool
-        Whether rows have groups.
+    are_grouped, has_offset : bool
+        Whether rows have groups, and offsets.
     table_format : TableFormat or None
         Format of the CSV files that hold the rows, if it is unusual.
     """
@@ -104,6 +107,7 @@ class RowMetadata:
     dates: dict[int, DateColumn] = field(default_factory=dict)
     where: str = ""
     are_grouped: bool = False
+    has_offset: bool = False
     table_format: TableFormat | None = None
 
     def __add__(self, other: Self) -> Self:
@@ -229,12 +233,61 @@ class Learned:
         reader._draw_order = order
         return replace(self, reader=reader, draw_order=order)
 
+    def numbering_groups(self, parts: Executor) -> Self:
+        """Return a copy whose reader numbers the groups of rows, by their sorted names.
+
+        parts: has the rows. Return this object if rows have no groups; raise ValueError if some rows
+        have none, or if memory is limited.
+        """
+        if not self.found.are_grouped:
+            return self
+        expect_no_limit_of_groups(self.found, "boosted trees")
+        expect_all_groups(self.found, parts)
+        reader = copy(self.reader)
+        names = parts.look(_list_groups, targets_only=True)
+        reader._group_names = number_groups(np.concatenate(names))[0]
+        return replace(self, reader=reader)
+
     def set_attributes(self, model: Any) -> None:
         """Set the fitted attributes of classes, categories and features of a model."""
         set_learned_attributes(model, self.attributes)
 
+    def expect_same_encoding(self, model: Any) -> None:
+        """Raise ValueError if a warm start of `model` would encode rows otherwise than its last fit.
 
-def learn(model: Any, parts: Executor, *, are_all: bool = True, has_parts: bool = True) -> Learned:
+        Features, categories, dates, targets and classes must be those of the fitted model.
+        """
+        known, found = model.__dict__, self.attributes
+        of_features = ("n_features_in_", "feature_names_in_", "categories_", "dates_")
+        for name in (*of_features, "n_outputs_", "classes_"):
+            if not _are_equal(known.get(name), found.get(name)):
+                argument = "X" if name in of_features else "y"
+                raise ValueError(
+                    f"{argument} must be that of the previous fit with warm_start=True for "
+                    f"out-of-core or distributed data, got rows with another {name}: pass the same "
+                    "rows in any order, or set warm_start=False"
+                )
+
+
+def _are_equal(known: Any, found: Any) -> bool:
+    """Return whether two values of a fitted attribute about features or classes are equal."""
+    if isinstance(known, Categories) and isinstance(found, Categories):
+        return known.equals(found)
+    if isinstance(known, list) and isinstance(found, list):  # classes of several targets
+        return len(known) == len(found) and all(map(np.array_equal, known, found))
+    if isinstance(known, np.ndarray) and isinstance(found, np.ndarray):
+        return np.array_equal(known, found)
+    return type(known) is type(found) and bool(known == found)
+
+
+def learn(
+    model: Any,
+    parts: Executor,
+    *,
+    are_all: bool = True,
+    has_parts: bool = True,
+    classes: NDArray[Any] | None = None,
+) -> Learned:
     """Find classes, categories, names, dates and weights of all rows, in two or more passes.
 
     Parameters
@@ -248,6 +301,8 @@ def learn(model: Any, parts: Executor, *, are_all: bool = True, has_parts: bool 
     has_parts : bool
         Whether calendar parts of dates are chosen. False if some of the rows are calibration rows, on
         which a model must not depend.
+    classes : ndarray of shape (K,), or None
+        The classes of the model, sorted; None: those of the rows.
 
     Returns
     -------
@@ -257,10 +312,12 @@ def learn(model: Any, parts: Executor, *, are_all: bool = True, has_parts: bool 
     Raises
     ------
     ValueError
-        If there are no rows of positive weight, or blocks have different features.
+        If there are no rows of positive weight, or blocks have different features. If a row has a
+        class that is not among `classes`.
     TypeError, ValueError
         If targets, weights or class weights are wrong.
     """
+    model = without_large_attributes(model)
     # The first pass finds the classes, on which class weights may depend.
     found = _scan(model, without_class_weights(model), parts)
     reader, is_weighed = model, parts.has_weights
@@ -270,6 +327,10 @@ def learn(model: Any, parts: Executor, *, are_all: bool = True, has_parts: bool 
     if are_all and parts.has_weights:
         warn_of_uneven_weights(found.spread)
     learned = _make_attributes(found, model)
+    if classes is not None and found.classes is not None:
+        if len(unknown := np.setdiff1d(found.classes[0], classes)):
+            raise ValueError(f"y must hold classes among {classes}, got {unknown}")
+        learned |= {"classes_": classes, "n_classes_": len(classes)}
     size = found.spread.effective_size if is_weighed else float(found.n)
     learned["effective_sample_size_"] = size
     if has_parts and learned["dates_"] is not None and model._orders_categories_by_rows():
@@ -549,7 +610,12 @@ def _scan_block(chunk: Chunk, model: Any) -> RowMetadata | None:
         return None
     columns = split_target_columns(rows.y)
     weight: Float64 | None = rows.weight
-    found = RowMetadata(n=len(rows.y), where=chunk.where, are_grouped=rows.groups is not None)
+    found = RowMetadata(
+        n=len(rows.y),
+        where=chunk.where,
+        are_grouped=rows.groups is not None,
+        has_offset=rows.offset is not None,
+    )
     if chunk.X is not None:
         found = _add_features(found, rows.X, model)
     if weight is not None:
@@ -664,10 +730,27 @@ def expect_all_groups(found: RowMetadata, parts: Executor) -> None:
         expect_no_missing_groups(*map(int, counts))
 
 
+def expect_no_limit_of_groups(found: RowMetadata, models: str) -> None:
+    """Raise ValueError if rows have groups and memory is limited.
+
+    models: kind of the models, in the plural, for the message.
+    """
+    if get_memory_limit() is not None and found.are_grouped:
+        raise ValueError(
+            f"memory_limit must be None for {models} of rows with groups, because the number of groups "
+            "is unknown before they are in memory"
+        )
+
+
 def _count_missing_groups(chunk: Chunk) -> NDArray[np.int64]:
     """Return the number of rows of a block without a group, and the number of all its rows."""
     groups: Any = chunk.groups
     return np.array([count_missing_groups(groups), len(groups)])
+
+
+def _list_groups(chunk: Chunk) -> list[NDArray[Any]]:
+    """Return the distinct groups of a chunk, as a list of one array; []: it has no rows."""
+    return [] if not len(chunk.y) else [number_groups(np.asarray(chunk.groups))[0]]
 
 
 def expect_one_target(found: RowMetadata) -> None:

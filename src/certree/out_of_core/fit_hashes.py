@@ -50,6 +50,24 @@ def add_hashes(
     return replace(part, known=hashes, known_rounded=rounded, tables=tables)
 
 
+def set_hashes_of_fit(model: Any, parts: Any, n: int, *, continues: bool) -> None:
+    """Set the attributes by which a classifier recognises the n rows of its fit.
+
+    model: the classifier, whose `sample_hashes_` and `_sample_counts` are set; parts: its rows;
+    continues: whether the rows are added to those of its fit before, as a warm start does.
+    """
+    if not continues:
+        model.sample_hashes_, model._sample_counts = merge_fit_hashes(parts, n)
+        return
+    hashes, counts = model.sample_hashes_, getattr(model, "_sample_counts", None)
+    if hashes is None:
+        return
+    before = RepeatCounts(0, 0, _NONE, _NONE) if counts is None else replace(counts, tables=())
+    model.sample_hashes_, both = merge_fit_hashes(parts, n, (hashes, before))
+    if counts is not None:
+        model._sample_counts = replace(both, tables=(*counts.tables, *both.tables))
+
+
 def merge_fit_hashes(
     parts: Any, n: int, beside: tuple[UInt64, RepeatCounts] | None = None
 ) -> tuple[UInt64, RepeatCounts]:

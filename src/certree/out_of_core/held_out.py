@@ -30,6 +30,7 @@ from certree.out_of_core.order_of_rows import (
 )
 from certree.rows.folds import (
     assign_groups_to_folds,
+    draw_validation_groups,
     expect_folds,
     hash_contents,
     mark_validation_places,
@@ -120,7 +121,7 @@ class RowsHeldOut:
     sides : SplitSummary
         Summaries of the training rows and of the held-out rows.
     n_repeated : int
-        Number of rows, of both sets, that equal another row, target included.
+        Number of rows, of both sets, that equal another row, target included; 0 if groups are held out.
     """
 
     division: Division
@@ -132,7 +133,7 @@ class RowsHeldOut:
 def hold_out(
     parts: Executor, reader: Any, weighing: Weighing | None, size: float, seed: int
 ) -> RowsHeldOut:
-    """Choose the rows of the validation set, stratified by class.
+    """Choose the rows of the validation set, stratified by class, or whole groups of rows.
 
     Parameters
     ----------
@@ -143,7 +144,7 @@ def hold_out(
     weighing : Weighing or None
         How weights are scaled; None: rows have no weights.
     size : int or float
-        Number of held-out rows, or their fraction.
+        Number of held-out rows, or groups, or their fraction.
     seed : int
         Seed of the choice.
 
@@ -158,21 +159,15 @@ def hold_out(
         If a set would be empty, or have too few rows for the classes.
     """
     division = Division(np.random.RandomState(seed), feature_order=reader._draw_order)
-    sizes, _ = make_sorted_blocks(parts, reader, division)
-    n = sum(sizes)
-    n_held = count_held_out(size, n, "rows")
-    initial = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
-    every: SetSummary = parts.change(summarize_split, own=initial).train
+    sizes, names = make_sorted_blocks(parts, reader, division)
     has_classes = hasattr(reader, "classes_")
-    if has_classes:
-        for n_of_class in every.n_of_class:
-            expect_enough_rows_of_classes(n_of_class, size, n, n_held)
-    masks, n_repeated = assign_rows(
-        parts,
-        initial,
-        every.n_of_stratum,
-        lambda position: mark_validation_places(position, n_held, n),
-    )
+    if any(groups is not None for groups in names):
+        n_groups, numbers = number_all_groups(names)
+        n_held = count_held_out(size, n_groups, "groups")
+        is_held = draw_validation_groups(n_groups, n_held, np.random.RandomState(seed))
+        masks, n_repeated = assign_by_groups(parts, numbers, is_held), 0
+    else:
+        masks, n_repeated = _hold_out_rows(parts, sizes, size, has_classes)
     summary: SplitSummary = parts.change(summarize_split, own=masks)
     if has_classes and (n_lost := _count_lost_classes(summary)):
         raise_for_lost_classes(size, n_lost)
@@ -186,6 +181,44 @@ def hold_out(
         )
         division = replace(division, weighings=(train_weighing, held_weighing))
     return RowsHeldOut(division, masks, summary, n_repeated)
+
+
+def _hold_out_rows(
+    parts: Executor, sizes: list[int], size: float, has_classes: bool
+) -> tuple[list[Mask], int]:
+    """Choose the rows of the validation set if rows have no groups.
+
+    Parameters
+    ----------
+    parts : Executor
+        Holds `RowsToAssign` in place of its blocks.
+    sizes : list of int
+        Number of rows of each block.
+    size : int or float
+        Number of held-out rows, or their fraction.
+    has_classes : bool
+        Whether targets are classes.
+
+    Returns
+    -------
+    masks : list of ndarray of bool
+        For each block: True for held-out rows.
+    n_repeated : int
+        Number of rows, of both sets, that equal another row.
+    """
+    n = sum(sizes)
+    n_held = count_held_out(size, n, "rows")
+    initial = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
+    every: SetSummary = parts.change(summarize_split, own=initial).train
+    if has_classes:
+        for n_of_class in every.n_of_class:
+            expect_enough_rows_of_classes(n_of_class, size, n, n_held)
+    return assign_rows(
+        parts,
+        initial,
+        every.n_of_stratum,
+        lambda position: mark_validation_places(position, n_held, n),
+    )
 
 
 def _count_lost_classes(summary: SplitSummary) -> int:

@@ -91,6 +91,8 @@ class JoinedRows:
         is made anew.
     storage : Storage
         Where these arrays lie, and others of the fit.
+    offset : ndarray of float64, shape (n_outputs, n + n_val), or None
+        Offsets of all rows; None: there are none.
     """
 
     codes: UInt8
@@ -100,6 +102,7 @@ class JoinedRows:
     values: Float64 | None
     digests: Mapping[int, int]
     storage: Storage
+    offset: Float64 | None = None
 
     @classmethod
     def join(cls, parts: Sequence[PartOfRows], storage: Storage) -> JoinedRows:
@@ -118,6 +121,7 @@ class JoinedRows:
             values=_stack(storage, held) if held else None,
             digests={part.number: part.digest for part in parts},
             storage=storage,
+            offset=_join_offsets(storage, parts),
         )
 
     @property
@@ -172,3 +176,10 @@ def _join_weights(storage: Storage, parts: Sequence[PartOfRows], n_all: int) -> 
         whole[start : start + n] = 1.0 if weight is None else weight
         start += n
     return whole
+
+
+def _join_offsets(storage: Storage, parts: Sequence[PartOfRows]) -> Float64 | None:
+    """Join the offsets of training rows and validation set, (n_outputs, n_all), or return None."""
+    sides = [part.offset for part in parts] + [part.offset_held for part in parts]
+    offsets = [offset for offset in sides if offset is not None]  # blocks without rows have none
+    return _join(storage, offsets) if offsets else None

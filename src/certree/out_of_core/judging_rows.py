@@ -134,6 +134,11 @@ class PartsWithValidation(SomeRows):
         self._parts.keep_to_limit(replace(need, always=always))
         self.portions = self._parts.portions
 
+    @property
+    def n_validation(self) -> int | None:
+        """See `SourceWithValidation`."""
+        return self._source.n_validation
+
     def get_validation_set(self) -> ValidationSet:
         """Return an executor for the validation set alone."""
         return ValidationSet(self._parts, self._source.validation_has_weights)
@@ -164,7 +169,9 @@ class PartsWithValidation(SomeRows):
             If targets or weights are wrong.
         """
         found = learn_validation_set(model, learned, self.get_validation_set())
-        self._encoding = ValidationEncoding(found.reader, found.weighing, are_known)
+        # A scorer gets weights as they came.
+        weighing = found.weighing if model.scoring == "loss" else None
+        self._encoding = ValidationEncoding(found.reader, weighing, are_known)
         return found
 
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
@@ -175,7 +182,7 @@ class PartsWithValidation(SomeRows):
         """See `Executor`. Blocks of the validation set have no training rows."""
         return self._parts.make(_make_block, f, given, self._encoding, own=own)
 
-    def gathered(self) -> tuple[Any, Any, Any, Any]:
+    def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
         """See `Executor`. Only rows of the fit are returned."""
         return joined(self.look(as_list))
 
@@ -189,7 +196,7 @@ class ValidationEncoding:
     reader : object
         Copy of the model that encodes rows, by the classes and categories of the rows of the fit.
     weighing : Weighing or None
-        How weights are scaled; None: rows have no weights.
+        How weights are scaled; None: they are not scaled.
     are_known : bool
         Whether a classifier stores hashes of the rows.
     """
@@ -218,7 +225,7 @@ class ValidationSet:
         """See `Executor`."""
         return self.parts.look(_scan_table, True, f, given, targets_only=targets_only)
 
-    def gathered(self) -> tuple[Any, Any, Any, Any]:
+    def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
         """See `Executor`."""
         return joined(self.look(as_list))
 

@@ -108,9 +108,10 @@ class SharedRows:
     number : int
         Number of the block.
     hashes : ndarray of uint64, shape (k,)
-        Hash of each entry, ascending: one entry for each distinct pair of hash and weight.
-    weights : ndarray of float64, shape (k,), or None
-        Weight of each entry, ascending among equal hashes; None: all weights are 1.
+        Hash of each entry, ascending: one entry for each distinct combination of hash, weight and
+        offsets.
+    ties : ndarray of float64, shape (k,) or (q, k), or None
+        Weight and offsets of each entry, ascending among equal hashes; see `PartOfRows.ties`.
     counts : ndarray of int64, shape (k,)
         Number of rows of each entry.
     n_repeated : int
@@ -119,7 +120,7 @@ class SharedRows:
 
     number: int
     hashes: UInt64
-    weights: Float64 | None
+    ties: Float64 | None
     counts: Int64
     n_repeated: int
 
@@ -127,7 +128,7 @@ class SharedRows:
 def count_shared_rows(
     part: PartOfRows, among: HashRange, in_several: NDArray[np.uint8]
 ) -> list[SharedRows]:
-    """Count the rows of a block that may also occur in another block, by hash and weight.
+    """Count the rows of a block that may also occur in another block, by hash, weight and offsets.
 
     Parameters
     ----------
@@ -147,17 +148,17 @@ def count_shared_rows(
     is_shared = np.unpackbits(in_several).view(np.bool_)[among.compute_prefixes(part.keys[rows])]
     n_repeated = count_rows_with_copies(part.keys[rows[~is_shared]])
     rows = rows[is_shared]
-    weight = None if part.weight is None else part.weight[rows]
-    order = order_by_hash(part.keys[rows], weight)
-    hashes, weight = part.keys[rows[order]], None if weight is None else weight[order]
-    starts = mark_run_starts(hashes) | mark_run_starts(weight)
+    ties = None if part.ties is None else part.ties[..., rows]
+    order = order_by_hash(part.keys[rows], ties)
+    hashes, ties = part.keys[rows[order]], None if ties is None else ties[..., order]
+    starts = mark_run_starts(hashes) | mark_run_starts(ties)
     counts = np.diff(np.flatnonzero(np.append(starts, True)))
-    weight = None if weight is None else weight[starts]
-    return [SharedRows(part.number, hashes[starts], weight, counts, n_repeated)]
+    ties = None if ties is None else ties[..., starts]
+    return [SharedRows(part.number, hashes[starts], ties, counts, n_repeated)]
 
 
 def number_shared_rows(shared: Sequence[SharedRows], n_parts: int) -> list[EarlierCopies]:
-    """Number equal rows of all blocks by ascending weight and, for equal weights, by block.
+    """Number equal rows of all blocks by weight and offsets, ascending, and then by block.
 
     Parameters
     ----------
@@ -175,10 +176,9 @@ def number_shared_rows(shared: Sequence[SharedRows], n_parts: int) -> list[Earli
     hashes = np.concatenate([rows.hashes for rows in shared])
     counts = np.concatenate([rows.counts for rows in shared]).astype(np.uint64)
     part = np.repeat([rows.number for rows in shared], [len(rows.hashes) for rows in shared])
-    weights = [
-        np.zeros(len(rows.hashes)) if rows.weights is None else rows.weights for rows in shared
-    ]
-    order = order_by_hash(hashes, np.concatenate(weights))
+    # Blocks without rows do not have offsets.
+    ties = [rows.ties for rows in shared if rows.ties is not None and len(rows.hashes)]
+    order = order_by_hash(hashes, np.concatenate(ties, axis=-1) if ties else None)
     ordered, counts = hashes[order], counts[order]
     before = np.cumsum(counts, dtype=np.uint64) - counts
     starts = mark_run_starts(ordered)
@@ -211,7 +211,7 @@ def replace_hashes(part: PartOfRows, before: EarlierCopies) -> tuple[PartOfRows,
         If the block was recomputed and has other rows than before.
     """
     try:
-        return replace(part, keys=compute_keys(np.array(part.keys), part.weight, before)), 0
+        return replace(part, keys=compute_keys(np.array(part.keys), part.ties, before)), 0
     except ChangedRowsError:
         refuse_other_rows(part.number)
 

@@ -198,7 +198,8 @@ def put_beside(part: PartOfRows, held: Training | None) -> tuple[PartOfRows, int
         return part, 0
     values, y = held.features.matrix.astype(np.float64), held.y.T.astype(np.float64)
     y_held = np.ascontiguousarray(y)
-    return replace(part, values=values, y_held=y_held, weight_held=held.weight), 0
+    about: dict[str, Any] = {"weight_held": held.weight, "offset_held": held.offset}
+    return replace(part, values=values, y_held=y_held, **about), 0
 
 
 # -- of one chunk
@@ -308,7 +309,7 @@ def _made_part(
         train, held = division.split_rows(training, mask)
         part, made = _coded(number, train, reader, edges, many, order)
         part, _ = put_beside(part, held)
-        more = digest_of_rows(hashes_of_rows(held, order), held.weight)
+        more = digest_of_rows(hashes_of_rows(held, order), held.weight, held.offset)
         part = replace(part, digest=part.digest + more)
     return _knowing(part, reader, training), made
 
@@ -354,12 +355,13 @@ def _coded(
     weight, hashes = training.weight, hashes_of_rows(training, order)
     codes, ends = bin_rows(training.features, edges)
     y = np.ascontiguousarray(training.y.T)
-    numbers, digest = y.astype(np.float64), digest_of_rows(hashes, weight)
+    numbers, digest = y.astype(np.float64), digest_of_rows(hashes, weight, training.offset)
     places = find_category_positions(training.features, {j: edges[j][0] for j in many})
     none_held = numbers[..., :0]
-    part = PartOfRows(
-        number, codes, numbers, weight, hashes, digest, places=places, y_held=none_held
-    )
+    beside: dict[str, Any] = {"places": places, "y_held": none_held, "offset": training.offset}
+    if (names := reader.__dict__.get("_group_names")) is not None:
+        beside["group"] = np.searchsorted(names, training.split.groups)
+    part = PartOfRows(number, codes, numbers, weight, hashes, digest, **beside)
     totals: Counter[Any] = Counter()
     if is_classifier(reader):
         for k, codes_of in enumerate(np.atleast_2d(y)):
@@ -379,7 +381,10 @@ def hashes_of_rows(rows: Training, order: tuple[int, ...]) -> UInt64:
     return hash_samples(*rows.features.tables, y, order=rows.draw_order)
 
 
-def digest_of_rows(hashes: UInt64, weight: Float64 | None) -> int:
-    """Compute a number by which it is noticed that rows, or their weights, have changed."""
+def digest_of_rows(hashes: UInt64, weight: Float64 | None, offset: Float64 | None = None) -> int:
+    """Compute a number by which it is noticed that rows, their weights or offsets have changed."""
     digest = int(hashes.sum(dtype=np.uint64))
-    return digest if weight is None else digest + int(weight.view(np.uint64).sum(dtype=np.uint64))
+    for numbers in (weight, offset):
+        if numbers is not None:
+            digest += int(numbers.view(np.uint64).sum(dtype=np.uint64))
+    return digest

@@ -175,7 +175,7 @@ class OnWorker(Parts):
         except Exception as error:  # noqa: BLE001 # it is raised where the fit is made
             return _Failed(error)
 
-    async def run_on_rank(self, epoch: Epoch, calls: Sequence[bytes]) -> bytes:
+    async def run_on_rank(self, epoch: Epoch, calls: Sequence[bytes], from_all: bool) -> bytes:
         """Call functions with the rank of the parts here; see `Executor.run_on_ranks`.
 
         Parameters
@@ -184,11 +184,13 @@ class OnWorker(Parts):
             The ranks. If they are new, they link up first, and forget the state of those before.
         calls : sequence of bytes
             Functions, and what they are given, pickled; they are called one after the other.
+        from_all : bool
+            Whether all ranks send what the last one has returned, or rank 0 alone.
 
         Returns
         -------
         bytes
-            What the last one has returned, pickled; empty if this is not rank 0.
+            What the last one has returned, pickled; empty if another rank sends it.
 
         Raises
         ------
@@ -207,7 +209,7 @@ class OnWorker(Parts):
             # A thread of its own: the ranks of workers in one process wait for each other.
             self._thread = ThreadPoolExecutor(1)
         work = asyncio.get_running_loop().run_in_executor(
-            self._thread, self._run_calls, links, calls
+            self._thread, self._run_calls, links, calls, from_all
         )
         self._call = work
         return await work
@@ -220,7 +222,7 @@ class OnWorker(Parts):
             await asyncio.wait([self._call])
         self._epoch, self._links, self._call = "", None, None
 
-    def _run_calls(self, links: WorkerLinks, calls: Sequence[bytes]) -> bytes:
+    def _run_calls(self, links: WorkerLinks, calls: Sequence[bytes], from_all: bool) -> bytes:
         try:
             if self._rank is None:
                 rows = JoinedRows.join(self._parts, MEMORY)
@@ -230,7 +232,7 @@ class OnWorker(Parts):
             for call in calls:
                 f, given = pickle.loads(call)
                 result = f(self._rank, *given)
-            return pickle.dumps(result, 5) if links.decides else b""
+            return pickle.dumps(result, 5) if from_all or links.decides else b""
         except BaseException:
             links.abort()  # the others end, too
             raise

@@ -56,8 +56,8 @@ class RowsToAssign:
         Hashes of the rows.
     target : ndarray of float64, shape (n,) or (n, n_targets)
         Targets.
-    weight : ndarray of float64, shape (n,)
-        Weights; 1 if rows have no weights.
+    ties : ndarray of float64, shape (n_outputs + 1, n), or (1, n) without offsets
+        Offsets, and then weights (1 if rows have no weights), by which equal rows are sorted.
     sort_key : ndarray of uint64, shape (n,)
         Pseudo-random numbers by which rows of a stratum are sorted. Before `assign_rows` computes
         them, the hashes `content`.
@@ -71,9 +71,14 @@ class RowsToAssign:
     stratum: Int32
     content: UInt64
     target: Float64
-    weight: Float64
+    ties: Float64
     sort_key: UInt64
     group: Indices | None
+
+    @property
+    def weight(self) -> Float64:
+        """Weights, (n,), 1 where there are none."""
+        return self.ties[-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +119,7 @@ class Division:
         return training_of(reader, chunk, None)
 
     def sort_rows(self, training: Training) -> tuple[Any, UInt64, Int32, Groups | None]:
-        """Sort the n rows of a block by class, content and weight, and then by group if there are any.
+        """Sort the n rows of a block by class, content, weight and offsets, and then by group.
 
         Parameters
         ----------
@@ -133,8 +138,7 @@ class Division:
             Distinct groups, and the position of each row's group among them; None: no groups.
         """
         content, classes = self._hash_rows(training)
-        weight = np.zeros(len(classes)) if training.weight is None else training.weight
-        keys = weight, content, *np.atleast_2d(classes.T)
+        keys = *_list_ties(training), content, *np.atleast_2d(classes.T)
         if training.split.groups is None:
             return np.lexsort(keys), content, classes, None
         # Equal rows may belong to different groups.
@@ -251,10 +255,11 @@ def sort_block(
     if training is None:
         none, no_hashes = np.zeros(0), np.zeros(0, dtype=np.uint64)
         no_classes = np.zeros(0, dtype=np.int32)
-        empty = RowsToAssign(number, no_classes, no_classes, no_hashes, none, none, no_hashes, None)
+        about = no_classes, no_classes, no_hashes, none, none[None], no_hashes, None
+        empty = RowsToAssign(number, *about)
         return empty, np.zeros(0, dtype=np.intp), None
     order, content, classes, groups = division.sort_rows(training)
-    weight = np.ones(len(order)) if training.weight is None else training.weight
+    ties = _list_ties(training)[:, order]
     target = training.y.astype(np.float64)[order]
     content, classes = content[order], classes[order]
     names, group = (None, None) if groups is None else (groups[0], groups[1][order])
@@ -264,11 +269,20 @@ def sort_block(
         stratum=classes if classes.ndim == 1 else classes[:, 0],
         content=content,
         target=target,
-        weight=weight[order],
+        ties=ties,
         sort_key=content.copy(),
         group=group,
     )
     return rows, order, names
+
+
+def _list_ties(training: Training) -> Float64:
+    """Return the numbers by which equal rows are ordered, (k, n): offsets, then the weight.
+
+    The last number decides first.
+    """
+    weight = np.ones(len(training.y)) if training.weight is None else training.weight
+    return np.vstack([*([] if training.offset is None else training.offset), weight])
 
 
 def make_sorted_blocks(
@@ -430,8 +444,10 @@ def _compute_sort_keys(
     """
     found = sorted(parts.collect(get_contents_in_range, i, n_ranges), key=itemgetter(0))
     ends = np.cumsum([0, *(len(block[1]) for block in found)])
-    stratum, content, weight = (np.concatenate([block[k] for block in found]) for k in (1, 2, 3))
-    order = np.lexsort((weight, content, stratum))
+    stratum, content = (np.concatenate([block[k] for block in found]) for k in (1, 2))
+    # Blocks without rows do not have offsets.
+    ties = [block[3] for block in found if len(block[2])]
+    order = np.lexsort((*(np.concatenate(ties, axis=-1) if ties else ()), content, stratum))
     sort_key = np.empty(len(order), dtype=np.uint64)
     numbers = mix_copies(content[order], stratum[order])
     sort_key[order] = numbers if word is None else mix(numbers ^ word)
@@ -479,10 +495,10 @@ def get_contents_in_range(part: RowsToAssign, i: int, n: int) -> list[tuple[Any,
     Returns
     -------
     list of one tuple
-        Number of the block; and stratum, hash and weight of each row in the range.
+        Number of the block; and stratum, hash, and offsets and weight of each row in the range.
     """
     rows = _find_range(part, n) == i
-    return [(part.number, part.stratum[rows], part.content[rows], part.weight[rows])]
+    return [(part.number, part.stratum[rows], part.content[rows], part.ties[:, rows])]
 
 
 def set_sort_keys(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certree.grow.bins import UInt8
 from certree.interface.arrays import Float64, Int32, UInt64
@@ -48,6 +49,11 @@ class PartOfRows:
         tell all of them apart.
     y_held, weight_held : ndarray of float64
         What these have in place of `y` and `weight`.
+    offset, offset_held : ndarray of float64, shape (n_outputs, n) and (n_outputs, n_held), or None
+        Offsets of the rows that train, and of those that are held out; None: there are none.
+    group : ndarray of intp, shape (n,), or None
+        Number of the group of each row that trains, until `keys` are those of groups; None: there are
+        no groups.
     """
 
     number: int
@@ -64,6 +70,9 @@ class PartOfRows:
     values: Float64 = field(default_factory=lambda: np.zeros((0, 1)))
     y_held: Float64 = field(default_factory=lambda: np.zeros(0))
     weight_held: Float64 | None = None
+    offset: Float64 | None = None
+    offset_held: Float64 | None = None
+    group: NDArray[np.intp] | None = None
 
     @property
     def n(self) -> int:
@@ -74,6 +83,16 @@ class PartOfRows:
     def n_held(self) -> int:
         """How many rows are held out."""
         return int(self.y_held.shape[-1])
+
+    @property
+    def ties(self) -> Float64 | None:
+        """Numbers, (n,) or (k, n), by which equal rows are ordered; None: there are none.
+
+        These are the weights, or offsets followed by weights. The last row of several decides first.
+        """
+        if self.offset is None:
+            return self.weight
+        return np.vstack([self.offset, *([] if self.weight is None else [self.weight])])
 
 
 def expect_same_rows(part: PartOfRows, digests: Mapping[int, int]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from certree.interface.arrays import Int64
 from certree.out_of_core.joined_rows import JoinedRows
@@ -47,9 +50,12 @@ class Rank:
         Number of threads; None: as many as the model says.
     state : object
         What a function leaves for those that are called after it.
+    scored : ndarray of intp, shape (m,)
+        Indices of the rows that a scorer gets, of training rows and the validation set behind them.
     """
 
     rows: JoinedRows
     links: Links | None = None
     n_threads: int | None = None
     state: Any = None
+    scored: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))

@@ -34,7 +34,8 @@ def rows_elsewhere(
     n_threads: int,
     *,
     groups: Any = None,
-    judges: tuple[Any, Any, Any] | None = None,
+    offset: Any = None,
+    judges: tuple[Any, Any, Any, Any] | None = None,
     shown: bool = False,
 ) -> Iterator[Executor]:
     """Hold the parts of rows in files, or on a cluster, until the block is left.
@@ -49,7 +50,9 @@ def rows_elsewhere(
         Number of threads, where rows are in files.
     groups : str, collection of Dask, or None
         Group of each row, given as `y` is.
-    judges : tuple of X, y and weights, or None
+    offset : str, list of str, collection of Dask, or None
+        Offset of each row, given as `y` is.
+    judges : tuple of X, y, weights and offsets, or None
         Rows that judge, given as these are; they need not lie where the others do. None: there are
         none.
     shown : bool
@@ -60,16 +63,19 @@ def rows_elsewhere(
     Executor
         With rows that judge a `PartsWithValidation`.
     """
-    client, rows = get_active_client(), _source(X, y, sample_weight, groups)
+    client, rows = get_active_client(), _source(X, y, sample_weight, groups, offset)
     if is_dask_collection(X) and client is None:
         client = current_client()
     source: Any = rows
     if judges is not None:
         try:
             found = rows.inferred_schema.table_format if isinstance(rows, FileRows) else None
-            source = SourceWithValidation(rows, _source(with_format(judges[0], found), *judges[1:]))
+            X_val, y_val, weight_val, offset_val = judges
+            source = SourceWithValidation(
+                rows, _source(with_format(X_val, found), y_val, weight_val, None, offset_val)
+            )
         except (ValueError, TypeError) as error:
-            error.add_note("of X_val, y_val and sample_weight_val")
+            error.add_note("of X_val, y_val, sample_weight_val and offset_val")
             raise
     with scratch() as kept:
         if client is not None:
@@ -79,17 +85,17 @@ def rows_elsewhere(
         yield _judged(Here(source, kept, n_threads, shown=shown, limit=get_memory_limit()), source)
 
 
-def _source(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> FileRows | Partitions:
+def _source(X: Any, y: Any, sample_weight: Any, groups: Any, offset: Any) -> FileRows | Partitions:
     limit = get_memory_limit()
     if not is_dask_collection(X):
         is_limited = limit is not None or is_planned()
-        return FileRows(X, y, sample_weight, groups, is_limited=is_limited)
+        return FileRows(X, y, sample_weight, groups, offset, is_limited=is_limited)
     if limit is not None:
         raise ValueError(
             "memory_limit is for files, got a collection of Dask: workers have a memory_limit of "
             "their own there"
         )
-    return Partitions(X, y, sample_weight, groups)
+    return Partitions(X, y, sample_weight, groups, offset)
 
 
 def _judged(parts: Executor, source: Any) -> Executor:

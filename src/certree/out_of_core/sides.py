@@ -35,7 +35,7 @@ from certree.rows.folds import Indices, compute_random_word, number_groups
 from certree.rows.hashes import RowHashes, merge_hashes
 from certree.rows.near_copies import NearCopies
 from certree.rows.split import TrainCalibrationSplit, count_training_units, draw_training_groups
-from certree.rows.training import encode_classes, training_rows
+from certree.rows.training import encode_classes, get_first_untrained_code, training_rows
 from certree.tree import Tree
 
 
@@ -109,7 +109,7 @@ def split_blocks(
         If a set would be empty.
     """
     division = Division(None)
-    blocks = sorted(parts.make(_read_hashed_rows, reader, division), key=itemgetter(0))
+    blocks = sorted(parts.make(read_hashed_rows, reader, division), key=itemgetter(0))
     _, sizes, totals, names = zip(*blocks, strict=True)
     n, n_groups = sum(sizes), None
     if all(groups is None for groups in names):
@@ -136,7 +136,7 @@ def _count_repeats(parts: Executor, masks: list[Mask], n: int, *, has_groups: bo
     Parameters
     ----------
     parts : Executor
-        Blocks of `_HashedRows`.
+        Blocks of `HashedRows`.
     masks : list of ndarray of bool
         For each block: True for calibration rows.
     n : int
@@ -151,7 +151,7 @@ def _count_repeats(parts: Executor, masks: list[Mask], n: int, *, has_groups: bo
     """
     parts.change(_set_calibration_rows, own=masks)
     n_ranges, repeats = max(1, -(-n // parts.portions.together)), 0
-    _share_keys(parts, n_ranges)
+    share_keys(parts, n_ranges)
     for i in range(n_ranges):
         found = parts.collect(_get_hashes_in_range, i, n_ranges)
         train, calibration, unit = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -163,10 +163,10 @@ def _count_repeats(parts: Executor, masks: list[Mask], n: int, *, has_groups: bo
     return repeats
 
 
-def _share_keys(parts: Executor, n_ranges: int) -> None:
+def share_keys(parts: Executor, n_ranges: int) -> None:
     """Give rows that were rounded to float32 the hashes of the rows of which they are copies.
 
-    parts: blocks of `_HashedRows`, which are changed; n_ranges: number of ranges of hashes, one of
+    parts: blocks of `HashedRows`, which are changed; n_ranges: number of ranges of hashes, one of
     which is compared at a time.
     """
     kinds = parts.collect(_has_both_kinds)
@@ -182,12 +182,12 @@ def _share_keys(parts: Executor, n_ranges: int) -> None:
             parts.change(_set_shared_keys, shared)
 
 
-def _has_both_kinds(part: _HashedRows) -> list[tuple[bool, bool]]:
+def _has_both_kinds(part: HashedRows) -> list[tuple[bool, bool]]:
     """Return whether a block has fractional rows, and rows that are exact in float32, as one pair."""
     return [(len(part.rounded) > 0, bool(part.is_float32.any()))]
 
 
-def _get_float32_hashes(part: _HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
+def _get_float32_hashes(part: HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
     """Return the hashes of a block in the i-th of n ranges, as a list of one pair.
 
     part: the block. The pair has the hashes of rows that are exact in float32, and the hashes of
@@ -198,7 +198,7 @@ def _get_float32_hashes(part: _HashedRows, i: int, n: int) -> list[tuple[UInt64,
     return [(exact[exact % np.uint64(n) == i], rounded[rounded % np.uint64(n) == i])]
 
 
-def _set_shared_keys(part: _HashedRows, shared: UInt64) -> tuple[_HashedRows, int]:
+def _set_shared_keys(part: HashedRows, shared: UInt64) -> tuple[HashedRows, int]:
     """Return a block in which copies have the hash of the rounded row as key, and 0.
 
     part: the block; shared: hashes, ascending, that rows exact in float32 and rounded rows have in
@@ -241,13 +241,13 @@ def mark_worst_case(parts: Executor, n: int) -> list[Mask]:
 
 
 def _mark_block(
-    part: _HashedRows, i: int, n: int, hashes: UInt64, first: Int64
-) -> tuple[_HashedRows, int]:
+    part: HashedRows, i: int, n: int, hashes: UInt64, first: Int64
+) -> tuple[HashedRows, int]:
     """Mark the calibration rows of a block that are not of the first unit with their hash.
 
     Parameters
     ----------
-    part : _HashedRows
+    part : HashedRows
         The block.
     i, n : int
         Number of the range of hashes, and number of ranges.
@@ -258,23 +258,23 @@ def _mark_block(
 
     Returns
     -------
-    tuple of _HashedRows and int
+    tuple of HashedRows and int
         The block with the marks, and 0.
     """
-    rows = _find_range(part, i, n) & part.is_calibration
+    rows = find_range(part, i, n) & part.is_calibration
     positions, _ = find_positions(hashes, part.key[rows])
     is_worst = part.is_worst.copy()
     is_worst[rows] = part.units[rows] != first[positions]
     return replace(part, is_worst=is_worst), 0
 
 
-def _get_worst_rows(part: _HashedRows) -> list[tuple[int, Mask]]:
+def _get_worst_rows(part: HashedRows) -> list[tuple[int, Mask]]:
     """Return number and marks of a block, as a list of one pair."""
     return [(part.number, part.is_worst)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _HashedRows(RowsToAssign):
+class HashedRows(RowsToAssign):
     """The n rows of a block with hashes by which equal rows of all blocks are found.
 
     See `RowsToAssign` for all other fields.
@@ -282,7 +282,7 @@ class _HashedRows(RowsToAssign):
     Parameters
     ----------
     key : ndarray of uint64, shape (n,)
-        Hashes of features and target. After `_share_keys` rows have the same key if one of them is a
+        Hashes of features and target. After `share_keys` rows have the same key if one of them is a
         copy of the other that was rounded to float32; see `RowHashes`.
     rounded : ndarray of uint64, shape (n,) or (0,)
         Hashes of fractional rows after rounding to float32; for all other rows the hash `key`. Empty
@@ -312,9 +312,9 @@ class _HashedRows(RowsToAssign):
         return (np.int64(self.number) << 40) + self.row
 
 
-def _read_hashed_rows(
+def read_hashed_rows(
     number: int, chunk: Chunk, reader: Any, division: Division
-) -> tuple[_HashedRows, list[tuple[int, int, int, NDArray[Any] | None]]]:
+) -> tuple[HashedRows, list[tuple[int, int, int, NDArray[Any] | None]]]:
     """Read, sort and hash the rows of a block.
 
     Parameters
@@ -328,7 +328,7 @@ def _read_hashed_rows(
 
     Returns
     -------
-    _HashedRows
+    HashedRows
         The rows of positive weight.
     list of tuple
         One entry: number of the block, number of its rows, sum of their hashes modulo 2^64, and its
@@ -349,7 +349,7 @@ def _read_hashed_rows(
     else:
         rounded = rounded[:0]
     none = np.zeros(len(key), dtype=np.bool_)
-    block = _HashedRows(
+    block = HashedRows(
         **{field.name: getattr(rows, field.name) for field in fields(rows)},
         key=key,
         rounded=rounded,
@@ -361,7 +361,7 @@ def _read_hashed_rows(
     return block, [(number, len(key), int(rows.content.sum(dtype=np.uint64)), names)]
 
 
-def _set_calibration_rows(part: _HashedRows, mask: Mask) -> tuple[_HashedRows, int]:
+def _set_calibration_rows(part: HashedRows, mask: Mask) -> tuple[HashedRows, int]:
     """Return a block with its calibration rows marked, and 0.
 
     part: the block; mask: True for calibration rows, in the order of the block.
@@ -369,18 +369,18 @@ def _set_calibration_rows(part: _HashedRows, mask: Mask) -> tuple[_HashedRows, i
     return replace(part, is_calibration=mask), 0
 
 
-def _find_range(part: _HashedRows, i: int, n: int) -> Mask:
+def find_range(part: HashedRows, i: int, n: int) -> Mask:
     """Return a mask of the rows whose keys are in the i-th of n ranges. part: the block."""
     return np.asarray(part.key % np.uint64(n) == i)
 
 
-def _get_hashes_in_range(part: _HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
+def _get_hashes_in_range(part: HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
     """Return the keys of a block in the i-th of n ranges, as a list of one entry.
 
     part: the block. The entry has the keys of training rows, the keys of calibration rows, and the
     units of the calibration rows.
     """
-    is_inside = _find_range(part, i, n)
+    is_inside = find_range(part, i, n)
     train, calibration = ~part.is_calibration & is_inside, part.is_calibration & is_inside
     return [(part.key[train], part.key[calibration], part.units[calibration])]
 
@@ -579,6 +579,7 @@ def route_calibration_rows(
     tree: Tree,
     of_all: Any,
     division: Division,
+    are_classes_given: bool,
     masks: tuple[Mask, Mask | None],
 ) -> tuple[PartOfRows, list[CalibrationBlock]]:
     """Find the calibration rows of a block, and route them through the tree.
@@ -595,6 +596,8 @@ def route_calibration_rows(
         Encodes rows by the classes of all rows.
     division : Division
         How rows are ordered within a block.
+    are_classes_given : bool
+        Whether `fit` got the classes; all others then have one code.
     masks : tuple of two ndarrays of bool
         Which rows are calibration rows, and which count as errors (None: no such rows), in the
         order of `division`.
@@ -632,6 +635,8 @@ def route_calibration_rows(
     if is_classifier(reader):
         others = np.setdiff1d(of_all.classes_, reader.classes_)
         y = encode_classes(target, reader.classes_, others)
+        if are_classes_given:
+            y = np.minimum(y, get_first_untrained_code(len(reader.classes_)))
         part = add_hashes(part, training.features.tables, y)
     return part, [block(leaf, y, _multiply_class_weights(reader, target, weight))]
 
@@ -666,7 +671,7 @@ def _number_row_groups(groups: list[Groups | None]) -> Indices | None:
 
 
 def join_calibration_blocks(
-    blocks: list[CalibrationBlock], repeats: int
+    blocks: list[CalibrationBlock], repeats: int, *, is_distinct: bool = False
 ) -> tuple[TrainCalibrationSplit, Int32, NDArray[Any], Float64 | None]:
     """Join the calibration rows of all blocks, in the order of the blocks' numbers.
 
@@ -676,6 +681,8 @@ def join_calibration_blocks(
         All blocks, in any order.
     repeats : int
         Number of calibration rows that equal a training row or another calibration row.
+    is_distinct : bool
+        Whether equal rows were merged.
 
     Returns
     -------
@@ -697,6 +704,7 @@ def join_calibration_blocks(
         indices=_join_positions(blocks),
         n_given=sum(block.n_given for block in blocks),
         repeats=repeats,
+        distinct=is_distinct,
         is_worst=_join_masks([block.is_worst for block in blocks]),
         near_copies=NearCopies(0),  # A search would need more passes over all rows.
     )

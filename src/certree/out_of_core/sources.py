@@ -53,6 +53,9 @@ class FileRows:
         no target.
     weight, groups : str or None
         Names of the columns of the weights, and of the group of each row; None: there is none.
+    offset : str, list of str or None
+        Name of the column of the offsets of rows, or of one column for each output; None: there is
+        none.
     part_rows : int
         Number of rows in a block.
     is_limited : bool
@@ -76,7 +79,7 @@ class FileRows:
     FileNotFoundError
         If a file does not exist.
     TypeError
-        If y, weight or groups is not a name.
+        If y, weight, groups or offset is not a name.
     ValueError
         If a file cannot be read or lacks a column, or no type holds all values of a column. If a
         feature holds neither numbers, strings nor dates. If memory is limited and its need cannot be
@@ -89,6 +92,7 @@ class FileRows:
         y: Any,
         weight: Any = None,
         groups: Any = None,
+        offset: Any = None,
         *,
         part_rows: int = PART_ROWS,
         is_limited: bool = False,
@@ -96,18 +100,19 @@ class FileRows:
         types: Types = no_types,
     ) -> None:
         import_extra("pyarrow", "files")
-        y = normalize_targets(y)
+        y, offset = normalize_targets("y", y), normalize_targets("offset", offset)
         for name, value, kinds in (
             ("y", y, str | tuple),
             ("sample_weight", weight, str),
             ("groups", groups, str),
+            ("offset", offset, str | tuple),
         ):
             if value is not None and not isinstance(value, kinds):
                 raise TypeError(
                     f"{name} must be the name of a column if X is a file, got {type(value).__name__}"
                 )
-        self._y, self._weight, self._groups, self.part_rows = y, weight, groups, part_rows
-        self._is_limited = is_limited
+        self._y, self._weight, self._groups, self._offset = y, weight, groups, offset
+        self.part_rows, self._is_limited = part_rows, is_limited
         self._tables: Sequence[TableFile] = open_files(X, is_limited)
         self._checksums = Checksums()
         # Dates that are classes or groups stay text, because later files may write them differently.
@@ -116,7 +121,8 @@ class FileRows:
         where = name_range([table.name for table in self._tables])
         for target in self._targets:
             expect_target(self._schema.names, target, where)
-        for name, value in (("sample_weight", weight), ("groups", groups)):
+        offsets = (("offset", name) for name in self._offsets)
+        for name, value in (("sample_weight", weight), ("groups", groups), *offsets):
             if value is not None and value not in self._schema.names:
                 raise ValueError(
                     f"{name}={value!r} is no column of {where}; there are "
@@ -128,8 +134,8 @@ class FileRows:
             if name in self._schema.names and name not in self._list_other_columns()
         ]
         if features is None:
-            roles = {"the target": self._y, "the weights": weight, "the groups": groups}
-            others = [role for role, name in roles.items() if name is not None]
+            roles = ("the target", y), ("the weights", weight), ("the groups", groups)
+            others = [role for role, name in (*roles, ("the offsets", offset)) if name is not None]
             expect_features(self.features, others, where)
         expect_feature_types(self._schema.field(name) for name in self.features)
         self.has_weights = weight is not None
@@ -230,10 +236,14 @@ class FileRows:
         columns = [extract_values("the target", table, name, where) for name in self._targets]
         y = columns[0] if len(columns) == 1 else stack_columns(columns) if columns else None
         groups = None if self._groups is None else convert_to_array(table, self._groups)
+        columns = [
+            extract_values("the column of offsets", table, one, where) for one in self._offsets
+        ]
+        offset = columns[0] if len(columns) == 1 else stack_columns(columns) if columns else None
         X = None
         if with_features:
             X = attach_format(table.select(self.features), self.inferred_schema.table_format)
-        return Chunk(X, y, weight, where, groups=groups)
+        return Chunk(X, y, weight, where, groups=groups, offset=offset)
 
     @property
     def n_parts(self) -> int:
@@ -302,11 +312,16 @@ class FileRows:
     @property
     def _targets(self) -> tuple[str, ...]:
         """Names of the columns of the targets; () without a target."""
-        return self._y if isinstance(self._y, tuple) else () if self._y is None else (self._y,)
+        return _list_names(self._y)
+
+    @property
+    def _offsets(self) -> tuple[str, ...]:
+        """Names of the columns of the offsets; () without offsets."""
+        return _list_names(self._offset)
 
     def _list_other_columns(self) -> list[str]:
-        """Return the names of the target, weight and group columns, each once."""
-        names = *self._targets, self._weight, self._groups
+        """Return the names of the target, weight, group and offset columns, each once."""
+        names = *self._targets, self._weight, self._groups, *self._offsets
         return [*dict.fromkeys(name for name in names if name is not None)]
 
     def _read_blocks(self, columns: list[str]) -> Iterator[tuple[pa.Table, str]]:
@@ -337,22 +352,28 @@ class FileRows:
             yield pa.concat_tables(waiting), name_range(names)
 
 
-def normalize_targets(y: Any) -> Any:
+def _list_names(names: Any) -> tuple[str, ...]:
+    """Return the names that `normalize_targets` has returned as a tuple; () for None."""
+    return names if isinstance(names, tuple) else () if names is None else (names,)
+
+
+def normalize_targets(name: str, y: Any) -> Any:
     """Return a list of column names as a tuple, or as one name if it has one; any other y unchanged.
 
-    y: the argument of `fit`. TypeError is raised if a list holds anything else than names, ValueError
-    if it is empty or holds a name twice.
+    name: name of the argument of `fit`, for messages; y: the argument. TypeError is raised if a list
+    holds anything else than names, ValueError if it is empty or holds a name twice.
     """
     if not isinstance(y, list | tuple):
         return y
     wrong = [name for name in y if not isinstance(name, str)]
     if wrong:
-        raise TypeError(f"y must hold names of columns, got one that is {type(wrong[0]).__name__}")
+        kind = type(wrong[0]).__name__
+        raise TypeError(f"{name} must hold names of columns, got one that is {kind}")
     if not y:
-        raise ValueError("y must name at least one column, got none")
-    repeated = [name for i, name in enumerate(y) if name in y[:i]]
+        raise ValueError(f"{name} must name at least one column, got none")
+    repeated = [column for i, column in enumerate(y) if column in y[:i]]
     if repeated:
-        raise ValueError(f"y must name each column once, got {repeated[0]!r} twice")
+        raise ValueError(f"{name} must name each column once, got {repeated[0]!r} twice")
     return y[0] if len(y) == 1 else tuple(y)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from decimal import Decimal
+from functools import cached_property
 from hashlib import blake2b
 from itertools import repeat
 from numbers import Integral, Real
@@ -40,14 +41,14 @@ _FEW_ROWS = 50
 # fraction of them that must be.
 _N_TEXTS, _MANY_TEXTS = 1000, 0.9
 # float32 holds this many consecutive integers.
-_MAX_FLOAT32_CODES = 2**24
+MAX_FLOAT32_CODES = 2**24
 # Code of the categories that the fit does not know.
 UNKNOWN_CODE = -1.0
 # Length of a digest: 64 bits in hexadecimal.
 _DIGEST = 16
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Categories:
     """Categories of the features of a table; `encode` turns them into codes.
 
@@ -70,6 +71,18 @@ class Categories:
     names: tuple[CategoryNames | None, ...]
     digested: tuple[int, ...] = ()
     unknown_are_missing: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields by name, for pickles and copies, which do not need `codes`."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def codes(self) -> tuple[Mapping[Any, float] | None, ...]:
+        """Return the code of each category of each feature, None for a numeric feature: p entries."""
+        return tuple(
+            None if names is None else dict(zip(names, map(float, range(len(names))), strict=True))
+            for names in self.names
+        )
 
     @classmethod
     def learn(
@@ -310,8 +323,8 @@ class Categories:
 
         column: the column, not converted; label: how error messages name the feature; j: its index.
         """
-        names: Any = self.names[j]
-        codes = _encode_column(column, label, names, j in self.digested)
+        code: Any = self.codes[j]
+        codes = _encode_column(column, label, code, j in self.digested)
         return np.where(codes == UNKNOWN_CODE, np.nan, codes) if self.unknown_are_missing else codes
 
 
@@ -323,7 +336,7 @@ def _shrink_codes(codes: Float64, names: CategoryNames) -> NDArray[Any]:
     codes: codes of the rows, (n,), NaN for missing values, -1 for unknown categories. names: the
     categories of the feature, of which only the number is read.
     """
-    return codes.astype(np.float32) if len(names) <= _MAX_FLOAT32_CODES else codes
+    return codes.astype(np.float32) if len(names) <= MAX_FLOAT32_CODES else codes
 
 
 def learn_categories(X: Any, categorical_features: CategoricalFeatures) -> Categories | None:
@@ -797,9 +810,15 @@ def _digest_text(text: str) -> str:
 
 
 def _encode_column(
-    column: SeriesOrArray, label: str, names: CategoryNames, are_digests: bool
+    column: SeriesOrArray, label: str, code: Mapping[Any, float], are_digests: bool
 ) -> Float64:
-    code: dict[Any, float] = dict(zip(names, range(len(names)), strict=True))
+    """Return the codes of a categorical column, (n,): NaN for missing values, -1 for unknown ones.
+
+    column: the column, not converted. label: how error messages name the feature. code: code of each
+    category, in the order 0, 1, .... are_digests: whether the categories are hashes of texts. Raise
+    a ValueError if the column holds strings and the categories are numbers, or the other way round.
+    """
+    names = (*code,)
     looked_up = None if are_digests else _look_up_codes(column, code)
     if looked_up is not None:
         return looked_up
@@ -834,7 +853,7 @@ def _encode_column(
     return np.where(known[place] == values, place, absent)
 
 
-def _look_up_codes(column: SeriesOrArray, code: dict[Any, float]) -> Float64 | None:
+def _look_up_codes(column: SeriesOrArray, code: Mapping[Any, float]) -> Float64 | None:
     """Encode a column of dtype object by one dictionary look-up for each row.
 
     This takes half as long as `_read_values`, but not every column can be encoded so.

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -294,11 +294,16 @@ def merge_copies(
     if len(kept) == len(first):
         return kept, weight
     if groups is not None and (groups[first] != groups).any():
-        raise ValueError(
-            'groups must be the same for copies of a row if duplicates="copies", got equal rows '
-            "in several groups: give them one group"
-        )
+        raise_for_copies_in_groups()
     return kept, np.bincount(first, weight, minlength=len(first))[kept].astype(np.float64)
+
+
+def raise_for_copies_in_groups() -> NoReturn:
+    """Raise a ValueError which says that equal rows, which are to be merged, have several groups."""
+    raise ValueError(
+        'groups must be the same for copies of a row if duplicates="copies", got equal rows '
+        "in several groups: give them one group"
+    )
 
 
 def count_repeats(

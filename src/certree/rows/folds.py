@@ -233,8 +233,18 @@ def split_by_groups(
     validation set has all rows of the drawn groups, the training set all other rows.
     """
     names, group = number_groups(groups)
-    is_validation = (rng.permutation(len(names)) < n_validation)[group]
+    is_validation = draw_validation_groups(len(names), n_validation, rng)[group]
     return np.flatnonzero(~is_validation), np.flatnonzero(is_validation)
+
+
+def draw_validation_groups(
+    n_groups: int, n_validation: int, rng: np.random.RandomState
+) -> NDArray[np.bool_]:
+    """Draw n_validation of n_groups groups at random; return True for these, (n_groups,).
+
+    rng: source of the draw.
+    """
+    return np.asarray(rng.permutation(n_groups) < n_validation)
 
 
 def _make_fold(is_validation: NDArray[np.bool_]) -> Fold:

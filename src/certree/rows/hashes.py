@@ -234,7 +234,7 @@ class ChangedRowsError(ValueError):
 
 
 def compute_keys(
-    hashes: UInt64, weight: Float64 | None = None, before: EarlierCopies | None = None
+    hashes: UInt64, ties: Float64 | None = None, before: EarlierCopies | None = None
 ) -> UInt64:
     """Replace hashes of rows by the keys of `compute_content_keys`, in place, and return them.
 
@@ -242,9 +242,9 @@ def compute_keys(
     ----------
     hashes : ndarray of uint64, shape (n,)
         Hashes of the rows; overwritten.
-    weight : ndarray of float64, shape (n,), or None
-        Weight of each row. Equal rows are numbered by ascending weight; None: in the order of the
-        table.
+    ties : ndarray of float64, shape (n,) or (k, n), or None
+        Numbers by which equal rows are numbered, ascending: their weights, or several numbers of
+        each row, of which the last one decides first. None: in the order of the table.
     before : EarlierCopies or None
         If these rows are one of several blocks: numbers of equal rows in other blocks, which shift
         the numbers of equal rows here. None: these are all rows.
@@ -259,12 +259,12 @@ def compute_keys(
     ChangedRowsError
         If the rows have changed since `before` was computed, so that its entries do not match them.
     """
-    order = order_by_hash(hashes, weight)
+    order = order_by_hash(hashes, ties)
     ordered = hashes[order]
     starts = mark_run_starts(ordered)
     copies = number_copies(starts)
     if before is not None and len(before.hashes):
-        starts = starts | mark_run_starts(None if weight is None else weight[order])
+        starts = starts | mark_run_starts(None if ties is None else ties[..., order])
         shared = find_positions(merge_hashes(before.hashes), ordered[starts])[1]
         if shared.sum() != len(before.numbers):
             raise ChangedRowsError(
@@ -287,14 +287,15 @@ def compute_keys(
 class EarlierCopies:
     """Numbers of equal rows in other blocks, for the rows of a block that also occur elsewhere.
 
-    Equal rows of all blocks are numbered 0, 1, ... by ascending weight and, for equal weights, by
-    block. This object holds the number with which the rows of one block start.
+    Equal rows of all blocks are numbered 0, 1, ... by ascending weight, for equal weights by ascending
+    offset if there are offsets, and then by block. This object holds the number with which the rows
+    of one block start.
 
     Parameters
     ----------
     hashes : ndarray of uint64, shape (k,)
         Hashes of rows that occur in this and in another block, ascending. A hash has one entry for
-        each distinct weight that rows of this block with this hash have, by ascending weight.
+        each distinct weight (and offset) that rows of this block with this hash have, ascending.
     numbers : ndarray of uint64, shape (k,)
         For each entry the number of the first row of this block with this hash and weight: how many
         equal rows, in all blocks, come before it.
@@ -304,26 +305,28 @@ class EarlierCopies:
     numbers: UInt64
 
 
-def order_by_hash(hashes: UInt64, weight: Float64 | None) -> NDArray[np.intp]:
-    """Return row indices, (n,), sorted by hash and, among equal hashes, by weight.
+def order_by_hash(hashes: UInt64, ties: Float64 | None) -> NDArray[np.intp]:
+    """Return row indices, (n,), sorted by hash and, among equal hashes, by other numbers.
 
-    hashes: hash of each row, (n,). weight: weight of each row, (n,), or None: equal hashes keep
-    their order.
+    hashes: hash of each row, (n,). ties: a number of each row, such as its weight, (n,), or k
+    numbers, (k, n), of which the last one decides first; None: equal hashes keep their order.
     """
-    if weight is None:
+    if ties is None:
         return np.argsort(hashes, kind="stable")
-    return np.lexsort((weight, hashes))
+    return np.lexsort((*np.atleast_2d(ties), hashes))
 
 
 def mark_run_starts(ordered: NDArray[Any] | None) -> NDArray[np.bool_]:
     """Mark the entries of a sorted array that differ from the entry before them, (n,) bool.
 
-    The first entry is marked. ordered: sorted array, (n,); None: return an array with the single
-    entry False, which callers combine with other masks by broadcasting.
+    The first entry is marked. ordered: sorted array, (n,), or several numbers of each entry, (k, n);
+    None: return an array with the single entry False, which callers combine with other masks by
+    broadcasting.
     """
     if ordered is None:
         return np.zeros(1, dtype=np.bool_)
-    return np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+    differs = np.atleast_2d(ordered[..., 1:] != ordered[..., :-1]).any(axis=0)
+    return np.append(True, differs)[: ordered.shape[-1]]
 
 
 def merge_hashes(*hashes: UInt64) -> UInt64:

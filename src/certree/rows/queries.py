@@ -182,11 +182,11 @@ def compute_group_keys(hashes: UInt64, group: NDArray[Any], weight: Float64 | No
     ndarray of uint64, shape (n_groups,)
         Key of each group.
     """
-    total = None if weight is None else _sum_weights_by_group(hashes, group, weight)
+    total = None if weight is None else sum_weights_by_group(hashes, group, weight)
     return compute_keys(_sum_by_group(mix(hashes), group), total)
 
 
-def _sum_weights_by_group(hashes: UInt64, group: NDArray[Any], weight: Float64) -> Float64:
+def sum_weights_by_group(hashes: UInt64, group: NDArray[Any], weight: Float64) -> Float64:
     """Compute a number for each group, (n_groups,), by which groups with equal rows are ordered.
 
     It is the sum of the weights of the rows, each multiplied by a factor that the row's hash

@@ -1,0 +1,139 @@
+"""Draw the training rows that a scorer gets: at most 10,000, of each class its fraction.
+
+Rows are drawn by their random keys, so the draw does not depend on where rows are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.interface.arrays import Int64, UInt64
+from certree.rows.hashes import mix
+
+# A scorer gets at most so many training rows, as in scikit-learn.
+_SCORED_ROWS = 10_000
+# Rows whose keys are looked through at a time.
+_BLOCK_ROWS = 2**18
+_LARGEST_KEY = np.iinfo(np.uint64).max
+
+
+class KeySample(NamedTuple):
+    """The smallest keys of each class.
+
+    Attributes
+    ----------
+    keys : ndarray of uint64, shape (m,)
+        Keys, mixed with the seed of the fit.
+    classes : ndarray of intp, shape (m,)
+        The class of each row that has such a key.
+    """
+
+    keys: UInt64
+    classes: NDArray[np.intp]
+
+
+def get_strata(y: NDArray[Any], n_classes: int) -> NDArray[Any]:
+    """Return the class by which each training row is drawn, (n,), of any type of number.
+
+    y: class codes or numbers, (n,) or (n, n_targets). n_classes: number of classes; 1 if rows with
+    numbers, or with several targets, are all of one class.
+    """
+    return y if n_classes > 1 else np.broadcast_to(np.int32(0), (len(y),))
+
+
+def count_classes(classes: NDArray[Any], n_classes: int) -> Int64:
+    """Count the rows of each class, (n_classes,); classes: see `get_strata`."""
+    counts = np.zeros(n_classes, np.int64)
+    for rows in _iterate_blocks(len(classes)):
+        counts += np.bincount(classes[rows].astype(np.intp), minlength=n_classes)
+    return counts
+
+
+def count_sampled_rows(n_of_class: Int64) -> Int64:
+    """Return how many rows of each class a scorer gets, (K,): all, or 10,000 in proportion.
+
+    n_of_class: number of training rows of each class, (K,).
+    """
+    n = int(n_of_class.sum())
+    if n <= _SCORED_ROWS:
+        return n_of_class
+    return np.diff((np.cumsum(n_of_class) * _SCORED_ROWS + n // 2) // n, prepend=0)
+
+
+def draw_smallest_keys(
+    keys: UInt64, classes: NDArray[Any], seed: int, n_sampled: Int64
+) -> KeySample:
+    """Find the smallest keys of each class, after they are mixed with a seed.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (n,)
+        Random keys of the rows.
+    classes : ndarray of shape (n,)
+        Class of each row; see `get_strata`.
+    seed : int
+        Seed of the fit.
+    n_sampled : ndarray of int64, shape (K,)
+        Number of keys of each class.
+    """
+    sample = KeySample(np.zeros(0, np.uint64), np.zeros(0, np.intp))
+    limits = np.full(len(n_sampled), _LARGEST_KEY)
+    for rows in _iterate_blocks(len(keys)):
+        mixed, of_class = _mix_seed(keys[rows], seed), classes[rows].astype(np.intp)
+        is_candidate = mixed <= limits[of_class]
+        block = KeySample(mixed[is_candidate], of_class[is_candidate])
+        sample = merge_samples([sample, block], n_sampled)
+        limits = compute_key_limits(sample, n_sampled)
+    return sample
+
+
+def merge_samples(samples: Iterable[KeySample], n_sampled: Int64) -> KeySample:
+    """Merge samples of blocks of rows to the smallest n_sampled keys, (K,), of each class."""
+    keys, classes = (np.concatenate(one) for one in zip(*samples, strict=True))
+    order = np.lexsort((keys, classes))
+    starts = np.searchsorted(classes[order], np.arange(len(n_sampled)))
+    place = np.arange(len(order)) - starts[classes[order]]
+    kept = order[place < n_sampled[classes[order]]]
+    return KeySample(keys[kept], classes[kept])
+
+
+def compute_key_limits(sample: KeySample, n_sampled: Int64) -> UInt64:
+    """Return for each class the largest key of a sample, (K,) uint64.
+
+    It is the largest number if the sample has fewer than n_sampled, (K,), keys of the class, and 0
+    if it need not have any.
+    """
+    limits = np.zeros(len(n_sampled), np.uint64)
+    np.maximum.at(limits, sample.classes, sample.keys)
+    counts = np.bincount(sample.classes, minlength=len(n_sampled))
+    return np.where(counts < n_sampled, _LARGEST_KEY, limits)
+
+
+def find_sampled_rows(
+    keys: UInt64, classes: NDArray[Any], seed: int, limits: UInt64
+) -> NDArray[np.intp]:
+    """Return the indices of the rows that a scorer gets, whose keys do not exceed a limit.
+
+    keys, classes, seed: see `draw_smallest_keys`; limits: the limit of each class, see
+    `compute_key_limits`. Rows of one group have the same key, so a scorer gets whole groups, and may
+    get a few more rows.
+    """
+    found = [np.zeros(0, np.intp)]
+    for rows in _iterate_blocks(len(keys)):
+        is_sampled = _mix_seed(keys[rows], seed) <= limits[classes[rows].astype(np.intp)]
+        found.append(rows.start + np.flatnonzero(is_sampled))
+    return np.concatenate(found)
+
+
+def _iterate_blocks(n: int) -> Iterator[slice]:
+    """Yield slices that divide n rows, so that arrays of intermediate results stay small."""
+    return (slice(begin, begin + _BLOCK_ROWS) for begin in range(0, n, _BLOCK_ROWS))
+
+
+def _mix_seed(keys: UInt64, seed: int) -> UInt64:
+    """Mix keys, (n,), with a seed, so that they have nothing to do with what rounds draw."""
+    return mix(keys ^ np.uint64(seed))

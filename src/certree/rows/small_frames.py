@@ -1,0 +1,167 @@
+"""Encode small data frames of pandas and polars quickly if their columns are like those of a fit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.interface.arrays import MAX_EXACT_INTEGER, Float64, has_inexact_integers
+from certree.rows.categories import MAX_FLOAT32_CODES, UNKNOWN_CODE, Categories
+
+# Larger frames gain little, as the general encoding has a cost per column.
+_MAX_VALUES = 1024
+# Type codes of NumPy for booleans, integers and float64.
+_NUMPY_NUMBERS = frozenset("?bBhHiIlLqQd")
+_PANDAS_NUMBERS = frozenset(
+    (
+        *("Int8Dtype", "Int16Dtype", "Int32Dtype", "Int64Dtype", "BooleanDtype", "Float64Dtype"),
+        *("UInt8Dtype", "UInt16Dtype", "UInt32Dtype", "UInt64Dtype"),
+    )
+)
+_PANDAS_TEXTS = frozenset(("StringDtype", "CategoricalDtype"))
+_POLARS_NUMBERS = frozenset(
+    (
+        *("Boolean", "Float64", "Int8", "Int16", "Int32", "Int64"),
+        *("UInt8", "UInt16", "UInt32", "UInt64"),
+    )
+)
+_POLARS_TEXTS = frozenset(("String", "Categorical", "Enum"))
+
+# What a column holds by its type: "object" are texts, categories, or Python objects.
+_Kind = Literal["number", "float32", "object"]
+
+
+def encode_small_frame(
+    X: Any, names: Sequence[str], categories: Categories | None, takes_float32: bool
+) -> NDArray[Any] | None:
+    """Encode a small data frame of pandas or polars that has the columns of the fit.
+
+    The general encoding takes tens of microseconds for each column, much longer than a model
+    predicts a row. This function reads all values in one call, as Python objects. It encodes only
+    frames for which the general encoding raises no error, and with the same result.
+
+    Parameters
+    ----------
+    X : object
+        Rows, not encoded.
+    names : sequence of str
+        Names of the features of the fit, in order.
+    categories : Categories or None
+        Categories of the fit; None: all features are numeric.
+    takes_float32 : bool
+        Whether numeric features may be float32.
+
+    Returns
+    -------
+    ndarray of shape (n, p), or None
+        Numbers and category codes, NaN where a value is missing; unknown categories are -1, or NaN
+        if `categories.unknown_are_missing`. The dtype is float32 if all columns have category codes
+        or float32 numbers, else float64. None: the caller must use the general encoding, as X is
+        another object, has no rows or more than 1024 values, has other columns, or values of types
+        that this function does not handle.
+    """
+    kinds = _classify_columns(X, names)
+    if kinds is None or (categories is not None and categories.digested):
+        return None
+    codes = (None,) * len(names) if categories is None else categories.codes
+    are_float32 = []
+    for kind, code in zip(kinds, codes, strict=True):
+        if kind is None or (code is None and kind == "object"):
+            return None
+        if code is None and kind == "float32" and not takes_float32:
+            return None
+        are_float32.append(kind == "float32" if code is None else len(code) <= MAX_FLOAT32_CODES)
+    unknown = np.nan if categories is not None and categories.unknown_are_missing else UNKNOWN_CODE
+    rows = X.rows() if hasattr(X, "rows") else X.to_numpy(dtype=object).tolist()
+    encoded = np.empty((len(rows), len(codes)), np.float32 if all(are_float32) else np.float64)
+    for j, (values, code) in enumerate(zip(zip(*rows, strict=True), codes, strict=True)):
+        column = _to_numbers(values) if code is None else _to_codes(values, code, unknown)
+        if column is None:
+            return None
+        encoded[:, j] = column
+    return encoded
+
+
+def _classify_columns(X: Any, names: Sequence[str]) -> list[_Kind | None] | None:
+    """Return what each column of a small data frame of pandas or polars holds, by its type.
+
+    The entry is None for a column of another type. Return None if X is no such frame, or if its
+    columns do not have these names in this order.
+    """
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    if pandas is not None and type(X) is pandas.DataFrame:
+        is_similar = 0 < X.size <= _MAX_VALUES and X.columns.tolist() == names
+        return [*map(_classify_pandas, X.dtypes)] if is_similar else None
+    if polars is not None and type(X) is polars.DataFrame:
+        is_similar = 0 < X.height * X.width <= _MAX_VALUES and X.columns == names
+        return [*map(_classify_polars, X.dtypes)] if is_similar else None
+    return None
+
+
+def _classify_pandas(dtype: Any) -> _Kind | None:
+    """Return what a column of pandas with this dtype holds; None for other dtypes, such as dates."""
+    if isinstance(dtype, np.dtype):
+        if dtype.char in _NUMPY_NUMBERS:
+            return "number"
+        if dtype.char == "f":
+            return "float32"
+        return "object" if dtype.char == "O" else None
+    name = type(dtype).__name__
+    if name in _PANDAS_NUMBERS:
+        return "number"
+    return "object" if name in _PANDAS_TEXTS else None
+
+
+def _classify_polars(dtype: Any) -> _Kind | None:
+    """Return what a column of polars with this dtype holds; None for other dtypes, such as dates."""
+    name = dtype.base_type().__name__
+    if name in _POLARS_NUMBERS:
+        return "number"
+    if name == "Float32":
+        return "float32"
+    return "object" if name in _POLARS_TEXTS else None
+
+
+def _to_numbers(values: Sequence[Any]) -> Float64 | None:
+    """Convert the values of a numeric column to float64, (n,), NaN for missing values.
+
+    values: integers, floats, booleans, None and pandas.NA. Return None if a number is infinite, or so
+    large that it may be an integer that float64 rounds.
+    """
+    try:
+        numbers = np.array(values, dtype=np.float64)
+    except TypeError:  # NumPy cannot convert pandas.NA
+        numbers = np.array([None if _is_na(one) else one for one in values], dtype=np.float64)
+    return None if has_inexact_integers(numbers) else numbers
+
+
+def _to_codes(
+    values: Sequence[Any], code: Mapping[Any, float], unknown: float
+) -> list[float] | None:
+    """Return the category code of each value, NaN for missing values.
+
+    values: Python objects. code: code of each category; the categories are all texts or all floats.
+    unknown: code of other values. Return None if a value is not missing and not of the type of the
+    categories, or if it is so large that it may be an integer that float64 rounds.
+    """
+    are_texts = isinstance(next(iter(code), None), str)
+    kinds: tuple[type, ...] = (str,) if are_texts else (int, float, bool) if code else ()
+    found = []
+    for value in values:
+        kind = type(value)
+        if value is None or (kind is float and value != value) or _is_na(value):
+            found.append(np.nan)
+        elif kind in kinds and (are_texts or abs(value) < MAX_EXACT_INTEGER):
+            found.append(code.get(value, unknown))
+        else:
+            return None
+    return found
+
+
+def _is_na(value: Any) -> bool:
+    """Return whether a value is pandas.NA."""
+    return type(value).__name__ == "NAType"
