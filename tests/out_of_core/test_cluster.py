@@ -590,7 +590,7 @@ def test_previous_rounds_of_killed_workers_are_added_again(call, mortal, tmp_pat
     given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
     here = model_of("two", warm_start=True).fit(X, y)
     there = model_of("two", warm_start=True).fit(X, y)
-    calls = kill_before(monkeypatch, mortal, "run_on_ranks", call)
+    calls = kill_before(monkeypatch, mortal, "_run_on_ranks", call)
     here.set_params(max_iter=6).fit(X, y)
     there.set_params(max_iter=6).fit(*given)
     assert len(calls) == 3
