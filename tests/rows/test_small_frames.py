@@ -244,3 +244,9 @@ def test_copies_of_categories_hold_no_codes():
     for copy in (pickle.loads(pickle.dumps(categories)), deepcopy(categories)):
         assert "codes" not in vars(copy)
         assert copy.codes == categories.codes
+
+
+def test_a_column_may_have_the_name_of_a_method():
+    names = ["rows", "size", "columns", "height"]
+    X = pd.DataFrame(np.arange(12.0).reshape(3, 4), columns=names)
+    np.testing.assert_array_equal(encode_small_frame(X, names, None, True), X.to_numpy())

@@ -216,7 +216,9 @@ def test_a_file_gives_one_model_in_all_ways(
     column = read_table(path, "y").description.columns[0]
     assert str(column) == f"{first.feature_names_in_[0]}: {described}"
     blocks = [chunk.X.column(0) for chunk in FileRows(path, "y", part_rows=9).chunks()]
-    assert sum(pc.sum(pc.is_null(x, nan_is_null=True)).as_py() for x in blocks) == column.n_missing
+    # Old versions of PyArrow find no NaN in float16, and these columns have none.
+    marks = [pc.is_null(x, nan_is_null=x.type != pa.float16()) for x in blocks]
+    assert sum(pc.sum(mark).as_py() for mark in marks) == column.n_missing
 
 
 @pytest.mark.parametrize(("name", "content", "message"), REFUSED, ids=[one[0] for one in REFUSED])

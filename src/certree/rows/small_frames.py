@@ -76,7 +76,9 @@ def encode_small_frame(
             return None
         are_float32.append(kind == "float32" if code is None else len(code) <= MAX_FLOAT32_CODES)
     unknown = np.nan if categories is not None and categories.unknown_are_missing else UNKNOWN_CODE
-    rows = X.rows() if hasattr(X, "rows") else X.to_numpy(dtype=object).tolist()
+    # A column of pandas may be called "rows", which hasattr(X, "rows") would find.
+    is_polars = hasattr(type(X), "rows")
+    rows = X.rows() if is_polars else X.to_numpy(dtype=object).tolist()
     encoded = np.empty((len(rows), len(codes)), np.float32 if all(are_float32) else np.float64)
     for j, (values, code) in enumerate(zip(zip(*rows, strict=True), codes, strict=True)):
         column = _to_numbers(values) if code is None else _to_codes(values, code, unknown)
