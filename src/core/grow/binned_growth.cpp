@@ -141,7 +141,8 @@ struct Integers {
   std::span<std::int64_t> values;
 
   Integers() = default;
-  explicit Integers(std::size_t n) : memory(make_buffer<std::int64_t>(n)), values(memory.get(), n) {}
+  explicit Integers(std::size_t n)
+      : memory(make_buffer<std::int64_t>(n)), values(memory.get(), n) {}
 };
 
 // Weights as whole numbers: as they are, or in units of a power of two.
@@ -239,7 +240,8 @@ BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const 
   const RowLimits limits{weight.unit, growth.min_rows};
   const Small small(response, limits);
   const Wide wide(response, limits);
-  may_be_small &= weight.whole.values.empty() && !bags.is_balanced && bags.drawing.most_rows <= kMostDraws;
+  may_be_small &=
+      weight.whole.values.empty() && !bags.is_balanced && bags.drawing.most_rows <= kMostDraws;
   std::vector<BinnedTrees> grown(static_cast<std::size_t>(bags.n_trees));
   parallel_for(bags.n_trees, growth.n_threads, [&](std::int64_t i) {
     const std::int64_t number = bags.first + i;
@@ -268,8 +270,8 @@ BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const 
 
 // The numbers of a column in units of a power of two, so that no sum over a tree's rows overflows.
 struct WholeNumbers {
-  Integers whole;              // (n, q)
-  std::vector<int> bits, unit;      // (q,)
+  Integers whole;               // (n, q)
+  std::vector<int> bits, unit;  // (q,)
 
   WholeNumbers(const Table<const double>& target, std::int64_t n)
       : whole(checked_size(static_cast<std::size_t>(target.n_rows),
@@ -478,7 +480,8 @@ BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowt
   const Table<const double> column{response.y.data(), std::ssize(response.y), 1};
   const WholeNumbers numbers(column, bags.drawing.most_rows * weight.heaviest);
   const bool is_poisson = response.criterion == Criterion::poisson;
-  const PairResponse pairs{false, is_poisson, {}, numbers.whole.values, numbers.bits[0], numbers.unit[0]};
+  const PairResponse pairs{false,           is_poisson,     {}, numbers.whole.values,
+                           numbers.bits[0], numbers.unit[0]};
   const auto balanced = [](std::span<const std::int32_t>) -> std::vector<std::int64_t> {
     throw std::invalid_argument("numbers have no classes to balance");
   };

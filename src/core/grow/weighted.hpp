@@ -279,9 +279,7 @@ class PairTarget {
         }
       return squares;
     }
-    Scatter scatter() const {
-      return {squared_weights(items_) / centre_.all, variation()};
-    }
+    Scatter scatter() const { return {squared_weights(items_) / centre_.all, variation()}; }
     // Returns the mean of each category, or the probability of the second class.
     std::vector<double> scores(const Groups& groups) const { return group_means(groups, 0); }
 
