@@ -24,6 +24,7 @@ from certree.cli.json_output import AsJson, describe_rules, print_json
 from certree.cli.read_options import takes_source
 from certree.cli.table_input import (
     Groups,
+    Keep,
     ModelFile,
     Positive,
     PositiveOfExplanations,
@@ -118,13 +119,7 @@ def explain(
             help="Print which fraction of the variance is due to features and pairs.",
         ),
     ] = False,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of the input, such as a key, to copy to the output; repeat for more.",
-        ),
-    ] = None,
+    keep: Keep = None,
     positive: PositiveOfExplanations = None,
     as_json: AsJson = False,
 ) -> None:

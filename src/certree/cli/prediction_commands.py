@@ -40,6 +40,7 @@ from certree.cli.read_options import takes_source
 from certree.cli.table_input import (
     DuplicateRows,
     Groups,
+    Keep,
     ModelFile,
     Positive,
     TableOrFolder,
@@ -114,13 +115,7 @@ def predict(
     source: TableSource,
     output: Output = None,
     threshold: Threshold = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of the input, such as a key, to copy to the output; repeat for more.",
-        ),
-    ] = None,
+    keep: Keep = None,
     positive: Positive = None,
     as_json: AsJson = False,
     quiet: Quiet = False,

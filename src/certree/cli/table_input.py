@@ -58,6 +58,13 @@ Target = Annotated[
 ]
 
 
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of the input, such as a key, to copy to the output; repeat for more.",
+    ),
+]
 Groups = Annotated[
     str | None,
     typer.Option(

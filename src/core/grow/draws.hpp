@@ -53,7 +53,6 @@ class FeatureDraws {
     std::ranges::stable_sort(features_, std::greater<>(),
                              [&](std::int32_t j) { return value[static_cast<std::size_t>(j)]; });
   }
-  const std::vector<std::int32_t>& features() const { return features_; }
   std::size_t n_left() const { return features_.size() - n_drawn_; }
   std::int32_t next() {
     if (in_order_) return features_[n_drawn_++];
