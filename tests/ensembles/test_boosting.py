@@ -46,6 +46,11 @@ from certree.ensembles.losses import (
     compute_weighted_quantile,
 )
 from certree.ensembles.multi_output_loss import MultiOutputLoss
+from certree.ensembles.round_schedule import (
+    CLASS_SCHEDULE,
+    NUMBER_SCHEDULE,
+    RANKING_SCHEDULE,
+)
 from certree.ensembles.round_selection import choose_rounds, choose_step_factor
 from certree.ensembles.rounds import UNWATCHED, Settings, advance, start_run
 from certree.grow import BinnedGrower, Bins
@@ -857,9 +862,15 @@ def test_interactions_without_main_effects_are_found():
 
 
 def test_the_step_factor_keeps_the_learning_rate_small():
-    for rate, few, many in ((0.1, 2, 4), (0.2, 2, 2), (0.26, 1, 1), (np.float64(1.7e308), 1, 1)):
-        assert choose_step_factor(rate, 2) == few
-        assert choose_step_factor(rate, 4) == many
+    largest = (2, 4, 8)
+    for rate, factors in (
+        (0.05, (2, 4, 8)),
+        (0.1, (2, 4, 4)),
+        (0.2, (2, 2, 2)),
+        (0.26, (1, 1, 1)),
+        (np.float64(1.7e308), (1, 1, 1)),
+    ):
+        assert tuple(choose_step_factor(rate, most) for most in largest) == factors
 
 
 def test_the_best_candidate_and_its_rounds_are_chosen(monkeypatch):
@@ -871,7 +882,7 @@ def test_the_best_candidate_and_its_rounds_are_chosen(monkeypatch):
     slow = Scripted(lambda n: 0.9 + 30 / n)  # ahead from 290 rounds on
     assert choose_rounds([[quick()]], 1600) == (0, 1600)
     assert choose_rounds([[quick()], [slow]], 1600) == (0, 1600)
-    assert slow.looks[-1] == 132  # the last look at those that are behind
+    assert slow.looks[-1] == 33  # the last look at those that are behind
     falling = Scripted(lambda n: abs(n - 400) / 1000 + 0.5)
     late = Scripted(slow.of_round)
     assert choose_rounds([[late], [falling]], 1600) == (1, 373)
@@ -891,52 +902,81 @@ def test_the_best_candidate_and_its_rounds_are_chosen(monkeypatch):
     assert choose_rounds([[Scripted(lambda _: np.inf)]], 5) == (0, 1)
 
 
+@pytest.fixture
+def searches(monkeypatch):
+    """Arguments of searches for the number of rounds, each of which chooses the last kind and 7."""
+    found = []
+
+    def choose(kinds, most, limit):
+        assert not limit.is_set
+        found.append((kinds, most))
+        return len(kinds) - 1, 7
+
+    monkeypatch.setattr("certree.ensembles.boosting.choose_rounds", choose)
+    return found
+
+
 @pytest.mark.parametrize(
-    ("kind", "longest", "folds"), [(BoostedTreesClassifier, 2, 4), (BoostedTreesRegressor, 4, 2)]
+    ("kind", "rate", "longest", "folds", "most"),
+    [(BoostedTreesClassifier, 0.1, 2, 4, 1600), (BoostedTreesRegressor, 0.05, 8, 2, 1600)],
 )
-def test_cross_validation_of_rounds_takes_longer_steps(kind, longest, folds, monkeypatch):
+def test_cross_validation_of_rounds_takes_longer_steps(kind, rate, longest, folds, most, searches):
     X, y = noisy(300)
-    asked = []
-
-    def first(kinds, most, limit):
-        asked.extend(kinds)
-        assert most == 1600 // longer
-        assert not limit.is_set
-        return 0, 7
-
-    monkeypatch.setattr("certree.ensembles.boosting.choose_rounds", first)
-    for rate, longer in ((0.1, longest), (0.25, 2)):
-        asked.clear()
-        model = kind(learning_rate=rate, random_state=0).fit(X, y)
+    for asked, longer in (("auto", longest), (rate, longest), (0.25, 2), (0.3, 1)):
+        model = kind(learning_rate=asked, random_state=0).fit(X, y)
+        rate_of_fit = rate if asked == "auto" else asked
+        assert model.learning_rate_ == rate_of_fit
         assert (model.thresholds_, model.n_iter_) == ((6,), 7 * longer)
-        (runs,) = asked
-        assert [run.settings.learning_rate for run in runs] == folds * [rate * longer]
-    longer = 1
-    assert kind(learning_rate=0.3, random_state=0).fit(X, y).n_iter_ == 7
+        ((runs,), rounds) = searches.pop()
+        assert [run.settings.learning_rate for run in runs] == folds * [rate_of_fit * longer]
+        if rate_of_fit == rate:
+            assert rounds == most // longer
 
 
 @pytest.mark.parametrize(
-    ("kind", "most"), [(BoostedTreesClassifier, 1600), (BoostedTreesRegressor, 800)]
+    ("kind", "least", "most"),
+    [(BoostedTreesClassifier, 200, 1600), (BoostedTreesRegressor, 200, 1200)],
 )
-def test_one_fold_of_many_rows_chooses_rounds_by_longer_steps(kind, most, monkeypatch):
-    asked = []
-
-    def first(kinds, most, limit):
-        asked.append((kinds, most))
-        assert not limit.is_set
-        return 1, 7
-
-    monkeypatch.setattr("certree.ensembles.boosting.choose_rounds", first)
+def test_few_rounds_of_folds_of_many_rows_become_the_least(kind, least, most, searches):
     X, y = noisy(3000)
     settings = {"random_state": 0, "max_leaf_nodes": 4}
     model = kind(**settings).fit(X, y)
-    assert (model.n_iter_, model.thresholds_) == (28, (None,))
-    ((kinds, rounds),) = asked
-    assert [len(runs) for runs in kinds] == [1, 1, 1]
-    assert {run.settings.learning_rate for (run,) in kinds} == {0.4}
-    assert rounds == most // 4
+    assert (model.n_iter_, model.thresholds_) == (least, (6, None))
+    kinds, rounds = searches.pop()
+    assert [len(runs) for runs in kinds] == [2, 2, 2]
+    assert {run.settings.learning_rate for runs in kinds for run in runs} == {0.4}
+    assert rounds == most * model.learning_rate_ / 0.4
     kind(quality="best", **settings).fit(X[:, :2], y)
-    assert asked[1][1] == 3 * 1600 // 4
+    assert searches.pop()[1] == 3 * rounds
+
+
+def test_the_learning_rate_is_smaller_only_if_the_schedule_knows_the_rounds():
+    X, y = noisy(60)
+    for options in ({"max_iter": 3}, {"quality": "fast"}, {"early_stopping": True}):
+        assert BoostedTreesRegressor(random_state=0, **options).fit(X, y).learning_rate_ == 0.1
+    model = BoostedTreesRegressor(random_state=0).fit(X, y)
+    assert model.learning_rate_ == 0.05
+    same = BoostedTreesRegressor(learning_rate=0.05, max_iter=model.n_iter_, random_state=0)
+    same.set_params(max_thresholds=6).fit(X, y)
+    np.testing.assert_array_equal(same.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("schedule", [CLASS_SCHEDULE, NUMBER_SCHEDULE, RANKING_SCHEDULE])
+def test_plans_have_no_jumps(schedule):
+    for quality, factor in (("default", 1), ("best", 3)):
+        plans = [schedule.plan(n, quality) for n in range(1, 40_000, 50)]
+        for name in ("min_rounds", "max_rounds", "max_leaf_nodes"):
+            values = np.array([getattr(plan, name) for plan in plans], dtype=float)
+            assert (np.abs(np.diff(values)) <= 1 + 0.35 * values[:-1]).all()
+        assert all(0 < plan.min_rounds <= plan.max_rounds for plan in plans)
+        assert schedule.plan(0, quality).max_rounds == schedule.max_rounds[0] * factor
+        assert schedule.plan(10**9, quality).max_rounds == schedule.max_rounds[-1] * factor
+    for entry, n in enumerate((1000, 3000, 10_000, 30_000)):
+        plan = schedule.plan(n, "default")
+        assert plan.n_folds == schedule.n_folds[entry]
+        assert plan.max_rounds == schedule.max_rounds[entry]
+        assert plan.max_leaf_nodes == schedule.max_leaf_nodes[entry]
+        assert schedule.plan(n - 1, "default").n_folds == schedule.n_folds[max(entry - 1, 0)]
 
 
 @pytest.mark.parametrize(

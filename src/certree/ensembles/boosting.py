@@ -54,7 +54,14 @@ from certree.ensembles.losses import (
 )
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.offsets import convert_offset
-from certree.ensembles.round_schedule import CLASS_SCHEDULE, NUMBER_SCHEDULE, RoundSchedule
+from certree.ensembles.round_schedule import (
+    CLASS_SCHEDULE,
+    NUMBER_SCHEDULE,
+    RoundPlan,
+    RoundSchedule,
+    count_stopped_rounds,
+    get_rate_factor,
+)
 from certree.ensembles.round_selection import choose_rounds, choose_step_factor
 from certree.ensembles.rounds import Rounds, Settings, add_gain_importances, start_run
 from certree.ensembles.staged import (
@@ -97,7 +104,7 @@ from certree.rows.sparse_rows import DenseOrSparseFeatures, stack_tables, to_den
 from certree.rows.training import Training, training_rows
 from certree.tree import Trees
 
-# Folds of the cross-validation that chooses the number of rounds; `RoundSchedule.n_folds` are used.
+# Folds of the cross-validation that chooses the number of rounds; `RoundPlan.n_folds` are used.
 _N_FOLDS = 4
 
 # Squared-error regressions of at most so many rows start from a ridge regression, whose trees have so
@@ -105,6 +112,9 @@ _N_FOLDS = 4
 _MAX_LINEAR_ROWS, _N_LINEAR_STEPS = 1000, 64
 # The ridge regression needs dense columns: tables of more values start from the mean.
 _MAX_LINEAR_VALUES = 2**24
+
+# From so many rows on, cross-validation compares schedules of thresholds.
+_MIN_COMPARED_ROWS = 3000
 
 # Seconds between two updates of a progress bar.
 _SECONDS_PER_UPDATE = 0.05
@@ -168,6 +178,8 @@ class BoostedTrees(StagedTrees):
         Constant that is added to the leaf values of all trees.
     n_iter_ : int
         Number of rounds.
+    learning_rate_ : float
+        Factor of the step of each tree.
     stopped_by_ : {"max_iter", "early_stopping", "callbacks", "max_time"}
         What ended the rounds.
     thresholds_ : tuple of (int or None)
@@ -180,7 +192,7 @@ class BoostedTrees(StagedTrees):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "quality": [StrOptions({"fast", "default", "best"})],
-        "learning_rate": [POSITIVE],
+        "learning_rate": [POSITIVE, StrOptions({"auto"})],
         "max_iter": [ROUNDS, StrOptions({"auto"})],
         "max_time": [POSITIVE, None],
         "max_leaf_nodes": [
@@ -208,6 +220,7 @@ class BoostedTrees(StagedTrees):
     trees_: Trees
     start_: Float64
     n_iter_: int
+    learning_rate_: float
     stopped_by_: StopReason
     thresholds_: tuple[int | None, ...]
     max_leaf_nodes_: int | None
@@ -634,6 +647,7 @@ class BoostedTrees(StagedTrees):
         loss = self._make_loss()
         training, validation, stops = self._split_validation_set(rows, validation, continues)
         if not continues:
+            self._set_learning_rate(stops)
             self._set_automatic_parameters(len(training.y))
         run, start = self._start_run(training, loss)
         self._loss_factors = getattr(run.settings.loss, "factors", ())
@@ -822,18 +836,31 @@ class BoostedTrees(StagedTrees):
         scores, deviations = np.split(by_blocks(partial(self._add_trees, both, start)), 2)
         return scores, deviations
 
+    def _make_plan(self, n: int) -> RoundPlan:
+        """Return the automatic parameters of a fit to n training rows with this quality."""
+        return self._SCHEDULE.plan(n, self.quality)
+
+    def _set_learning_rate(self, stops: bool) -> None:
+        """Set `learning_rate_` from the parameter, or from the schedule if it is "auto".
+
+        stops: whether early stopping is on.
+        """
+        rate = self.learning_rate
+        if rate == "auto":
+            follows_table = self.max_iter == "auto" and self.quality != "fast" and not stops
+            rate = self._SCHEDULE.get_learning_rate(follows_table=follows_table)
+        self.learning_rate_ = float(rate)
+
     def _set_automatic_parameters(self, n: int) -> None:
         """Set `thresholds_` and `max_leaf_nodes_` from the parameters and n, the number of rows.
 
-        "auto" leaves: 31 for classes and 16 for numbers and rankings below 3000 rows; 63 and 31
-        from 3000 rows on. "auto" thresholds: rounds draw one for each 500 rows, at least 6, and use
-        all thresholds, in turn; with quality "fast" they never use all.
+        The value of `thresholds_` holds for fits without cross-validation, which may replace it:
+        rounds draw the number of the plan, and use all thresholds, in turn; with quality "fast"
+        they never use all.
         """
         self.thresholds_ = self._list_threshold_schedules(n)[0 if self.quality == "fast" else -1]
         leaves = self.max_leaf_nodes
-        self.max_leaf_nodes_ = leaves
-        if leaves == "auto":
-            self.max_leaf_nodes_ = self._SCHEDULE.max_leaf_nodes[n >= self._SCHEDULE.few_rows]
+        self.max_leaf_nodes_ = self._make_plan(n).max_leaf_nodes if leaves == "auto" else leaves
 
     def _count_members(self) -> int:
         """Return how many fits with different seeds are averaged: 1 unless quality is "best".
@@ -1085,7 +1112,7 @@ class BoostedTrees(StagedTrees):
         """
         return Settings(
             loss=loss,
-            learning_rate=float(self.learning_rate),
+            learning_rate=self.learning_rate_,
             l2_regularization=float(self.l2_regularization),
             feature_fractions=self._get_feature_fractions(),
             subsample=float(self.subsample),
@@ -1144,58 +1171,30 @@ class BoostedTrees(StagedTrees):
         """
         if self.max_thresholds != "auto":
             return [(self.max_thresholds,)]
-        few = max(self._SCHEDULE.min_thresholds, n // self._SCHEDULE.rows_per_threshold)
+        few = self._make_plan(n).n_thresholds
         return [(few,), (None,), (few, None)]
 
-    def _get_rate_factor(self) -> int:
-        """Return how many times as many rounds a `learning_rate` below 0.1 needs, 1 .. 20.
-
-        It is 0.1 / `learning_rate`, rounded; 1 for larger rates.
-        """
-        factor = self._SCHEDULE.reference_rate / self.learning_rate
-        return round(min(max(factor, 1), self._SCHEDULE.max_rate_factor))
-
     def _count_fast_rounds(self) -> int:
-        """Return the number of rounds with quality "fast"; it grows with more than three outputs.
-
-        It is `_SCHEDULE.fast_rounds` (300 for numbers, else 200) times n_outputs / 3, a factor that
-        is at least 1 and at most 4, times `_get_rate_factor` (1 .. 20, above 1 for small learning
-        rates).
-        """
-        schedule = self._SCHEDULE
-        factor = max(self._make_loss().n_outputs / schedule.fast_outputs, 1)
-        factor = min(factor, schedule.max_fast_factor)
-        return round(schedule.fast_rounds * factor) * self._get_rate_factor()
-
-    def _get_max_rounds(self) -> int:
-        """Return the largest number of rounds that cross-validation or early stopping may choose.
-
-        It is `_SCHEDULE.max_rounds` (1600) times 3 for quality "best", times 0.1 / `learning_rate`
-        (rounded, 1 .. 20).
-        """
-        return self._SCHEDULE.max_rounds * self._get_quality_factor() * self._get_rate_factor()
-
-    def _get_quality_factor(self) -> int:
-        """Return the factor of the number of rounds: 3 for quality "best", otherwise 1."""
-        return self._SCHEDULE.best_factor if self.quality == "best" else 1
+        """Return the number of rounds with quality "fast"; small learning rates have more."""
+        factor = 1 if self.learning_rate == "auto" else get_rate_factor(self.learning_rate)
+        return self._SCHEDULE.count_fast_rounds(self._make_loss().n_outputs) * factor
 
     def _get_fixed_rounds(self, n: int, stops: bool) -> int | None:
         """Return the number of rounds unless cross-validation must choose it; then return None.
 
         n: number of training rows; stops: whether the fit may stop early, in which case the result
         is the largest number of rounds. `max_iter` decides if it is a number, then quality "fast",
-        then `stops`. Otherwise cross-validation chooses below 30,000 rows, except for rankings.
+        then `stops`, then the schedule. Call `_set_learning_rate` before a new fit.
         """
         if self.max_iter != "auto":
             return int(self.max_iter)
         if self.quality == "fast":
             return self._count_fast_rounds()
+        factor, plan = get_rate_factor(self.learning_rate_), self._make_plan(n)
         if stops:
-            return self._get_max_rounds()
-        if n >= self._SCHEDULE.many_rows or not self._SCHEDULE.chooses_rounds:
-            return (
-                self._SCHEDULE.fixed_rounds * self._get_quality_factor() * self._get_rate_factor()
-            )
+            return count_stopped_rounds(self.quality) * factor
+        if plan.n_folds == 0:
+            return plan.max_rounds * factor
         return 1 if n < 2 else None
 
     def _has_linear_start(self, n: int) -> bool:  # noqa: ARG002
@@ -1205,12 +1204,11 @@ class BoostedTrees(StagedTrees):
     def _choose_n_rounds(
         self, training: Training, run: Rounds, choose: bool, stops: bool, limit: TimeLimit
     ) -> int:
-        """Return the number of rounds: by cross-validation, unless parameters or `stops` decide it.
+        """Return the number of rounds: by cross-validation, unless `_get_fixed_rounds` decides it.
 
-        They do if `max_iter` is a number, quality is "fast", `stops` is True, there are 30,000 rows
-        or more, or the model ranks; see `_get_fixed_rounds`. Cross-validation also sets
-        `thresholds_`, the numbers of thresholds that rounds draw in turn. From 3000 rows on it
-        chooses the best entry of `_list_threshold_schedules`; below, it uses the first one.
+        Cross-validation also sets `thresholds_`, the numbers of thresholds that rounds draw in
+        turn. From 3000 rows on it chooses the best entry of `_list_threshold_schedules`; below, it
+        uses the first one.
 
         Parameters
         ----------
@@ -1231,29 +1229,24 @@ class BoostedTrees(StagedTrees):
         int
             Number of rounds, those of a previous fit included.
         """
-        n, schedule = len(training.y), self._SCHEDULE
-        is_large = n >= schedule.few_rows
+        n = len(training.y)
         fixed = self._get_fixed_rounds(n, stops)
         if fixed is not None:
             return fixed
+        plan, rate_factor = self._make_plan(n), get_rate_factor(self.learning_rate_)
         folds = training.split_folds(min(_N_FOLDS, n), np.random.RandomState(self._seed))
-        folds = folds[: 1 if is_large else schedule.n_folds]
-        max_factor = schedule.max_step_factor if is_large else schedule.step_factor
-        factor = choose_step_factor(self.learning_rate, max_factor)
-        runs = [run.make_fold_run(fold, factor).with_statistics() for fold in folds]
+        factor = choose_step_factor(self.learning_rate_, plan.step_factor)
+        runs = [run.make_fold_run(fold, factor).with_statistics() for fold in folds[: plan.n_folds]]
         schedules = self._list_threshold_schedules(n) if choose else [self.thresholds_]
-        if not is_large:
+        if n < _MIN_COMPARED_ROWS:
             schedules = schedules[:1]
         candidates = [
             [run.copy_without_trees(thresholds=numbers) for run in runs] for numbers in schedules
         ]
-        divisor = 1
-        if is_large and self.quality == "default":
-            divisor = schedule.max_rounds_divisor
-        max_rounds = self._get_max_rounds() // divisor // factor
-        best, n_rounds = choose_rounds(candidates, max_rounds, limit.take_fraction(0.5))
+        most = plan.max_rounds * rate_factor // factor
+        best, n_rounds = choose_rounds(candidates, most, limit.take_fraction(0.5))
         self.thresholds_ = schedules[best]
-        return n_rounds * factor
+        return max(n_rounds * factor, plan.min_rounds * rate_factor)
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -1262,6 +1255,7 @@ class BoostedTrees(StagedTrees):
         "start": StoredField.numbers("start_", ("_n_outputs",)),
         "importances": StoredField.numbers("_importances", ("_n_encoded",), 0),
         "n_rounds": StoredField.value("n_iter_", int),
+        "learning_rate": StoredField.value("learning_rate_", float),
         "stopped_by": StoredField.value("stopped_by_", StopReason, default="max_iter"),
         "n_first_trees": StoredField.value("_n_first_trees", int),
         "seed": StoredField.value("_seed", int),
@@ -1821,7 +1815,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         self,
         *,
         quality: Quality = "default",
-        learning_rate: float = 0.1,
+        learning_rate: float | Literal["auto"] = "auto",
         max_iter: int | Literal["auto"] = "auto",
         max_time: float | None = None,
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
@@ -2043,16 +2037,16 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         quantile: float | ArrayLike | None = None,
         power: float | None = None,
         quality: Quality = "default",
-        learning_rate: float = 0.1,
+        learning_rate: float | Literal["auto"] = "auto",
         max_iter: int | Literal["auto"] = "auto",
         max_time: float | None = None,
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
         min_samples_leaf: int = 1,
-        l2_regularization: float = 5.0,
+        l2_regularization: float = 2.0,
         max_features: float | Literal["auto", "sqrt", "log2"] | None = "auto",
         max_thresholds: int | Literal["auto"] | None = "auto",
-        subsample: float = 0.7,
+        subsample: float = 0.9,
         prunings: Literal["vote", "none"] = "vote",
         categorical_features: Any = "from_dtype",
         monotonic_cst: MonotonicCst = None,

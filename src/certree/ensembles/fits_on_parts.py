@@ -127,6 +127,8 @@ def fit_on_parts(
     """
     _expect_one_machine(model, parts)
     learned = _learn(model, parts, before)
+    if before is None:
+        model._set_learning_rate(stops_early(model.early_stopping, learned.found.n))
     is_judged, lie_apart = judged is not None, isinstance(parts, PartsWithValidation)
     parts.keep_to_limit(_need(model, learned, is_judged, lie_apart, _count_scored(model, parts)))
     if not is_classifier(model):
@@ -257,7 +259,7 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool, n_scor
     is_dealt = stops and model.validation_fraction is not None and not (is_judged or lie_apart)
     n_leaves = model.max_leaf_nodes
     if n_leaves == "auto":
-        n_leaves = max(model._SCHEDULE.max_leaf_nodes)
+        n_leaves = model._make_plan(n).max_leaf_nodes
     n_leaves = bound_leaves(n, n_leaves, model.max_depth, model.min_samples_leaf)
     n_rounds = model._get_fixed_rounds(n, stops)
     # What rows see of levels is in bins as features are.

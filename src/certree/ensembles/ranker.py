@@ -154,7 +154,7 @@ class BoostedTreesRanker(BoostedTrees):
         truncation_level: int = 30,
         ndcg_at: int | None = 10,
         quality: Quality = "default",
-        learning_rate: float = 0.1,
+        learning_rate: float | Literal["auto"] = "auto",
         max_iter: int | Literal["auto"] = "auto",
         max_time: float | None = None,
         max_leaf_nodes: int | Literal["auto"] | None = "auto",

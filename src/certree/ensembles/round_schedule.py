@@ -1,87 +1,175 @@
-"""Automatic parameters of boosted trees by the number of rows: rounds, folds, leaves and thresholds."""
+"""Automatic parameters of boosted trees, by task, number of rows and quality."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+# Numbers of training rows at which the tables below have entries. Between them, numbers of rounds and
+# leaves are interpolated on logarithmic scales, so that the time of a fit has no jumps.
+_ROWS = (1000, 3000, 10_000, 30_000)
+# Learning rate for which the numbers of rounds hold. Smaller rates get more rounds in inverse
+# proportion, by at most the factor.
+_REFERENCE_RATE, _MAX_RATE_FACTOR = 0.1, 20
+# Largest number of rounds with early stopping, which ends nearly all fits before.
+_MAX_STOPPED_ROUNDS = 1600
+# With quality "best" there may be this many times as many rounds.
+_BEST_FACTOR = 3
+# With quality "fast" and more outputs than this, the number of rounds grows in proportion to the
+# outputs, by at most the factor.
+_FAST_OUTPUTS, _MAX_FAST_FACTOR = 3, 4
+# A tree draws one threshold of a feature for so many rows, and at least so many thresholds.
+_ROWS_PER_THRESHOLD, _MIN_THRESHOLDS = 500, 6
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPlan:
+    """Automatic parameters of a fit to a number of rows; numbers of rounds hold for the rate 0.1.
+
+    Parameters
+    ----------
+    n_folds : int
+        Number of folds, of four, whose validation loss chooses the number of rounds; 0: there are
+        `max_rounds` rounds.
+    min_rounds, max_rounds : int
+        Smallest and largest number of rounds that folds may choose.
+    step_factor : int
+        Largest factor of the learning rate in fits that only choose the number of rounds.
+    max_leaf_nodes : int
+        Largest number of leaves of a tree.
+    n_thresholds : int
+        Number of thresholds of a feature that a tree draws, unless it uses all.
+    """
+
+    n_folds: int
+    min_rounds: int
+    max_rounds: int
+    step_factor: int
+    max_leaf_nodes: int
+    n_thresholds: int
+
 
 @dataclass(frozen=True, slots=True)
 class RoundSchedule:
-    """Numbers of rounds, leaves and thresholds of boosted trees if their parameters are "auto".
+    """Automatic parameters of boosted trees for one task: classes, numbers or rankings.
 
-    There is one schedule for classes, one for numbers and one for rankings.
-    `benchmarks/boosting_steps.py` measures the loss of fits that differ in one of these values, and
-    `benchmarks/boosting.py` compares loss and CPU time with other libraries. The first two
-    arguments are required.
+    Tuples have one entry each for 1000, 3000, 10,000 and 30,000 training rows. Between two of these,
+    numbers of folds and factors are those of the smaller one; other numbers are interpolated. Below
+    1000 and above 30,000 rows they are constant. Numbers of rounds hold for the learning rate 0.1.
+
+    The values were chosen by the curve of loss against CPU time on the tables that
+    `benchmarks.tables.has_chosen_defaults` names. `benchmarks/boosting.py` compares loss and CPU time
+    with other libraries.
 
     Parameters
     ----------
     n_members : int
-        Number of fits that are averaged with ``quality="best"``.
-    max_leaf_nodes : (int, int)
-        Largest number of leaves of a tree: below `few_rows` rows, and from there on.
-    n_folds : int, default=4
-        Number of folds, of four, whose validation loss chooses the number of rounds below
-        `few_rows` rows. From there on, up to `many_rows`, it is one fold.
-    fast_rounds : int, default=200
-        Number of rounds with ``quality="fast"``: as many as LightGBM's default makes in the same
-        CPU time.
-    step_factor, max_step_factor : int, defaults 2 and 4
-        Largest factor of the learning rate in fits that only choose the number of rounds, below
-        `few_rows` rows and from there on. With longer steps fewer rounds are needed.
-    max_rounds_divisor : int, default=1
-        `max_rounds` is divided by it from `few_rows` rows on, with ``quality="default"``.
-    chooses_rounds : bool, default=True
-        Whether folds choose the number of rounds; False: it is always `fixed_rounds`.
-    few_rows, many_rows : int, defaults 3000 and 30,000
-        Numbers of training rows that the other values refer to. From `many_rows` on a fit makes
-        `fixed_rounds` rounds, as too many rounds do little harm there.
-    max_rounds : int, default=1600
-        Largest number of rounds that folds or early stopping may choose.
-    fixed_rounds : int, default=400
-        Number of rounds if neither folds nor early stopping choose it.
-    best_factor : int, default=3
-        Factor of `max_rounds` and `fixed_rounds` with ``quality="best"``.
-    fast_outputs, max_fast_factor : int, defaults 3 and 4
-        With ``quality="fast"`` and more outputs than `fast_outputs` the number of rounds grows in
-        proportion to the outputs, by at most `max_fast_factor`.
-    reference_rate, max_rate_factor : float and int, defaults 0.1 and 20
-        Learning rate for which the numbers of rounds hold. Smaller rates have more rounds in inverse
-        proportion, by at most `max_rate_factor`.
-    min_thresholds, rows_per_threshold : int, defaults 6 and 500
-        A tree draws one threshold of a feature for each `rows_per_threshold` rows, but at least
-        `min_thresholds`.
+        Number of fits that are averaged with quality "best".
+    fast_rounds : int
+        Number of rounds with quality "fast": as many as LightGBM's default makes in the same CPU
+        time.
+    learning_rate : float
+        Automatic learning rate of fits whose number of rounds is that of the table, or chosen by
+        folds. In all other fits it is 0.1.
+    n_folds : tuple of int
+        Number of folds, of four, whose validation loss chooses the number of rounds; 0: it is the
+        largest one.
+    min_rounds, max_rounds : tuple of int
+        Smallest and largest number of rounds that folds may choose. The smallest one guards against
+        folds whose loss rises early by chance.
+    step_factor : tuple of int
+        Largest factor of the learning rate in fits that only choose the number of rounds. With
+        longer steps they need fewer rounds.
+    max_leaf_nodes : tuple of int
+        Largest number of leaves of a tree.
     """
 
     n_members: int
-    max_leaf_nodes: tuple[int, int]
-    n_folds: int = 4
-    fast_rounds: int = 200
-    step_factor: int = 2
-    max_step_factor: int = 4
-    max_rounds_divisor: int = 1
-    chooses_rounds: bool = True
-    few_rows: int = 3000
-    many_rows: int = 30_000
-    max_rounds: int = 1600
-    fixed_rounds: int = 400
-    best_factor: int = 3
-    fast_outputs: int = 3
-    max_fast_factor: int = 4
-    reference_rate: float = 0.1
-    max_rate_factor: int = 20
-    min_thresholds: int = 6
-    rows_per_threshold: int = 500
+    fast_rounds: int
+    learning_rate: float
+    n_folds: tuple[int, int, int, int]
+    min_rounds: tuple[int, int, int, int]
+    max_rounds: tuple[int, int, int, int]
+    step_factor: tuple[int, int, int, int]
+    max_leaf_nodes: tuple[int, int, int, int]
+
+    def plan(self, n: int, quality: str) -> RoundPlan:
+        """Return the automatic parameters of a fit to n rows; quality: the parameter of the model."""
+        entry = max(sum(n >= rows for rows in _ROWS) - 1, 0)
+        return RoundPlan(
+            n_folds=self.n_folds[entry],
+            min_rounds=_interpolate(n, self.min_rounds),
+            max_rounds=_interpolate(n, self.max_rounds) * _get_quality_factor(quality),
+            step_factor=self.step_factor[entry],
+            max_leaf_nodes=_interpolate(n, self.max_leaf_nodes),
+            n_thresholds=max(_MIN_THRESHOLDS, n // _ROWS_PER_THRESHOLD),
+        )
+
+    def count_fast_rounds(self, n_outputs: int) -> int:
+        """Return the number of rounds with quality "fast" for so many outputs, at the rate 0.1."""
+        factor = min(max(n_outputs / _FAST_OUTPUTS, 1), _MAX_FAST_FACTOR)
+        return round(self.fast_rounds * factor)
+
+    def get_learning_rate(self, *, follows_table: bool) -> float:
+        """Return the automatic learning rate.
+
+        follows_table: whether the number of rounds is that of the table, or chosen by folds, not by
+        `max_iter`, quality "fast" or early stopping.
+        """
+        return self.learning_rate if follows_table else _REFERENCE_RATE
 
 
-CLASS_SCHEDULE = RoundSchedule(n_members=2, max_leaf_nodes=(31, 63))
-# Regressions hardly overfit by too many rounds, so two of the folds are enough.
+def count_stopped_rounds(quality: str) -> int:
+    """Return the largest number of rounds with early stopping, at the rate 0.1."""
+    return _MAX_STOPPED_ROUNDS * _get_quality_factor(quality)
+
+
+def get_rate_factor(learning_rate: float) -> int:
+    """Return how many times as many rounds a rate below 0.1 needs, 1 .. 20; 1 for larger rates."""
+    return round(min(max(_REFERENCE_RATE / learning_rate, 1), _MAX_RATE_FACTOR))
+
+
+def _get_quality_factor(quality: str) -> int:
+    """Return the factor of the number of rounds: 3 for quality "best", otherwise 1."""
+    return _BEST_FACTOR if quality == "best" else 1
+
+
+def _interpolate(n: int, values: tuple[int, int, int, int]) -> int:
+    """Return the value for n rows by its values at `_ROWS`; all scales are logarithmic."""
+    return round(float(np.exp(np.interp(np.log(max(n, 1)), np.log(_ROWS), np.log(values)))))
+
+
+# Entries are for 1000, 3000, 10,000 and 30,000 rows.
+CLASS_SCHEDULE = RoundSchedule(
+    n_members=2,
+    fast_rounds=200,
+    learning_rate=0.1,
+    n_folds=(4, 2, 1, 0),
+    min_rounds=(1, 200, 200, 600),
+    max_rounds=(1600, 1600, 1200, 600),
+    step_factor=(2, 4, 4, 4),
+    max_leaf_nodes=(31, 63, 63, 63),
+)
+# For numbers, more and smaller steps have a smaller loss.
 NUMBER_SCHEDULE = RoundSchedule(
     n_members=4,
-    max_leaf_nodes=(16, 31),
-    n_folds=2,
     fast_rounds=300,
-    step_factor=4,
-    max_rounds_divisor=2,
+    learning_rate=0.05,
+    n_folds=(2, 2, 1, 0),
+    min_rounds=(1, 100, 200, 400),
+    max_rounds=(800, 600, 500, 400),
+    step_factor=(8, 8, 8, 8),
+    max_leaf_nodes=(16, 31, 31, 31),
 )
-RANKING_SCHEDULE = RoundSchedule(n_members=4, max_leaf_nodes=(16, 31), chooses_rounds=False)
+# NDCG of few queries is noisy and too many rounds do little harm, so that no folds choose.
+RANKING_SCHEDULE = RoundSchedule(
+    n_members=4,
+    fast_rounds=200,
+    learning_rate=0.1,
+    n_folds=(0, 0, 0, 0),
+    min_rounds=(400, 400, 400, 400),
+    max_rounds=(400, 400, 400, 400),
+    step_factor=(1, 1, 1, 1),
+    max_leaf_nodes=(16, 31, 31, 31),
+)

@@ -14,7 +14,7 @@ _MAX_RATE = 0.5
 # The loss is computed after the first number of rounds, and then whenever it has grown by the factor.
 _FIRST_CHECK, _CHECK_FACTOR = 3, 2**0.5
 # After this many rounds only the best schedule continues.
-_RACE_ROUNDS = 96
+_RACE_ROUNDS = 33
 # The search ends when so many checks after the given round have brought no smaller loss. Earlier checks
 # do not count, as interactions of features take some rounds to be found.
 _PATIENCE, _MIN_ROUNDS = 1, 40
@@ -23,12 +23,16 @@ _MARGIN = 0.03
 
 
 def choose_step_factor(learning_rate: float, largest: int) -> int:
-    """Return the factor of the learning rate in runs that only choose the number of rounds: 4, 2 or 1.
+    """Return the factor of the learning rate in runs that only choose the number of rounds: 1 .. 8.
 
-    It is the largest factor up to `largest` with which `learning_rate` becomes at most 0.5.
+    It is the largest power of 2 up to `largest` with which `learning_rate` becomes at most 0.5.
     """
     return next(
-        (factor for factor in (4, 2) if factor <= largest and learning_rate <= _MAX_RATE / factor),
+        (
+            factor
+            for factor in (8, 4, 2)
+            if factor <= largest and learning_rate <= _MAX_RATE / factor
+        ),
         1,
     )
 
@@ -43,7 +47,7 @@ def choose_rounds(
     Candidates differ in the numbers of thresholds that rounds draw (`Rounds.thresholds`). All runs
     advance together and are changed. The loss is computed after 3 rounds and then whenever their
     number has grown by the factor sqrt(2). The search ends at the first of these checks, from 40
-    rounds on, at which the loss is not smaller than before. From 96 rounds on only the best
+    rounds on, at which the loss is not smaller than before. From 33 rounds on only the best
     candidate continues.
 
     Parameters
