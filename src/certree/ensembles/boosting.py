@@ -113,9 +113,6 @@ _MAX_LINEAR_ROWS, _N_LINEAR_STEPS = 1000, 64
 # The ridge regression needs dense columns: tables of more values start from the mean.
 _MAX_LINEAR_VALUES = 2**24
 
-# From so many rows on, cross-validation compares schedules of thresholds.
-_MIN_COMPARED_ROWS = 3000
-
 # Seconds between two updates of a progress bar.
 _SECONDS_PER_UPDATE = 0.05
 
@@ -858,9 +855,12 @@ class BoostedTrees(StagedTrees):
         rounds draw the number of the plan, and use all thresholds, in turn; with quality "fast"
         they never use all.
         """
-        self.thresholds_ = self._list_threshold_schedules(n)[0 if self.quality == "fast" else -1]
-        leaves = self.max_leaf_nodes
-        self.max_leaf_nodes_ = self._make_plan(n).max_leaf_nodes if leaves == "auto" else leaves
+        plan, leaves, most = self._make_plan(n), self.max_leaf_nodes, self.max_thresholds
+        self.max_leaf_nodes_ = plan.max_leaf_nodes if leaves == "auto" else leaves
+        self.thresholds_ = (most,)
+        if most == "auto":
+            drawn = (plan.n_thresholds,)
+            self.thresholds_ = drawn if self.quality == "fast" else (*drawn, None)
 
     def _count_members(self) -> int:
         """Return how many fits with different seeds are averaged: 1 unless quality is "best".
@@ -1161,18 +1161,19 @@ class BoostedTrees(StagedTrees):
         return add_parts_to_groups(found, p, self.dates_)
 
     def _list_threshold_schedules(self, n: int) -> list[tuple[int | None, ...]]:
-        """List the values of `thresholds_` among which cross-validation may choose.
+        """List the values of `thresholds_` among which cross-validation chooses.
 
         n: number of training rows. There is one, ``(max_thresholds,)``, unless
-        max_thresholds="auto". Then there are three: in all rounds n // 500 random thresholds of
-        each feature, at least 6; in all rounds all thresholds (None); and both in turn.
-        Cross-validation below 3000 rows, and quality "fast", use the first; fits without
-        cross-validation use the last.
+        max_thresholds="auto". Then there are up to three, by the rule of the schedule: in all rounds
+        the drawn thresholds of the plan; in all rounds all thresholds (None); and both in turn.
         """
         if self.max_thresholds != "auto":
             return [(self.max_thresholds,)]
-        few = self._make_plan(n).n_thresholds
-        return [(few,), (None,), (few, None)]
+        plan = self._make_plan(n)
+        drawn, both = (plan.n_thresholds,), (plan.n_thresholds, None)
+        return {"drawn": [drawn], "in turn": [both], "best": [drawn, (None,), both]}[
+            plan.threshold_rule
+        ]
 
     def _count_fast_rounds(self) -> int:
         """Return the number of rounds with quality "fast"; small learning rates have more."""
@@ -1207,8 +1208,7 @@ class BoostedTrees(StagedTrees):
         """Return the number of rounds: by cross-validation, unless `_get_fixed_rounds` decides it.
 
         Cross-validation also sets `thresholds_`, the numbers of thresholds that rounds draw in
-        turn. From 3000 rows on it chooses the best entry of `_list_threshold_schedules`; below, it
-        uses the first one.
+        turn, to the best entry of `_list_threshold_schedules`.
 
         Parameters
         ----------
@@ -1238,8 +1238,6 @@ class BoostedTrees(StagedTrees):
         factor = choose_step_factor(self.learning_rate_, plan.step_factor)
         runs = [run.make_fold_run(fold, factor).with_statistics() for fold in folds[: plan.n_folds]]
         schedules = self._list_threshold_schedules(n) if choose else [self.thresholds_]
-        if n < _MIN_COMPARED_ROWS:
-            schedules = schedules[:1]
         candidates = [
             [run.copy_without_trees(thresholds=numbers) for run in runs] for numbers in schedules
         ]

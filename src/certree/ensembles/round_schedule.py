@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -23,6 +24,10 @@ _FAST_OUTPUTS, _MAX_FAST_FACTOR = 3, 4
 _ROWS_PER_THRESHOLD, _MIN_THRESHOLDS = 500, 6
 
 
+# Thresholds at which trees may split.
+ThresholdRule = Literal["drawn", "in turn", "best"]
+
+
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
     """Automatic parameters of a fit to a number of rows; numbers of rounds hold for the rate 0.1.
@@ -38,8 +43,11 @@ class RoundPlan:
         Largest factor of the learning rate in fits that only choose the number of rounds.
     max_leaf_nodes : int
         Largest number of leaves of a tree.
+    threshold_rule : {"drawn", "in turn", "best"}
+        Whether the rounds of fits whose number folds choose draw thresholds, use drawn thresholds
+        and all thresholds in turn, or do what folds find best.
     n_thresholds : int
-        Number of thresholds of a feature that a tree draws, unless it uses all.
+        Number of thresholds of a feature that a tree draws.
     """
 
     n_folds: int
@@ -47,6 +55,7 @@ class RoundPlan:
     max_rounds: int
     step_factor: int
     max_leaf_nodes: int
+    threshold_rule: ThresholdRule
     n_thresholds: int
 
 
@@ -55,7 +64,7 @@ class RoundSchedule:
     """Automatic parameters of boosted trees for one task: classes, numbers or rankings.
 
     Tuples have one entry each for 1000, 3000, 10,000 and 30,000 training rows. Between two of these,
-    numbers of folds and factors are those of the smaller one; other numbers are interpolated. Below
+    folds, factors and rules are those of the smaller one; other numbers are interpolated. Below
     1000 and above 30,000 rows they are constant. Numbers of rounds hold for the learning rate 0.1.
 
     The values were chosen by the curve of loss against CPU time on the tables that
@@ -83,6 +92,8 @@ class RoundSchedule:
         longer steps they need fewer rounds.
     max_leaf_nodes : tuple of int
         Largest number of leaves of a tree.
+    threshold_rule : tuple of {"drawn", "in turn", "best"}
+        See `RoundPlan`.
     """
 
     n_members: int
@@ -93,6 +104,7 @@ class RoundSchedule:
     max_rounds: tuple[int, int, int, int]
     step_factor: tuple[int, int, int, int]
     max_leaf_nodes: tuple[int, int, int, int]
+    threshold_rule: tuple[ThresholdRule, ThresholdRule, ThresholdRule, ThresholdRule]
 
     def plan(self, n: int, quality: str) -> RoundPlan:
         """Return the automatic parameters of a fit to n rows; quality: the parameter of the model."""
@@ -103,6 +115,7 @@ class RoundSchedule:
             max_rounds=_interpolate(n, self.max_rounds) * _get_quality_factor(quality),
             step_factor=self.step_factor[entry],
             max_leaf_nodes=_interpolate(n, self.max_leaf_nodes),
+            threshold_rule=self.threshold_rule[entry],
             n_thresholds=max(_MIN_THRESHOLDS, n // _ROWS_PER_THRESHOLD),
         )
 
@@ -150,6 +163,7 @@ CLASS_SCHEDULE = RoundSchedule(
     max_rounds=(1600, 1600, 1200, 600),
     step_factor=(2, 4, 4, 4),
     max_leaf_nodes=(31, 63, 63, 63),
+    threshold_rule=("drawn", "best", "best", "in turn"),
 )
 # For numbers, more and smaller steps have a smaller loss.
 NUMBER_SCHEDULE = RoundSchedule(
@@ -158,9 +172,10 @@ NUMBER_SCHEDULE = RoundSchedule(
     learning_rate=0.05,
     n_folds=(2, 2, 1, 0),
     min_rounds=(1, 100, 200, 400),
-    max_rounds=(800, 600, 500, 400),
+    max_rounds=(800, 500, 500, 400),
     step_factor=(8, 8, 8, 8),
     max_leaf_nodes=(16, 31, 31, 31),
+    threshold_rule=("drawn", "in turn", "in turn", "in turn"),
 )
 # NDCG of few queries is noisy and too many rounds do little harm, so that no folds choose.
 RANKING_SCHEDULE = RoundSchedule(
@@ -172,4 +187,5 @@ RANKING_SCHEDULE = RoundSchedule(
     max_rounds=(400, 400, 400, 400),
     step_factor=(1, 1, 1, 1),
     max_leaf_nodes=(16, 31, 31, 31),
+    threshold_rule=("in turn", "in turn", "in turn", "in turn"),
 )
