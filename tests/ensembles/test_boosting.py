@@ -918,7 +918,7 @@ def searches(monkeypatch):
 
 @pytest.mark.parametrize(
     ("kind", "rate", "longest", "folds", "most"),
-    [(BoostedTreesClassifier, 0.1, 2, 4, 1600), (BoostedTreesRegressor, 0.05, 8, 2, 1600)],
+    [(BoostedTreesClassifier, 0.1, 2, 4, 1600), (BoostedTreesRegressor, 0.05, 8, 4, 1600)],
 )
 def test_cross_validation_of_rounds_takes_longer_steps(kind, rate, longest, folds, most, searches):
     X, y = noisy(300)
@@ -935,7 +935,7 @@ def test_cross_validation_of_rounds_takes_longer_steps(kind, rate, longest, fold
 
 @pytest.mark.parametrize(
     ("kind", "least", "most", "n_kinds"),
-    [(BoostedTreesClassifier, 200, 1600, 3), (BoostedTreesRegressor, 200, 1000, 1)],
+    [(BoostedTreesClassifier, 200, 1200, 3), (BoostedTreesRegressor, 200, 1000, 1)],
 )
 def test_few_rounds_of_folds_of_many_rows_become_the_least(kind, least, most, n_kinds, searches):
     X, y = noisy(3000)

@@ -68,10 +68,10 @@ def test_cross_validation_takes_at_most_half_of_the_time(clock):
     y = X[:, 0] + X[:, 1] ** 2  # more rounds help
     model = BoostedTreesRegressor(loss="huber", max_time=200, random_state=0).fit(X, y)
     assert model.stopped_by_ == "max_time"
-    # Two folds are checked after 3, 4, 6, 8, 11, 16, 23, 33 and 47 rounds; 66 rounds would take 132 s.
-    assert clock.rounds - model.n_iter_ == 2 * 47
+    # Four folds are checked after 3, 4, 6, 8, 11, 16 and 23 rounds; 33 rounds would take 132 s.
+    assert clock.rounds - model.n_iter_ == 4 * 23
     assert clock.now <= 300
-    assert model.n_iter_ == 106
+    assert model.n_iter_ == 108
 
 
 def test_a_number_that_cross_validation_chooses_is_kept(clock):

@@ -1170,10 +1170,12 @@ class BoostedTrees(StagedTrees):
         if self.max_thresholds != "auto":
             return [(self.max_thresholds,)]
         plan = self._make_plan(n)
-        drawn, both = (plan.n_thresholds,), (plan.n_thresholds, None)
-        return {"drawn": [drawn], "in turn": [both], "best": [drawn, (None,), both]}[
-            plan.threshold_rule
-        ]
+        if plan.threshold_rule == "drawn":
+            return [(plan.n_thresholds,)]
+        in_turn = plan.n_thresholds, None
+        if plan.threshold_rule == "in turn":
+            return [in_turn]
+        return [(plan.n_thresholds,), (None,), in_turn]
 
     def _count_fast_rounds(self) -> int:
         """Return the number of rounds with quality "fast"; small learning rates have more."""
@@ -1655,16 +1657,20 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     Parameters
     ----------
     quality : {"fast", "default", "best"}, default="default"
-        "fast": 200 rounds without cross-validation; 67 for each class if there are more than three,
-        and at most 800. "best": up to three times as many rounds as "default", and the mean of two
-        fits with different seeds, stored as one model; not with `warm_start`. Early stopping scores
-        their mean. Explicit values of other parameters have priority.
-    learning_rate : float, default=0.1
-        Factor of the step of each tree.
+        "fast", for searches and first looks: 200 rounds without cross-validation; 67 for each class
+        if there are more than three, and at most 800. "default", for nearly all models. "best", for
+        final models whose fit may take ten times as long: up to three times as many rounds as
+        "default", and the mean of two fits with different seeds, stored as one model; not with
+        `warm_start`. Early stopping scores their mean. Explicit values of other parameters have
+        priority.
+    learning_rate : float or "auto", default="auto"
+        Factor of the step of each tree. "auto": 0.1; for numbers 0.05 if cross-validation or the
+        number of rows decides `max_iter`. Rates below 0.1 get up to twenty times as many rounds.
     max_iter : int or "auto", default="auto"
         Number of rounds, of one tree each. "auto": chosen by four-fold cross-validation below 3000
-        rows, by one of the four folds below 30,000 rows, and 400 from then on; at most 1600, also
-        with early stopping. A `learning_rate` below 0.1 gets up to twenty times as many rounds.
+        rows, at most 1600; by two of the folds below 10,000 rows and by one below 30,000, at least
+        200 and at most 1200, fewer towards 30,000 rows; 600 from then on. With early stopping at
+        most 1600.
     max_time : float or None, default=None
         Seconds of wall-clock time for a fit, which ends after the last round that fits, but makes at
         least one. Cross-validation of `max_iter` takes at most half of them. If they end it while
@@ -1673,12 +1679,12 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         reproducible. None: no limit.
     max_leaf_nodes : int, "auto" or None, default="auto"
         Largest number of leaves of a tree; leaves with the largest gain are split first. "auto": 31
-        below 3000 rows, else 63. None: no limit.
+        to 1000 rows, 63 from 3000 rows on, and in between by interpolation. None: no limit.
     max_depth : int or None, default=None
         Largest depth of a leaf; None: no limit.
     min_samples_leaf : int, default=5
         Smallest number of in-bag rows in a leaf.
-    l2_regularization : float, default=5
+    l2_regularization : float, default=2.5
         Regularization of leaf values: the sum of Hessians with which the value of a node is shrunk
         towards the value of its parent.
     max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
@@ -1687,10 +1693,10 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     max_thresholds : int, "auto" or None, default="auto"
         Number of thresholds that are drawn for each tree and each feature with more than 32 values;
         the tree splits at no other thresholds. None: all thresholds. "auto": one for each 500 rows,
-        at least 6, while cross-validation chooses `max_iter`; from 3000 rows on cross-validation
-        also compares this with all thresholds, and with both in turn. Without cross-validation:
-        both in turn, but with quality "fast" only one for each 500 rows.
-    subsample : float, default=0.7
+        at least 6, with quality "fast" and if cross-validation below 3000 rows chooses `max_iter`;
+        else this and all thresholds in turn. For classes from 3000 rows on cross-validation chooses
+        one of these, or all thresholds.
+    subsample : float, default=0.75
         Fraction of the rows that are in-bag in a round; the out-of-bag rows weight the prunings.
     prunings : {"vote", "none"}, default="vote"
         "vote": the step of a round is the mean of all prunings of its tree, weighted by the
@@ -1819,10 +1825,10 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
         min_samples_leaf: int = 5,
-        l2_regularization: float = 5.0,
+        l2_regularization: float = 2.5,
         max_features: float | Literal["auto", "sqrt", "log2"] | None = "auto",
         max_thresholds: int | Literal["auto"] | None = "auto",
-        subsample: float = 0.7,
+        subsample: float = 0.75,
         prunings: Literal["vote", "none"] = "vote",
         categorical_features: Any = "from_dtype",
         monotonic_cst: MonotonicCst = None,
@@ -1959,28 +1965,34 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         For loss "tweedie": the variance is the mean to this power, between 1 (Poisson) and 2
         (gamma); None: 1.5.
     quality : {"fast", "default", "best"}, default="default"
-        "fast": 300 rounds without cross-validation; 100 for each output if there are more than
-        three, and at most 1200. "best": up to three times as many rounds as "default", and the mean
-        of four fits with different seeds, stored as one model; not with `warm_start`. Early
-        stopping scores their mean. Explicit values of other parameters have priority.
+        "fast", for searches and first looks: 300 rounds without cross-validation; 100 for each
+        output if there are more than three, and at most 1200. "default", for nearly all models.
+        "best", for final models whose fit may take ten times as long: up to three times as many
+        rounds as "default", and the mean of four fits with different seeds, stored as one model;
+        not with `warm_start`. Early stopping scores their mean. Explicit values of other parameters
+        have priority.
     {learning_rate}
     max_iter : int or "auto", default="auto"
-        Number of rounds; see `BoostedTreesClassifier`. "auto": by two of four folds below 3000
-        rows; by one of them below 30,000, where ``quality="default"`` chooses at most 800, as more
-        gain little.
+        Number of rounds; see `BoostedTreesClassifier`. "auto", at the rate 0.05: by the same folds;
+        at most 1600 to 1000 rows, and 1000 from 3000 to 10,000 rows; at least 200 from 3000 rows
+        on, and 400 from 10,000 rows on. From 30,000 rows on 800.
     {max_time}
     max_leaf_nodes : int, "auto" or None, default="auto"
-        Largest number of leaves of a tree. "auto": 16 below 3000 rows, else 31. None: no limit.
+        Largest number of leaves of a tree. "auto": 16 to 1000 rows, 31 from 3000 rows on, and in
+        between by interpolation. None: no limit.
     {max_depth}
     min_samples_leaf : int, default=1
         Smallest number of in-bag rows in a leaf.
-    l2_regularization : float, default=5
+    l2_regularization : float, default=2.5
         Regularization of leaf values: the sum of Hessians with which the value of a node is shrunk
         towards the value of its parent; a row of "squared_error" has Hessian 1.
     max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
         Features that a round may split on: a number, a fraction, the square root or the logarithm
         of their number, or all (None). "auto": all.
-    {max_thresholds} {subsample} {prunings} {categorical_features}
+    {max_thresholds}
+    subsample : float, default=0.9
+        Fraction of the rows that are in-bag in a round; the out-of-bag rows weight the prunings.
+    {prunings} {categorical_features}
     monotonic_cst : array-like of int, dict or None, default=None
         For each feature, or by its name: 1 if predictions must not fall if the feature rises, -1 if
         they must not rise, 0 otherwise. Only for one output.
@@ -2041,7 +2053,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
         min_samples_leaf: int = 1,
-        l2_regularization: float = 2.0,
+        l2_regularization: float = 2.5,
         max_features: float | Literal["auto", "sqrt", "log2"] | None = "auto",
         max_thresholds: int | Literal["auto"] | None = "auto",
         subsample: float = 0.9,

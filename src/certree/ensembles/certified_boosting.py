@@ -158,10 +158,10 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     max_iter : int or "auto", default="auto"
         Number of rounds, of one tree each; "auto": chosen by cross-validation of the training set.
     max_leaf_nodes : int, "auto" or None, default="auto"
-        Largest number of leaves of a tree. "auto": 31 below 3000 rows in the training set, else 63;
-        None: no limit.
+        Largest number of leaves of a tree. "auto": 31 to 63 by the rows in the training set; None:
+        no limit.
     {max_depth} {min_samples_leaf} {l2_regularization} {max_features} {max_thresholds}
-    subsample : float, default=0.7
+    subsample : float, default=0.75
         Fraction of the training set that is in-bag in a round; the out-of-bag rows weight the prunings.
         The calibration set has no part in either.
     {prunings}
@@ -208,7 +208,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         alone has probability 0 and score -1e30 and is never predicted, as the calibration set must
         not influence predictions.
     {sample_hashes_}
-    n_iter_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_, start_
+    n_iter_, learning_rate_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_,
+    start_
         See `BoostedTreesClassifier`.
     feature_importances_, n_features_in_, categories_, dates_, feature_names_in_
         See `BoostedTreesClassifier`.
@@ -270,10 +271,10 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
         min_samples_leaf: int = 5,
-        l2_regularization: float = 5.0,
+        l2_regularization: float = 2.5,
         max_features: float | Literal["auto", "sqrt", "log2"] | None = "auto",
         max_thresholds: int | Literal["auto"] | None = "auto",
-        subsample: float = 0.7,
+        subsample: float = 0.75,
         prunings: Literal["vote", "none"] = "vote",
         categorical_features: Any = "from_dtype",
         monotonic_cst: MonotonicCst = None,
@@ -587,17 +588,21 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     max_iter : int or "auto", default="auto"
         Number of rounds.
     max_leaf_nodes : int, "auto" or None, default="auto"
-        Largest number of leaves of a tree. "auto": 16 below 3000 rows in the training set, else 31;
-        None: no limit.
+        Largest number of leaves of a tree. "auto": 16 to 31 by the rows in the training set; None:
+        no limit.
     {max_depth}
     min_samples_leaf : int, default=1
         Smallest number of in-bag rows in a leaf.
-    l2_regularization : float, default=5
+    l2_regularization : float, default=2.5
         Number of rows with which the value of a node is shrunk towards the value of its parent.
     max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
         Features that a round may split on: a number, a fraction, the square root or the logarithm
         of their number, or all (None). "auto": all.
-    {max_thresholds} {subsample} {prunings} {categorical_features}
+    {max_thresholds}
+    subsample : float, default=0.9
+        Fraction of the training set that is in-bag in a round; the out-of-bag rows weight the prunings.
+        The calibration set has no part in either.
+    {prunings} {categorical_features}
     monotonic_cst : array-like of int, dict or None, default=None
         For each feature, or by its name: 1 if predictions must not fall if the feature rises, -1 if
         they must not rise, 0 otherwise. Predictions follow them, the widths of intervals do not.
@@ -623,7 +628,8 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         Constant to which these trees add.
     least_scale_ : float
         Smallest scale of a row, in units of the target.
-    n_iter_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_, start_
+    n_iter_, learning_rate_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_,
+    start_
         See `BoostedTreesRegressor`.
     feature_importances_, n_features_in_, categories_, dates_, feature_names_in_
         See `BoostedTreesRegressor`.
@@ -688,7 +694,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
         min_samples_leaf: int = 1,
-        l2_regularization: float = 2.0,
+        l2_regularization: float = 2.5,
         max_features: float | Literal["auto", "sqrt", "log2"] | None = "auto",
         max_thresholds: int | Literal["auto"] | None = "auto",
         subsample: float = 0.9,

@@ -24,7 +24,7 @@ _FAST_OUTPUTS, _MAX_FAST_FACTOR = 3, 4
 _ROWS_PER_THRESHOLD, _MIN_THRESHOLDS = 500, 6
 
 
-# Thresholds at which trees may split.
+# Thresholds at which the trees of the rounds split; see `RoundPlan`.
 ThresholdRule = Literal["drawn", "in turn", "best"]
 
 
@@ -93,7 +93,7 @@ class RoundSchedule:
     max_leaf_nodes : tuple of int
         Largest number of leaves of a tree.
     threshold_rule : tuple of {"drawn", "in turn", "best"}
-        See `RoundPlan`.
+        Thresholds at which the rounds of fits split whose number folds choose; see `RoundPlan`.
     """
 
     n_members: int
@@ -160,7 +160,7 @@ CLASS_SCHEDULE = RoundSchedule(
     learning_rate=0.1,
     n_folds=(4, 2, 1, 0),
     min_rounds=(1, 200, 200, 600),
-    max_rounds=(1600, 1600, 1200, 600),
+    max_rounds=(1600, 1200, 1000, 600),
     step_factor=(2, 4, 4, 4),
     max_leaf_nodes=(31, 63, 63, 63),
     threshold_rule=("drawn", "best", "best", "in turn"),
@@ -170,7 +170,7 @@ NUMBER_SCHEDULE = RoundSchedule(
     n_members=4,
     fast_rounds=300,
     learning_rate=0.05,
-    n_folds=(2, 2, 1, 0),
+    n_folds=(4, 2, 1, 0),
     min_rounds=(1, 100, 200, 400),
     max_rounds=(800, 500, 500, 400),
     step_factor=(8, 8, 8, 8),
