@@ -21,10 +21,14 @@ STEPS: dict[str, dict[str, Any]] = {
     "all thresholds": {"max_thresholds": None},
     "few thresholds": {"max_thresholds": 6},
     "all features": {"max_features": 1.0},
+    "seven of ten rows": {"subsample": 0.7},
     "nine of ten rows": {"subsample": 0.9},
     "31 leaves": {"max_leaf_nodes": 31},
     "15 leaves": {"max_leaf_nodes": 15},
-    "half the rate": {"learning_rate": 0.05},
+    "rate .1": {"learning_rate": 0.1},
+    "rate .05": {"learning_rate": 0.05},
+    "more shrinkage": {"l2_regularization": 5.0},
+    "less shrinkage": {"l2_regularization": 1.0},
 }
 
 

@@ -1694,8 +1694,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         Number of thresholds that are drawn for each tree and each feature with more than 32 values;
         the tree splits at no other thresholds. None: all thresholds. "auto": one for each 500 rows,
         at least 6, with quality "fast" and if cross-validation below 3000 rows chooses `max_iter`;
-        else this and all thresholds in turn. For classes from 3000 rows on cross-validation chooses
-        one of these, or all thresholds.
+        else this and all thresholds in turn. From 3000 rows on (for numbers below 10,000 rows)
+        cross-validation chooses one of these, or all thresholds.
     subsample : float, default=0.75
         Fraction of the rows that are in-bag in a round; the out-of-bag rows weight the prunings.
     prunings : {"vote", "none"}, default="vote"

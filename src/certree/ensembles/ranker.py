@@ -66,12 +66,12 @@ class BoostedTreesRanker(BoostedTrees):
         stored as one model; not with `warm_start`. Explicit values of other parameters have priority.
     {learning_rate}
     max_iter : int or "auto", default="auto"
-        Number of rounds. "auto": 400, or with early stopping at most 1600. A `learning_rate` below
-        0.1 gets up to twenty times as many rounds. Cross-validation is not used, as NDCG of few
-        queries is noisy and too many rounds do little harm.
+        Number of rounds. "auto": 400, or with early stopping at most 1600. Cross-validation is not
+        used, as NDCG of few queries is noisy and too many rounds do little harm.
     {max_time}
     max_leaf_nodes : int, "auto" or None, default="auto"
-        Largest number of leaves of a tree. "auto": 16 below 3000 rows, else 31; None: no limit.
+        Largest number of leaves of a tree. "auto": 16 to 1000 rows, 31 from 3000 rows on, and in
+        between by interpolation; None: no limit.
     {max_depth} {min_samples_leaf}
     l2_regularization : float, default=5
         Regularization of leaf values: the sum of Hessians with which the value of a node is shrunk

@@ -175,7 +175,7 @@ NUMBER_SCHEDULE = RoundSchedule(
     max_rounds=(800, 500, 500, 400),
     step_factor=(8, 8, 8, 8),
     max_leaf_nodes=(16, 31, 31, 31),
-    threshold_rule=("drawn", "in turn", "in turn", "in turn"),
+    threshold_rule=("drawn", "best", "in turn", "in turn"),
 )
 # NDCG of few queries is noisy and too many rounds do little harm, so that no folds choose.
 RANKING_SCHEDULE = RoundSchedule(
