@@ -935,7 +935,7 @@ def test_cross_validation_of_rounds_takes_longer_steps(kind, rate, longest, fold
 
 @pytest.mark.parametrize(
     ("kind", "least", "most"),
-    [(BoostedTreesClassifier, 200, 1200), (BoostedTreesRegressor, 200, 1000)],
+    [(BoostedTreesClassifier, 200, 1200), (BoostedTreesRegressor, 200, 1200)],
 )
 def test_few_rounds_of_folds_of_many_rows_become_the_least(kind, least, most, searches):
     X, y = noisy(3000)

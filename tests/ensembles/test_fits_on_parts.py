@@ -929,7 +929,7 @@ def test_a_warm_start_refuses_other_tables(tmp_path, left_nothing):
         return rows.set_column(rows.column_names.index(name), name, pa.array(values))
 
     expect_refused("max_iter must be at least n_iter_=5", rows, max_iter=4)
-    expect_refused("learning_rate must be 0.1, as in the fit", rows, learning_rate=0.3)
+    expect_refused("learning_rate must be 'auto', as in the fit", rows, learning_rate=0.3)
     expect_refused('quality must be "fast" or "default"', rows, quality="best")
     renamed = [None if one is None else f"_{one}" for one in rows["colour"].to_pylist()]
     expect_refused("got rows with another categories_", replace_column("colour", renamed))
