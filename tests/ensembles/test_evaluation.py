@@ -334,7 +334,7 @@ def test_whole_groups_are_held_out():
 def test_a_warm_start_goes_on_as_one_longer_fit():
     X, y = noisy()
     X_val, y_val = noisy(seed=1)
-    options = {**STOPS, "n_iter_no_change": 7, "learning_rate": 0.1}
+    options = {**STOPS, "n_iter_no_change": 7, "learning_rate": 0.2}
     for judges in ({}, {"X_val": X_val, "y_val": y_val}):
         whole = BoostedTreesClassifier(**options).fit(X, y, **judges)
         assert 7 < whole.n_iter_ < 53
