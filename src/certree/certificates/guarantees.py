@@ -150,7 +150,7 @@ class Guarantees:
     >>> model = BoostedTreesClassifier(random_state=0).fit(X[:300], y[:300])
     >>> guarantees = Guarantees.by_rows(model, X[300:], y[300:])
     >>> guarantees.certificate.n, round(guarantees.conditional_guarantees().recall.worst.bound, 3)
-    (269, 0.076)
+    (269, 0.082)
     >>> guarantees.predict_set(X[:2], coverage=0.95).sum(axis=1)
     array([1, 1])
     """
@@ -821,7 +821,7 @@ class Guarantees:
         >>> found = Guarantees.by_rows(model, X[300:], y[300:]).thresholds(costs=(1, 5))
         >>> point = found.lowest_cost(1, 5)
         >>> round(point.cost_at_most, 3), round(point.recall.lowest, 3)
-        (0.14, 0.865)
+        (0.138, 0.872)
         """
         classes, positive = self._check_two_classes(pos_label)
         if self.is_worst is not None:
