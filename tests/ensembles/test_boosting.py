@@ -918,7 +918,7 @@ def searches(monkeypatch):
 
 @pytest.mark.parametrize(
     ("kind", "rate", "longest", "folds", "most"),
-    [(BoostedTreesClassifier, 0.1, 2, 4, 1600), (BoostedTreesRegressor, 0.05, 8, 4, 1600)],
+    [(BoostedTreesClassifier, 0.1, 2, 4, 1600), (BoostedTreesRegressor, 0.05, 8, 4, 2400)],
 )
 def test_cross_validation_of_rounds_takes_longer_steps(kind, rate, longest, folds, most, searches):
     X, y = noisy(300)

@@ -1974,7 +1974,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     {learning_rate}
     max_iter : int or "auto", default="auto"
         Number of rounds; see `BoostedTreesClassifier`. "auto", at the rate 0.05: by the same folds;
-        at most 1600 to 1000 rows, and 1200 from 3000 to 10,000 rows; at least 200 from 3000 rows
+        at most 2400 to 1000 rows, and 1200 from 3000 to 10,000 rows; at least 200 from 3000 rows
         on, and 500 from 10,000 rows on. From 30,000 rows on 1000.
     {max_time}
     max_leaf_nodes : int, "auto" or None, default="auto"
