@@ -1164,18 +1164,11 @@ class BoostedTrees(StagedTrees):
         """List the values of `thresholds_` among which cross-validation chooses.
 
         n: number of training rows. There is one, ``(max_thresholds,)``, unless
-        max_thresholds="auto". Then there are up to three, by the rule of the schedule: in all rounds
-        the drawn thresholds of the plan; in all rounds all thresholds (None); and both in turn.
+        max_thresholds="auto". Then there are those of the plan.
         """
         if self.max_thresholds != "auto":
             return [(self.max_thresholds,)]
-        plan = self._make_plan(n)
-        if plan.threshold_rule == "drawn":
-            return [(plan.n_thresholds,)]
-        in_turn = plan.n_thresholds, None
-        if plan.threshold_rule == "in turn":
-            return [in_turn]
-        return [(plan.n_thresholds,), (None,), in_turn]
+        return self._make_plan(n).list_thresholds()
 
     def _count_fast_rounds(self) -> int:
         """Return the number of rounds with quality "fast"; small learning rates have more."""

@@ -24,8 +24,11 @@ _FAST_OUTPUTS, _MAX_FAST_FACTOR = 3, 4
 _ROWS_PER_THRESHOLD, _MIN_THRESHOLDS = 500, 6
 
 
-# Thresholds at which the trees of the rounds split; see `RoundPlan`.
-ThresholdRule = Literal["drawn", "in turn", "best"]
+# Thresholds at which the trees of all rounds may split: a number that each tree draws, all of them, or
+# both in turn.
+Thresholds = Literal["drawn", "all", "in turn"]
+_DRAWN: tuple[Thresholds, ...] = ("drawn",)
+_IN_TURN: tuple[Thresholds, ...] = ("in turn",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,9 @@ class RoundPlan:
         Largest factor of the learning rate in fits that only choose the number of rounds.
     max_leaf_nodes : int
         Largest number of leaves of a tree.
-    threshold_rule : {"drawn", "in turn", "best"}
-        Whether the rounds of fits whose number folds choose draw thresholds, use drawn thresholds
-        and all thresholds in turn, or do what folds find best.
+    thresholds : tuple of {"drawn", "all", "in turn"}
+        Thresholds among which folds choose if they choose the number of rounds; see
+        `list_thresholds`. The first one is the default.
     n_thresholds : int
         Number of thresholds of a feature that a tree draws.
     """
@@ -55,8 +58,14 @@ class RoundPlan:
     max_rounds: int
     step_factor: int
     max_leaf_nodes: int
-    threshold_rule: ThresholdRule
+    thresholds: tuple[Thresholds, ...]
     n_thresholds: int
+
+    def list_thresholds(self) -> list[tuple[int | None, ...]]:
+        """List `thresholds` as numbers that rounds draw in turn; None stands for all thresholds."""
+        drawn = self.n_thresholds
+        numbers = {"drawn": (drawn,), "all": (None,), "in turn": (drawn, None)}
+        return [numbers[name] for name in self.thresholds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +73,7 @@ class RoundSchedule:
     """Automatic parameters of boosted trees for one task: classes, numbers or rankings.
 
     Tuples have one entry each for 1000, 3000, 10,000 and 30,000 training rows. Between two of these,
-    folds, factors and rules are those of the smaller one; other numbers are interpolated. Below
+    folds, factors and thresholds are those of the smaller one; other numbers are interpolated. Below
     1000 and above 30,000 rows they are constant. Numbers of rounds hold for the learning rate 0.1.
 
     The values were chosen by the curve of loss against CPU time on the tables that
@@ -92,8 +101,8 @@ class RoundSchedule:
         longer steps they need fewer rounds.
     max_leaf_nodes : tuple of int
         Largest number of leaves of a tree.
-    threshold_rule : tuple of {"drawn", "in turn", "best"}
-        Thresholds at which the rounds of fits split whose number folds choose; see `RoundPlan`.
+    thresholds : tuple of tuples of {"drawn", "all", "in turn"}
+        Thresholds among which folds choose, the default first.
     """
 
     n_members: int
@@ -104,7 +113,12 @@ class RoundSchedule:
     max_rounds: tuple[int, int, int, int]
     step_factor: tuple[int, int, int, int]
     max_leaf_nodes: tuple[int, int, int, int]
-    threshold_rule: tuple[ThresholdRule, ThresholdRule, ThresholdRule, ThresholdRule]
+    thresholds: tuple[
+        tuple[Thresholds, ...],
+        tuple[Thresholds, ...],
+        tuple[Thresholds, ...],
+        tuple[Thresholds, ...],
+    ]
 
     def plan(self, n: int, quality: str) -> RoundPlan:
         """Return the automatic parameters of a fit to n rows; quality: the parameter of the model."""
@@ -115,7 +129,7 @@ class RoundSchedule:
             max_rounds=_interpolate(n, self.max_rounds) * _get_quality_factor(quality),
             step_factor=self.step_factor[entry],
             max_leaf_nodes=_interpolate(n, self.max_leaf_nodes),
-            threshold_rule=self.threshold_rule[entry],
+            thresholds=self.thresholds[entry],
             n_thresholds=max(_MIN_THRESHOLDS, n // _ROWS_PER_THRESHOLD),
         )
 
@@ -163,7 +177,7 @@ CLASS_SCHEDULE = RoundSchedule(
     max_rounds=(1600, 1200, 1000, 600),
     step_factor=(2, 4, 4, 4),
     max_leaf_nodes=(31, 63, 63, 63),
-    threshold_rule=("drawn", "best", "best", "in turn"),
+    thresholds=(_DRAWN, ("drawn", "all", "in turn"), ("drawn", "all", "in turn"), _IN_TURN),
 )
 # For numbers, more and smaller steps have a smaller loss.
 NUMBER_SCHEDULE = RoundSchedule(
@@ -175,7 +189,7 @@ NUMBER_SCHEDULE = RoundSchedule(
     max_rounds=(1200, 600, 600, 500),
     step_factor=(8, 8, 8, 8),
     max_leaf_nodes=(16, 31, 31, 31),
-    threshold_rule=("drawn", "best", "in turn", "in turn"),
+    thresholds=(_DRAWN, ("in turn", "drawn", "all"), _IN_TURN, _IN_TURN),
 )
 # NDCG of few queries is noisy and too many rounds do little harm, so that no folds choose.
 RANKING_SCHEDULE = RoundSchedule(
@@ -187,5 +201,5 @@ RANKING_SCHEDULE = RoundSchedule(
     max_rounds=(400, 400, 400, 400),
     step_factor=(1, 1, 1, 1),
     max_leaf_nodes=(16, 31, 31, 31),
-    threshold_rule=("in turn", "in turn", "in turn", "in turn"),
+    thresholds=(_IN_TURN, _IN_TURN, _IN_TURN, _IN_TURN),
 )
