@@ -934,18 +934,21 @@ def test_cross_validation_of_rounds_takes_longer_steps(kind, rate, longest, fold
 
 
 @pytest.mark.parametrize(
-    ("kind", "least", "most"),
-    [(BoostedTreesClassifier, 200, 1200), (BoostedTreesRegressor, 200, 1200)],
+    ("kind", "schedules"),
+    [
+        (BoostedTreesClassifier, [(6,), (None,), (6, None)]),
+        (BoostedTreesRegressor, [(6, None), (6,), (None,)]),
+    ],
 )
-def test_few_rounds_of_folds_of_many_rows_become_the_least(kind, least, most, searches):
+def test_few_rounds_of_folds_of_many_rows_become_the_least(kind, schedules, searches):
     X, y = noisy(3000)
     settings = {"random_state": 0, "max_leaf_nodes": 4}
     model = kind(**settings).fit(X, y)
-    assert (model.n_iter_, model.thresholds_) == (least, (6, None))
+    assert (model.n_iter_, model.thresholds_) == (200, schedules[-1])
     kinds, rounds = searches.pop()
-    assert [len(runs) for runs in kinds] == [2, 2, 2]
+    assert [[run.thresholds for run in runs] for runs in kinds] == [2 * [one] for one in schedules]
     assert {run.settings.learning_rate for runs in kinds for run in runs} == {0.4}
-    assert rounds == most * model.learning_rate_ / 0.4
+    assert rounds == 1200 * model.learning_rate_ / 0.4
     kind(quality="best", **settings).fit(X[:, :2], y)
     assert searches.pop()[1] == 3 * rounds
 
