@@ -950,7 +950,7 @@ def test_few_rounds_of_folds_of_many_rows_become_the_least(kind, schedules, sear
     assert {run.settings.learning_rate for runs in kinds for run in runs} == {0.4}
     assert rounds == 1200 * model.learning_rate_ / 0.4
     kind(quality="best", **settings).fit(X[:, :2], y)
-    assert searches.pop()[1] == 3 * rounds
+    assert searches.pop()[1] == kind._SCHEDULE.best_factor * rounds
 
 
 def test_the_learning_rate_is_smaller_only_if_the_schedule_knows_the_rounds():
@@ -966,7 +966,7 @@ def test_the_learning_rate_is_smaller_only_if_the_schedule_knows_the_rounds():
 
 @pytest.mark.parametrize("schedule", [CLASS_SCHEDULE, NUMBER_SCHEDULE, RANKING_SCHEDULE])
 def test_plans_have_no_jumps(schedule):
-    for quality, factor in (("default", 1), ("best", 3)):
+    for quality, factor in (("default", 1), ("best", schedule.best_factor)):
         plans = [schedule.plan(n, quality) for n in range(1, 40_000, 50)]
         for name in ("min_rounds", "max_rounds", "max_leaf_nodes"):
             values = np.array([getattr(plan, name) for plan in plans], dtype=float)

@@ -1960,9 +1960,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     quality : {"fast", "default", "best"}, default="default"
         "fast", for searches and first looks: 300 rounds without cross-validation; 100 for each
         output if there are more than three, and at most 1200. "default", for nearly all models.
-        "best", for final models whose fit may take ten times as long: up to three times as many
-        rounds as "default", and the mean of four fits with different seeds, stored as one model;
-        not with `warm_start`. Early stopping scores their mean. Explicit values of other parameters
+        "best", for final models whose fit may take ten times as long: up to twice as many rounds as
+        "default", and the mean of four fits with different seeds, stored as one model; not with
+        `warm_start`. Early stopping scores their mean. Explicit values of other parameters
         have priority.
     {learning_rate}
     max_iter : int or "auto", default="auto"

@@ -15,8 +15,8 @@ _ROWS = (1000, 3000, 10_000, 30_000)
 _REFERENCE_RATE, _MAX_RATE_FACTOR = 0.1, 20
 # Largest number of rounds with early stopping, which ends nearly all fits before.
 _MAX_STOPPED_ROUNDS = 1600
-# With quality "best" there may be this many times as many rounds.
-_BEST_FACTOR = 3
+# With quality "best" there may be this many times as many rounds before early stopping ends a fit.
+_BEST_STOPPED_FACTOR = 3
 # With quality "fast" and more outputs than this, the number of rounds grows in proportion to the
 # outputs, by at most the factor.
 _FAST_OUTPUTS, _MAX_FAST_FACTOR = 3, 4
@@ -82,8 +82,9 @@ class RoundSchedule:
 
     Parameters
     ----------
-    n_members : int
-        Number of fits that are averaged with quality "best".
+    n_members, best_factor : int
+        Number of fits that are averaged with quality "best", and how many times as many rounds they
+        may have.
     fast_rounds : int
         Number of rounds with quality "fast": as many as LightGBM's default makes in the same CPU
         time.
@@ -106,6 +107,7 @@ class RoundSchedule:
     """
 
     n_members: int
+    best_factor: int
     fast_rounds: int
     learning_rate: float
     n_folds: tuple[int, int, int, int]
@@ -123,10 +125,11 @@ class RoundSchedule:
     def plan(self, n: int, quality: str) -> RoundPlan:
         """Return the automatic parameters of a fit to n rows; quality: the parameter of the model."""
         entry = max(sum(n >= rows for rows in _ROWS) - 1, 0)
+        factor = self.best_factor if quality == "best" else 1
         return RoundPlan(
             n_folds=self.n_folds[entry],
             min_rounds=_interpolate(n, self.min_rounds),
-            max_rounds=_interpolate(n, self.max_rounds) * _get_quality_factor(quality),
+            max_rounds=_interpolate(n, self.max_rounds) * factor,
             step_factor=self.step_factor[entry],
             max_leaf_nodes=_interpolate(n, self.max_leaf_nodes),
             thresholds=self.thresholds[entry],
@@ -149,17 +152,12 @@ class RoundSchedule:
 
 def count_stopped_rounds(quality: str) -> int:
     """Return the largest number of rounds with early stopping, at the rate 0.1."""
-    return _MAX_STOPPED_ROUNDS * _get_quality_factor(quality)
+    return _MAX_STOPPED_ROUNDS * (_BEST_STOPPED_FACTOR if quality == "best" else 1)
 
 
 def get_rate_factor(learning_rate: float) -> int:
     """Return how many times as many rounds a rate below 0.1 needs, 1 .. 20; 1 for larger rates."""
     return round(min(max(_REFERENCE_RATE / learning_rate, 1), _MAX_RATE_FACTOR))
-
-
-def _get_quality_factor(quality: str) -> int:
-    """Return the factor of the number of rounds: 3 for quality "best", otherwise 1."""
-    return _BEST_FACTOR if quality == "best" else 1
 
 
 def _interpolate(n: int, values: tuple[int, int, int, int]) -> int:
@@ -170,6 +168,7 @@ def _interpolate(n: int, values: tuple[int, int, int, int]) -> int:
 # Entries are for 1000, 3000, 10,000 and 30,000 rows.
 CLASS_SCHEDULE = RoundSchedule(
     n_members=2,
+    best_factor=3,
     fast_rounds=200,
     learning_rate=0.1,
     n_folds=(4, 2, 1, 0),
@@ -182,6 +181,7 @@ CLASS_SCHEDULE = RoundSchedule(
 # For numbers, more and smaller steps have a smaller loss.
 NUMBER_SCHEDULE = RoundSchedule(
     n_members=4,
+    best_factor=2,
     fast_rounds=300,
     learning_rate=0.05,
     n_folds=(4, 2, 1, 0),
@@ -194,6 +194,7 @@ NUMBER_SCHEDULE = RoundSchedule(
 # NDCG of few queries is noisy and too many rounds do little harm, so that no folds choose.
 RANKING_SCHEDULE = RoundSchedule(
     n_members=4,
+    best_factor=3,
     fast_rounds=200,
     learning_rate=0.1,
     n_folds=(0, 0, 0, 0),
