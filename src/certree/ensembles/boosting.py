@@ -1716,7 +1716,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     warm_start : bool, default=False
         Whether a fit adds rounds to those of the previous fit, until there are `max_iter`. Only
         `max_iter`, `max_time`, `n_iter_no_change`, `tol`, `scoring`, `n_jobs`, `verbose` and
-        `warm_start` may change between fits.
+        `warm_start` may change between fits. The first fit decides `learning_rate_`.
     early_stopping : bool or "auto", default=False
         Whether a fit stops if new rounds do not improve the score of a validation set; rounds after
         the best one are dropped. This replaces the cross-validation of `max_iter`. "auto": True for
