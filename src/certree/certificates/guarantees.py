@@ -28,6 +28,7 @@ from certree.certificates.certificate import (
 )
 from certree.certificates.hold_out import (
     compute_look_fraction,
+    expect_classifier,
     expect_known_labels,
     predict_rows,
 )
@@ -79,7 +80,6 @@ from certree.interface.arrays import (
 from certree.interface.fitted_state import (
     Arguments,
     Result,
-    check_one_target,
     expect_rows,
     get_snapshot,
     snapshot_method,
@@ -270,7 +270,7 @@ class Guarantees:
             As `certree.certify`: if there are no rows, for classes that the classifier does not
             know, and for too many repeated rows.
         """
-        check_one_target("a certificate", classifier)
+        expect_classifier(classifier)
         check, outputs = LeakageCheck(classifier, duplicates), []
         for X, truth in batches:
             if not len(truth):
@@ -1469,8 +1469,8 @@ def certify(
     Raises
     ------
     TypeError
-        If `classifier` has no ``predict``; if X names files and y is not a column name, or the
-        classifier has no ``classes_``.
+        If `classifier` has no ``predict``, or is a regressor; if X names files and y is not a
+        column name, or the classifier has no ``classes_``.
     ValueError
         If there are no rows, y does not have one class for each row, files cannot be read or lack a
         column, y has a class that the classifier does not have, or `look` is not a positive
