@@ -100,7 +100,7 @@ def choose_columns(
                 choice = choices.get(name) if options.dates is not None else None
                 form = choice if choice is not None and choice.kind == "date" else None
             elif column.evidence.counts is not None and name in choices:
-                form = options.choose_number_format()
+                form = files[0].choose_number_format(name, column.evidence.counts)
         elif form is None and (form := choices.get(name)) is not None:
             is_text = name in text_dates and form.kind == "date"
             is_text |= not form.is_decided and needed is not None and name not in needed
