@@ -68,7 +68,13 @@ from certree.certificates.subsets.row_subsets import (
     make_pair_subsets,
     make_rule_subsets,
 )
-from certree.certificates.thresholds import ThresholdGuarantees, check_costs, check_not_nan
+from certree.certificates.thresholds import (
+    OperatingPoint,
+    ThresholdGuarantees,
+    check_costs,
+    check_score_threshold,
+    read_threshold,
+)
 from certree.certificates.tree_calibration import TreeCalibrationSet
 from certree.interface.arrays import (
     Float64,
@@ -861,7 +867,7 @@ class Guarantees:
 
     @validate_arguments
     def predict_threshold(
-        self, X: ArrayLike, threshold: float, *, pos_label: Any = None
+        self, X: ArrayLike, threshold: float | OperatingPoint, *, pos_label: Any = None
     ) -> NDArray[Any]:
         """Predict the positive class for rows whose score is at least a threshold, else the other.
 
@@ -869,11 +875,12 @@ class Guarantees:
         ----------
         X : array-like of shape (n_rows, p)
             New rows.
-        threshold : float
-            Threshold on the scores of `thresholds`, such as ``OperatingPoint.threshold``. The
-            scores are probabilities of the positive class.
+        threshold : float or OperatingPoint
+            Threshold on the scores of `thresholds`, which are probabilities of the positive class:
+            a point that was chosen there, or a number in [0, 1]. Infinity predicts no row positive.
         pos_label : object or None
-            The positive class, the same as in `thresholds`; None: the second of ``classes_``.
+            The positive class, the same as in `thresholds`; None: that of the point, or else the
+            second of ``classes_``.
 
         Returns
         -------
@@ -883,14 +890,16 @@ class Guarantees:
         Raises
         ------
         ValueError
-            If the threshold is NaN, the classifier does not have two classes, `pos_label` is not
-            one of them, or the rows of the fit came in groups.
+            If the threshold is not in [0, 1], the classifier does not have two classes,
+            `pos_label` is not one of them or not that of the point, or the rows of the fit came in
+            groups.
         TypeError
             If the classifier has no ``predict_proba``.
         """
+        number, pos_label = read_threshold(threshold, pos_label)
+        smallest = check_score_threshold(number)
         positive = self._check_two_classes(pos_label)[1]
-        scores = self._compute_class_probabilities(positive, X)
-        taken = scores >= check_not_nan("threshold", threshold)
+        taken = self._compute_class_probabilities(positive, X) >= smallest
         predicted: NDArray[Any] = self._scored_classes[np.where(taken, positive, 1 - positive)]
         return predicted
 

@@ -397,9 +397,10 @@ class CsvFile(TableFile):
             listed += ", ..." if len(texts) > _LISTED else ""
             if n > (1 - ENOUGH) * n_values:
                 read_as = "" if form is None else f" (read as: {form})"
-                option, name, stated = "decimal mark", "decimal", self.source.decimal
+                option, name = "decimal mark", "decimal"
                 if form is not None and form.kind == "date":
-                    option, name, stated = "order of day and month", "dates", self.source.dates
+                    option, name = "order of day and month", "dates"
+                stated = getattr(self.source, name)
                 which = f"their {option}" if stated is None else f"another {option} than {stated!r}"
                 raise ValueError(
                     f"feature {column!r} must hold {kind} as in the fit{read_as}, got {listed} in "
