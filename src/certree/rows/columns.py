@@ -263,7 +263,7 @@ def _convert_to_float64(column: NDArray[Any], label: str) -> Float64:
         if isinstance(value, str):
             hint = (
                 ": convert it to numbers, or list the feature in categorical_features of the fit if "
-                "it holds names"
+                "it holds names (such a list replaces the choice by dtype)"
             )
         raise kind(f"{label} must hold numbers, got {shortened(value)}{hint}") from None
 

@@ -6,6 +6,7 @@ Counts of blocks and files add up, so that the format of a column is that of all
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -362,6 +363,20 @@ def choose_format(counts: TextCounts, decimal: str | None, dates: str | None) ->
     if len(marks) > 1 and numbers["."] == numbers[","] and counts.n_ambiguous:
         return TextFormat(decimal="", symbol=counts.choose_symbol())
     return use_decimal(counts, max(marks, key=lambda one: numbers[one]), counts.choose_symbol())
+
+
+def find_text_format(texts: Sequence[str]) -> TextFormat | None:
+    """Return the format with which CSV files that hold some texts would be read; None: as text.
+
+    texts: values of a column. None is returned as well if PyArrow is not installed, or if a text has
+    no encoding in UTF-8.
+    """
+    counts = TextCounts()
+    try:
+        counts.add_texts(pa.array(texts, pa.string()))
+    except (ImportError, UnicodeEncodeError):
+        return None
+    return choose_format(counts, None, None)
 
 
 def _choose_order(counts: TextCounts, dates: str | None) -> str | None:
