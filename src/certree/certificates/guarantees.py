@@ -90,6 +90,7 @@ from certree.interface.fitted_state import (
     get_snapshot,
     snapshot_method,
 )
+from certree.interface.parameter_aliases import suggests_arguments
 from certree.interface.positive_class import find_positive_class
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.rows.duplicates import Duplicates
@@ -586,6 +587,7 @@ class Guarantees:
 
     # -- sets of classes ---------------------------------------------------------------------------
 
+    @suggests_arguments
     def predict_set(
         self,
         X: ArrayLike,
@@ -1378,7 +1380,7 @@ def delegate_to_guarantees(
         answer: Result = getattr(guarantees, method.__name__)(*args, **kwargs)
         return answer
 
-    return call_guarantees
+    return suggests_arguments(call_guarantees)
 
 
 # -- any classifier --------------------------------------------------------------------------------
@@ -1419,6 +1421,7 @@ def _evaluate_rows(
     )
 
 
+@suggests_arguments
 @validate_arguments
 def certify(
     classifier: Any,

@@ -161,6 +161,12 @@ class TableSource(os.PathLike[str]):
         if isinstance(given, TableSource):  # Its options are those that this one does not have.
             options = {name: vars(self)[name] or value for name, value in vars(given).items()}
             vars(self).update(options, source=given.source, stored=given.stored)
+        elif hasattr(given, "shape") or hasattr(given, "read"):
+            raise TypeError(
+                "source must be a path, a list of paths or a pyarrow.dataset.Dataset, got "
+                f"{type(given).__name__}: pass the path of a file; data frames and arrays go to fit "
+                "directly"
+            )
         lists = {name: vars(self)[name] for name in _LISTS if vars(self)[name] is not None}
         vars(self).update({name: (*value,) for name, value in lists.items()})
         separator = self.separator
