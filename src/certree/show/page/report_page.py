@@ -12,6 +12,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from certree.certificates.thresholds import OperatingPoint, read_threshold
+from certree.files.output_paths import expect_path, expect_writable
 from certree.interface.atomic_write import write_atomically
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_arguments
@@ -78,7 +79,10 @@ def report(
     Raises
     ------
     TypeError
-        If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
+        If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree, or X
+        or y is text.
+    OSError
+        If the page cannot be written, for instance because its folder does not exist.
     ValueError
         If X, y and groups differ in length or are empty, y has a class that the model lacks, a cost
         is negative, both costs are 0, or `pos_label` is not one of two classes; if `threshold` is not
@@ -95,6 +99,13 @@ def report(
     >>> model = PACBayesTreeClassifier(random_state=0).fit(X[:400], y[:400])
     >>> report(model, X[400:], y[400:], "report.html")  # doctest: +SKIP
     """
+    if isinstance(X, str | PathLike) or isinstance(y, str | PathLike):
+        raise TypeError(
+            "X and y must hold rows and their targets, got a path or text: call "
+            "report(model, X, y, path)"
+        )
+    expect_path(path)
+    expect_writable(path)
     number, positive = read_threshold(threshold, pos_label)
     with ignore_unnamed_rows(model):
         evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs, positive, number)
