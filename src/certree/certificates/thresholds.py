@@ -569,7 +569,7 @@ class ThresholdGuarantees:
         if terms.repeats is None:
             rows += ", which were not compared with those of the fit"
         elif terms.repeats:
-            rows += f", of which {terms.repeats:,} repeat other rows, as draws of their own"
+            rows += f", of which {terms.repeats:,} repeat other rows and count as independent draws"
         among = f" and all {len(self.groups)} groups" if self.groups else ""
         return (
             f"With probability at least {format_confidence(terms.delta)} over the draw of {rows}, "
