@@ -352,7 +352,7 @@ def test_the_result_of_read_table_is_no_table_of_rows(tmp_path):
     [
         (lambda: certree.read_table("f.csv", sep=";"), "read_table .*'sep': use separator$"),
         (lambda: certree.read_table("f.csv", na_values=["?"]), "'na_values': use missing, a list"),
-        (lambda: certree.read_table("f.csv", parse_dates=["x"]), "'parse_dates': use dates="),
+        (lambda: certree.read_table("f.csv", parse_dates=["x"]), "'parse_dates': use dates, "),
         (lambda: certree.certify(None, [[0]], [0], alpha=0.1), "certify .*'alpha': use delta$"),
         (
             lambda: certree.CertifiedTreeClassifier().predict_set([[0]], alpha=0.1),

@@ -64,10 +64,6 @@ _SUGGESTIONS = {
     "feature_names_in_": "feature_names_in_, which a fit to a data frame sets",
     "to_dict": "to_dict()",
     "save": "save(model, path) of certree",
-    "missing": "missing, a list of texts",
-    "dates": 'dates="dd/mm" or dates="mm/dd", if the order of day and month is not detected',
-    "keep_text": "keep_text, a list of columns of codes; all other types are detected",
-    "coverage": "coverage, which is 1 - alpha",
 }
 # Why users leave parameters and arguments of other libraries out: for estimators that have a certain
 # parameter, a reason and the names to which it applies. Names in _ALIASES have precedence.
@@ -161,18 +157,22 @@ _CALL_ALIASES = {
     "apply": "pred_leaf",
     "explain": "pred_contrib pred_contribs",
 }
-# Aliases of arguments of functions and of other methods, by the argument that replaces them, of which
-# the first that the function has is suggested.
-_FUNCTION_ALIASES = {
-    "separator": "sep delimiter",
-    "missing": "na_values",
-    "dates": "parse_dates dayfirst date_format",
-    "keep_text": "dtype",
-    "coverage": "alpha",
-    "delta": "alpha",
-    "kind": "importance_type",
-    "max_features": "max_num_features",
-}
+# Aliases of arguments of functions and of other methods: the argument that replaces them, what the
+# message says of it, and the aliases. The first argument that the function has is suggested.
+_FUNCTION_ALIASES = (
+    ("separator", "", "sep delimiter"),
+    ("missing", ", a list of texts", "na_values"),
+    (
+        "dates",
+        ', "dd/mm" or "mm/dd", if the order is not detected',
+        "parse_dates dayfirst date_format",
+    ),
+    ("keep_text", ", a list of columns of codes; other types are detected", "dtype"),
+    ("coverage", ", which is 1 - alpha", "alpha"),
+    ("delta", "", "alpha"),
+    ("kind", "", "importance_type"),
+    ("max_features", "", "max_num_features"),
+)
 # Arguments by which other libraries stop early; certree scores X_val and y_val without stopping.
 _EVAL_SETS = ("eval_set", "eval_X", "eval_y", "validation_data")
 # Aliases of attributes of fitted models: for estimators that have a certain parameter, the attribute
@@ -203,6 +203,8 @@ _SCORING_ALIASES = {
     "neg_mean_absolute_error": "mae MAE l1 mean_absolute_error",
     "neg_mean_absolute_percentage_error": "mape MAPE",
 }
+# Scores of the rows of a positive class, which scikit-learn expects to be 1, and their functions.
+_POSITIVE_SCORES = {name: f"{name}_score" for name in ("f1", "precision", "recall", "jaccard")}
 # Names of losses and of criteria of regressors, by the names of certree.
 _LOSS_ALIASES = {
     "squared_error": "l2 L2 mse MSE rmse RMSE regression regression_l2 mean_squared_error "
@@ -341,10 +343,6 @@ def check_for_unknown_score(scoring: Any) -> None:
         'scoring must be "loss", a scorer or the name of one in scikit-learn, got '
         f"{scoring!r}: {remedy}"
     )
-
-
-# Scores of the rows of a positive class, which scikit-learn expects to be 1, and their functions.
-_POSITIVE_SCORES = {name: f"{name}_score" for name in ("f1", "precision", "recall", "jaccard")}
 
 
 def expect_positive_label(scoring: Any, classes: Any) -> None:
@@ -491,10 +489,11 @@ def suggests_arguments(function: Function) -> Function:
     @wraps(function)
     def call_without_aliases(*args: Any, **kwargs: Any) -> Any:
         for name in kwargs.keys() - arguments.keys():
-            for suggested, aliases in _FUNCTION_ALIASES.items():
+            for suggested, detail, aliases in _FUNCTION_ALIASES:
                 if suggested in arguments and name in aliases.split():
-                    remedy = f"use {_SUGGESTIONS.get(suggested, suggested)}"
-                    raise TypeError(f"{function.__name__} has no argument {name!r}: {remedy}")
+                    raise TypeError(
+                        f"{function.__name__} has no argument {name!r}: use {suggested}{detail}"
+                    )
         return function(*args, **kwargs)
 
     return cast(Function, call_without_aliases)
@@ -577,7 +576,7 @@ class GuaranteeHint:
     Access raises an AttributeError whose message says how to get the guarantee. Classes that have the
     attribute define it themselves, or set it on the object in a fit, where Python finds it first.
 
-    name: the attribute, a key of `_explain_guarantee`.
+    name: the attribute, one of `GUARANTEES`.
     """
 
     def __init__(self, name: str) -> None:

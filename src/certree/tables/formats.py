@@ -339,16 +339,21 @@ class CsvFile(TableFile):
     def _convert(self, name: str, texts: Any) -> Any:
         """Convert texts of a column of numbers or dates, and count those that are none."""
         form, exceptions = self.formats.get(name), texts.slice(0, 0)
+        is_open = False
         if name in self.kinds:
             values, kinds = convert_if_possible(texts, self.kinds[name])
             if kinds:
                 self.kinds[name] = kinds
             elif not is_date_type(self.kinds[name][0]):
-                form = self._choose_format_by_block(name, texts)
+                form, is_open = self.source.choose_number_format(), True
         elif form is None:
             return texts
         if form is not None:
             values, exceptions = convert_texts(texts, form)
+        if is_open and len(exceptions):
+            form = self._choose_format_by_block(name, texts)
+            if form.symbol:
+                values, exceptions = convert_texts(texts, form)
         self._n_values[name] += len(values) - values.null_count + len(exceptions)
         self._exceptions[name] += count_values(exceptions)
         return values
@@ -356,8 +361,8 @@ class CsvFile(TableFile):
     def _choose_format_by_block(self, name: str, texts: Any) -> TextFormat:
         """Return the format of numbers in a column whose format a fitted model does not store.
 
-        name: the column; texts: those of the first block with a text that is no plain number. The
-        symbol that most of them have is that of all later blocks. Percent signs are not removed if
+        name: the column; texts: those of a block with exceptions to plain numbers. The symbol
+        that most numbers have is that of all later blocks. Percent signs are not removed if
         earlier blocks have numbers without them, as these differ in their unit.
         """
         counts = TextCounts()
