@@ -322,6 +322,38 @@ def test_dates_that_are_text_warn(n_days, warns):
         PACBayesTreeClassifier(random_state=0).fit(frame, signal > 0.5)
 
 
+@pytest.mark.parametrize(
+    ("write", "expected"),
+    [
+        (lambda i: f"${i},000.50", "numbers .* such as .*: read the file by certree.read_table"),
+        (lambda i: f"{i},50 €", "numbers .* such as .*: read the file by certree.read_table"),
+        (lambda i: f"{i}.5" if i else " ", r"numbers .*: convert it by pandas\.to_numeric\(column"),
+        (
+            lambda i: f"{i % 12 + 1:02}/{i // 12 + 10}/2024",
+            r"dates .*\.to_datetime\(column, errors",
+        ),
+        (lambda i: f"{i // 12 + 10}/{i % 12 + 1:02}/2024", r"dates .*\(column, dayfirst=True, "),
+        (lambda i: f"{i % 12 + 1:02}/{i % 11 + 1:02}/2024", r"dates .*\(column, dayfirst=\.\.\., "),
+        (lambda i: f"{i:05}", None),
+        (lambda i: f"{i + 1000}", None),
+        (lambda i: f"shop {i}", None),
+        (lambda i: f"{i}.5" if i % 9 else f"about {i}", None),
+    ],
+)
+def test_numbers_and_dates_that_are_text_warn_by_the_rules_of_files(write, expected):
+    frame, signal = mixed(400)
+    frame["text"] = [write(i % 120) for i in range(400)]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        PACBayesTreeClassifier(random_state=0).fit(frame, signal > 0.5)
+    messages = [str(one.message) for one in found if "written as text" in str(one.message)]
+    if expected is None:
+        assert not messages
+    else:
+        (message,) = messages
+        assert re.match(f"feature 'text' holds {expected}", message), message
+
+
 def test_few_rows_or_numbers_warn_of_no_identifier():
     frame, signal = mixed(49)
     frame["city"] = [f"c{i}" for i in range(49)]

@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import certree
 import reference
 from certree import (
     BoostedTreesClassifier,
+    BoostedTreesRegressor,
     CertifiedTreeClassifier,
     Grid,
     TreeForestClassifier,
@@ -583,3 +586,40 @@ def test_one_class_and_a_class_that_no_row_grew_are_told_apart():
     assert promised.recall[0].n == 36
     assert (promised.recall[1].n, promised.recall[1].bound) == (4, 1)
     assert model.certify_set(0.5)[0].risk == pytest.approx(4 / 40)
+
+
+# -- regressors ------------------------------------------------------------------------------------
+
+
+class ForeignRegressor:
+    """A regressor of another library, which is no estimator of scikit-learn."""
+
+    _estimator_type = "regressor"
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearRegression(),
+        make_pipeline(StandardScaler(), LinearRegression()),
+        BoostedTreesRegressor(max_iter=3, random_state=0),
+        ForeignRegressor(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_certificates_of_errors_refuse_regressors(model):
+    X, y = np.random.default_rng(0).normal(size=(200, 2)).T[:, :, None]
+    if hasattr(model, "fit"):
+        model.fit(X[:100], y[:100, 0])
+    ways = [
+        lambda: certify(model, X[100:], y[100:, 0]),
+        lambda: Guarantees.by_rows(model, X[100:], y[100:, 0]),
+        lambda: Guarantees.by_batches(model, [(X[100:], y[100:, 0])]),
+        lambda: conditional_guarantees(model, X[100:], y[100:, 0]),
+    ]
+    for certify_errors in ways:
+        with pytest.raises(TypeError, match=r"got the regressor .*CertifiedBoostedTreesRegressor"):
+            certify_errors()

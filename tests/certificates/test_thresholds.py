@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression
@@ -13,12 +14,18 @@ from sklearn.tree import DecisionTreeClassifier
 
 import certree
 import reference
-from certree import CertifiedTreeClassifier, Grid
+from certree import (
+    CertifiedBoostedTreesClassifier,
+    CertifiedTreeClassifier,
+    Grid,
+    predict_files,
+)
 from certree.certificates import Guarantees, hold_out
 from certree.certificates.inequalities.bounds import binomial_upper, named_cost
 from certree.certificates.inequalities.order_statistics import compute_cdf_bounds
 from certree.certificates.subsets.families import CertificateTerms
 from certree.certificates.thresholds import ThresholdGuarantees
+from certree.show import report
 
 RATES = ("false_positive_rate", "recall", "precision", "predicted_positive_rate")
 
@@ -87,13 +94,16 @@ def test_what_follows_from_the_rates_is_the_worst_of_all_that_they_allow():
 
 def test_thresholds_between_scores_have_the_limits_of_the_next_one_above():
     found = made([0.2, 0.4, 0.4, 0.9] * 5, [0, 0, 1, 1] * 5)
-    for threshold, place in ((0.9, 1), (0.95, 0), (np.inf, 0), (0.41, 1), (0.4, 2), (-3.0, 3)):
+    for threshold, place in ((0.9, 1), (0.95, 0), (np.inf, 0), (0.41, 1), (0.4, 2), (0, 3)):
         point = found.at(threshold)
         for name in RATES:
             limits = getattr(found, name)
             assert getattr(point, name) == tuple(of[place] for of in limits)
-    with pytest.raises(ValueError, match="threshold must be a number, got nan"):
-        found.at(math.nan)
+    for threshold in (math.nan, -0.1, -math.inf):
+        with pytest.raises(ValueError, match=rf"threshold must lie in \[0, 1\], got {threshold}"):
+            found.at(threshold)
+    with pytest.raises(ValueError, match=r"got 30: pass 0\.3 for 30 %"):
+        found.at(30)
 
 
 def test_the_lowest_cost_is_certified_as_the_bands_say():
@@ -182,7 +192,7 @@ def test_a_table_has_the_thresholds_that_were_asked_for():
         rounded = math.floor(1000 * point.recall.lowest) / 1000
         assert line[1] == f"{point.predicted_positive_rate.observed:.3f}"
         assert line[3] == f">= {rounded:.3f}"
-    with pytest.raises(ValueError, match="threshold must be a number, got nan"):
+    with pytest.raises(ValueError, match=r"threshold must lie in \[0, 1\], got nan"):
         found.table([math.nan])
     with pytest.raises(TypeError, match="thresholds must be"):
         found.table(0.3)
@@ -311,8 +321,11 @@ def test_bad_questions_say_what_was_expected():
         found.cost(0, 0)
     with pytest.raises(ValueError, match="false_positive must be a finite number >= 0"):
         found.lowest_cost(1, -1)
-    with pytest.raises(ValueError, match="threshold must be a number, got nan"):
+    with pytest.raises(ValueError, match=r"threshold must lie in \[0, 1\], got nan"):
         guarantees.predict_threshold(X, math.nan)
+    for threshold in (30, -1, 1.5):
+        with pytest.raises(ValueError, match=rf"threshold must lie in \[0, 1\], got {threshold}"):
+            guarantees.predict_threshold(X, threshold)
     with pytest.raises(TypeError, match="precision must be a number, got 'high'"):
         found.highest_recall("high")
     with pytest.raises(ValueError, match="delta must lie between 0 and 1, got 2"):
@@ -325,3 +338,31 @@ def test_bad_questions_say_what_was_expected():
     boxed = CertifiedTreeClassifier(Grid((X.min(axis=0), X.max(axis=0))), max_depth=4)
     with pytest.raises(ValueError, match="with another grower"):
         boxed.fit(X, y, classes=[0, 1]).guarantees_.thresholds()
+
+
+def test_an_operating_point_names_the_positive_class_wherever_a_threshold_is_taken(tmp_path):
+    X, y = make_classification(600, 4, random_state=0)
+    labels = np.where(y == 1, "yes", "no")
+    model = CertifiedBoostedTreesClassifier(max_iter=8, random_state=0).fit(X, labels)
+    guarantees = model.guarantees_
+    point = guarantees.thresholds(pos_label="no").highest_threshold(recall=0.6)
+    number, rule = point.threshold, {"pos_label": "no"}
+    expected = guarantees.predict_threshold(X, number, **rule)
+    assert guarantees.predict_threshold(X, point).tolist() == expected.tolist()
+    assert guarantees.predict_threshold(X, point, **rule).tolist() == expected.tolist()
+    assert guarantees.predict_threshold(X, number).tolist() != expected.tolist()
+    assert model.to_sql("t", threshold=point) == model.to_sql("t", threshold=number, **rule)
+    rows = pd.DataFrame(X, columns=["x0", "x1", "x2", "x3"])
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    predict_files(model, tmp_path / "rows.csv", tmp_path / "out.csv", threshold=point)
+    assert pd.read_csv(tmp_path / "out.csv").prediction.tolist() == expected.tolist()
+    pages = [tmp_path / "a.html", tmp_path / "b.html"]
+    report(model, X[:40], labels[:40], pages[0], threshold=point)
+    report(model, X[:40], labels[:40], pages[1], threshold=number, **rule)
+    assert pages[0].read_text() == pages[1].read_text()
+    for call in (
+        lambda: guarantees.predict_threshold(X, point, pos_label="yes"),
+        lambda: model.to_sql("t", threshold=point, pos_label="yes"),
+    ):
+        with pytest.raises(ValueError, match="pos_label must be 'no', the positive class of the"):
+            call()

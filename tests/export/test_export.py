@@ -547,10 +547,34 @@ def test_categories_that_a_statement_cannot_hold_are_refused(category):
         model.to_sql("t")
 
 
-@pytest.mark.parametrize("table", ["", "a\0b"])
+@pytest.mark.parametrize("table", ["", "a\0b", "a..b", "a.b.c.d", (), ("a", "")])
 def test_tables_have_names(table):
-    with pytest.raises(ValueError, match=r"must not be empty|NUL"):
+    with pytest.raises(ValueError, match=r"table must be one to three names|NUL"):
         fit_to_letters()[0].to_sql(table)
+
+
+@pytest.mark.parametrize("table", [3, ["a", 3]])
+def test_names_of_tables_are_text(table):
+    with pytest.raises(TypeError, match="table must be"):
+        fit_to_letters()[0].to_sql(table)
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "quoted"),
+    [
+        ("main.letters", "letters", '"main"."letters"'),
+        (("main", "letters.2024"), "letters.2024", '"main"."letters.2024"'),
+        (["letters.2024"], "letters.2024", '"letters.2024"'),
+    ],
+)
+def test_tables_are_found_in_their_schema(table, name, quoted):
+    model, X = fit_to_letters()[:2]
+    statement = model.to_sql(table)
+    assert f"FROM {quoted} AS" in statement
+    with sqlite3.connect(":memory:") as connection:
+        X.to_sql(name, connection, index=False)
+        found = [row[0] for row in connection.execute(statement)]
+    assert found == model.predict(X).tolist()
 
 
 def test_a_table_without_a_column_is_refused_by_databases():

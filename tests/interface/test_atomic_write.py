@@ -91,7 +91,7 @@ def test_a_directory_in_the_way_is_left_alone(tmp_path):
 
 def test_a_missing_directory_is_an_error_before_anything_is_written(tmp_path):
     written = []
-    with pytest.raises(FileNotFoundError, match=r"the directory .*missing must exist"):
+    with pytest.raises(FileNotFoundError, match=r"missing must exist to write file: create"):
         write_atomically(tmp_path / "missing" / "file", written.append)
     assert written == []
 

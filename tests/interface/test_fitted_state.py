@@ -53,7 +53,7 @@ from certree.boolean import FourierClassifier, FourierRegressor
 from certree.ensembles import ConformalBandRegressor
 from certree.explain import interaction_fractions, shap_trees, shapley_values
 from certree.interface.fitted_state import get_snapshot
-from certree.interface.parameter_aliases import CertificateHint
+from certree.interface.parameter_aliases import GuaranteeHint, RulesHint
 from certree.prunings import Polynomial
 from certree.weights import map_pruning
 
@@ -179,8 +179,8 @@ def questions(model):
         if name in ONE_FORMULA or (name == "to_dict" and isinstance(model, DECORATED)):
             continue
         member = inspect.getattr_static(type(model), name)
-        if isinstance(member, CertificateHint):
-            continue  # the certificate is an attribute of the fitted object
+        if isinstance(member, GuaranteeHint | RulesHint):
+            continue  # it says what to use instead
         if isinstance(member, property):
             yield name, lambda one, name=name: getattr(one, name)
         elif callable(member) or hasattr(member, "__get__"):

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, clone
+import sklearn.metrics
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils._param_validation import InvalidParameterError
@@ -22,10 +24,13 @@ from certree.interface.parameter_aliases import (
     _CLASS_ALIASES,
     _SCORING_ALIASES,
     _UNNEEDED,
+    GUARANTEES,
+    GuaranteeHint,
     check_for_aliases,
     check_for_unknown_score,
     suggest_parameter,
 )
+from certree.show import plot_importance
 
 ESTIMATORS = [
     kind
@@ -260,7 +265,7 @@ def test_attributes_of_other_libraries_have_a_hint(kind):
             with pytest.raises(AttributeError, match=match):
                 getattr(model, name)
             assert not hasattr(model, name)
-        assert hasattr(fitted, suggestion)
+        assert hasattr(fitted, suggestion) or hasattr(certree, suggestion)
 
 
 def test_attributes_have_no_hint_if_the_estimator_lacks_what_replaces_them():
@@ -292,6 +297,109 @@ def test_a_fit_says_what_replaces_minus_one(kind, name, value):
         kind(**{name: -1}).fit([[0], [1]], [0, 1])
     with pytest.raises(InvalidParameterError, match=r"Got -2 instead\.$"):
         kind(**{name: -2}).fit([[0], [1]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("values", "suggestion"),
+    [
+        ("l2 mse rmse regression", "squared_error"),
+        ("l1 mae", "absolute_error"),
+        ("reg:gamma", "gamma"),
+    ],
+)
+def test_a_fit_says_what_replaces_a_loss(values, suggestion):
+    X, y = [[0.0], [1.0]] * 9, [1.0, 2.0] * 9
+    for value in values.split():
+        match = rf"Got '{value}' instead\. Use \"{suggestion}\"\.$"
+        with pytest.raises(InvalidParameterError, match=match):
+            certree.BoostedTreesRegressor(loss=value).fit(X, y)
+    with pytest.raises(InvalidParameterError, match=r"'binary' instead\. Fit a classifier"):
+        certree.BoostedTreesRegressor(loss="binary").fit(X, y)
+    with pytest.raises(InvalidParameterError, match=r"Got 'good' instead\.$"):
+        certree.BoostedTreesRegressor(loss="good").fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("scoring", ["f1", "precision", "recall", "jaccard"])
+def test_scores_of_a_positive_class_name_it(scoring):
+    X, y = [[0.0], [1.0]] * 30, ["No", "Yes"] * 30
+    model = BOOSTED(max_iter=30, early_stopping=True, scoring=scoring, random_state=0)
+    match = rf"make_scorer\({scoring}_score, pos_label='Yes'\), of sklearn\.metrics"
+    with pytest.raises(ValueError, match=match):
+        model.fit(X, y)
+    scorer = make_scorer(getattr(sklearn.metrics, f"{scoring}_score"), pos_label="Yes")
+    model.set_params(scoring=scorer).fit(X, y)
+    model.set_params(scoring=scoring).fit(X, [0, 1] * 30)
+    model.set_params(scoring=scoring).fit(X, [False, True] * 30)
+
+
+def test_the_result_of_read_table_is_no_table_of_rows(tmp_path):
+    (tmp_path / "rows.csv").write_text("x,y\n" + "1,a\n2,b\n" * 20)
+    table = certree.read_table(tmp_path / "rows.csv", "y")
+    model = BOOSTED(max_iter=2)
+    match = r"got Table: pass table\.to_arrow\(\), and table\.y as y"
+    for fit in (lambda: model.fit(table, table.y), lambda: model.fit(table)):
+        with pytest.raises(TypeError, match=match):
+            fit()
+    model.fit(table.to_arrow(), table.y)
+    for predict in (model.predict, model.predict_proba):
+        with pytest.raises(TypeError, match=match):
+            predict(table)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: certree.read_table("f.csv", sep=";"), "read_table .*'sep': use separator$"),
+        (lambda: certree.read_table("f.csv", na_values=["?"]), "'na_values': use missing, a list"),
+        (lambda: certree.read_table("f.csv", parse_dates=["x"]), "'parse_dates': use dates, "),
+        (lambda: certree.certify(None, [[0]], [0], alpha=0.1), "certify .*'alpha': use delta$"),
+        (
+            lambda: certree.CertifiedTreeClassifier().predict_set([[0]], alpha=0.1),
+            "predict_set .*'alpha': use coverage, which is 1 - alpha$",
+        ),
+        (
+            lambda: certree.CertifiedTreeRegressor().predict_interval([[0]], alpha=0.1),
+            "predict_interval .*'alpha': use coverage, which is 1 - alpha$",
+        ),
+        (lambda: BOOSTED().importance(importance_type="gain"), "'importance_type': use kind$"),
+        (lambda: plot_importance(BOOSTED(), max_num_features=3), "use max_features$"),
+        (lambda: certree.read_table("f.csv", colour=1), "unexpected keyword argument 'colour'"),
+    ],
+)
+def test_functions_say_what_replaces_an_argument_of_another_library(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("kind", FITTED)
+@pytest.mark.parametrize("name", GUARANTEES)
+def test_missing_guarantees_name_a_way_that_exists(kind, name):
+    member = inspect.getattr_static(kind, name)
+    if not isinstance(member, GuaranteeHint):
+        return
+    with pytest.raises(AttributeError, match=f"^{kind.__name__} has ") as raised:
+        getattr(kind(), name)
+    assert not hasattr(kind(), name)
+    message = str(raised.value)
+    for way in re.findall(r"Certified\w+", message.partition("has")[2]):
+        assert hasattr(certree, way)
+        assert "Classifier" in way or is_regressor(kind())
+    if name != "certificate_" and (is_regressor(kind()) or is_classifier(kind())):
+        assert ": " in message
+    if called := re.search(r"call (predict_\w+)", message):
+        assert hasattr(kind, called[1])
+
+
+@pytest.mark.parametrize(("kind", "single"), [(BOOSTED, "Classifier"), (FOREST, "Regressor")])
+def test_sums_of_trees_say_what_replaces_rules(kind, single):
+    for name in ("rules", "export_text"):
+        with pytest.raises(
+            AttributeError, match=rf"'{name}'.*explain\(X\).*PrunedTree{single} for"
+        ):
+            getattr(kind(), name)
+        assert not hasattr(kind(), name)
+    assert hasattr(certree.PrunedTreeClassifier, "export_text")
 
 
 @pytest.mark.parametrize("kind", FITTED)

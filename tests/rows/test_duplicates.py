@@ -377,8 +377,8 @@ def test_genuine_repeats_count_as_draws(name):
     one = model.certificate_
     assert one.n == 1500
     assert one.repeats > 0
-    assert "are draws of their own, not copies" in one.assumptions[1]
-    assert f"of which {one.repeats:,} repeat other rows, as draws of their own," in str(one)
+    assert "are independent draws, not copies" in one.assumptions[1]
+    assert f"of which {one.repeats:,} repeat other rows and count as independent draws," in str(one)
 
 
 @pytest.mark.data

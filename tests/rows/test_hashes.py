@@ -152,8 +152,8 @@ def test_repeats_that_are_genuine_are_counted():
     certificate = model.certify(X_new, y_new, duplicates="genuine")
     assert certificate.repeats == 12
     assert (
-        "over the draw of the 200 rows given, of which 12 repeat other rows, as draws of their own, "
-        in str(certificate)
+        "over the draw of the 200 rows given, of which 12 repeat other rows and count as independent "
+        "draws, " in str(certificate)
     )
     assert certificate.at(0.01).repeats == 12
     assert certificate.matches == Matches(12, 0.0)

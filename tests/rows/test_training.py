@@ -29,6 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from certree import (
+    BoostedTreesRegressor,
     CertifiedTreeClassifier,
     DecoratedTreeClassifier,
     DecoratedTreeRegressor,
@@ -847,3 +848,15 @@ def test_text_among_numbers_is_named_with_its_feature(made):
         model.predict(made(mixed))
     with pytest.raises(ValueError, match=match):
         TreeForestClassifier(2, categorical_features=None).fit(made(mixed), [0, 1])
+
+
+def test_targets_of_regressors_that_are_no_numbers_are_named():
+    X = np.arange(40.0)[:, None]
+    text = pd.Series(["Yes", "No"] * 20)
+    with pytest.raises(ValueError, match=r"y must hold numbers, got 'Yes': .* fit a classifier"):
+        BoostedTreesRegressor(max_iter=2).fit(X, text.astype(object))
+    y = np.arange(40.0)
+    y[[7, 9]] = np.nan
+    for kind in (BoostedTreesRegressor, TreeForestRegressor):
+        with pytest.raises(ValueError, match=r"2 of 40, the first of them in row 7\. .*drop these"):
+            kind().fit(X, y)

@@ -9,6 +9,7 @@ import re
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -147,7 +148,8 @@ FILES = {
     ),
     "postcodes with gaps": (
         text_of(rows(x=["01067", "80331", "?"])),
-        "x: category, leading zeros kept",
+        'x: category, leading zeros kept, 13 "?" kept as a category; missing=["?"] (--missing "?") '
+        "makes them missing",
         ["01067", "80331", "?"],
     ),
     "comments": (
@@ -324,6 +326,63 @@ def test_wrong_options_are_named(options, message, tmp_path):
     (tmp_path / "rows.csv").write_text(text_of(rows(x=["1"])))
     with pytest.raises((ValueError, TypeError), match=message):
         read_table(tmp_path / "rows.csv", "y", **options)
+
+
+def test_a_single_text_in_place_of_a_list_is_named(tmp_path):
+    (tmp_path / "rows.csv").write_text(text_of(rows(x=["1"])))
+    with pytest.raises(
+        TypeError, match=r"drop must be a sequence, each a str, got 'x': pass \['x'\]"
+    ):
+        read_table(tmp_path / "rows.csv", "y", drop="x")
+
+
+@pytest.mark.parametrize("source", [pd.DataFrame({"x": [1]}), np.zeros((2, 2)), io.StringIO("x")])
+def test_rows_in_memory_are_no_source(source):
+    with pytest.raises(TypeError, match=r"source must be a path.* frames and arrays go to fit"):
+        read_table(source, "x")
+
+
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        (["a", "b", "?"], r'13 "\?" kept as a category; missing=\["\?"\] \(--missing "\?"\) makes'),
+        (["a", "?", "-"], r'13 "\?", 13 "-" kept as categories; missing=\["\?", "-"\]'),
+        (["a", "?", "NA", "b"], r'10 "\?" kept as a category; missing=\["\?", "NA"\]'),
+        (
+            [f"({i},50)" for i in range(20)],
+            r'although values such as "\(\d+,50\)" are numbers with',
+        ),
+        ([f"{i},00-" for i in range(20)], r'although values such as "\d+,00-" are numbers with'),
+        ([f"{i}.5 kg" for i in range(20)], r'although values such as "\d+\.5 kg" are numbers with'),
+        ([f"{i}.5" if i % 4 else f"({i}.5)" for i in range(40)], r".*are numbers with parentheses"),
+        ([f"{i} rooms" for i in range(5)], "$"),
+        (["a", "b", " "], "$"),
+    ],
+)
+def test_descriptions_note_texts_that_stay_categories(values, note, tmp_path):
+    columns = rows(x=values)
+    (tmp_path / "rows.csv").write_text(text_of(columns, ";"))
+    table = read_table(tmp_path / "rows.csv", "y")
+    (line,) = [one for one in str(table.description).splitlines() if one.startswith("x:")]
+    assert re.match(f"x: category(?:, )?{note}", line), line
+    if "missing=" in line:
+        texts = re.findall(r'"([^"]+)"', line.partition("missing=[")[2].partition("]")[0])
+        mended = read_table(tmp_path / "rows.csv", "y", missing=texts)
+        assert not {*texts} & {*mended.X[:, 0]}
+        assert "kept" not in str(mended.description)
+
+
+def test_descriptions_for_a_model_have_the_types_of_other_columns(tmp_path):
+    columns = {**rows(a=["1", "2", "3"]), "other": [f"1,{i:03}" for i in range(N)]}
+    columns["other"][0] = "1,000.5"
+    (tmp_path / "rows.csv").write_text(text_of(columns, ";"))
+    table = read_table(tmp_path / "rows.csv", "y", drop=["other"])
+    model = BoostedTreesClassifier(max_iter=2, random_state=0).fit(table.to_arrow(), table.y)
+    columns["other"] = [f"1,{i:03}" for i in range(N)]
+    columns["shown"] = ["0.5"] * N
+    (tmp_path / "new.csv").write_text(text_of(columns, ";"))
+    lines = str(read_table(tmp_path / "new.csv", "y", like=model).description).splitlines()
+    assert "other: number, thousands separators removed" in lines
 
 
 # -- exceptions and numbers that stay text ----------------------------------------------------------

@@ -188,8 +188,9 @@ def dated(request, tmp_path_factory):
         (AMERICAN, {"decimal": ".", "dates": "mm/dd"}),
         (BRITISH, {"decimal": ",", "dates": "dd/mm"}),
         ({**GERMAN, "symbol": ""}, {"decimal": ",", "dates": "dd/mm"}),
+        (GERMAN, {"decimal": ",", "dates": "dd/mm"}),
     ],
-    ids=["plain", "American", "British", "German"],
+    ids=["plain", "American", "British", "German without sign", "German"],
 )
 def test_options_override_the_formats_of_a_fit(dated, form, options, tmp_path):
     model, model_path = dated
@@ -220,7 +221,6 @@ def test_options_override_the_formats_of_a_fit(dated, form, options, tmp_path):
         (BRITISH, {"decimal": ","}, r"must hold dates as in the fit.*--dates"),
         (AMERICAN, {"decimal": ",", "dates": "mm/dd"}, "'x' must hold numbers as in the fit"),
         (AMERICAN, {"decimal": ".", "dates": "dd/mm"}, r"must hold dates as in the fit.*--dates"),
-        ({**GERMAN, "symbol": " $"}, {"decimal": ",", "dates": "dd/mm"}, "'x' must hold numbers"),
     ],
 )
 def test_formats_that_options_do_not_have_are_refused(dated, form, options, message, tmp_path):
@@ -240,6 +240,20 @@ def test_formats_that_options_do_not_have_are_refused(dated, form, options, mess
     )
     assert code == 1
     assert "as in the fit" in output
+
+
+def test_another_currency_is_refused_if_the_fit_stored_one(dated, tmp_path):
+    model, _ = dated
+    new, truth = draw_dated(200, seed=1)
+    path = tmp_path / "new.csv"
+    write(new, truth, path, **{**GERMAN, "symbol": " $"})
+    source = TableSource(path, decimal=",", dates="dd/mm")
+    stored = get_model_format(model)
+    if stored is None or "x" not in stored.columns:
+        assert predict_files(model, source, tmp_path / "out.csv") == 200
+        return
+    with pytest.raises(ValueError, match=r"'x' must hold numbers .*€ removed"):
+        predict_files(model, source, tmp_path / "out.csv")
 
 
 # -- exports
@@ -286,3 +300,70 @@ def test_names_of_columns_do_not_end_a_comment_of_sql(tmp_path):
         .split("\n")[1]
         .startswith(r"--   x\n; DROP TABLE rows: number, decimal comma")
     )
+
+
+# -- texts that the fit did not have ---------------------------------------------------------------
+
+
+def _format_european(number):
+    return f"{number:,.2f}".replace(",", "_").replace(".", ",").replace("_", ".")
+
+
+@pytest.mark.parametrize(
+    ("write", "decimal"),
+    [
+        (lambda number: f"{_format_european(number)} €", ","),
+        (lambda number: f"${number:,.2f}", "."),
+        (lambda number: f"USD {number:,.2f}", "."),
+        (lambda number: f"${number:.2f}", None),
+    ],
+)
+def test_currency_signs_are_removed_although_the_fit_stored_none(tmp_path, write, decimal):
+    prices = np.random.default_rng(0).uniform(1, 3000, 300).round(2)
+    y = np.where(prices > 1000, "dear", "cheap")
+    model = PrunedTreeClassifier().fit(pd.DataFrame({"price": prices}), y)
+    file, target = tmp_path / "new.csv", tmp_path / "predicted.csv"
+    pd.DataFrame({"price": map(write, prices), "end": 1}).to_csv(file, index=False, sep=";")
+    table = read_table(file, like=model, decimal=decimal)
+    assert table.X[:, 0].tolist() == prices.tolist()
+    predict_files(model, TableSource(file, decimal=decimal), target)
+    assert pd.read_csv(target).prediction.tolist() == y.tolist()
+
+
+def test_percent_signs_warn_if_the_fit_stored_none(tmp_path):
+    numbers = np.linspace(0, 60, 200).round(1)
+    model = PrunedTreeClassifier().fit(pd.DataFrame({"rate": numbers}), numbers > 20)
+    file, target = tmp_path / "new.csv", tmp_path / "predicted.csv"
+    pd.DataFrame({"rate": [f"{number} %" for number in numbers]}).to_csv(file, index=False)
+    with pytest.warns(UserWarning, match="'rate' of .*: percent signs are removed"):
+        assert read_table(file, like=model).X[:, 0].tolist() == numbers.tolist()
+    with pytest.warns(UserWarning, match="'rate' of .*: percent signs are removed"):
+        predict_files(model, file, target)
+    assert pd.read_csv(target).prediction.tolist() == (numbers > 20).tolist()
+
+
+def test_later_blocks_have_the_symbol_of_the_first_one(tmp_path, monkeypatch):
+    monkeypatch.setattr("certree.tables.formats._BLOCK", 1000)
+    numbers = np.linspace(1, 60, 400).round(1)
+    model = PrunedTreeClassifier().fit(pd.DataFrame({"rate": numbers}), numbers > 20)
+    for first, last, is_read in (
+        ("{} €", "{} €", True),
+        ("{}", "{} €", True),
+        ("{}", "{} %", False),
+    ):
+        file = tmp_path / "new.csv"
+        texts = [(first if i < 200 else last).format(one) for i, one in enumerate(numbers)]
+        pd.DataFrame({"rate": texts}).to_csv(file, index=False)
+        if is_read:
+            predict_files(model, file, tmp_path / "predicted.csv")
+            continue
+        with pytest.raises(ValueError, match="'rate' must hold numbers as in the fit"):
+            predict_files(model, file, tmp_path / "predicted.csv")
+
+
+def test_messages_ask_for_another_decimal_mark_than_the_stated_one(tmp_path):
+    model = PrunedTreeClassifier().fit(pd.DataFrame({"x": np.arange(60.0)}), [0, 1] * 30)
+    file = tmp_path / "new.csv"
+    file.write_text("x\n" + "about 3\n" * 50)
+    with pytest.raises(ValueError, match="state another decimal mark than ','"):
+        predict_files(model, TableSource(file, decimal=","), tmp_path / "o.csv")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from certree import BoostedTreesClassifier
+from certree import BoostedTreesClassifier, read_table
 from certree.out_of_core.sources import FileRows
 from certree.tables.formats import open_file
 from certree.tables.table_files import FileState, list_files
@@ -146,3 +146,13 @@ def test_a_fit_to_a_file_that_is_rewritten_fails_and_changes_nothing(suffix, tmp
         model.fit(path, "y")
     assert len(passes) > 1
     assert all(model.__dict__[name] is before[name] for name in before)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "function"), [("xlsx", "read_excel"), ("XLS", "read_excel"), ("json", "read_json")]
+)
+def test_formats_that_pandas_reads_are_named(suffix, function, tmp_path):
+    file = tmp_path / f"rows.{suffix}"
+    file.touch()
+    with pytest.raises(ValueError, match=rf"read it by pandas\.{function} and pass the data frame"):
+        read_table(file)

@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from certree.certificates.certificate import Certificate
-from certree.certificates.hold_out import compute_look_fraction, expect_known_labels
+from certree.certificates.hold_out import (
+    compute_look_fraction,
+    expect_classifier,
+    expect_known_labels,
+)
 from certree.certificates.leakage_check import LeakageCheck
-from certree.interface.fitted_state import check_one_target, expect_rows
+from certree.interface.fitted_state import expect_rows
 from certree.out_of_core.sources import FileRows
 from certree.rows.columns import copy_raw_values
 from certree.rows.duplicates import Duplicates
@@ -67,7 +71,7 @@ def certify_batches(
         If there are no rows, `look` is not a positive integer, a class is none of the classifier,
         or too many rows equal each other or rows of the fit.
     """
-    check_one_target("a certificate", classifier)
+    expect_classifier(classifier)
     share = compute_look_fraction(look)
     check, wrong, encoded = LeakageCheck(classifier, duplicates), [], []
     for X, truth in batches:

@@ -247,7 +247,7 @@ class Certificate:
                 "rows of that source never coincide, and each that was drawn is in the table"
             )
         elif self.repeats and not self.worst:
-            sentences.append("rows that are equal are draws of their own, not copies")
+            sentences.append("rows that are equal are independent draws, not copies")
         if self.worst:
             sentences.append(
                 f"{self.worst:,} rows repeat others and count as the worst case, which is right "
@@ -489,7 +489,7 @@ class Certificate:
             of_which = f"{rows}, where" if " or more " in rows else f"{given} of which"
             if self.grouped:
                 of_which = "groups of rows given, where"
-            units = f"{of_which} {self.repeats:,} repeat other rows, as draws of their own"
+            units = f"{of_which} {self.repeats:,} repeat other rows and count as independent draws"
             if self.worst:
                 units = f"{of_which} {self.worst:,} repeat other rows and count as the worst case"
         source = "the same source"

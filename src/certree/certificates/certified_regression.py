@@ -16,6 +16,7 @@ from certree.certificates.leakage_check import select_calibration_rows
 from certree.certificates.subsets.coverage import Scores
 from certree.interface.arrays import Float64, check_column
 from certree.interface.fitted_state import expect_rows, snapshot_method
+from certree.interface.parameter_aliases import suggests_arguments
 from certree.rows.duplicates import Duplicates
 
 # Relative rounding error of computing a score from a target and an interval from a score. Intervals are
@@ -64,6 +65,7 @@ class CertifiedRegressorMixin:
         regions), (R,), from `Scores.find_limits`.
         """
 
+    @suggests_arguments
     @snapshot_method
     def predict_interval(
         self, X: ArrayLike, coverage: float | None = None, delta: float | None = None

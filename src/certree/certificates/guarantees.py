@@ -28,6 +28,7 @@ from certree.certificates.certificate import (
 )
 from certree.certificates.hold_out import (
     compute_look_fraction,
+    expect_classifier,
     expect_known_labels,
     predict_rows,
 )
@@ -67,7 +68,13 @@ from certree.certificates.subsets.row_subsets import (
     make_pair_subsets,
     make_rule_subsets,
 )
-from certree.certificates.thresholds import ThresholdGuarantees, check_costs, check_not_nan
+from certree.certificates.thresholds import (
+    OperatingPoint,
+    ThresholdGuarantees,
+    check_costs,
+    check_score_threshold,
+    read_threshold,
+)
 from certree.certificates.tree_calibration import TreeCalibrationSet
 from certree.interface.arrays import (
     Float64,
@@ -79,11 +86,11 @@ from certree.interface.arrays import (
 from certree.interface.fitted_state import (
     Arguments,
     Result,
-    check_one_target,
     expect_rows,
     get_snapshot,
     snapshot_method,
 )
+from certree.interface.parameter_aliases import suggests_arguments
 from certree.interface.positive_class import find_positive_class
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.rows.duplicates import Duplicates
@@ -270,7 +277,7 @@ class Guarantees:
             As `certree.certify`: if there are no rows, for classes that the classifier does not
             know, and for too many repeated rows.
         """
-        check_one_target("a certificate", classifier)
+        expect_classifier(classifier)
         check, outputs = LeakageCheck(classifier, duplicates), []
         for X, truth in batches:
             if not len(truth):
@@ -580,6 +587,7 @@ class Guarantees:
 
     # -- sets of classes ---------------------------------------------------------------------------
 
+    @suggests_arguments
     def predict_set(
         self,
         X: ArrayLike,
@@ -861,7 +869,7 @@ class Guarantees:
 
     @validate_arguments
     def predict_threshold(
-        self, X: ArrayLike, threshold: float, *, pos_label: Any = None
+        self, X: ArrayLike, threshold: float | OperatingPoint, *, pos_label: Any = None
     ) -> NDArray[Any]:
         """Predict the positive class for rows whose score is at least a threshold, else the other.
 
@@ -869,11 +877,12 @@ class Guarantees:
         ----------
         X : array-like of shape (n_rows, p)
             New rows.
-        threshold : float
-            Threshold on the scores of `thresholds`, such as ``OperatingPoint.threshold``. The
-            scores are probabilities of the positive class.
+        threshold : float or OperatingPoint
+            Threshold on the scores of `thresholds`, which are probabilities of the positive class:
+            a point that was chosen there, or a number in [0, 1]. Infinity predicts no row positive.
         pos_label : object or None
-            The positive class, the same as in `thresholds`; None: the second of ``classes_``.
+            The positive class, the same as in `thresholds`; None: that of the point, or else the
+            second of ``classes_``.
 
         Returns
         -------
@@ -883,14 +892,16 @@ class Guarantees:
         Raises
         ------
         ValueError
-            If the threshold is NaN, the classifier does not have two classes, `pos_label` is not
-            one of them, or the rows of the fit came in groups.
+            If the threshold is not in [0, 1], the classifier does not have two classes,
+            `pos_label` is not one of them or not that of the point, or the rows of the fit came in
+            groups.
         TypeError
             If the classifier has no ``predict_proba``.
         """
+        number, pos_label = read_threshold(threshold, pos_label)
+        smallest = check_score_threshold(number)
         positive = self._check_two_classes(pos_label)[1]
-        scores = self._compute_class_probabilities(positive, X)
-        taken = scores >= check_not_nan("threshold", threshold)
+        taken = self._compute_class_probabilities(positive, X) >= smallest
         predicted: NDArray[Any] = self._scored_classes[np.where(taken, positive, 1 - positive)]
         return predicted
 
@@ -1369,7 +1380,7 @@ def delegate_to_guarantees(
         answer: Result = getattr(guarantees, method.__name__)(*args, **kwargs)
         return answer
 
-    return call_guarantees
+    return suggests_arguments(call_guarantees)
 
 
 # -- any classifier --------------------------------------------------------------------------------
@@ -1410,6 +1421,7 @@ def _evaluate_rows(
     )
 
 
+@suggests_arguments
 @validate_arguments
 def certify(
     classifier: Any,
@@ -1469,8 +1481,8 @@ def certify(
     Raises
     ------
     TypeError
-        If `classifier` has no ``predict``; if X names files and y is not a column name, or the
-        classifier has no ``classes_``.
+        If `classifier` has no ``predict``, or is a regressor; if X names files and y is not a
+        column name, or the classifier has no ``classes_``.
     ValueError
         If there are no rows, y does not have one class for each row, files cannot be read or lack a
         column, y has a class that the classifier does not have, or `look` is not a positive

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 
 from certree.certificates.certificate import Certificate, compute_certificate
 from certree.interface.arrays import Float64, to_array
@@ -187,7 +189,7 @@ def predict_rows(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], N
         raise TypeError(
             f"classifier must be a fitted classifier with predict, got {shortened(classifier)}"
         )
-    check_one_target("a certificate", classifier)
+    expect_classifier(classifier)
     truth = to_array("y", y)
     expect_rows(truth.size, "certify a model")
     predicted = np.asarray(classifier.predict(X))
@@ -201,6 +203,23 @@ def predict_rows(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], N
     else:
         expect_known_labels("y", truth, np.asarray(classes))
     return predicted, truth
+
+
+def expect_classifier(classifier: Any) -> None:
+    """Raise an error if a fitted model is a regressor (TypeError) or has several targets (ValueError).
+
+    classifier: any object. Objects that do not state that they are regressors are accepted.
+    """
+    kind = getattr(classifier, "_estimator_type", None)
+    if isinstance(classifier, BaseEstimator):
+        kind = get_tags(classifier).estimator_type
+    if kind == "regressor":
+        raise TypeError(
+            f"classifier must predict classes, got the regressor {shortened(classifier)}: fit a "
+            "CertifiedBoostedTreesRegressor or CertifiedTreeRegressor, which certify prediction "
+            "intervals and mean losses"
+        )
+    check_one_target("a certificate", classifier)
 
 
 def expect_known_labels(name: str, labels: NDArray[Any], classes: NDArray[Any]) -> None:

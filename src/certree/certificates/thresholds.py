@@ -41,6 +41,8 @@ from certree.interface.signatures import validate_arguments
 _LOG_ODDS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 # Number of thresholds in the printed table.
 _LINES = 10
+# By how much probabilities may be below 0 or above 1 by rounding.
+_ROUNDING = 1e-6
 
 
 class Limits(NamedTuple):
@@ -80,8 +82,9 @@ class Limits(NamedTuple):
 class OperatingPoint:
     """One threshold with the limits of its rates on new rows, which hold whatever chose the threshold.
 
-    `ThresholdGuarantees` makes it. `Limits` holds the rate on the calibration rows, and its lower
-    and upper limit on new rows.
+    `ThresholdGuarantees` makes it. Functions with a parameter `threshold` take it in place of a
+    number; the threshold then is about its positive class. `Limits` holds the rate on the
+    calibration rows, and its lower and upper limit on new rows.
 
     Parameters
     ----------
@@ -380,12 +383,11 @@ class ThresholdGuarantees:
     def at(self, threshold: float) -> OperatingPoint:
         """Return the limits of all rates at one threshold as an `OperatingPoint`.
 
-        threshold: any number but NaN, also infinite; between two entries of the field `threshold`
-        the limits are those of the larger one.
+        threshold: number in [0, 1], or infinity, at which no row is predicted positive; between two
+        entries of the field `threshold` the limits are those of the larger one.
         """
         place = (
-            np.searchsorted(-self.threshold, -check_not_nan("threshold", threshold), side="right")
-            - 1
+            np.searchsorted(-self.threshold, -check_score_threshold(threshold), side="right") - 1
         )
         rates = ("false_positive_rate", "recall", "precision", "predicted_positive_rate")
         found = (getattr(self, name).map(lambda of: float(of[place])) for name in rates)
@@ -567,7 +569,7 @@ class ThresholdGuarantees:
         if terms.repeats is None:
             rows += ", which were not compared with those of the fit"
         elif terms.repeats:
-            rows += f", of which {terms.repeats:,} repeat other rows, as draws of their own"
+            rows += f", of which {terms.repeats:,} repeat other rows and count as independent draws"
         among = f" and all {len(self.groups)} groups" if self.groups else ""
         return (
             f"With probability at least {format_confidence(terms.delta)} over the draw of {rows}, "
@@ -584,14 +586,49 @@ class ThresholdGuarantees:
         return make_html_table(self.title, *self.table())
 
 
-def check_not_nan(name: str, value: float) -> float:
-    """Return `value` as float, after a check that it is not NaN (infinity is allowed).
+def read_threshold(threshold: Any, pos_label: Any) -> tuple[Any, Any]:
+    """Return a threshold as a number, and its positive class.
 
-    name: the parameter's name in the message of the ValueError.
+    Parameters
+    ----------
+    threshold : float, OperatingPoint or None
+        The threshold, perhaps with the rates there and its positive class.
+    pos_label : object or None
+        The positive class; None: that of the operating point, or else the second class.
+
+    Returns
+    -------
+    threshold : float or None
+        The number, unchanged; None if there is none.
+    pos_label : object or None
+        The positive class.
+
+    Raises
+    ------
+    ValueError
+        If `pos_label` is not the positive class of the operating point.
     """
-    if math.isnan(value):
-        raise ValueError(f"{name} must be a number, got nan")
-    return float(value)
+    if not isinstance(threshold, OperatingPoint):
+        return threshold, pos_label
+    if pos_label is not None and pos_label != threshold.positive:
+        raise ValueError(
+            f"pos_label must be {threshold.positive!r}, the positive class of the threshold that was "
+            f"chosen, got {pos_label!r}: leave it out, or choose by thresholds(pos_label={pos_label!r})"
+        )
+    return threshold.threshold, threshold.positive
+
+
+def check_score_threshold(threshold: float) -> float:
+    """Return a threshold of scores, which are probabilities, as float.
+
+    Infinity is allowed, as no row is predicted positive there. Raise ValueError if the threshold is
+    another number outside [0, 1], or NaN.
+    """
+    # Probabilities of classifiers may exceed 1 by rounding, and each of them is a threshold.
+    if not (-_ROUNDING <= threshold <= 1 + _ROUNDING or threshold == math.inf):
+        percent = f": pass {threshold / 100:g} for {threshold:g} %" if 1 < threshold <= 100 else ""
+        raise ValueError(f"threshold must lie in [0, 1], got {threshold!r}{percent}")
+    return float(threshold)
 
 
 def _compute_precision(prevalence: float, recall: Float64, false_positive_rate: Float64) -> Float64:

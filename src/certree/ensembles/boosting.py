@@ -87,6 +87,7 @@ from certree.interface.fitted_state import (
     get_snapshot,
     snapshot_method,
 )
+from certree.interface.parameter_aliases import suggests_arguments
 from certree.interface.progress import show_progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, validate_arguments
 from certree.interface.stored_fields import StoredField
@@ -1461,6 +1462,7 @@ class BoostedTrees(StagedTrees):
 
     # -- inspection --------------------------------------------------------------------------------
 
+    @suggests_arguments
     @snapshot_method
     @validate_arguments
     def importance(

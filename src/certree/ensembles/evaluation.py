@@ -22,7 +22,7 @@ from certree.ensembles.scored_sample import (
     get_strata,
 )
 from certree.interface.arrays import Float64
-from certree.interface.parameter_aliases import check_for_unknown_score
+from certree.interface.parameter_aliases import check_for_unknown_score, expect_positive_label
 from certree.interface.signatures import COUNT, NONNEGATIVE
 from certree.rows.training import Training
 
@@ -341,11 +341,12 @@ def get_scorer(model: Any) -> Callable[..., Any] | None:
     """Return ``scorer(model, X, y)`` for a model's parameter `scoring`; None for "loss".
 
     `scoring` is a scorer itself, the name of a scorer of scikit-learn, or None for the method
-    `model.score`. Raise ValueError if it is another name.
+    `model.score`. Raise ValueError if it is another name, or needs the class 1, which y lacks.
     """
     if isinstance(model.scoring, str) and model.scoring == "loss":
         return None
     check_for_unknown_score(model.scoring)
+    expect_positive_label(model.scoring, getattr(model, "classes_", None))
     from sklearn.metrics import check_scoring  # takes a while, and most fits need no scorer
 
     scorer: Callable[..., Any] = check_scoring(model, model.scoring)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from certree.certificates.thresholds import OperatingPoint, read_threshold
 from certree.explain.additive_trees import AdditiveTrees
 from certree.explain.explanation import (
     Explanation,
@@ -494,10 +495,10 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     @snapshot_method
     def to_sql(
         self,
-        table: str,
+        table: str | Sequence[str],
         *,
         keep: Sequence[str] = (),
-        threshold: float | None = None,
+        threshold: float | OperatingPoint | None = None,
         pos_label: Any = None,
     ) -> str:
         """Write the model as a SQL statement that predicts the rows of a table.
@@ -516,16 +517,18 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        table : str
-            Name of the table. Its columns must have the names of the features: x0, x1, ... if the
-            fit had no names.
+        table : str or sequence of str
+            Name of the table, also with its schema or database, as in "schema.table". Pass a
+            sequence, such as ("schema", "table"), if a name contains a point. Columns of the table
+            must have the names of the features: x0, x1, ... if the fit had no names.
         keep : sequence of str
             Columns of the table that the statement selects besides the predictions.
-        threshold : float or None
+        threshold : float, OperatingPoint or None
             Predict the positive one of two classes if its probability is at least this; None:
             predict the most probable class. The database computes the probability to rounding.
         pos_label : object or None
-            The positive class, which needs `threshold`; None: the second of ``classes_``.
+            The positive class, which needs `threshold`; None: that of the operating point, or else
+            the second of ``classes_``.
 
         Raises
         ------
@@ -536,4 +539,5 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         """
         found = get_model_format(self)
         formats = {} if found is None else found.columns
-        return make_sql_statement(self._build_formula(), table, keep, threshold, pos_label, formats)
+        rule = read_threshold(threshold, pos_label)
+        return make_sql_statement(self._build_formula(), table, keep, *rule, formats)

@@ -33,7 +33,7 @@ _TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 def make_sql_statement(
     formula: Formula,
-    table: str,
+    table: str | Sequence[str],
     keep: Sequence[str],
     threshold: float | None = None,
     pos_label: Any = None,
@@ -45,8 +45,9 @@ def make_sql_statement(
     ----------
     formula : Formula
         The fitted model: its trees, and how their leaf values become predictions.
-    table : str
-        Name of the table. It has a column with the name of each feature that a tree splits on,
+    table : str or sequence of str
+        Name of the table, also with those of its database or schema: a text in which points separate
+        them, or a sequence. It has a column with the name of each feature that a tree splits on,
         which holds numbers, the names of categories, dates, or time spans in days; NULL is a
         missing value.
     keep : sequence of str
@@ -88,8 +89,9 @@ def make_sql_statement(
     numbers = [_PREDICTION] if n_numbers == 1 else [f"{_PREDICTION}_{k}" for k in range(n_numbers)]
     results = [*numbers, *probability_names, *([] if formula.numbers is None else [_RULE])]
     _check_distinct_names(formula, keep, results)
-    prefix = _find_free_prefix([table, *keep, *formula.names, *results])
-    selects = _SelectChain.from_table(table, keep, prefix)
+    path = _split_table_name(table)
+    prefix = _find_free_prefix([*path, *keep, *formula.names, *results])
+    selects = _SelectChain.from_table(path, keep, prefix)
     selects.comments = _describe_conversions(formula, formats or {})
     values = _add_features(formula, selects)
     outputs = [_format_output(formula, values, k) for k in range(formula.n_outputs)]
@@ -155,6 +157,23 @@ def _make_distinct(names: Sequence[str]) -> list[str]:
         taken.add(_fold_case(unique))
         distinct.append(unique)
     return distinct
+
+
+def _split_table_name(table: str | Sequence[str]) -> list[str]:
+    """Return the names of a table's database and schema, if there are any, and of the table.
+
+    table: a text in which points separate the names, or the names. Raise ValueError if there are
+    none, or more than three; TypeError if a name is no text.
+    """
+    names = table.split(".") if isinstance(table, str) else table
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"table must be a name, or a sequence of names, got {table!r}")
+    if not 1 <= len(names) <= 3 or not all(names):
+        raise ValueError(
+            "table must be one to three names, such as 'table', 'schema.table' or, if a name contains "
+            f"a point, ('schema', 'table'), got {table!r}"
+        )
+    return [*names]
 
 
 def _find_free_prefix(taken: Iterable[str]) -> str:
@@ -295,13 +314,14 @@ class _SelectChain:
     comments: list[str] = field(default_factory=list)
 
     @classmethod
-    def from_table(cls, table: str, keep: Sequence[str], prefix: str) -> "_SelectChain":
+    def from_table(cls, path: Sequence[str], keep: Sequence[str], prefix: str) -> "_SelectChain":
         """Return a chain without selects, whose first select will read a table.
 
         Parameters
         ----------
-        table : str
-            Name of the table, without quotes.
+        path : sequence of str
+            Names of the table's database and schema, if there are any, and of the table, without
+            quotes.
         keep : sequence of str
             Names of the columns of the table that each select passes on, without quotes.
         prefix : str
@@ -312,7 +332,7 @@ class _SelectChain:
         _SelectChain
             The chain, whose source is the table under the name m_table, for the prefix "m_".
         """
-        selects = cls(prefix, f"{_quote_name(table)} AS {prefix}table", [])
+        selects = cls(prefix, f"{'.'.join(map(_quote_name, path))} AS {prefix}table", [])
         selects.kept = [selects.format_column(name) for name in keep]
         return selects
 

@@ -17,6 +17,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.certified_regression import CertifiedRegressorMixin
+from certree.certificates.thresholds import OperatingPoint, read_threshold
 from certree.ensembles.boosting import BoostedTrees
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.files import tables
@@ -140,7 +141,7 @@ def predict_files(
     target: str | os.PathLike[str],
     *,
     keep: Sequence[str] = (),
-    threshold: float | None = None,
+    threshold: float | OperatingPoint | None = None,
     pos_label: Any = None,
     batch_size: int = ROWS_PER_BATCH,
     verbose: int = 0,
@@ -169,11 +170,12 @@ def predict_files(
         Columns of the source, such as a key, to copy to the output as first columns. Those of CSV
         files that are no features are text, as it is written; in a Parquet file they are integers
         if all their values are integers without leading zeros.
-    threshold : float or None
+    threshold : float, OperatingPoint or None
         Predict the positive one of two classes if its probability is at least this; None: predict
         the more probable class.
     pos_label : object or None
-        The positive class, which needs `threshold`; None: the second of ``classes_``.
+        The positive class, which needs `threshold`; None: that of the operating point, or else the
+        second of ``classes_``.
     batch_size : int
         Number of rows that are processed at a time.
     verbose : int
@@ -213,7 +215,7 @@ def predict_files(
     >>> (folder / "predicted.csv").read_text().splitlines()[0]
     '"key","prediction","probability_False","probability_True"'
     """
-    rule = {"threshold": threshold, "pos_label": pos_label}
+    rule = dict(zip(("threshold", "pos_label"), read_threshold(threshold, pos_label), strict=True))
     rows = {"batch_size": batch_size, "verbose": verbose}
     return write_predictions(model, source, target, keep, **rule, **rows).n_rows
 

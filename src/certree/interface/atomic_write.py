@@ -64,6 +64,10 @@ def _replace(path: Path, old: os.stat_result | None, write: Callable[[BinaryIO],
     """
     # The name is short, as the name of the file may already have the largest possible length.
     temporary = path.with_name(f".certree-{secrets.token_hex(4)}.tmp")
+    if not path.parent.exists():
+        raise FileNotFoundError(
+            f"the directory {path.parent} must exist to write {path.name}: create it first"
+        )
     descriptor = _open_new_file(temporary, 0o666 if old is None else 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -82,16 +86,10 @@ def _open_new_file(path: Path, mode: int) -> int:
     """Create a file, open it for writing, and return its descriptor.
 
     path: the file, which must not exist yet; mode: permission bits, from which the system removes
-    those of the umask. Raise FileNotFoundError if the directory does not exist, FileExistsError if
-    the file does.
+    those of the umask. Raise FileExistsError if the file exists.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        return os.open(path, flags, mode)
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"the directory {path.parent} must exist to write {path.name}: create it first"
-        ) from None
+    return os.open(path, flags, mode)
 
 
 def _copy_owner_and_mode(path: Path, old: os.stat_result) -> None:

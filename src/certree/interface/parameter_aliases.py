@@ -6,11 +6,12 @@ accepted as synonyms.
 """
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 Estimator = TypeVar("Estimator")
 
@@ -61,6 +62,8 @@ _SUGGESTIONS = {
     "warm_start": "warm_start=True",
     "validation_score_": "validation_score_, which a fit with validation rows sets",
     "feature_names_in_": "feature_names_in_, which a fit to a data frame sets",
+    "to_dict": "to_dict()",
+    "save": "save(model, path) of certree",
 }
 # Why users leave parameters and arguments of other libraries out: for estimators that have a certain
 # parameter, a reason and the names to which it applies. Names in _ALIASES have precedence.
@@ -117,8 +120,26 @@ _UNNEEDED = (
     (
         "early_stopping",
         "early_stopping=True draws validation rows from the training rows",
-        "X_val y_val sample_weight_val eval_set eval_X eval_y validation_data",
+        "X_val y_val sample_weight_val eval_set eval_X eval_y validation_data eval_sample_weight "
+        "sample_weight_eval_set",
     ),
+    (
+        "prunings",
+        "fits with a certificate do not stop by time, and max_iter limits their rounds",
+        "max_time time_budget time_limit max_runtime_secs",
+    ),
+    (
+        "early_stopping",
+        "only fit of boosted trees without a certificate calls functions; verbose=1 shows progress",
+        "callbacks",
+    ),
+    (
+        "early_stopping",
+        "it states the sizes of queries for BoostedTreesRanker; if rows depend on each other, pass "
+        "groups, which has a value for each row",
+        "group",
+    ),
+    ("early_stopping", "predictions start at the first round", "start_iteration"),
 )
 # Aliases of arguments of methods, by the arguments of certree that have their meaning.
 _ARGUMENT_ALIASES = {
@@ -136,6 +157,22 @@ _CALL_ALIASES = {
     "apply": "pred_leaf",
     "explain": "pred_contrib pred_contribs",
 }
+# Aliases of arguments of functions and of other methods: the argument that replaces them, what the
+# message says of it, and the aliases. The first argument that the function has is suggested.
+_FUNCTION_ALIASES = (
+    ("separator", "", "sep delimiter"),
+    ("missing", ", a list of texts", "na_values"),
+    (
+        "dates",
+        ', "dd/mm" or "mm/dd", if the order is not detected',
+        "parse_dates dayfirst date_format",
+    ),
+    ("keep_text", ", a list of columns of codes; other types are detected", "dtype"),
+    ("coverage", ", which is 1 - alpha", "alpha"),
+    ("delta", "", "alpha"),
+    ("kind", "", "importance_type"),
+    ("max_features", "", "max_num_features"),
+)
 # Arguments by which other libraries stop early; certree scores X_val and y_val without stopping.
 _EVAL_SETS = ("eval_set", "eval_X", "eval_y", "validation_data")
 # Aliases of attributes of fitted models: for estimators that have a certain parameter, the attribute
@@ -151,6 +188,9 @@ _ATTRIBUTE_ALIASES = (
     ("n_estimators", "trees_", "booster_ get_booster"),
     ("grower", "tree_", "booster_ get_booster"),
     ("categorical_features", "feature_names_in_", "feature_name_ feature_names_"),
+    ("early_stopping", "to_dict", "dump_model get_dump"),
+    ("categorical_features", "save", "save_model"),
+    ("loss", "loss", "objective_"),
 )
 # Names of metrics, by the values of `scoring`.
 _SCORING_ALIASES = {
@@ -163,6 +203,24 @@ _SCORING_ALIASES = {
     "neg_mean_absolute_error": "mae MAE l1 mean_absolute_error",
     "neg_mean_absolute_percentage_error": "mape MAPE",
 }
+# Scores of the rows of a positive class, which scikit-learn expects to be 1, and their functions.
+_POSITIVE_SCORES = {name: f"{name}_score" for name in ("f1", "precision", "recall", "jaccard")}
+# Names of losses and of criteria of regressors, by the names of certree.
+_LOSS_ALIASES = {
+    "squared_error": "l2 L2 mse MSE rmse RMSE regression regression_l2 mean_squared_error "
+    "reg:squarederror",
+    "absolute_error": "l1 L1 mae MAE regression_l1 mean_absolute_error reg:absoluteerror",
+    "huber": "reg:pseudohubererror",
+    "poisson": "count:poisson Poisson",
+    "gamma": "reg:gamma",
+    "tweedie": "reg:tweedie Tweedie",
+    "quantile": "Quantile pinball reg:quantileerror",
+}
+# Names of losses of classifiers.
+_CLASS_LOSSES = (
+    "binary binary:logistic logistic log_loss logloss Logloss cross_entropy multiclass MultiClass "
+    "softmax multi:softmax multi:softprob"
+)
 # What to pass in place of the -1 that LightGBM accepts, by parameter.
 _MINUS_ONE = {"max_depth": "None for no limit", "verbose": "0 for no output"}
 # Class names that users of other libraries look for.
@@ -287,15 +345,45 @@ def check_for_unknown_score(scoring: Any) -> None:
     )
 
 
-def explain_minus_one(message: str) -> str:
-    """Return the message of an invalid parameter, with what replaces -1 of LightGBM.
+def expect_positive_label(scoring: Any, classes: Any) -> None:
+    """Raise ValueError if a score needs a positive class that is not among two classes.
 
-    message: as scikit-learn writes it, with the parameter's name in quotes. It is returned unchanged
-    if the value is not -1, or certree does not know what replaces it.
+    scoring: the parameter; classes: classes of the model, (K,), or None. scikit-learn takes 1 for
+    the positive class in the scores "f1", "precision", "recall" and "jaccard".
+    """
+    known = [] if classes is None else [*classes]
+    if (
+        len(known) == 2
+        and isinstance(scoring, str)
+        and scoring in _POSITIVE_SCORES
+        and 1 not in known
+    ):
+        label, function = known[1], _POSITIVE_SCORES[scoring]
+        label = label.item() if hasattr(label, "item") else label
+        raise ValueError(
+            f"scoring must name the positive class, as 1 is no class of y, got {scoring!r}: pass "
+            f"make_scorer({function}, pos_label={label!r}), of sklearn.metrics, if it is {label!r}"
+        )
+
+
+def explain_invalid_value(message: str) -> str:
+    """Return the message of an invalid parameter, with what replaces a value of another library.
+
+    message: as scikit-learn writes it, with the parameter's name in quotes, the values that are
+    accepted, and the invalid one at its end. It is returned unchanged if certree does not know what
+    replaces the value.
     """
     for name, replacement in _MINUS_ONE.items():
         if f"'{name}'" in message and message.endswith("Got -1 instead."):
             return f"{message} Pass {replacement}."
+    found = re.fullmatch(r".*'(?:loss|criterion)' parameter of .* Got '([^']*)' instead\.", message)
+    if found is None:
+        return message
+    if found[1] in _CLASS_LOSSES.split():
+        return f"{message} Fit a classifier, such as BoostedTreesClassifier, if y holds classes."
+    for suggestion, names in _LOSS_ALIASES.items():
+        if found[1] in names.split() and f"'{suggestion}'" in message:
+            return f'{message} Use "{suggestion}".'
     return message
 
 
@@ -359,8 +447,9 @@ METHODS = ("fit", "predict", "predict_proba", "decision_function")
 def rejects_argument_aliases(method: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a method: an argument of other libraries raises a TypeError that has certree's name.
 
-    Arguments such as `early_stopping_rounds`, which certree takes in the constructor, are among
-    them. Other unknown keywords raise a TypeError that names the class of the model. A method with
+    So do rows whose class has the attribute `_fit_remedy`, a text on what to pass instead. Arguments
+    such as `early_stopping_rounds`, which certree takes in the constructor, are among those of other
+    libraries. Other unknown keywords raise a TypeError that names the class of the model. A method with
     ``**kwargs`` is returned unchanged. method: one of `METHODS`, which the decorated one calls.
     """
     arguments = inspect.signature(method).parameters
@@ -369,6 +458,12 @@ def rejects_argument_aliases(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def call_without_aliases(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        X = args[0] if args else kwargs.get("X")
+        if isinstance(remedy := getattr(type(X), "_fit_remedy", None), str):
+            raise TypeError(
+                f"X must be rows for {type(self).__name__}.{method.__name__}, got {type(X).__name__}: "
+                f"{remedy}"
+            )
         for name in kwargs:
             if name not in arguments:
                 label = f"{type(self).__name__}.{method.__name__}"
@@ -379,6 +474,29 @@ def rejects_argument_aliases(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(self, *args, **kwargs)
 
     return call_without_aliases
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def suggests_arguments(function: Function) -> Function:
+    """Decorate a function: an argument of other libraries raises a TypeError that has certree's name.
+
+    function: it must not have ``**kwargs``. Other unknown keywords are passed on to it.
+    """
+    arguments = inspect.signature(function).parameters
+
+    @wraps(function)
+    def call_without_aliases(*args: Any, **kwargs: Any) -> Any:
+        for name in kwargs.keys() - arguments.keys():
+            for suggested, detail, aliases in _FUNCTION_ALIASES:
+                if suggested in arguments and name in aliases.split():
+                    raise TypeError(
+                        f"{function.__name__} has no argument {name!r}: use {suggested}{detail}"
+                    )
+        return function(*args, **kwargs)
+
+    return cast(Function, call_without_aliases)
 
 
 def _suggest_argument(model: Any, method: str, name: str, arguments: Collection[str]) -> str | None:
@@ -438,30 +556,96 @@ class AttributeHint:
 
 
 def add_attribute_hints(kind: type[Estimator]) -> type[Estimator]:
-    """Decorate a class: attributes of other libraries raise an AttributeError with certree's name."""
+    """Decorate a class: attributes that it lacks raise an AttributeError that says what to use.
+
+    These are attributes of other libraries, guarantees, and the rules of single trees. Subclasses and
+    classes before it in the order of inheritance may define them.
+    """
     for name in {name for _, _, aliases in _ATTRIBUTE_ALIASES for name in aliases.split()}:
         setattr(kind, name, AttributeHint(name))
+    for name in GUARANTEES:
+        setattr(kind, name, GuaranteeHint(name))
+    for name in ("rules", "export_text"):
+        setattr(kind, name, RulesHint(name))
     return kind
 
 
-class CertificateHint:
-    """The attribute `certificate_` of estimators that do not certify their fits.
+class GuaranteeHint:
+    """An attribute that estimators lack which give no such guarantee, such as `certificate_`.
 
-    Access raises an AttributeError whose message says how to get a certificate. A fit of a
-    certified estimator sets the attribute on the object, where Python finds it first.
+    Access raises an AttributeError whose message says how to get the guarantee. Classes that have the
+    attribute define it themselves, or set it on the object in a fit, where Python finds it first.
+
+    name: the attribute, one of `GUARANTEES`.
     """
 
+    def __init__(self, name: str) -> None:
+        self.name = name
+
     def __get__(self, model: Any, owner: type | None = None) -> Any:
-        name = (owner or type(model)).__name__
-        if name.startswith("Certified"):
-            raise AttributeError(f"{name} has certificate_ after fit only: call fit first")
-        ways = []
-        if f"Certified{name}" in _get_public_names():
-            ways.append(f"fit a Certified{name}")
-        if name.endswith("Classifier"):
-            ways.append("call certree.certify with rows that were not in the fit")
-        remedy = f": {', or '.join(ways)}" if ways else ""
-        raise AttributeError(f"{name} has no certificate_{remedy}")
+        kind = (owner or type(model)).__name__
+        if self.name == "certificate_" and kind.startswith("Certified"):
+            raise AttributeError(f"{kind} has certificate_ after fit only: call fit first")
+        sets = inspect.getattr_static(owner or type(model), "predict_set")
+        remedy = _explain_guarantee(kind, self.name, not isinstance(sets, GuaranteeHint))
+        raise AttributeError(f"{kind} has no {self.name}{f': {remedy}' if remedy else ''}")
+
+
+# Attributes of estimators with guarantees.
+GUARANTEES = (
+    *("certificate_", "guarantees_", "predict_set", "predict_interval", "predict_threshold"),
+    "thresholds",
+)
+
+
+def _explain_guarantee(kind: str, name: str, has_sets: bool) -> str:
+    """Return how to get a guarantee that an estimator does not have; "" if there is no way.
+
+    kind: name of its class; name: one of `GUARANTEES`; has_sets: whether it has prediction sets, as
+    certified classifiers have.
+    """
+    certified = f"Certified{kind}" if f"Certified{kind}" in _get_public_names() else ""
+    if kind.endswith("Classifier"):
+        if name == "predict_interval":
+            name = "predict_set"
+            if has_sets:
+                return "call predict_set, as predictions are classes"
+        if has_sets and not certified:
+            return f"call guarantees_.{name}"
+        rows = "with rows that were not in the fit"
+        ways = [f"fit a {certified}"] if certified else []
+        if name == "certificate_":
+            return ", or ".join([*ways, f"call certree.certify {rows}"])
+        member = "" if name == "guarantees_" else f", and then its {name}"
+        return ", or ".join([*ways, f"call certree.certificates.Guarantees.by_rows {rows}{member}"])
+    if not kind.endswith("Regressor"):
+        return ""
+    if kind.startswith("Certified"):
+        return "call predict_interval, or read certificates_, as predictions are numbers"
+    if name == "certificate_":
+        return f"fit a {certified}" if certified else ""
+    regressors = certified or "CertifiedBoostedTreesRegressor or CertifiedTreeRegressor"
+    return f"fit a {regressors}, which has predict_interval"
+
+
+class RulesHint:
+    """A method of single trees, such as `rules`, which sums of trees lack.
+
+    Access raises an AttributeError whose message says what to use instead. name: the method.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        kind: Any = owner or type(model)
+        message = f"{kind.__name__!r} object has no attribute {self.name!r}"
+        if hasattr(kind, "explain"):
+            message += (
+                ", which single trees have: call explain(X) for the parts of each prediction, or fit a "
+                f"PrunedTree{'Classifier' if hasattr(kind, 'predict_proba') else 'Regressor'} for rules"
+            )
+        raise AttributeError(message)
 
 
 def _get_public_names() -> Collection[str]:

@@ -120,7 +120,13 @@ def _check_values(expected: dict[str, _Expected], values: Iterable[tuple[str, An
             continue
         classes, _, description = expected[name]
         if not (isinstance(value, classes) or _is_accepted(expected[name], value)):
-            raise InvalidParameterError(f"{name} must be {description}, got {shortened(value)}")
+            # A single text in place of a sequence of texts is most likely its only member.
+            remedy = ""
+            if isinstance(value, str) and _is_accepted(expected[name], [value]):
+                remedy = f": pass [{value!r}]"
+            raise InvalidParameterError(
+                f"{name} must be {description}, got {shortened(value)}{remedy}"
+            )
 
 
 def _is_accepted(expected: Any, value: Any) -> bool:

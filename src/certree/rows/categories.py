@@ -11,7 +11,7 @@ from functools import cached_property
 from hashlib import blake2b
 from itertools import repeat
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -29,6 +29,8 @@ from certree.rows.columns import (
     to_float_column,
 )
 from certree.rows.features import DenseFeatures
+from certree.tables.column_evidence import find_text_format
+from certree.tables.text_formats import DAY_FIRST
 
 CategoricalFeatures = ArrayLike | Literal["from_dtype"] | None
 CategoryNames = tuple[str, ...] | tuple[float, ...]
@@ -40,6 +42,8 @@ _FEW_ROWS = 50
 # Categories that are looked at to see whether they are numbers or dates written as text, and the
 # fraction of them that must be.
 _N_TEXTS, _MANY_TEXTS = 1000, 0.9
+# The function that converts texts which pandas does not.
+_READ_TABLE = "certree.read_table"
 # float32 holds this many consecutive integers.
 MAX_FLOAT32_CODES = 2**24
 # Code of the categories that the fit does not know.
@@ -362,7 +366,8 @@ def warn_about_identifiers(
     """Issue a UserWarning for each categorical feature that has nearly as many categories as rows.
 
     That is: more than n / 2 categories in the n >= 50 rows in which the feature is not missing. Other
-    features of at least 50 categories get a warning if their categories are dates written as text.
+    features of at least 50 categories get a warning if their categories are numbers or dates
+    written as text.
 
     Parameters
     ----------
@@ -374,7 +379,7 @@ def warn_about_identifiers(
         Names of the p features; None: warnings show their indices.
     are_inferred : bool
         Whether the types of the columns determine which features are categorical. If the user has
-        named them, there is no warning of dates.
+        named them, there is no warning of numbers and dates.
     """
     for j in np.flatnonzero(categories.mask):
         column = features.columns[j]
@@ -382,23 +387,26 @@ def warn_about_identifiers(
         known, n_categories = categories.names[j] or (), len(np.unique(present))
         warn_if_identifier(j, names, len(present), n_categories, known)
         if are_inferred and _FEW_ROWS <= n_categories <= _IDENTIFIER_FRACTION * len(present):
-            _warn_of_date_texts(j, names, known)
+            _warn_of_numbers_and_dates(j, names, known)
 
 
-def _warn_of_date_texts(j: Any, names: Any, categories: CategoryNames) -> None:
-    """Issue a UserWarning if the categories of a feature are dates written as text.
+def _warn_of_numbers_and_dates(j: Any, names: Any, categories: CategoryNames) -> None:
+    """Issue a UserWarning if the categories of a feature are numbers or dates written as text.
 
-    j: index of the feature; names: names of all features, or None; categories: those of the feature.
+    There is none if all are integers in plain form, which most likely are codes. j: index of the
+    feature; names: names of all features, or None; categories: those of the feature.
     """
-    example = _find_text(categories, _is_date)
-    if example is not None:
-        warnings.warn(
-            f"feature {_name_feature(j, names)} holds dates written as text, such as {example!r}, and "
-            f"is read as {len(categories)} categories: convert it to dates, such as by "
-            "pandas.to_datetime, or list it in categorical_features if it holds names.",
-            UserWarning,
-            stacklevel=3,
-        )
+    found = _find_text_kind(categories)
+    if found is None or all(str(text).strip().isdecimal() for text in categories):
+        return
+    remedy = "" if found.function == _READ_TABLE else f"convert it by {found.function}, or "
+    warnings.warn(
+        f"feature {_name_feature(j, names)} holds {found.kind} written as text, such as "
+        f"{found.example!r}, and is read as {len(categories)} categories: {remedy}read the file by "
+        f"{_READ_TABLE}, or list it in categorical_features if it holds names.",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def warn_if_identifier(
@@ -425,15 +433,11 @@ def warn_if_identifier(
     if n < _FEW_ROWS or n_categories <= _IDENTIFIER_FRACTION * n:
         return
     feature, remedy = _name_feature(j, names), ""
-    for is_of_kind, kind, function in (
-        (_is_number, "numbers", "to_numeric"),
-        (_is_date, "dates", "to_datetime"),
-    ):
-        if (example := _find_text(categories, is_of_kind)) is not None:
-            remedy = (
-                f" Most of its texts are {kind}, such as {example!r}: pandas.{function}(column, "
-                'errors="coerce") converts them, and makes the other texts missing.'
-            )
+    if (found := _find_text_kind(categories)) is not None:
+        remedy = (
+            f" Most of its texts are {found.kind}, such as {found.example!r}: {found.function} "
+            "converts them, and makes the other texts missing."
+        )
     warnings.warn(
         f"feature {feature} has {n_categories} categories in {n} rows: it nearly is an identifier, "
         "which says nothing about new rows. Leave it out (--drop on the command line), or convert "
@@ -448,15 +452,54 @@ def _name_feature(j: Any, names: Any) -> str:
     return str(j) if names is None else repr(str(names[j]))
 
 
-def _find_text(categories: CategoryNames, is_of_kind: Callable[[str], bool]) -> str | None:
-    """Return a text of a kind if at least 90 % of up to 1,000 categories are of it; else None.
+class _TextKind(NamedTuple):
+    """What most categories of a feature are, although they are text.
 
-    categories: the categories of a feature, in order; those that are floats are no texts. The 1,000
-    are evenly spaced. is_of_kind: whether a text is of the kind.
+    The constructor takes the attributes in this order.
+
+    Attributes
+    ----------
+    kind : str
+        "numbers" or "dates".
+    example : str
+        One of the texts.
+    function : str
+        The call that converts them.
+    """
+
+    kind: str
+    example: str
+    function: str
+
+
+def _find_text_kind(categories: CategoryNames) -> _TextKind | None:
+    """Return which kind of text most of up to 1,000 categories are: numbers or dates; None: neither.
+
+    Enough are 90 % that Python reads as numbers or ISO dates, or 99 % that the reader of CSV files
+    converts. categories: the categories of a feature, in order; those that are floats are no texts.
+    The 1,000 are evenly spaced.
     """
     spaced = categories[:: -(-len(categories) // _N_TEXTS) or 1]
-    found = [str(text) for text in spaced if isinstance(text, str) and is_of_kind(text)]
-    return found[0] if found and len(found) >= _MANY_TEXTS * len(spaced) else None
+    texts = [text for text in spaced if isinstance(text, str)]
+    for is_of_kind, kind, function in (
+        (_is_number, "numbers", "pandas.to_numeric"),
+        (_is_date, "dates", "pandas.to_datetime"),
+    ):
+        found = [text for text in texts if is_of_kind(text)]
+        if found and len(found) >= _MANY_TEXTS * len(spaced):
+            return _TextKind(kind, found[0], f'{function}(column, errors="coerce")')
+    # Names without digits are not worth the time in which PyArrow is imported.
+    has_digits = [any(map(str.isdigit, text)) for text in texts]
+    if len(texts) < len(spaced) or sum(has_digits) < _MANY_TEXTS * len(texts) or not texts:
+        return None
+    form = find_text_format(texts)
+    if form is None:
+        return None
+    example = texts[has_digits.index(True)]
+    if form.kind == "number":
+        return _TextKind("numbers", example, _READ_TABLE)
+    first = {DAY_FIRST: "dayfirst=True, ", "": "dayfirst=..., "}.get(form.order, "")
+    return _TextKind("dates", example, f'pandas.to_datetime(column, {first}errors="coerce")')
 
 
 def _is_number(text: str) -> bool:

@@ -258,17 +258,18 @@ def _convert_to_float64(column: NDArray[Any], label: str) -> Float64:
         return column.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        value = _find_first_non_number(column)
+        value = find_first_non_number(column)
         hint = ""
         if isinstance(value, str):
             hint = (
                 ": convert it to numbers, or list the feature in categorical_features of the fit if "
-                "it holds names"
+                "it holds names (such a list replaces the choice by dtype)"
             )
         raise kind(f"{label} must hold numbers, got {shortened(value)}{hint}") from None
 
 
-def _find_first_non_number(values: NDArray[Any]) -> Any:
+def find_first_non_number(values: NDArray[Any]) -> Any:
+    """Return the first of some objects, (n,), that float64 does not represent; all if there is none."""
     for value in values.tolist():
         try:
             np.float64(value)

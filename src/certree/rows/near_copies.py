@@ -163,7 +163,7 @@ class NearCopies:
         if self.left_out:
             found.append(
                 f"{self.n_alike:,} calibration rows that repeat other rows in all features but "
-                f"{self.names}, whose values all differ, are draws of their own"
+                f"{self.names}, whose values all differ, are independent draws"
             )
         if self.is_balanced:
             found.append(

@@ -55,11 +55,10 @@ from certree.interface.fitted_state import available_if, snapshot_method
 from certree.interface.metadata_requests import shorten_request_docs
 from certree.interface.parameter_aliases import (
     METHODS,
-    CertificateHint,
     add_attribute_hints,
     check_for_aliases,
     check_nested_parameters,
-    explain_minus_one,
+    explain_invalid_value,
     rejects_aliases,
     rejects_argument_aliases,
 )
@@ -90,6 +89,7 @@ from certree.rows.columns import (
     expect_columns_of_numbers,
     expect_exact_numbers,
     expect_no_times,
+    find_first_non_number,
     is_missing,
     take_rows,
 )
@@ -627,8 +627,7 @@ class RowInputMixin:
     _takes_sparse: ClassVar[bool] = False
     # Whether a row is one draw of the source if there are no groups; in ranking a query is.
     _draws_rows: ClassVar[bool] = True
-    # Replaced by the certificate in certified fits.
-    certificate_: Any = CertificateHint()
+    certificate_: Any
 
     def __init_subclass__(cls, **how: Any) -> None:
         """Let constructor, `fit` and predictions of a subclass reject names of other libraries.
@@ -654,7 +653,7 @@ class RowInputMixin:
         try:
             model._validate_params()
         except InvalidParameterError as error:
-            error.args = (explain_minus_one(str(error)),)
+            error.args = (explain_invalid_value(str(error)),)
             raise
 
     def set_params(self, **params: Any) -> Self:
@@ -1504,18 +1503,18 @@ def check_target_and_weight(
 
 
 def _expect_no_missing_targets(y: Any) -> None:
-    """Raise a ValueError if y holds objects some of which are missing (None, NaN, pandas.NA).
-
-    Arrays of numbers are left to scikit-learn, which refuses NaN.
-    """
+    """Raise a ValueError if some values of y are missing (None, NaN, pandas.NA)."""
     given = np.asarray(y)
     if (
-        given.dtype.kind != "O" or not given.ndim
+        given.dtype.kind not in "Of" or not given.ndim
     ):  # NumPy wraps a sparse matrix in an array of objects
         return
-    values = given.ravel().tolist()
-    # Arrays are no targets, and `is_missing` would compare them element by element.
-    missing = np.flatnonzero([isinstance(one, Hashable) and is_missing(one) for one in values])
+    if given.dtype.kind == "f":
+        missing = np.flatnonzero(np.isnan(given))
+    else:
+        values = given.ravel().tolist()
+        # Arrays are no targets, and `is_missing` would compare them element by element.
+        missing = np.flatnonzero([isinstance(one, Hashable) and is_missing(one) for one in values])
     if len(missing):
         row = missing[0] // (given.size // len(given))
         raise ValueError(
@@ -1606,14 +1605,18 @@ def expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
     """
     given = to_array(name, values).ravel()
     expect_no_times(given, name)
+    remedy = (
+        ": convert it to numbers, or fit a classifier if y holds classes" if name == "y" else ""
+    )
     numbers = given
     if given.dtype.kind in "iuO":  # objects may be Python numbers, or pandas.NA beside numbers
         try:
             numbers = given.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"{name} must hold numbers, got {shortened(values)}") from None
+            value = shortened(find_first_non_number(given))
+            raise ValueError(f"{name} must hold numbers, got {value}{remedy}") from None
     if numbers.dtype.kind not in kinds:
-        raise ValueError(f"{name} must hold numbers, got dtype {given.dtype}")
+        raise ValueError(f"{name} must hold numbers, got dtype {given.dtype}{remedy}")
     if numbers is not given and has_inexact_integers(numbers):
         check_exact(name, given, numbers)
 

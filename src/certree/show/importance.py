@@ -13,6 +13,7 @@ from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.interface.arrays import Float64
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.formatting import format_percent, format_quantity, shorten_label
+from certree.interface.parameter_aliases import suggests_arguments
 from certree.interface.signatures import validate_arguments
 from certree.rows.training import get_feature_names
 from certree.show.calibration import plot_calibration
@@ -22,6 +23,7 @@ from certree.show.style import BLUE, GREY, Figure, get_axes, set_title, use_styl
 _N_REPEATS, _MAX_ROWS = 5, 5000
 
 
+@suggests_arguments
 @use_style
 @validate_arguments
 @copy_descriptions_from(plot_calibration)

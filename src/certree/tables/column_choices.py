@@ -8,6 +8,7 @@ that names the option.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -21,6 +22,7 @@ from certree.tables.column_evidence import (
     choose_format,
     use_decimal,
 )
+from certree.tables.column_names import join_names
 from certree.tables.column_types import (
     InferredColumn,
     InferredColumns,
@@ -39,6 +41,8 @@ _COMMA = ","
 _SHORT = 5
 # Exceptions that a note lists.
 _LISTED = 3
+# Fewer distinct numbers with a unit, such as "3 rooms", are more likely names than numbers.
+_FEW_NUMBERS = 10
 # The format of plain numbers whose decimal mark is not known.
 _UNDECIDED = TextFormat(decimal="")
 
@@ -100,11 +104,11 @@ def choose_columns(
                 choice = choices.get(name) if options.dates is not None else None
                 form = choice if choice is not None and choice.kind == "date" else None
             elif column.evidence.counts is not None and name in choices:
-                form = options.choose_number_format()
+                form = files[0].choose_number_format(name, column.evidence.counts)
         elif form is None and (form := choices.get(name)) is not None:
             is_text = name in text_dates and form.kind == "date"
-            is_text |= not form.is_decided and needed is not None and name not in needed
-            form = None if is_text else _decide(name, column, form, marks, files)
+            is_needed = needed is None or name in needed
+            form = None if is_text else _decide(name, column, form, marks, files, is_needed)
         if why := "" if name in wanted else _find_reason_to_leave_out(name, column, files):
             left_out[name] = f"left out: no name, and {why}"
         elif form is not None:
@@ -184,8 +188,11 @@ def _decide(
     form: TextFormat,
     marks: set[str],
     files: Sequence[CsvFile],
+    is_needed: bool,
 ) -> TextFormat | None:
     """Return the format of a column, whose decimal mark may be that of other columns.
+
+    None: the column stays text.
 
     Parameters
     ----------
@@ -197,16 +204,20 @@ def _decide(
         Decimal marks that values of all columns show.
     files : sequence of CsvFile
         The files, for the counts and the message.
+    is_needed : bool
+        Whether it is an error if the format is not decided; else the column stays text.
 
     Raises
     ------
     ValueError
-        If it is not decided.
+        If it is not decided, but needed.
     """
     counts, file = column.evidence.counts, files[0]
     if form.is_decided:
         return form
     if form.kind == "date":
+        if not is_needed:
+            return None
         raise ValueError(
             f"column {name!r} of {file.name} must show whether day or month comes first, but dates "
             f"such as {counts.examples[0]} allow both: state dates='dd/mm' or dates='mm/dd' (--dates "
@@ -218,6 +229,8 @@ def _decide(
     if len(marks) == 1 or is_comma:
         (mark,) = marks if len(marks) == 1 else {"."}
         return None if counts is None else use_decimal(counts, mark, form.symbol)
+    if not is_needed:
+        return None
     example = next((one for one in counts.examples if "." in one or "," in one), "1.234")
     raise ValueError(
         f"column {name!r} of {file.name} must show its decimal mark, but numbers such as {example} "
@@ -244,7 +257,7 @@ def _add_format(column: InferredColumn, form: TextFormat) -> InferredColumn:
     return replace(
         column,
         kinds=(form.type,),
-        markers=column.markers if counts is None else column.markers | counts.markers,
+        markers=column.markers if counts is None else column.markers | {*counts.markers},
         form=form,
         notes=(details,) if details else (),
     )
@@ -274,15 +287,51 @@ def _add_notes(column: InferredColumn, decimal: str | None) -> InferredColumn:
             return replace(column, notes=("numbers the rows: leave it out by drop= (--drop)",))
     if counts is None or not counts.n:
         return column
+    notes = [note for note in (_describe_text(counts, decimal), _describe_markers(column)) if note]
+    return replace(column, notes=(*notes,)) if notes else column
+
+
+def _describe_text(counts: TextCounts, decimal: str | None) -> str:
+    """Return a note on numbers or dates in a column of text; "" if it has none.
+
+    counts: counts of the texts; decimal: the decimal mark, if it is known.
+    """
     if counts.n_zeros:
-        return replace(column, notes=("leading zeros kept",))
+        return "leading zeros kept"
     if min(counts.dates["day"], counts.dates["month"]) > (1 - ENOUGH) * counts.n:
-        return replace(column, notes=("dates, with the day first in some and the month in others",))
+        return "dates, with the day first in some and the month in others"
     mark = decimal or max(counts.thousands, key=counts.count_numbers)
+    decorated = counts.others["decorated"]
+    n_numbers = counts.count_numbers(mark) + counts.n_decorated
+    if len(decorated) >= _FEW_NUMBERS and n_numbers >= ENOUGH * counts.n:
+        ((example, _),) = decorated.most_common(1)
+        return (
+            f"although values such as {json.dumps(example, ensure_ascii=False)} are numbers with "
+            "parentheses, a sign behind them or a unit: remove these to read numbers"
+        )
     for form in (TextFormat(decimal=mark), TextFormat("date")):
         if counts.count_known(form) >= MANY * counts.n:
-            return replace(column, notes=(_describe_others(form, counts),))
-    return column
+            return _describe_others(form, counts)
+    return ""
+
+
+def _describe_markers(column: InferredColumn) -> str:
+    """Return a note on texts such as "?" that are categories of a column of text; "" if it has none.
+
+    The option that makes them missing replaces the usual markers, so the note names these as well.
+    """
+    counts: Counter[str] = column.evidence.counts.markers
+    kept = [(text, n) for text, n in counts.most_common() if text.strip()]
+    if not kept:
+        return ""
+    quoted = [json.dumps(text, ensure_ascii=False) for text, _ in kept]
+    quoted += [json.dumps(text) for text in sorted(column.markers) if text]
+    found = join_names([f"{n:,} {text}" for text, (_, n) in zip(quoted, kept, strict=False)])
+    options = " ".join(f"--missing {text}" for text in quoted)
+    return (
+        f"{found} kept as {'a category' if len(kept) == 1 else 'categories'}; "
+        f"missing=[{', '.join(quoted)}] ({options}) makes them missing"
+    )
 
 
 def _describe_others(form: TextFormat, counts: TextCounts) -> str:

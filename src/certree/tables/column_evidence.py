@@ -6,6 +6,7 @@ Counts of blocks and files add up, so that the format of a column is that of all
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +36,12 @@ LISTED, _COUNTED = 5, 100
 _ANY_SYMBOL = "any"
 # A number that is 1234 or 1.234, by its decimal mark; and numbers that show no decimal mark.
 _AMBIGUOUS = r"^[+\-]?[1-9]\d{0,2}[.,]\d{3}$"
+# Numbers that the formats of text do not have: in parentheses, before a sign, and before a unit.
+_NUMBER = r"\d[\d.,]*"
+_DECORATED = (
+    rf"^(?:\(\s*{_NUMBER}\s*\)|{_NUMBER}\s*[\-\x{{2212}}]|{_NUMBER}\s+[\p{{L}}°/²³]{{1,6}}|"
+    r"\d+[.,]\d+\p{L}{1,4})$"
+)
 _NO_MARK = r"^\s*[+\-]?(?:\d+|[1-9]\d{0,2}\.\d{3})\s*$"
 
 
@@ -59,10 +66,13 @@ class TextCounts:
     examples : list of str
         Some of the texts.
     others : dict of Counter of str
-        How often texts occur that are no numbers, by decimal mark; that are no dates, by "date"; and
-        that are numbers, by decimal mark and symbol. Each has the most frequent texts only.
-    markers : set of str
-        Markers of missing values among numbers that occur.
+        How often texts occur that are no numbers, by decimal mark; that are no dates, by "date"; that
+        are numbers, by decimal mark and symbol; and those of `n_decorated`, by "decorated". Each has
+        the most frequent texts only.
+    markers : Counter of str
+        How often markers of missing values among numbers occur.
+    n_decorated : int
+        Numbers in parentheses, before a sign or before a unit.
     """
 
     n: int = 0
@@ -75,7 +85,8 @@ class TextCounts:
     others: defaultdict[str | tuple[str, str], Counter[str]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
-    markers: set[str] = field(default_factory=set)
+    markers: Counter[str] = field(default_factory=Counter)
+    n_decorated: int = 0
 
     def add_texts(self, texts: Any) -> None:
         """Count texts, an Arrow array of strings without nulls."""
@@ -85,13 +96,18 @@ class TextCounts:
         values, counts = distinct.field("values"), distinct.field("counts").to_numpy()
         bare = trim(values)
         is_marker = pc.is_in(bare, pa.array(MISSING_AMONG_NUMBERS))
-        self.markers |= {*values.filter(is_marker).to_pylist()}
+        chosen = is_marker.to_numpy(zero_copy_only=False)
+        texts = values.filter(is_marker).to_pylist()
+        self.markers += Counter(dict(zip(texts, counts[chosen].tolist(), strict=True)))
         is_value = pc.invert(is_marker)
         values, bare = values.filter(is_value), bare.filter(is_value)
         counts = counts[is_value.to_numpy(zero_copy_only=False)]
         self.n += int(counts.sum())
         self.examples += values.slice(0, LISTED - len(self.examples)).to_pylist()
         self._add_numbers(values, bare, counts)
+        is_decorated = pc.match_substring_regex(bare, _DECORATED)
+        self.n_decorated += _count(is_decorated, counts)
+        self._count_others("decorated", values, counts, is_decorated)
         masks = describe_dates(bare)
         for name, mask in masks.items():
             self.dates[name] += _count(mask, counts)
@@ -152,7 +168,8 @@ class TextCounts:
             self.dates + other.dates,
             [*self.examples, *other.examples][:LISTED],
             defaultdict(Counter, others),
-            self.markers | other.markers,
+            self.markers + other.markers,
+            self.n_decorated + other.n_decorated,
         )
 
     def choose_symbol(self) -> str:
@@ -362,6 +379,20 @@ def choose_format(counts: TextCounts, decimal: str | None, dates: str | None) ->
     if len(marks) > 1 and numbers["."] == numbers[","] and counts.n_ambiguous:
         return TextFormat(decimal="", symbol=counts.choose_symbol())
     return use_decimal(counts, max(marks, key=lambda one: numbers[one]), counts.choose_symbol())
+
+
+def find_text_format(texts: Sequence[str]) -> TextFormat | None:
+    """Return the format with which CSV files that hold some texts would be read; None: as text.
+
+    texts: values of a column. None is returned as well if PyArrow is not installed, or if a text has
+    no encoding in UTF-8.
+    """
+    counts = TextCounts()
+    try:
+        counts.add_texts(pa.array(texts, pa.string()))
+    except (ImportError, UnicodeEncodeError):
+        return None
+    return choose_format(counts, None, None)
 
 
 def _choose_order(counts: TextCounts, dates: str | None) -> str | None:

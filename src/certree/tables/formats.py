@@ -339,19 +339,56 @@ class CsvFile(TableFile):
     def _convert(self, name: str, texts: Any) -> Any:
         """Convert texts of a column of numbers or dates, and count those that are none."""
         form, exceptions = self.formats.get(name), texts.slice(0, 0)
+        is_open = False
         if name in self.kinds:
             values, kinds = convert_if_possible(texts, self.kinds[name])
             if kinds:
                 self.kinds[name] = kinds
             elif not is_date_type(self.kinds[name][0]):
-                form = self.source.choose_number_format()
+                form, is_open = self.source.choose_number_format(), True
         elif form is None:
             return texts
         if form is not None:
             values, exceptions = convert_texts(texts, form)
+        if is_open and len(exceptions):
+            form = self._choose_format_by_block(name, texts)
+            if form.symbol:
+                values, exceptions = convert_texts(texts, form)
         self._n_values[name] += len(values) - values.null_count + len(exceptions)
         self._exceptions[name] += count_values(exceptions)
         return values
+
+    def _choose_format_by_block(self, name: str, texts: Any) -> TextFormat:
+        """Return the format of numbers in a column whose format a fitted model does not store.
+
+        name: the column; texts: those of a block with exceptions to plain numbers. The symbol
+        that most numbers have is that of all later blocks. Percent signs are not removed if
+        earlier blocks have numbers without them, as these differ in their unit.
+        """
+        counts = TextCounts()
+        counts.add_texts(texts.drop_null())
+        if counts.choose_symbol() == "%" and self._n_values[name]:
+            return self.source.choose_number_format()
+        form = self.choose_number_format(name, counts)
+        if form.symbol:
+            del self.kinds[name]
+            self.formats[name] = form
+        return form
+
+    def choose_number_format(self, name: str, counts: TextCounts) -> TextFormat:
+        """Return the format of numbers in a column whose format a fitted model does not store.
+
+        name: the column; counts: counts of its texts, whose symbol is that of most numbers. Warn if it
+        is a percent sign, as the numbers of the fit may be fractions.
+        """
+        symbol = counts.choose_symbol()
+        if symbol == "%":
+            warn(
+                f"column {name!r} of {self.name}: percent signs are removed, so that 5 % becomes 5; "
+                "divide the column by 100 if the fit had fractions such as 0.05",
+                stacklevel=2,
+            )
+        return self.source.choose_number_format(symbol)
 
     def _expect_few_exceptions(self) -> None:
         """Warn of exceptions in columns of a fitted model, and raise ValueError if there are many."""
@@ -365,13 +402,15 @@ class CsvFile(TableFile):
             listed += ", ..." if len(texts) > _LISTED else ""
             if n > (1 - ENOUGH) * n_values:
                 read_as = "" if form is None else f" (read as: {form})"
-                option = "decimal mark by decimal= (--decimal)"
+                option, name = "decimal mark", "decimal"
                 if form is not None and form.kind == "date":
-                    option = "order of day and month by dates= (--dates)"
+                    option, name = "order of day and month", "dates"
+                stated = getattr(self.source, name)
+                which = f"their {option}" if stated is None else f"another {option} than {stated!r}"
                 raise ValueError(
                     f"feature {column!r} must hold {kind} as in the fit{read_as}, got {listed} in "
-                    f"{self.name}: {number} are no such {kind}; write them as in the fit, state their "
-                    f"{option}, or what is missing by missing= (--missing)"
+                    f"{self.name}: {number} are no such {kind}; write them as in the fit, state "
+                    f"{which} by {name}= (--{name}), or what is missing by missing= (--missing)"
                 )
             warn(
                 f"column {column!r} of {self.name}: {number} are no {kind} and count as missing: "

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from sklearn.pipeline import Pipeline
 
 from certree.interface.docstrings import copy_descriptions_from
+from certree.interface.parameter_aliases import suggests_arguments
 from certree.interface.signatures import validate_arguments
 from certree.tables.arrow import pa
 from certree.tables.column_choices import choose_columns, create_table_format
@@ -53,6 +54,7 @@ def no_types(names: list[str]) -> Mapping[str, InputColumn]:  # noqa: ARG001 -- 
     return {}
 
 
+@suggests_arguments
 @validate_arguments
 @copy_descriptions_from(TableSource)
 def read_table(

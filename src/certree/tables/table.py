@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,6 +200,8 @@ class Table:
     description: TableDescription | None = None
     categorical: list[int] | None = None
     table_format: TableFormat | None = None
+    # What estimators say that get a table in place of its rows.
+    _fit_remedy: ClassVar[str] = "pass table.to_arrow(), and table.y as y in a fit"
 
     def __post_init__(self) -> None:
         if self.categorical is None:

@@ -16,6 +16,14 @@ from certree.tables.table_source import TableSource
 
 _SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq", ".arrow", ".feather")
 _EXPECTED = ".csv, .csv.gz, .tsv, .parquet, .arrow or .feather"
+# Functions of pandas that read other formats, by suffix.
+_PANDAS_READERS = {
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), "read_excel"),
+    ".json": "read_json",
+    ".dta": "read_stata",
+    ".sav": "read_spss",
+    ".sas7bdat": "read_sas",
+}
 # Numbers of row groups or batches of a file, or of fragments of a data set; None: all.
 Piece = list[int] | None
 
@@ -69,7 +77,10 @@ def find_suffix(file: Path, known: Iterable[str], expected: str) -> str:
     for suffix in known:
         if file.name.lower().endswith(suffix):
             return suffix
-    raise ValueError(f"the name of the file must end in {expected}, got {file}")
+    remedy = ""
+    if function := _PANDAS_READERS.get(file.suffix.lower()):
+        remedy = f": read it by pandas.{function} and pass the data frame to fit, or save it as CSV"
+    raise ValueError(f"the name of the file must end in {expected}, got {file}{remedy}")
 
 
 def get_stem(path: str | os.PathLike[str]) -> str:

@@ -161,6 +161,12 @@ class TableSource(os.PathLike[str]):
         if isinstance(given, TableSource):  # Its options are those that this one does not have.
             options = {name: vars(self)[name] or value for name, value in vars(given).items()}
             vars(self).update(options, source=given.source, stored=given.stored)
+        elif hasattr(given, "shape") or hasattr(given, "read"):
+            raise TypeError(
+                "source must be a path, a list of paths or a pyarrow.dataset.Dataset, got "
+                f"{type(given).__name__}: pass the path of a file; data frames and arrays go to fit "
+                "directly"
+            )
         lists = {name: vars(self)[name] for name in _LISTS if vars(self)[name] is not None}
         vars(self).update({name: (*value,) for name, value in lists.items()})
         separator = self.separator
@@ -192,13 +198,14 @@ class TableSource(os.PathLike[str]):
         """Decimal mark that is stated, else that of a fit; None: it is not known."""
         return self.decimal or self.stored.decimal
 
-    def choose_number_format(self) -> TextFormat:
+    def choose_number_format(self, symbol: str = "") -> TextFormat:
         """Return the format of numbers in columns whose format a fitted model does not store.
 
-        Beside a mark that is stated, all separators of thousands are unambiguous.
+        Beside a mark that is stated, all separators of thousands are unambiguous. symbol: the sign
+        or code of a currency, or "%", that most numbers have; "": they have none.
         """
         thousands = list_thousands(self.decimal) if self.decimal else ""
-        return TextFormat(decimal=self.decimal_mark or ".", thousands=thousands)
+        return TextFormat(decimal=self.decimal_mark or ".", thousands=thousands, symbol=symbol)
 
     def __fspath__(self) -> str:
         return os.fspath(self.source)
@@ -221,7 +228,7 @@ def with_format(source: Any, stored: TableFormat | None) -> Any:
     options, columns = TableSource(source), dict(stored.columns)
     for name, form in stored.columns.items():
         if form.kind == "number" and options.decimal is not None:
-            columns[name] = replace(options.choose_number_format(), symbol=form.symbol)
+            columns[name] = options.choose_number_format(form.symbol)
         elif form.kind == "date" and options.dates is not None:
             del columns[name]
     missing = stored.missing if options.missing is None else options.missing

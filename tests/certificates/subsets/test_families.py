@@ -526,7 +526,9 @@ def test_rows_of_the_fit_promise_nothing():
         mixed = np.vstack([X[:30], X_new[30:]]), np.append(y[:30], y_new[30:])
         found = conditional_guarantees(model, *mixed, duplicates="genuine").recall[0]
         assert found.repeats == found.matches.found == 30
-        said = "of class 0, out of rows of which 30 repeat other rows, as draws of their own"
+        said = (
+            "of class 0, out of rows of which 30 repeat other rows and count as independent draws"
+        )
         assert said in str(found)
     foreign = DummyClassifier().fit(X, y)
     said = "of class 0, out of rows which were not compared with those of the fit, for all"

@@ -667,3 +667,16 @@ def test_the_importances_of_naive_bayes_are_named_by_their_unit(tmp_path):
         ).text
         assert f"of the {whole}" in text
         assert f"of the {other}" not in text
+
+
+def test_a_report_checks_its_path_before_it_predicts(tmp_path):
+    X, y = np.arange(60.0)[:, None], [0, 1] * 30
+    model = certree.PrunedTreeClassifier().fit(X, y)
+    with pytest.raises(
+        FileNotFoundError, match=r"rep\.html cannot be written: there is no directory"
+    ):
+        report(model, None, None, tmp_path / "missing" / "rep.html")
+    with pytest.raises(TypeError, match=r"call report\(model, X, y, path\)"):
+        report(model, tmp_path / "rep.html", X, y)
+    with pytest.raises(TypeError, match="path must be a str or a path-like object"):
+        report(model, X, y, y)

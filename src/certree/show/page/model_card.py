@@ -23,6 +23,7 @@ import certree
 from certree.certificates import Certificate
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files.models import save
+from certree.files.output_paths import expect_writable
 from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_percent, format_quantity, shorten_label
 from certree.interface.signatures import validate_arguments
@@ -127,6 +128,7 @@ def model_card(
     >>> print(model_card(model, X[400:], y[400:])[:24])
     # PACBayesTreeClassifier
     """
+    expect_writable(path)
     with ignore_unnamed_rows(model):
         evaluated = EvaluatedModel.from_rows(model, X, y, groups)
         evaluated.expect_known_classes()

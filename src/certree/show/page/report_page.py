@@ -11,6 +11,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from certree.certificates.thresholds import OperatingPoint, read_threshold
+from certree.files.output_paths import expect_path, expect_writable
 from certree.interface.atomic_write import write_atomically
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import validate_arguments
@@ -33,7 +35,7 @@ def report(
     groups: ArrayLike | None = None,
     costs: tuple[float, float] | None = None,
     pos_label: Any = None,
-    threshold: float | None = None,
+    threshold: float | OperatingPoint | None = None,
 ) -> Path:
     """Write an HTML page about a fitted model and its scores on some rows.
 
@@ -62,8 +64,9 @@ def report(
         seen; None: both cost 1.
     pos_label : object or None
         The positive one of two classes, such as "default": ranking, calibration, thresholds and
-        explanations are about its probability. None: the second of ``classes_``.
-    threshold : float or None
+        explanations are about its probability. None: the class of the operating point that `threshold`
+        is, or else the second of ``classes_``.
+    threshold : float, OperatingPoint or None
         Predict the positive class if its probability is at least this: scores, confusion matrix and
         errors of groups are those of these predictions. Choose it before the rows are seen, or by
         guarantees that hold at all thresholds. None: predict the more probable class.
@@ -76,7 +79,10 @@ def report(
     Raises
     ------
     TypeError
-        If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
+        If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree, or X
+        or y is text.
+    OSError
+        If the page cannot be written, for instance because its folder does not exist.
     ValueError
         If X, y and groups differ in length or are empty, y has a class that the model lacks, a cost
         is negative, both costs are 0, or `pos_label` is not one of two classes; if `threshold` is not
@@ -93,8 +99,16 @@ def report(
     >>> model = PACBayesTreeClassifier(random_state=0).fit(X[:400], y[:400])
     >>> report(model, X[400:], y[400:], "report.html")  # doctest: +SKIP
     """
+    if isinstance(X, str | PathLike) or isinstance(y, str | PathLike):
+        raise TypeError(
+            "X and y must hold rows and their targets, got a path or text: call "
+            "report(model, X, y, path)"
+        )
+    expect_path(path)
+    expect_writable(path)
+    number, positive = read_threshold(threshold, pos_label)
     with ignore_unnamed_rows(model):
-        evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs, pos_label, threshold)
+        evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs, positive, number)
         evaluated.expect_known_classes()
         sections = build_sections(evaluated)
     if title is None:
