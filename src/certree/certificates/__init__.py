@@ -59,6 +59,7 @@ from certree.certificates.priors import (
     size_prior,
     trust_labels,
 )
+from certree.certificates.row_order import RowOrder, RowOrderWarning
 from certree.certificates.shift import Shift
 from certree.certificates.subsets.families import ConditionalGuarantees
 
@@ -74,6 +75,8 @@ __all__ = [
     "ModelSelection",
     "Monitor",
     "Prior",
+    "RowOrder",
+    "RowOrderWarning",
     "Shift",
     "absolute_error",
     "absolute_error_pruning",

@@ -13,9 +13,11 @@ from sklearn.pipeline import Pipeline
 from certree.certificates.certificate import Certificate
 from certree.certificates.hold_out import compute_look_fraction, expect_known_labels
 from certree.certificates.leakage_check import LeakageCheck
+from certree.certificates.row_order import warn_of_row_order
 from certree.interface.fitted_state import check_one_target, expect_rows
 from certree.out_of_core.sources import FileRows
 from certree.rows.columns import copy_raw_values
+from certree.rows.dates import has_dates
 from certree.rows.duplicates import Duplicates
 from certree.rows.training import RowInputMixin
 from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
@@ -82,7 +84,9 @@ def certify_batches(
     expect_known_labels("y", classes, np.asarray(classifier.classes_))
     codes = np.concatenate([np.searchsorted(classes, labels)[codes] for labels, codes in encoded])
     selected = check.select_rows(None if groups is None else np.concatenate(groups))
-    return selected.certify_errors(np.concatenate(wrong), codes, classes, delta, share)
+    found = selected.certify_errors(np.concatenate(wrong), codes, classes, delta, share)
+    warn_of_row_order(found.row_order, partial(has_dates, X))
+    return found
 
 
 def read_batches(

@@ -135,7 +135,13 @@ from certree.rows.relative_weights import WeightSpread, warn_of_uneven_weights
 from certree.rows.repeat_counts import RepeatCounts, hash_table
 from certree.rows.small_frames import encode_small_frame
 from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures, to_dense
-from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter, check_groups
+from certree.rows.split import (
+    TrainCalibrationSplit,
+    TrainCalibrationSplitter,
+    check_groups,
+    draw_copies,
+    rank_units,
+)
 from certree.tables.fitted_types import FORMAT_ATTRIBUTE
 from certree.tables.table import read_attached_format
 
@@ -1071,13 +1077,15 @@ def training_rows(
     if groups is not None:
         groups = check_groups(groups, n_given)
     duplicates = getattr(model, "duplicates", None)
-    (X, target, weight, groups), indices = _drop_rows(X, target, weight, groups, duplicates)
+    (X, target, weight, groups), indices, places = _drop_rows(X, target, weight, groups, duplicates)
     split = TrainCalibrationSplit.train_on_all(len(target))
     if row_splitter is not None:
         split = row_splitter(len(target), groups, weight, partial(_hash_rows, model, X, target))
-    repeats, is_worst, find = 0, None, None
+    repeats, is_worst, find, units = 0, None, None, None
     if duplicates is not None:
-        repeats, is_worst, find = _find_repeats(X, target, split, groups, duplicates, is_of_classes)
+        repeats, is_worst, find, units = _find_repeats(
+            X, target, split, groups, duplicates, is_of_classes, places
+        )
     if getattr(model, "class_weight", None) == "balanced":  # forests balance each bag themselves
         weight = _multiply_weights(compute_balanced_weights(target, weight, split), weight)
     learned = {} if reuse_encoding else _measure_effective_size(weight, len(target), sample_weight)
@@ -1092,7 +1100,7 @@ def training_rows(
         counts = of_rows.get("_sample_counts")
         warn_of_many_copies(codes, hashes, 0 if counts is None else counts.n_distinct)
     about = groups, indices, n_given, repeats, duplicates == "copies", is_worst
-    split = TrainCalibrationSplit(split.train, split.calibration, *about)
+    split = TrainCalibrationSplit(split.train, split.calibration, *about, units=units)
     known = learned["categories_"]
     sizes = None if known is None else known.extend(features.n_features).sizes
     inferred: dict[str, Any] = {"n_categories": sizes, "fixed_draw_order": order}
@@ -1167,7 +1175,8 @@ def _find_repeats(
     groups: NDArray[Any] | None,
     duplicates: Duplicates,
     is_of_classes: bool,
-) -> tuple[int, NDArray[np.bool_] | None, Callable[[], NearCopies]]:
+    places: Indices | None,
+) -> tuple[int, NDArray[np.bool_] | None, Callable[[], NearCopies], Indices]:
     """Count calibration rows that equal other rows, target included; raise if they are too many.
 
     Without a calibration set, all n rows take the place of the calibration rows.
@@ -1188,6 +1197,8 @@ def _find_repeats(
         nothing is counted.
     is_of_classes : bool
         Whether the target is a class.
+    places : ndarray of intp, shape (n,), or None
+        Place in the table of each row, if rows were merged; None: they are in its order.
 
     Returns
     -------
@@ -1199,6 +1210,8 @@ def _find_repeats(
     find : callable
         Function without arguments that searches the same rows for near copies and returns
         `NearCopies`.
+    units : ndarray of intp, shape (n_calibration,)
+        Place of the unit of each calibration row: of its group, or of the rows that equal it.
 
     Raises
     ------
@@ -1208,16 +1221,20 @@ def _find_repeats(
     """
     rows, frame, repeats, is_worst = RowHasher(), as_data_frame(X), 0, None
     y, columns = rows.encode(X, target)
-    keys = RowHashes.hash_rows(columns, y, are_all=True).keys
+    keys, first = RowHashes.hash_rows(columns, y, are_all=True).keys, np.arange(len(target))
     if duplicates != "copies":
-        alike = find_first_equal_keys(keys), split.train, split.calibration, groups
+        first = find_first_equal_keys(keys)
+        alike = first, split.train, split.calibration, groups
         repeats = count_repeats(*alike)
         if decide_worst_case(repeats, len(split.calibration) or len(target), duplicates):
             is_worst = mark_repeats(*alike)
     compared = ComparedRows(columns, rows.kinds, y, split.train, split.calibration, groups)
     names = None if frame is None else frame.columns
     find = partial(find_near_copies, compared, names, keys, repeats, with_target=is_of_classes)
-    return repeats, is_worst, find
+    of_rows = split.calibration if len(split.calibration) else split.train
+    unit_keys = (first if groups is None else groups)[of_rows]
+    units = rank_units(unit_keys, None if places is None else places[of_rows])
+    return repeats, is_worst, find, units
 
 
 def _encode_rows(
@@ -1384,7 +1401,9 @@ def _drop_rows(
     weight: Float64 | None,
     groups: NDArray[Any] | None,
     duplicates: str | None,
-) -> tuple[tuple[Any, NDArray[Any], Float64 | None, NDArray[Any] | None], Indices | None]:
+) -> tuple[
+    tuple[Any, NDArray[Any], Float64 | None, NDArray[Any] | None], Indices | None, Indices | None
+]:
     """Drop rows of weight zero; with duplicates="copies" also merge equal rows to one row.
 
     The weight of a merged row is the sum of the weights of the equal rows.
@@ -1408,6 +1427,9 @@ def _drop_rows(
         The arguments for the rows that are kept.
     indices : ndarray of intp, or None
         Indices of the rows that are kept; None: all rows are.
+    places : ndarray of intp, or None
+        Index of a row, drawn at random, of those that each merged row stands for; None: no rows were
+        merged. The indices are those of rows of positive weight.
 
     Raises
     ------
@@ -1424,12 +1446,14 @@ def _drop_rows(
             )
         rows = _take_each(rows, indices)
     if duplicates != "copies":
-        return rows, indices
-    kept, summed = merge_copies(find_first_equal_rows(rows[0], rows[1]), *rows[2:])
-    if len(kept) < len(rows[1]):
-        X, target, _, groups = _take_each(rows, kept)
-        rows, indices = (X, target, summed, groups), kept if indices is None else indices[kept]
-    return rows, indices
+        return rows, indices, None
+    first = find_first_equal_rows(rows[0], rows[1])
+    kept, summed = merge_copies(first, *rows[2:])
+    if len(kept) == len(first):
+        return rows, indices, None
+    X, target, _, groups = _take_each(rows, kept)
+    rows, indices = (X, target, summed, groups), kept if indices is None else indices[kept]
+    return rows, indices, draw_copies(first, kept)
 
 
 def _take_each(rows: tuple[Any, ...], indices: Indices) -> Any:
