@@ -3558,3 +3558,15 @@ def rank_units(keys, places, drawn):
     """Return the place of the unit of each row; `drawn` holds the index of one row of each unit."""
     in_order = [keys[i] for i in sorted(drawn, key=lambda i: places[i])]
     return [in_order.index(key) for key in keys]
+
+
+# -- adaptive intervals ----------------------------------------------------------------------------
+
+
+def adapt_width(batches, coverage, step):
+    """Return the factor of widths after batches of distances from the centre, in half widths."""
+    factor = 1.0
+    for distances in batches:
+        missed = sum(distance > factor for distance in distances) / len(distances)
+        factor *= math.exp(step * min(len(distances), 10) * (missed - 1 + coverage))
+    return factor

@@ -21,6 +21,7 @@ conformity scores that covers a fraction of new rows. The formulas are in `inequ
 on subsets of the rows in `subsets`.
 """
 
+from certree.certificates.adaptive_intervals import AdaptiveIntervals
 from certree.certificates.calibration_set import HeldOut, HeldOutNumbers, held_out
 from certree.certificates.certificate import Certificate, tightest
 from certree.certificates.fixed_box import certify_fixed_box, fixed_box, lowest_fixed_box
@@ -66,6 +67,7 @@ from certree.certificates.subsets.families import ConditionalGuarantees
 # fmt: off
 __all__ = [
     "METHODS",
+    "AdaptiveIntervals",
     "Certificate",
     "ConditionalGuarantees",
     "Guarantees",

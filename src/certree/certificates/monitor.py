@@ -371,8 +371,9 @@ class Monitor:
         if self._first_alarm is not None and self._likely_change is not None:
             alarm, change = map(self._batches.locate, (self._first_alarm, self._likely_change))
             return (
-                f"{found} Alarm after {alarm}: the losses probably rose at {change}. If "
-                f"the rows still came from the certified source, the probability of any alarm would be at most {chance}. Stop relying on "
+                f"{found} Alarm after {alarm}: the losses probably rose at {change}. If the rows "
+                "still came from the certified source, the probability of any alarm would be at most "
+                f"{chance}. Stop relying on "
                 "the certificate: look for what has changed in the rows or labels, then fit and "
                 "certify again on new rows."
             )
