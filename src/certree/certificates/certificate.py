@@ -236,7 +236,9 @@ class Certificate:
         near = () if self.near_copies is None else self.near_copies.assumptions
         if self.grouped:
             near = (_NEW_GROUPS, *near)
-        order = (self.row_order.assumption,) if self._depends_on_order else ()
+        order: tuple[str, ...] = ()
+        if self.row_order is not None and self.row_order.is_dependent:
+            order = (self.row_order.assumption,)
         return drawn, *order, *self._duplicate_assumptions, *near, METHODS[self.method].needs
 
     @property
@@ -513,22 +515,28 @@ class Certificate:
         subject = self.about
         if self.unit is not None and not get_inequality(self.method).whole_errors:
             subject += f" (one beyond {self.unit:.4g} counts as that)"
-        observed, verdict = "there are none", ""
+        observed = "there are none"
         if self.n:
             observed = f"observed on them: {self._format_error(self.risk)}"
         if self.baseline is not None:
             observed += f", {self.baseline.name}: {self._format_error(self.baseline.value)}"
-        if self.is_below_baseline is False:
-            verdict = " The bound does not show that the model is better than this constant."
-        if self._depends_on_order:
-            verdict += (
-                " Errors depend on the order of the rows: the bound may not hold for later rows."
-            )
         return (
             f"With probability at least {format_confidence(self.delta)} over the draw of the "
             f"{self.n:,} {units}, {subject} on {new} is at most "
-            f"{self.promised} ({observed}; method: {self.method}).{verdict}"
+            f"{self.promised} ({observed}; method: {self.method}).{self._caveats}"
         )
+
+    @property
+    def _caveats(self) -> str:
+        """Further sentences of ``str()``, each after a space; empty if there are none."""
+        caveats = ""
+        if self.is_below_baseline is False:
+            caveats = " The bound does not show that the model is better than this constant."
+        if self._depends_on_order:
+            caveats += (
+                " Errors depend on the order of the rows: the bound may not hold for later rows."
+            )
+        return caveats
 
     @property
     def promised(self) -> str:

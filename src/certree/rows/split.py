@@ -182,7 +182,7 @@ def _draw_row_per_unit(unit: Indices) -> Indices:
 
     unit: number of the unit of each row, (n,).
     """
-    order = np.random.default_rng(crc32(np.ascontiguousarray(unit))).permutation(len(unit))
+    order = np.random.default_rng(crc32(unit.tobytes())).permutation(len(unit))
     _, first = np.unique(unit[order], return_index=True)
     drawn: Indices = np.sort(order[first])
     return drawn
