@@ -75,7 +75,7 @@ class AdaptiveIntervals:
     ...     interval = adaptive.adjust([[-1.0, 1.0]])
     ...     adaptive = adaptive.update(interval, [3 * np.sin(day)])
     >>> round(adaptive.covered, 2), round(adaptive.factor, 1)
-    (0.78, 2.9)
+    (0.78, 2.7)
     """
 
     coverage: float = 0.9

@@ -1081,11 +1081,8 @@ def training_rows(
     split = TrainCalibrationSplit.train_on_all(len(target))
     if row_splitter is not None:
         split = row_splitter(len(target), groups, weight, partial(_hash_rows, model, X, target))
-    repeats, is_worst, find, units = 0, None, None, None
-    if duplicates is not None:
-        repeats, is_worst, find, units = _find_repeats(
-            X, target, split, groups, duplicates, is_of_classes, places
-        )
+    compared = X, target, split, groups, places
+    repeats, is_worst, find, units = _find_repeats(*compared, duplicates, is_of_classes)
     if getattr(model, "class_weight", None) == "balanced":  # forests balance each bag themselves
         weight = _multiply_weights(compute_balanced_weights(target, weight, split), weight)
     learned = {} if reuse_encoding else _measure_effective_size(weight, len(target), sample_weight)
@@ -1173,10 +1170,10 @@ def _find_repeats(
     target: NDArray[Any],
     split: TrainCalibrationSplit,
     groups: NDArray[Any] | None,
-    duplicates: Duplicates,
-    is_of_classes: bool,
     places: Indices | None,
-) -> tuple[int, NDArray[np.bool_] | None, Callable[[], NearCopies], Indices]:
+    duplicates: Duplicates | None,
+    is_of_classes: bool,
+) -> tuple[int, NDArray[np.bool_] | None, Callable[[], NearCopies] | None, Indices | None]:
     """Count calibration rows that equal other rows, target included; raise if they are too many.
 
     Without a calibration set, all n rows take the place of the calibration rows.
@@ -1191,14 +1188,14 @@ def _find_repeats(
         Training and calibration set.
     groups : ndarray of shape (n,), or None
         Group of each row; equal rows of one group count as one row.
-    duplicates : {"auto", "genuine", "copies", "refuse"}
-        What equal rows are: independent draws ("genuine"), copies of one draw ("copies"), not
-        allowed ("refuse"), or not known ("auto"). With "copies" equal rows were merged before, and
-        nothing is counted.
-    is_of_classes : bool
-        Whether the target is a class.
     places : ndarray of intp, shape (n,), or None
         Place in the table of each row, if rows were merged; None: they are in its order.
+    duplicates : {"auto", "genuine", "copies", "refuse"} or None
+        What equal rows are: independent draws ("genuine"), copies of one draw ("copies"), not
+        allowed ("refuse"), or not known ("auto"). With "copies" equal rows were merged before, and
+        nothing is counted. None: the estimator makes no certificate, and nothing is computed.
+    is_of_classes : bool
+        Whether the target is a class.
 
     Returns
     -------
@@ -1207,11 +1204,12 @@ def _find_repeats(
     is_worst : ndarray of bool, shape (n_calibration,), or None
         True for calibration rows that a certificate counts as errors: with "auto" the repeated
         rows, if there are more than max(1, sqrt(n) / 4). None: there are none.
-    find : callable
+    find : callable or None
         Function without arguments that searches the same rows for near copies and returns
-        `NearCopies`.
-    units : ndarray of intp, shape (n_calibration,)
-        Place of the unit of each calibration row: of its group, or of the rows that equal it.
+        `NearCopies`; None if `duplicates` is None.
+    units : ndarray of intp, shape (n_calibration,), or None
+        Place of the unit of each calibration row: of its group, or of the rows that equal it; None
+        if `duplicates` is None.
 
     Raises
     ------
@@ -1219,6 +1217,8 @@ def _find_repeats(
         If the number of repeated rows is above 0 with "refuse", or above max(1, sqrt(n) / 4,
         n / 50) with "auto" and n >= 40, where n is the number of calibration rows.
     """
+    if duplicates is None:
+        return 0, None, None, None
     rows, frame, repeats, is_worst = RowHasher(), as_data_frame(X), 0, None
     y, columns = rows.encode(X, target)
     keys, first = RowHashes.hash_rows(columns, y, are_all=True).keys, np.arange(len(target))
