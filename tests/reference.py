@@ -3527,3 +3527,46 @@ def watch_losses(losses, bound, alpha, block=1):
             alarm = time * block
             change = (max(capital, key=capital.get)[1] - 1) * block + 1
     return evidence, alarm, change
+
+
+# -- row order -------------------------------------------------------------------------------------
+
+
+def sum_products_by_distance(rows):
+    """Sum the products of all pairs of rows, each divided by the distance of their places."""
+    return math.fsum(
+        math.fsum(a * b for a, b in zip(rows[i], rows[j], strict=True)) / (j - i)
+        for j in range(len(rows))
+        for i in range(j)
+    )
+
+
+def scale_units(values, units):
+    """Return the mean values of each unit, centred and divided by the root of their sum of squares."""
+    members = [[i for i, unit in enumerate(units) if unit == u] for u in range(max(units) + 1)]
+    means = [
+        [math.fsum(column) / len(rows) for column in zip(*(values[i] for i in rows), strict=True)]
+        for rows in members
+    ]
+    centre = [math.fsum(column) / len(means) for column in zip(*means, strict=True)]
+    means = [[value - c for value, c in zip(row, centre, strict=True)] for row in means]
+    size = math.sqrt(math.fsum(value**2 for row in means for value in row))
+    return [[value / size if size > 1e-9 else 0.0 for value in row] for row in means]
+
+
+def rank_units(keys, places, drawn):
+    """Return the place of the unit of each row; `drawn` holds the index of one row of each unit."""
+    in_order = [keys[i] for i in sorted(drawn, key=lambda i: places[i])]
+    return [in_order.index(key) for key in keys]
+
+
+# -- adaptive intervals ----------------------------------------------------------------------------
+
+
+def adapt_width(batches, coverage, step):
+    """Return the factor of widths after batches of distances from the centre, in half widths."""
+    factor = 1.0
+    for distances in batches:
+        missed = sum(distance > factor for distance in distances) / len(distances)
+        factor *= math.exp(step * min(len(distances), 10) * (missed - 1 + coverage))
+    return factor

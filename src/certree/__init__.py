@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from certree import tree as tree
     from certree import votes as votes
     from certree import weights as weights
-    from certree.certificates import certify
+    from certree.certificates import RowOrderWarning, certify
     from certree.ensembles import (
         AdaBoostTreeClassifier,
         BoostedTreesClassifier,
@@ -110,6 +110,7 @@ __all__ = [
     "PrunedTreeClassifier",
     "PrunedTreeRegressor",
     "RepeatedRowsWarning",
+    "RowOrderWarning",
     "TableSource",
     "TargetStats",
     "Tree",

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import reference
 from certree import (
@@ -14,7 +16,14 @@ from certree import (
 from certree.rows import train_calibration_split
 from certree.rows.folds import shuffle_by_content
 from certree.rows.hashes import hash_samples
-from certree.rows.split import TrainCalibrationSplitter, check_groups, draw_row_per_group
+from certree.rows.split import (
+    TrainCalibrationSplitter,
+    _draw_row_per_unit,
+    check_groups,
+    draw_copies,
+    draw_row_per_group,
+    rank_units,
+)
 
 # -- one row of each group
 
@@ -154,3 +163,32 @@ def test_fits_on_bins_deal_by_content(made, max_bins):
     here = made(grower, random_state=0).fit(X, y)
     there = made(grower, random_state=0).fit(X[order], y[order])
     assert (here.certificates_ == there.certificates_) == (max_bins == 255)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.booleans())
+def test_units_have_the_place_of_one_of_their_rows(keys, are_given):
+    keys = np.array(keys)
+    places = np.random.default_rng(0).permutation(len(keys)) if are_given else None
+    drawn = _draw_row_per_unit(np.unique(keys, return_inverse=True)[1])
+    expected = reference.rank_units(keys, range(len(keys)) if places is None else places, drawn)
+    assert rank_units(keys, places).tolist() == expected
+    np.testing.assert_array_equal(rank_units(keys.astype(str), places), expected)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
+def test_one_row_is_drawn_of_each_set_of_copies(keys):
+    first = np.array([keys.index(key) for key in keys])
+    kept = np.unique(first)
+    drawn = draw_copies(first, kept)
+    np.testing.assert_array_equal(first[drawn], kept)
+
+
+def test_large_units_of_a_shuffled_table_do_not_come_first():
+    """By their first rows the unit of 50 rows would come first in nearly all tables."""
+    places = []
+    for seed in range(200):
+        keys = np.random.default_rng(seed).permutation(
+            np.repeat([0, *range(1, 11)], [50, *[1] * 10])
+        )
+        places.append(rank_units(keys)[np.argmin(keys)])
+    assert np.mean(places) == pytest.approx(5, abs=4 * 3.2 / 200**0.5)

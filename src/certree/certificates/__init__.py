@@ -21,6 +21,7 @@ conformity scores that covers a fraction of new rows. The formulas are in `inequ
 on subsets of the rows in `subsets`.
 """
 
+from certree.certificates.adaptive_intervals import AdaptiveIntervals
 from certree.certificates.calibration_set import HeldOut, HeldOutNumbers, held_out
 from certree.certificates.certificate import Certificate, tightest
 from certree.certificates.fixed_box import certify_fixed_box, fixed_box, lowest_fixed_box
@@ -59,12 +60,14 @@ from certree.certificates.priors import (
     size_prior,
     trust_labels,
 )
+from certree.certificates.row_order import RowOrder, RowOrderWarning
 from certree.certificates.shift import Shift
 from certree.certificates.subsets.families import ConditionalGuarantees
 
 # fmt: off
 __all__ = [
     "METHODS",
+    "AdaptiveIntervals",
     "Certificate",
     "ConditionalGuarantees",
     "Guarantees",
@@ -74,6 +77,8 @@ __all__ = [
     "ModelSelection",
     "Monitor",
     "Prior",
+    "RowOrder",
+    "RowOrderWarning",
     "Shift",
     "absolute_error",
     "absolute_error_pruning",

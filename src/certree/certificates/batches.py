@@ -17,9 +17,11 @@ from certree.certificates.hold_out import (
     expect_known_labels,
 )
 from certree.certificates.leakage_check import LeakageCheck
+from certree.certificates.row_order import warn_of_row_order
 from certree.interface.fitted_state import expect_rows
 from certree.out_of_core.sources import FileRows
 from certree.rows.columns import copy_raw_values
+from certree.rows.dates import has_dates
 from certree.rows.duplicates import Duplicates
 from certree.rows.training import RowInputMixin
 from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
@@ -86,7 +88,9 @@ def certify_batches(
     expect_known_labels("y", classes, np.asarray(classifier.classes_))
     codes = np.concatenate([np.searchsorted(classes, labels)[codes] for labels, codes in encoded])
     selected = check.select_rows(None if groups is None else np.concatenate(groups))
-    return selected.certify_errors(np.concatenate(wrong), codes, classes, delta, share)
+    found = selected.certify_errors(np.concatenate(wrong), codes, classes, delta, share)
+    warn_of_row_order(found.row_order, partial(has_dates, X))
+    return found
 
 
 def read_batches(

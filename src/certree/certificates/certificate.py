@@ -11,6 +11,7 @@ from certree.certificates.methods import (
     get_inequality,
 )
 from certree.certificates.monitor import Monitor
+from certree.certificates.row_order import RowOrder
 from certree.certificates.shift import Shift, make_shift
 from certree.interface.arrays import ADDED_LATER
 from certree.interface.formatting import format_bound, format_confidence, format_loss_bound
@@ -153,6 +154,9 @@ class Certificate:
     is_single_tree : bool
         Whether the labels of a vote are those of one small tree (`max_leaf_nodes`), so that the
         sentence names a tree instead of a vote. Not compared by ``==``.
+    row_order : RowOrder or None
+        Result of the test of whether errors depend on the order of the rows; None: no test. Model
+        files hold it only if they do. Not compared by ``==``.
 
     Raises
     ------
@@ -179,6 +183,7 @@ class Certificate:
     near_copies: NearCopies | None = field(default=None, compare=False, metadata=ADDED_LATER)
     baseline: Baseline | None = field(default=None, compare=False, metadata=ADDED_LATER)
     is_single_tree: bool = field(default=False, compare=False, metadata=ADDED_LATER)
+    row_order: RowOrder | None = field(default=None, compare=False, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         validate_settings(self)
@@ -221,8 +226,8 @@ class Certificate:
     def assumptions(self) -> tuple[str, ...]:
         """Sentences that state what must be true for the certificate to hold, as a tuple of str.
 
-        They concern the draw of the rows, repeated and nearly equal rows, and what the method
-        needs.
+        They concern the draw of the rows, their order if errors depend on it, repeated and nearly
+        equal rows, and what the method needs.
         """
         units = "groups of rows" if self.grouped else "distinct rows" if self.distinct else "rows"
         drawn = f"{units} are drawn independently, from the source that new ones come from"
@@ -231,7 +236,15 @@ class Certificate:
         near = () if self.near_copies is None else self.near_copies.assumptions
         if self.grouped:
             near = (_NEW_GROUPS, *near)
-        return drawn, *self._duplicate_assumptions, *near, METHODS[self.method].needs
+        order: tuple[str, ...] = ()
+        if self.row_order is not None and self.row_order.is_dependent:
+            order = (self.row_order.assumption,)
+        return drawn, *order, *self._duplicate_assumptions, *near, METHODS[self.method].needs
+
+    @property
+    def _depends_on_order(self) -> bool:
+        """Whether the errors of the calibration rows were found to depend on their order."""
+        return self.row_order is not None and self.row_order.is_dependent
 
     @property
     def _duplicate_assumptions(self) -> tuple[str, ...]:
@@ -472,8 +485,8 @@ class Certificate:
         """Return this certificate as a sentence.
 
         It states the confidence, the number and kind of the calibration rows, the bound, the
-        observed error, that of a constant prediction, and the method. A second sentence follows if
-        the bound is not below the error of the constant.
+        observed error, that of a constant prediction, and the method. Further sentences follow if
+        the bound is not below the error of the constant, or if errors depend on the order of rows.
         """
         method = METHODS[self.method]
         rows, where = (words.format(part=self.part) for words in (method.rows, method.where))
@@ -502,18 +515,28 @@ class Certificate:
         subject = self.about
         if self.unit is not None and not get_inequality(self.method).whole_errors:
             subject += f" (one beyond {self.unit:.4g} counts as that)"
-        observed, verdict = "there are none", ""
+        observed = "there are none"
         if self.n:
             observed = f"observed on them: {self._format_error(self.risk)}"
         if self.baseline is not None:
             observed += f", {self.baseline.name}: {self._format_error(self.baseline.value)}"
-        if self.is_below_baseline is False:
-            verdict = " The bound does not show that the model is better than this constant."
         return (
             f"With probability at least {format_confidence(self.delta)} over the draw of the "
             f"{self.n:,} {units}, {subject} on {new} is at most "
-            f"{self.promised} ({observed}; method: {self.method}).{verdict}"
+            f"{self.promised} ({observed}; method: {self.method}).{self._caveats}"
         )
+
+    @property
+    def _caveats(self) -> str:
+        """Further sentences of ``str()``, each after a space; empty if there are none."""
+        caveats = ""
+        if self.is_below_baseline is False:
+            caveats = " The bound does not show that the model is better than this constant."
+        if self._depends_on_order:
+            caveats += (
+                " Errors depend on the order of the rows: the bound may not hold for later rows."
+            )
+        return caveats
 
     @property
     def promised(self) -> str:
@@ -572,17 +595,18 @@ def get_sampling_facts(source: Any) -> dict[str, Any]:
     source : object
         Describes calibration rows: a `Certificate`, `CertificateTerms`, `CalibrationSet`,
         `HeldOut`, `HeldOutNumbers` or `TrainCalibrationSplit`. Its attributes `grouped`, `repeats`,
-        `distinct`, `worst` and `near_copies` are read, and `matches` if it has it.
+        `distinct`, `worst` and `near_copies` are read, and `matches` and `row_order` if it has them.
 
     Returns
     -------
     dict
-        The values of these six fields, by name; `matches` defaults to None.
+        The values of these seven fields, by name; `matches` and `row_order` default to None.
     """
     names = "grouped", "repeats", "distinct", "worst", "near_copies"
-    # Only certificates and their terms know how many rows equal rows of another fit.
-    matches = getattr(source, "matches", None)
-    return {**{name: getattr(source, name) for name in names}, "matches": matches}
+    # Only certificates and their terms know how many rows equal rows of another fit, and whether
+    # errors depend on the order of the rows.
+    found = {name: getattr(source, name, None) for name in ("matches", "row_order")}
+    return {**{name: getattr(source, name) for name in names}, **found}
 
 
 def compute_log_delta(delta: float, share: float = 1.0) -> float:
@@ -724,10 +748,13 @@ def restore_certificate(entries: Any) -> Certificate:
 def _store_certificate(certificate: Certificate) -> dict[str, Any]:
     """Return what a model file holds of a certificate: its fields by name.
 
-    Files of earlier versions lack the fields `baseline` and `is_single_tree`; so do those of models
-    without a baseline, or of a vote.
+    Files of earlier versions lack the fields `baseline`, `is_single_tree` and `row_order`; so do
+    those of models without a baseline, or of a vote. `row_order` is left out unless errors depend on
+    the order of the rows, so that the files of shuffled tables are equal.
     """
     entries = asdict(certificate)
+    if not certificate._depends_on_order:
+        del entries["row_order"]
     if certificate.baseline is None:
         del entries["baseline"]
     if not certificate.is_single_tree:

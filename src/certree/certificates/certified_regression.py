@@ -13,6 +13,7 @@ from certree.certificates.baseline import compute_median_baseline
 from certree.certificates.calibration_set import compute_clipped_losses
 from certree.certificates.certificate import Certificate, compute_certificate, get_sampling_facts
 from certree.certificates.leakage_check import select_calibration_rows
+from certree.certificates.row_order import measure_row_order, warn_of_row_order
 from certree.certificates.subsets.coverage import Scores
 from certree.interface.arrays import Float64, check_column
 from certree.interface.fitted_state import expect_rows, snapshot_method
@@ -199,8 +200,11 @@ class CertifiedRegressorMixin:
         selected = select_calibration_rows(self, X, truth, word, groups)
         rows, weight = selected.rows, selected.weight
         n = None if weight is None else round(weight.sum())
+        order = measure_row_order(selected.units, 1, lambda some: (truth - predicted)[rows[some]])
+        warn_of_row_order(order, lambda: bool(model.dates_))
         about = predicted[rows], truth[rows], self._error_limit, level, weight, n
-        return certify_absolute_error(*about, is_worst=selected.is_worst, **selected.drawn)
+        drawn = {"row_order": order, **selected.drawn}
+        return certify_absolute_error(*about, is_worst=selected.is_worst, **drawn)
 
     @property
     def _error_limit(self) -> float:
@@ -303,7 +307,7 @@ def certify_absolute_error(
         therefore counts as the limit; None: no such rows.
     **drawn
         How the rows were drawn and repeated: the fields `grouped`, `repeats`, `distinct`,
-        `matches`, `worst` and `near_copies` of `Certificate`, by name.
+        `matches`, `worst`, `near_copies` and `row_order` of `Certificate`, by name.
 
     Returns
     -------

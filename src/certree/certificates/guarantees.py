@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from typing import Any, Concatenate
 
 import numpy as np
@@ -43,6 +43,7 @@ from certree.certificates.occam import (
     selective_certificates,
     single_draw,
 )
+from certree.certificates.row_order import warn_of_row_order
 from certree.certificates.shift import Shift, sample_by_weights
 from certree.certificates.subsets.coverage import Scores, sort_truth_scores
 from certree.certificates.subsets.families import (
@@ -93,6 +94,7 @@ from certree.interface.fitted_state import (
 from certree.interface.parameter_aliases import suggests_arguments
 from certree.interface.positive_class import find_positive_class
 from certree.interface.signatures import validate_arguments, validate_settings
+from certree.rows.dates import has_dates
 from certree.rows.duplicates import Duplicates
 from certree.rows.folds import Indices
 from certree.rows.out_of_core import is_file_source
@@ -1271,11 +1273,8 @@ class TreeGuarantees(FitGuarantees):
         """
         held, prior = self.rows.held, self.rows.structure
         found = selective_certificates(held, self.ballot, prior, delta, fixed=self.fixed)
-        is_single_tree = self.certificate.is_single_tree
-        return tuple(
-            replace(one, certificate=replace(one.certificate, is_single_tree=is_single_tree))
-            for one in found
-        )
+        kept = {name: getattr(self.certificate, name) for name in ("is_single_tree", "row_order")}
+        return tuple(replace(one, certificate=replace(one.certificate, **kept)) for one in found)
 
     def _predict_margins(self, X: ArrayLike) -> tuple[NDArray[Any], Float64]:
         """Return the predicted class and the margin of new rows, both (n_rows,).
@@ -1317,7 +1316,8 @@ class TreeGuarantees(FitGuarantees):
         held = self.rows.check_training_set()
         if not isinstance(pruning, NodeWeights):
             raise TypeError(f"pruning must be a NodeWeights, got {pruning!r}")
-        return occam_pruning(held, pruning, self.rows.structure, self._choose_delta(delta))
+        found = occam_pruning(held, pruning, self.rows.structure, self._choose_delta(delta))
+        return replace(found, row_order=self.certificate.row_order)
 
     def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:
         """Draw one pruning from the posterior of the fit, and certify its error.
@@ -1346,9 +1346,10 @@ class TreeGuarantees(FitGuarantees):
         """
         held, posterior = self.rows.check_training_set(), self.classifier.weights_
         seed = check_random_state(random_state).randint(2**31 - 1)
-        return single_draw(
-            held, posterior, self.rows.structure, self._choose_delta(delta), rng=seed
-        )
+        level = self._choose_delta(delta)
+        drawn = single_draw(held, posterior, self.rows.structure, level, rng=seed)
+        certificate = replace(drawn.certificate, row_order=self.certificate.row_order)
+        return replace(drawn, certificate=certificate)
 
 
 def delegate_to_guarantees(
@@ -1410,9 +1411,11 @@ def _evaluate_rows(
     selected = select_calibration_rows(classifier, X, truth, duplicates, groups)
     rows = selected.rows
     classes, codes = np.unique(truth, return_inverse=True)
+    certificate = selected.certify_errors(predicted != truth, codes, classes, delta, share)
+    warn_of_row_order(certificate.row_order, partial(has_dates, X))
     return Guarantees(
         classifier=classifier,
-        certificate=selected.certify_errors(predicted != truth, codes, classes, delta, share),
+        certificate=certificate,
         y=truth[rows],
         predicted=predicted[rows],
         given=rows,

@@ -14,6 +14,7 @@ from certree.certificates.baseline import compute_class_baseline
 from certree.certificates.certificate import Certificate, Matches
 from certree.certificates.hold_out import hold_out_rows
 from certree.certificates.inequalities.good_turing import bound_matches, estimate_matches
+from certree.certificates.row_order import measure_row_order
 from certree.interface.arrays import Float64, UInt64, find_positions, to_array
 from certree.interface.fitted_state import expect_rows
 from certree.rows.columns import as_data_frame, copy_raw_values
@@ -31,7 +32,7 @@ from certree.rows.duplicates import (
 from certree.rows.folds import Indices, number_groups
 from certree.rows.hashes import RowHashes, find_known_rows, hash_samples, merge_hashes
 from certree.rows.repeat_counts import RepeatCounts, hash_table_rows
-from certree.rows.split import check_groups, compute_group_weights
+from certree.rows.split import check_groups, compute_group_weights, draw_copies, rank_units
 from certree.rows.training import get_first_untrained_code
 
 # Classifiers of scikit-learn whose member uses a subset of the features.
@@ -64,6 +65,9 @@ class CalibrationRows:
         rows: "repeats" (their number, or None if hashes of the fit are unknown), "distinct"
         (whether equal rows count once), "matches" (a `Matches` if rows equal rows of the fit, else
         None) and "worst" (number of rows that count as errors).
+    units : ndarray of intp, shape (len(rows),)
+        Place of the unit of each row in the order of the rows that were passed: of its group, or of
+        the rows that equal it.
     is_worst : ndarray of bool, shape (len(rows),), or None
         True for repeated rows that count as errors; None: no such rows.
     weight : ndarray of float64, shape (len(rows),), or None
@@ -72,6 +76,7 @@ class CalibrationRows:
 
     rows: Indices
     drawn: dict[str, Any]
+    units: Indices
     is_worst: NDArray[np.bool_] | None = None
     weight: Float64 | None = None
 
@@ -86,7 +91,8 @@ class CalibrationRows:
         """Bound the error by the rows to use, those of the field `rows`.
 
         Rows of `is_worst` count as errors. The bound is that of Clopper and Pearson; with groups it
-        is Hoeffding's on the mean over groups of each group's fraction of errors.
+        is Hoeffding's on the mean over groups of each group's fraction of errors. The certificate
+        notes whether errors depend on the order of the rows.
 
         Parameters
         ----------
@@ -104,12 +110,17 @@ class CalibrationRows:
         Certificate
             With the error of always predicting the most frequent class of the rows to use.
         """
-        wrong = is_wrong[self.rows]
+        wrong, codes = is_wrong[self.rows], codes[self.rows]
+        order = measure_row_order(
+            self.units,
+            len(classes),
+            lambda rows: 1.0 * (wrong[rows, None] & (codes[rows, None] == np.arange(len(classes)))),
+        )
         if self.is_worst is not None:
             wrong |= self.is_worst
         found = hold_out_rows(wrong, self.weight, delta, share)
-        baseline = compute_class_baseline(codes[self.rows], classes, self.weight)
-        return replace(found, baseline=baseline, **self.drawn)
+        baseline = compute_class_baseline(codes, classes, self.weight)
+        return replace(found, baseline=baseline, row_order=order, **self.drawn)
 
 
 def select_calibration_rows(
@@ -300,11 +311,13 @@ class LeakageCheck:
         exact, rounded = np.concatenate(self._exact), np.concatenate(self._rounded)
         seen, has_hashes, word = exact | rounded, self._has_hashes, self._duplicates
         first = find_first_equal_keys(RowHashes.concatenate(self._hashes).keys)
-        rows = np.arange(len(first))
+        rows, places = np.arange(len(first)), None
         group = None if groups is None else number_groups(check_groups(groups, len(rows)))[1]
         if word == "copies":
             rows = merge_copies(first, None, group)[0]
+            places = draw_copies(first, rows)
         group = None if group is None else group[rows]
+        units = rank_units(first[rows] if group is None else group, places)
         repeats = mark_repeated_units(first[rows], seen[rows], group)
         n_repeats, weight = int(repeats.sum()), None
         if group is not None:
@@ -320,7 +333,7 @@ class LeakageCheck:
             "matches": self._matches(int(seen[rows].sum())) if has_hashes and seen.any() else None,
             "worst": count_worst(is_worst),
         }
-        return CalibrationRows(rows, drawn, is_worst, weight)
+        return CalibrationRows(rows, drawn, units, is_worst, weight)
 
     def _check_new(self, seen: NDArray[np.bool_], exact: NDArray[np.bool_], repeats: int) -> None:
         """Raise ValueError if rows equal rows of the fit and `duplicates` does not accept that.

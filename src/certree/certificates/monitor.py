@@ -9,13 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certree.certificates.batch_log import BatchLog, check_text
 from certree.interface.arrays import MAX_SETTING, Float64, check_column, to_array
-from certree.interface.formatting import (
-    escape_controls,
-    format_bound,
-    format_loss_bound,
-    format_quantity,
-)
+from certree.interface.formatting import format_bound, format_loss_bound, format_quantity
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_settings
 from certree.interface.stored_fields import StoredField, restore_fields, store_fields
@@ -32,7 +28,6 @@ _RATE, _SCALE = 0.25, 20.0
 _CHUNK = 4096
 # Most windows of equally many rows whose mean losses are kept for the figure.
 _MOST_WINDOWS = 128
-_MOST_CHARACTERS = 100
 
 
 def compute_later_weight(time: ArrayLike) -> Any:
@@ -137,7 +132,7 @@ class Monitor:
         self._first_alarm: int | None = None
         self._likely_change: int | None = None
         self._window, self._window_sums = 1, np.empty(0)
-        self._batches: dict[str, tuple[int, int]] = {}
+        self._batches = BatchLog()
 
     def __stored__(self) -> dict[str, Any]:
         """Return what a file holds of the losses seen so far: arrays, numbers and lists by name."""
@@ -158,9 +153,7 @@ class Monitor:
             and bool(((starts >= 1) & (starts <= time + 1)).all())
             and 1 <= (self._likely_change or 1) <= (self._first_alarm or 1) <= max(self._rows, 1)
             and len(self._window_sums) == -(-self._rows // self._window) <= _MOST_WINDOWS
-            and all(
-                1 <= first <= last + 1 <= self._rows + 1 for first, last in self._batches.values()
-            )
+            and self._batches.fits(self._rows)
         )
         if not is_consistent:
             raise DamagedModelError("numbers of rows of its monitor contradict each other")
@@ -186,7 +179,7 @@ class Monitor:
         if not 0 <= self.delta < 1:
             raise ValueError(f"delta must be at least 0 and below 1, got {self.delta!r}")
         if self.model_hash is not None:
-            _check_text("model_hash", self.model_hash)
+            check_text("model_hash", self.model_hash)
 
     @property
     def _stakes(self) -> Float64:
@@ -311,7 +304,7 @@ class Monitor:
             another model; the monitor is then unchanged.
         """
         values = _check_losses(losses)
-        self._check_batch(batch, model_hash)
+        self._batches.check(batch, model_hash, self.model_hash)
         waiting = np.concatenate([self._pending, values])
         n_steps = len(waiting) // self.block
         steps = waiting[: n_steps * self.block].reshape(n_steps, self.block).mean(axis=1)
@@ -319,35 +312,10 @@ class Monitor:
             self._bet(steps[first : first + _CHUNK], self._time + first)
         self._pending = waiting[n_steps * self.block :]
         self._add_to_windows(values)
-        if batch is not None:
-            self._batches[str(batch)] = (self._rows + 1, self._rows + len(values))
+        self._batches.add(batch, self._rows, len(values))
         self._sum += float(values.sum())
         self._rows += len(values)
         return self
-
-    def _check_batch(self, batch: str | None, model_hash: str | None) -> None:
-        """Raise ValueError if a batch was added before, or its model is not the monitored one.
-
-        batch, model_hash: arguments of `update`.
-        """
-        if model_hash is not None:
-            _check_text("model_hash", model_hash)
-        if self.model_hash is not None and model_hash != self.model_hash:
-            raise ValueError(
-                f"model_hash must be that of the monitored model, {self.model_hash}, got "
-                f"{model_hash}: pass predictions of this model only, and monitor each model by a "
-                "Monitor of its own"
-            )
-        if batch is None:
-            return
-        _check_text("batch", batch)
-        if batch in self._batches:
-            first, last = self._batches[batch]
-            rows = f"as rows {first:,} to {last:,}" if last >= first else "without rows"
-            raise ValueError(
-                f"batch must be new, but {batch!r} was added before, {rows}: pass each batch once, "
-                "and give another batch another name"
-            )
 
     def _bet(self, steps: Float64, time: int) -> None:
         """Update all products by the losses of consecutive time steps.
@@ -386,14 +354,6 @@ class Monitor:
         added[: len(sums)] += sums
         self._window_sums = added
 
-    def _locate(self, row: int) -> str:
-        """Return the number of a row with the name of its batch, such as "row 12 (batch 'May')"."""
-        text = f"row {row:,}"
-        for name, (first, last) in self._batches.items():
-            if first <= row <= last:
-                return f"{text} (batch {escape_controls(name)!r})"
-        return text
-
     def __str__(self) -> str:
         """Return what was certified, what the new rows show, how certain this is, and what to do."""
         is_error, unit = self.unit is None, self.unit or 1.0
@@ -409,10 +369,11 @@ class Monitor:
         found = f"{claim} On {format_quantity(self._rows, 'new row')} it is {seen}."
         chance = f"{100 * self.false_alarm_probability:.4g} %"
         if self._first_alarm is not None and self._likely_change is not None:
+            alarm, change = map(self._batches.locate, (self._first_alarm, self._likely_change))
             return (
-                f"{found} Alarm after {self._locate(self._first_alarm)}: the losses probably rose at "
-                f"{self._locate(self._likely_change)}. If the rows still came from the certified "
-                f"source, the probability of any alarm would be at most {chance}. Stop relying on "
+                f"{found} Alarm after {alarm}: the losses probably rose at {change}. If the rows "
+                "still came from the certified source, the probability of any alarm would be at most "
+                f"{chance}. Stop relying on "
                 "the certificate: look for what has changed in the rows or labels, then fit and "
                 "certify again on new rows."
             )
@@ -432,7 +393,7 @@ class Monitor:
         """
         mean = "" if self.mean_loss is None else f"{self.mean_loss:.4f}"
         alarm, change = (
-            "none" if row is None else self._locate(row)
+            "none" if row is None else self._batches.locate(row)
             for row in (self._first_alarm, self._likely_change)
         )
         lines = [
@@ -456,19 +417,6 @@ def _mix(log_capital: Float64, time: Any) -> Any:
     """
     mean = np.logaddexp.reduce(log_capital, axis=-1) - math.log(_N_STAKES)
     return np.logaddexp(mean, np.log(compute_later_weight(np.asarray(time) + 1)))
-
-
-def _check_text(name: str, text: Any) -> None:
-    """Raise TypeError or ValueError unless an argument is printable text of 1 to 100 characters.
-
-    name: name of the argument, for the message; text: its value.
-    """
-    if not isinstance(text, str):
-        raise TypeError(f"{name} must be text, got {text!r}")
-    if not text.isprintable() or not 1 <= len(text) <= _MOST_CHARACTERS:
-        raise ValueError(
-            f"{name} must be printable text of 1 to {_MOST_CHARACTERS} characters, got {text[:200]!r}"
-        )
 
 
 def _check_losses(losses: Any) -> Float64:
@@ -496,28 +444,6 @@ def _restore_starts(stored: StoredState, name: str, model: Any) -> NDArray[np.in
     return check_column(name, stored[name], "int64", (_N_STAKES,))
 
 
-def _restore_batches(stored: StoredState, name: str, model: Any) -> dict[str, tuple[int, int]]:  # noqa: ARG001
-    """Return the batches in the entry `name` of a file, `stored`; `model` is not read.
-
-    The entry is a list with name, first row and last row of each. Raise ValueError if it has another
-    form, or a name repeats.
-    """
-    batches: dict[str, tuple[int, int]] = {}
-    for batch, *rows in stored[name]:
-        _check_text(name, batch)
-        if [*map(type, rows)] != [int, int] or batch in batches:
-            raise DamagedModelError(
-                f"{name} must have one range of rows each, got {batch!r} {rows}"
-            )
-        batches[batch] = (rows[0], rows[1])
-    return batches
-
-
-def _store_batches(batches: dict[str, tuple[int, int]], model: Any) -> list[list[Any]]:  # noqa: ARG001
-    """Return the entry of a file that `_restore_batches` reads; `model` is not read."""
-    return [[name, *rows] for name, rows in batches.items()]
-
-
 _STORED_FIELDS = {
     "rows": StoredField.value("_rows", int),
     "sum": StoredField.value("_sum", float),
@@ -530,5 +456,5 @@ _STORED_FIELDS = {
     "likely_change": StoredField.value("_likely_change", int | None, 1),
     "window": StoredField.value("_window", int, 1),
     "window_sums": StoredField.numbers("_window_sums", (None,), 0),
-    "batches": StoredField("_batches", _restore_batches, _store_batches),
+    "batches": BatchLog.stored_field("_batches"),
 }

@@ -35,6 +35,7 @@ from certree.certificates.guarantees import (
 )
 from certree.certificates.hold_out import hold_out_rows
 from certree.certificates.model_selection import PILOT, CurvePoint, choose_train_fraction
+from certree.certificates.row_order import compute_class_residuals, note_row_order
 from certree.certificates.subsets.coverage import Scores
 from certree.certificates.trained_classes import TRAINED_CLASSES_FIELD, TrainedClasses
 from certree.ensembles.adaboost_rounds import select_best_classes
@@ -454,6 +455,14 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         )
         self.certificate_ = self._make_certificate(self.calibration_)
         self.certificates_ = (self.certificate_,)
+        note_row_order(
+            self,
+            training.split.units,
+            self.n_classes_,
+            lambda rows: compute_class_residuals(
+                training.y[calibration[rows]], self._compute_probabilities(score[:, rows])
+            ),
+        )
 
     def _make_certificate(self, rows: EnsembleCalibrationSet) -> Certificate:
         """Return the certificate of the error rate on new rows at level `delta`.
@@ -830,6 +839,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         self.conformity_scores_ = Scores.from_rows(score, one_region, np.ones(1))
         bands = () if found.grouped else self._certify_intervals(self.coverage, self.delta)
         self.certificates_ = (self.certificate_, *filter(None, bands))
+        note_row_order(self, rows.split.units, 1, lambda some: (y - predicted)[some])
 
     def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
         """Return the center and half of the width of the interval of each new row, (n,) each.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -30,6 +30,7 @@ from certree.certificates.majority import (
 )
 from certree.certificates.posteriors import make_gibbs_family
 from certree.certificates.priors import make_count_decisions
+from certree.certificates.row_order import compute_class_residuals, note_row_order
 from certree.ensembles.forest import ForestClassifier, MaxFeatures, TreeForestClassifier
 from certree.ensembles.forest_importances import add_normalized_gains
 from certree.explain.tree_model import declare_trees
@@ -42,6 +43,7 @@ from certree.interface.signatures import ROUNDS
 from certree.interface.stored_fields import UNSET, StoredField
 from certree.interface.threads import get_n_threads_or_all
 from certree.rows.duplicates import DUPLICATES, Duplicates
+from certree.rows.folds import Indices
 from certree.rows.training import Training, get_first_untrained_code
 from certree.stats import NodeStats
 from certree.stats.nodes import count_by_leaf
@@ -222,22 +224,41 @@ class SampledTrees:
         gain = (decrease * split_probability)[inner]
         return add_normalized_gains(trees, inner, gain, np.zeros(trees.n_features))
 
-    def compute_risk(self, fractions: Float64) -> float:
-        """Compute the error of the vote on out-of-sample rows, a fraction of the rows.
+    def add_votes(self, fractions: Float64) -> Float64:
+        """Sum up the votes on each row of the trees of whose samples it is out, (n, K).
 
-        Each row is predicted by the vote of the trees of whose samples it is out; rows in all
-        samples are left out. fractions: vote at each node, (M, K); see `compute_class_fractions`.
-        Classes are those of `training`. Repeated rows that ``training.split.is_worst`` marks count
-        as errors whatever is predicted.
+        fractions: vote at each node, (M, K); see `compute_class_fractions`. Votes on rows that are
+        in all samples are 0.
         """
         votes = np.zeros((len(self.training.y), self.n_classes))
         for leaf, out in zip(self.leaf, self.is_out_of_sample, strict=True):
             votes[out] += fractions[leaf[out]]
+        return votes
+
+    def compute_risk(self, votes: Float64) -> float:
+        """Compute the error of the vote on out-of-sample rows, a fraction of the rows.
+
+        Rows in all samples are left out. votes: from `add_votes`, (n, K). Classes are those of
+        `training`. Repeated rows that ``training.split.is_worst`` marks count as errors whatever is
+        predicted.
+        """
         has_vote = self.is_out_of_sample.any(axis=0)
         is_wrong = votes.argmax(axis=1) != self.training.y
         if self.training.split.is_worst is not None:
             is_wrong |= self.training.split.is_worst
         return float(np.mean(is_wrong[has_vote]))
+
+    def compute_residuals(self, votes: Float64, rows: Indices) -> Float64:
+        """Compute the class of some rows minus the fraction of the vote for it, (m, K) or (m, 1).
+
+        votes: of all rows, from `add_votes`, (n, K); rows: indices, (m,). Residuals of rows in all
+        samples are 0.
+        """
+        n_votes = self.is_out_of_sample[:, rows].sum(axis=0)[:, None]
+        probabilities = votes[rows] / np.maximum(n_votes, 1)
+        return np.where(
+            n_votes > 0, compute_class_residuals(self.training.y[rows], probabilities), 0.0
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -545,13 +566,17 @@ class CertifiedForestClassifier(ForestClassifier):
         value = fractions if self.n_classes_ > 2 else fractions[:, 1:2]
         self.trees_ = trees.with_value(value)
         self._importances = best.sampled.compute_importances(best.posterior)
-        risk = best.sampled.compute_risk(fractions)
+        votes = best.sampled.add_votes(fractions)
+        risk = best.sampled.compute_risk(votes)
         baseline = compute_class_baseline(best.sampled.training.y, self.classes_)
         self.certificates_ = tuple(
             replace(certificate, baseline=baseline)
             for certificate in best.certify(self.delta, fraction, risk)
         )
         self.certificate_ = min(self.certificates_, key=lambda certificate: certificate.bound)
+        units = best.sampled.training.split.units
+        compute_residuals = partial(best.sampled.compute_residuals, votes)
+        note_row_order(self, units, best.sampled.n_classes, compute_residuals)
 
     certify = certify_fitted
 

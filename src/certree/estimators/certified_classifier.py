@@ -40,6 +40,7 @@ from certree.certificates.model_selection import (
     select_model,
 )
 from certree.certificates.occam import compute_node_margins
+from certree.certificates.row_order import compute_class_residuals, note_row_order
 from certree.certificates.subsets.node_bounds import NodeBounds
 from certree.certificates.trained_classes import TRAINED_CLASSES_FIELD, TrainedClasses
 from certree.certificates.tree_calibration import TreeCalibrationSet
@@ -68,6 +69,7 @@ from certree.interface.threads import get_n_threads
 from certree.out_of_core.executors import Executor
 from certree.prunings.penalties import CostComplexity
 from certree.rows.duplicates import DUPLICATES, Duplicates
+from certree.rows.folds import Indices
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter
 from certree.rows.training import Training, compute_mean_weight
@@ -433,9 +435,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         grown = fit.grown(self.train_size_, shuffled, random_state)
         stats: Any = grown.stats
         split, leaf, y, sample_weight = fit.route_calibration_set(grown)
-        rows = TreeCalibrationSet.from_fit(split, grown.tree, stats, leaf, y)
+        rows, units = TreeCalibrationSet.from_fit(split, grown.tree, stats, leaf, y), split.units
         del split, leaf, y  # the calibration set has copies
         self._select_and_certify(grown.posteriors, grown.folds, rows, sample_weight)
+        self._note_row_order(units)
 
     def _choose_training_set(
         self, take_rows: Callable[..., Training], random_state: np.random.RandomState
@@ -525,6 +528,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             tree, leaf, training.y, training.weight, training.split
         )
         self._select_and_certify(posteriors, folds, rows, sample_weight)
+        self._note_row_order(training.split.units)
 
     def _collect_calibration_set(
         self,
@@ -682,6 +686,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         self.model_selection_ = LabelledSelection(rows.held, self.delta, weighted)
         self.calibration_ = rows.with_selection(self.model_selection_)
         self._set_selected(tree, select_labelled(self.model_selection_), None)
+        self._note_row_order(training.split.units)
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -745,9 +750,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         vote or pruning that was selected, with its certificate and those of its alternatives; full:
         the certificate of the vote of all prunings, or None.
         """
-        rows, trained = self.calibration_, self._trained
-        assert rows is not None  # The fit has just collected them.
-        codes = rows.y if trained is None else trained.class_positions[rows.y]
+        rows, codes = self._get_calibration_classes()
         baseline = compute_class_baseline(codes, self.classes_, rows.weight)
         alternatives = [
             replace(one, is_single_tree=full is not None) for one in selected.alternatives
@@ -758,6 +761,26 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         )
         self.certificate_ = self.certificates_[place]
         self.full_certificate_ = None if full is None else replace(full, baseline=baseline)
+
+    def _get_calibration_classes(self) -> tuple[TreeCalibrationSet, Int32]:
+        """Return the calibration set of a fit, and the index in `classes_` of its classes, (n,)."""
+        rows, trained = self.calibration_, self._trained
+        assert rows is not None  # The fit has just collected them.
+        return rows, rows.y if trained is None else trained.class_positions[rows.y]
+
+    def _note_row_order(self, units: Indices | None) -> None:
+        """Test whether errors depend on the order of the rows, and note it in the certificates.
+
+        units: place of the unit of each calibration row, (n,), from the split of the rows.
+        """
+        rows, codes = self._get_calibration_classes()
+        score, leaf = self.vote_.score, rows.leaf
+        note_row_order(
+            self,
+            units,
+            score.shape[1],
+            lambda some: compute_class_residuals(codes[some], score[leaf[some]]),
+        )
 
     def _compute_ballots(self, tree: Tree, stats: Any) -> Any:
         trained = self._trained

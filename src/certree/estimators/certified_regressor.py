@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -27,6 +28,7 @@ from certree.certificates.certified_regression import (
 )
 from certree.certificates.occam import absolute_error, absolute_error_pruning
 from certree.certificates.priors import pruning_prior
+from certree.certificates.row_order import note_row_order
 from certree.certificates.subsets.coverage import (
     PredictionIntervals,
     Scores,
@@ -409,6 +411,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         if fitted is not whole:
             held = rows.hold_targets(tree, stats, leaf, limit)
             self.full_certificate_ = absolute_error(held, whole[-1].score[:, 0], self.delta)
+        value, leaf = self.vote_.score[:, 0], node_map[leaf]
+        note_row_order(self, split.units, 1, lambda some: y[some] - value[leaf[some]])
 
     def _predict_fold(
         self, fold: GrownFold, posterior: Callable[[Tree, Stats], NodeWeights]
@@ -569,9 +573,10 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             )
         prior = pruning_prior(self.tree_, map_pruning(self.tree_, self.weights_))
         level = self.delta if delta is None else delta
-        return absolute_error_pruning(
+        found = absolute_error_pruning(
             self.held_out_, pruning, prior, level, voting=self._get_voting()
         )
+        return replace(found, row_order=self.certificate_.row_order)
 
     def _certify_intervals(self, coverage: float, delta: float) -> tuple[Certificate | None, ...]:
         if self.widths != "leaf":

@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 import certree.ensembles
 import certree.estimators
 import certree.estimators.naive_bayes
+from certree.certificates.adaptive_intervals import AdaptiveIntervals
 from certree.certificates.monitor import Monitor
 from certree.estimators import PACBayesPosteriors
 from certree.files.archive import HEADER, open_archive, write_archive
@@ -67,7 +68,7 @@ _MODELS: dict[str, type[Any]] = {
     if hasattr(getattr(module, name), "__restore__")
 }
 # All classes whose objects can be saved.
-_SAVED = {**_MODELS, "Monitor": Monitor}
+_SAVED = {**_MODELS, "AdaptiveIntervals": AdaptiveIntervals, "Monitor": Monitor}
 
 # Classes whose objects may be parameters, by name. They have `get_params` or are dataclasses. A
 # file can name no other class, so loading a file runs no foreign code.
@@ -95,14 +96,14 @@ class _OtherVersionError(ValueError):
 
 
 def save(
-    model: BaseEstimator | Monitor,
+    model: BaseEstimator | Monitor | AdaptiveIntervals,
     path: str | os.PathLike[str],
     *,
     sample_hashes: bool = True,
     calibration_samples: bool = True,
     seen_rows: bool = True,
 ) -> None:
-    """Write a fitted model, or the monitor of one, to a file, atomically.
+    """Write a fitted model, or its monitor or adaptive intervals, to a file, atomically.
 
     The file holds the fitted state and the parameters of the fit. Parameters that were set after
     the fit are not saved, except `n_jobs` and `verbose`. Long category names of features that no
@@ -110,12 +111,13 @@ def save(
 
     Parameters
     ----------
-    model : fitted estimator of certree, Pipeline that ends in one, or Monitor
+    model : fitted estimator of certree, Pipeline that ends in one, Monitor or AdaptiveIntervals
         The model. A tree with models in its leaves, and AdaBoost with learners that are not
         certree's trees, cannot be saved. The other steps of a pipeline must be transformers of
         scikit-learn without functions of your own; their file needs ``certree[pipelines]``, and
-        scikit-learn may not load it in another version. A monitor is saved with the losses that it
-        has seen, and must have a `model_hash`; the other parameters do not concern it.
+        scikit-learn may not load it in another version. A monitor, or adaptive intervals, are saved
+        with what they have seen, and must have a `model_hash`; the other parameters do not concern
+        them.
     path : path
         The file.
     sample_hashes : bool
@@ -140,7 +142,7 @@ def save(
         posteriors and custom losses of certree, and decision trees of scikit-learn.
     ValueError
         If `load` would refuse the file, for instance because a class ends in a NUL, which NumPy
-        drops; or if a monitor has no `model_hash`.
+        drops; or if a monitor or adaptive intervals have no `model_hash`.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     """
@@ -157,7 +159,7 @@ def save(
         best = getattr(model, "best_estimator_", None)  # of a search by scikit-learn
         remedy = ": pass its best_estimator_" if isinstance(best, BaseEstimator) else ""
         raise TypeError(f"model must be a fitted estimator of certree, got {model!r}{remedy}")
-    if isinstance(model, Monitor):
+    if isinstance(model, Monitor | AdaptiveIntervals):
         _expect_model_hash(model)
     else:
         model = _select_stored_state(model, sample_hashes, calibration_samples, seen_rows)
@@ -169,13 +171,19 @@ def save(
     write_atomically(path, lambda file: write_archive(file, text, arrays))
 
 
-def _expect_model_hash(monitor: Monitor) -> None:
-    """Raise ValueError if a monitor does not state which model it monitors."""
-    if monitor.model_hash is None:
+def _expect_model_hash(monitor: Monitor | AdaptiveIntervals) -> None:
+    """Raise ValueError if a monitor, or adaptive intervals, do not state which model they are for."""
+    if monitor.model_hash is not None:
+        return
+    if isinstance(monitor, AdaptiveIntervals):
         raise ValueError(
-            "model must be a monitor with a model_hash, so that it refuses losses of other models, "
-            "got one without: pass model_hash= to the method monitor of the certificate"
+            "model must be adaptive intervals with a model_hash, so that they refuse those of other "
+            "models, got some without: pass model_hash= to AdaptiveIntervals"
         )
+    raise ValueError(
+        "model must be a monitor with a model_hash, so that it refuses losses of other models, "
+        "got one without: pass model_hash= to the method monitor of the certificate"
+    )
 
 
 def _select_stored_state(
@@ -253,7 +261,7 @@ def _collect_stored_values(model: Any) -> tuple[_Entries, dict[str, NDArray[Any]
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a fitted model, or the monitor of one, from a file that `save` wrote.
+    """Read a fitted model, or its monitor or adaptive intervals, from a file that `save` wrote.
 
     The predictions equal those of the saved model to the bit. No code from the file is executed.
 
@@ -264,7 +272,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    fitted estimator of certree, Pipeline or Monitor
+    fitted estimator of certree, Pipeline, Monitor or AdaptiveIntervals
         An object of the class that was saved, with the parameters of the fit.
 
     Raises
@@ -336,7 +344,7 @@ def _create_model(text: bytes, arrays: _Arrays) -> Any:
 
     Returns
     -------
-    fitted estimator of certree, or Monitor
+    fitted estimator of certree, Monitor or AdaptiveIntervals
 
     Raises
     ------

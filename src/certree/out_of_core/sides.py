@@ -34,7 +34,12 @@ from certree.out_of_core.part import PartOfRows
 from certree.rows.folds import Indices, compute_random_word, number_groups
 from certree.rows.hashes import RowHashes, merge_hashes
 from certree.rows.near_copies import NearCopies
-from certree.rows.split import TrainCalibrationSplit, count_training_units, draw_training_groups
+from certree.rows.split import (
+    TrainCalibrationSplit,
+    count_training_units,
+    draw_training_groups,
+    rank_units,
+)
 from certree.rows.training import encode_classes, get_first_untrained_code, training_rows
 from certree.tree import Tree
 
@@ -697,16 +702,21 @@ def join_calibration_blocks(
     """
     blocks = sorted(blocks, key=attrgetter("number"))
     is_calibration = np.concatenate([block.is_calibration for block in blocks])
+    groups, units = _number_row_groups([block.groups for block in blocks]), None
+    if not repeats and not is_distinct:  # else it is not known which rows are equal
+        row = np.arange(len(is_calibration)) if groups is None else groups
+        units = rank_units(row[is_calibration])
     split = TrainCalibrationSplit(
         np.flatnonzero(~is_calibration),
         np.flatnonzero(is_calibration),
-        _number_row_groups([block.groups for block in blocks]),
+        groups,
         indices=_join_positions(blocks),
         n_given=sum(block.n_given for block in blocks),
         repeats=repeats,
         distinct=is_distinct,
         is_worst=_join_masks([block.is_worst for block in blocks]),
         near_copies=NearCopies(0),  # A search would need more passes over all rows.
+        units=units,
     )
     filled = [block for block in blocks if len(block.leaf)]
     leaf, y = (np.concatenate([getattr(block, name) for block in filled]) for name in ("leaf", "y"))

@@ -304,6 +304,15 @@ def learn_dates(X: Any) -> dict[int, DateColumn]:
     }
 
 
+def has_dates(X: Any) -> bool:
+    """Return whether a column of a table holds dates, times or time spans.
+
+    X: data frame, array-like or sparse matrix of shape (n, p).
+    """
+    table = _read_if_dates(X)
+    return table is not None and any(map(has_times, table.columns))
+
+
 def convert_dates(X: Any, dates: DateColumns) -> Any:
     """Replace columns of dates by days, NaN for missing ones, in an object of the same library.
 

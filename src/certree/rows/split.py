@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,6 +47,10 @@ class TrainCalibrationSplit:
         there are none. Without a calibration set its shape is (n,).
     near_copies : NearCopies or None
         Result of the search for near copies; None: there was no search.
+    units : ndarray of intp, shape (n_calibration,), or None
+        Place of the unit of each calibration row in the order of the table, 0, 1, ...: of its group,
+        or of the rows that equal it; see `rank_units`. None: not known. Without a calibration set
+        its shape is (n,).
     """
 
     train: Indices
@@ -57,6 +62,7 @@ class TrainCalibrationSplit:
     distinct: bool = False
     is_worst: NDArray[np.bool_] | None = None
     near_copies: NearCopies | None = None
+    units: Indices | None = None
 
     @property
     def worst(self) -> int:
@@ -134,6 +140,52 @@ def draw_row_per_group(groups: NDArray[Any]) -> Indices:
     order = np.random.default_rng(0).permutation(len(group))
     _, first = np.unique(group[order], return_index=True)
     return np.sort(order[first])
+
+
+def draw_copies(first: Indices, kept: Indices) -> Indices:
+    """Draw one row of each set of equal rows at random, and return their indices, (n_kept,).
+
+    first: index of the first row that equals each row, (n,); kept: indices of these first rows,
+    one for each set.
+    """
+    drawn = _draw_row_per_unit(first)
+    place = np.zeros(len(first), dtype=np.intp)
+    place[first[drawn]] = drawn
+    return place[kept]
+
+
+def rank_units(keys: NDArray[Any], places: Indices | None = None) -> Indices:
+    """Return the place of the unit of each row in the order of the table, 0, 1, ..., (n,).
+
+    A unit is what is drawn independently: a group of rows, or a set of equal rows. Its place is that
+    of one of its rows, drawn at random. In a shuffled table the units are then in random order,
+    whatever their sizes, whereas by their first rows large units would come first.
+
+    keys: a value for each row, (n,), the same for all rows of a unit. places: place of each row in
+    the table, (n,); None: rows are in its order.
+    """
+    if places is None and keys.dtype.kind == "i" and (keys[1:] > keys[:-1]).all():
+        return np.arange(len(keys))
+    unit = number_groups(keys)[1]
+    drawn = _draw_row_per_unit(unit)
+    order = drawn if places is None else drawn[np.argsort(places[drawn])]
+    rank = np.empty(len(drawn), dtype=np.intp)
+    rank[unit[order]] = np.arange(len(drawn))
+    return rank[unit]
+
+
+def _draw_row_per_unit(unit: Indices) -> Indices:
+    """Draw one row of each unit at random, and return their indices, ascending, (n_units,).
+
+    The seed is a checksum of the argument. If the rows of a table are shuffled, other rows of large
+    units are drawn, whereas the same seed would draw the same places in all tables.
+
+    unit: number of the unit of each row, (n,).
+    """
+    order = np.random.default_rng(crc32(unit.tobytes())).permutation(len(unit))
+    _, first = np.unique(unit[order], return_index=True)
+    drawn: Indices = np.sort(order[first])
+    return drawn
 
 
 def compute_group_weights(groups: NDArray[Any]) -> Float64:

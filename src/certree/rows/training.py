@@ -135,7 +135,13 @@ from certree.rows.relative_weights import WeightSpread, warn_of_uneven_weights
 from certree.rows.repeat_counts import RepeatCounts, hash_table
 from certree.rows.small_frames import encode_small_frame
 from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures, to_dense
-from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter, check_groups
+from certree.rows.split import (
+    TrainCalibrationSplit,
+    TrainCalibrationSplitter,
+    check_groups,
+    draw_copies,
+    rank_units,
+)
 from certree.tables.fitted_types import FORMAT_ATTRIBUTE
 from certree.tables.table import read_attached_format
 
@@ -1070,13 +1076,12 @@ def training_rows(
     if groups is not None:
         groups = check_groups(groups, n_given)
     duplicates = getattr(model, "duplicates", None)
-    (X, target, weight, groups), indices = _drop_rows(X, target, weight, groups, duplicates)
+    (X, target, weight, groups), indices, places = _drop_rows(X, target, weight, groups, duplicates)
     split = TrainCalibrationSplit.train_on_all(len(target))
     if row_splitter is not None:
         split = row_splitter(len(target), groups, weight, partial(_hash_rows, model, X, target))
-    repeats, is_worst, find = 0, None, None
-    if duplicates is not None:
-        repeats, is_worst, find = _find_repeats(X, target, split, groups, duplicates, is_of_classes)
+    compared = X, target, split, groups, places
+    repeats, is_worst, find, units = _find_repeats(*compared, duplicates, is_of_classes)
     if getattr(model, "class_weight", None) == "balanced":  # forests balance each bag themselves
         weight = _multiply_weights(compute_balanced_weights(target, weight, split), weight)
     learned = {} if reuse_encoding else _measure_effective_size(weight, len(target), sample_weight)
@@ -1091,7 +1096,7 @@ def training_rows(
         counts = of_rows.get("_sample_counts")
         warn_of_many_copies(codes, hashes, 0 if counts is None else counts.n_distinct)
     about = groups, indices, n_given, repeats, duplicates == "copies", is_worst
-    split = TrainCalibrationSplit(split.train, split.calibration, *about)
+    split = TrainCalibrationSplit(split.train, split.calibration, *about, units=units)
     known = learned["categories_"]
     sizes = None if known is None else known.extend(features.n_features).sizes
     inferred: dict[str, Any] = {"n_categories": sizes, "fixed_draw_order": order}
@@ -1164,9 +1169,10 @@ def _find_repeats(
     target: NDArray[Any],
     split: TrainCalibrationSplit,
     groups: NDArray[Any] | None,
-    duplicates: Duplicates,
+    places: Indices | None,
+    duplicates: Duplicates | None,
     is_of_classes: bool,
-) -> tuple[int, NDArray[np.bool_] | None, Callable[[], NearCopies]]:
+) -> tuple[int, NDArray[np.bool_] | None, Callable[[], NearCopies] | None, Indices | None]:
     """Count calibration rows that equal other rows, target included; raise if they are too many.
 
     Without a calibration set, all n rows take the place of the calibration rows.
@@ -1181,10 +1187,12 @@ def _find_repeats(
         Training and calibration set.
     groups : ndarray of shape (n,), or None
         Group of each row; equal rows of one group count as one row.
-    duplicates : {"auto", "genuine", "copies", "refuse"}
+    places : ndarray of intp, shape (n,), or None
+        Place in the table of each row, if rows were merged; None: they are in its order.
+    duplicates : {"auto", "genuine", "copies", "refuse"} or None
         What equal rows are: independent draws ("genuine"), copies of one draw ("copies"), not
         allowed ("refuse"), or not known ("auto"). With "copies" equal rows were merged before, and
-        nothing is counted.
+        nothing is counted. None: the estimator makes no certificate, and nothing is computed.
     is_of_classes : bool
         Whether the target is a class.
 
@@ -1195,9 +1203,12 @@ def _find_repeats(
     is_worst : ndarray of bool, shape (n_calibration,), or None
         True for calibration rows that a certificate counts as errors: with "auto" the repeated
         rows, if there are more than max(1, sqrt(n) / 4). None: there are none.
-    find : callable
+    find : callable or None
         Function without arguments that searches the same rows for near copies and returns
-        `NearCopies`.
+        `NearCopies`; None if `duplicates` is None.
+    units : ndarray of intp, shape (n_calibration,), or None
+        Place of the unit of each calibration row: of its group, or of the rows that equal it; None
+        if `duplicates` is None.
 
     Raises
     ------
@@ -1205,18 +1216,24 @@ def _find_repeats(
         If the number of repeated rows is above 0 with "refuse", or above max(1, sqrt(n) / 4,
         n / 50) with "auto" and n >= 40, where n is the number of calibration rows.
     """
+    if duplicates is None:
+        return 0, None, None, None
     rows, frame, repeats, is_worst = RowHasher(), as_data_frame(X), 0, None
     y, columns = rows.encode(X, target)
-    keys = RowHashes.hash_rows(columns, y, are_all=True).keys
+    keys, first = RowHashes.hash_rows(columns, y, are_all=True).keys, np.arange(len(target))
     if duplicates != "copies":
-        alike = find_first_equal_keys(keys), split.train, split.calibration, groups
+        first = find_first_equal_keys(keys)
+        alike = first, split.train, split.calibration, groups
         repeats = count_repeats(*alike)
         if decide_worst_case(repeats, len(split.calibration) or len(target), duplicates):
             is_worst = mark_repeats(*alike)
     compared = ComparedRows(columns, rows.kinds, y, split.train, split.calibration, groups)
     names = None if frame is None else frame.columns
     find = partial(find_near_copies, compared, names, keys, repeats, with_target=is_of_classes)
-    return repeats, is_worst, find
+    of_rows = split.calibration if len(split.calibration) else split.train
+    unit_keys = (first if groups is None else groups)[of_rows]
+    units = rank_units(unit_keys, None if places is None else places[of_rows])
+    return repeats, is_worst, find, units
 
 
 def _encode_rows(
@@ -1383,7 +1400,9 @@ def _drop_rows(
     weight: Float64 | None,
     groups: NDArray[Any] | None,
     duplicates: str | None,
-) -> tuple[tuple[Any, NDArray[Any], Float64 | None, NDArray[Any] | None], Indices | None]:
+) -> tuple[
+    tuple[Any, NDArray[Any], Float64 | None, NDArray[Any] | None], Indices | None, Indices | None
+]:
     """Drop rows of weight zero; with duplicates="copies" also merge equal rows to one row.
 
     The weight of a merged row is the sum of the weights of the equal rows.
@@ -1407,6 +1426,9 @@ def _drop_rows(
         The arguments for the rows that are kept.
     indices : ndarray of intp, or None
         Indices of the rows that are kept; None: all rows are.
+    places : ndarray of intp, or None
+        Index of a row, drawn at random, of those that each merged row stands for; None: no rows were
+        merged. The indices are those of rows of positive weight.
 
     Raises
     ------
@@ -1423,12 +1445,14 @@ def _drop_rows(
             )
         rows = _take_each(rows, indices)
     if duplicates != "copies":
-        return rows, indices
-    kept, summed = merge_copies(find_first_equal_rows(rows[0], rows[1]), *rows[2:])
-    if len(kept) < len(rows[1]):
-        X, target, _, groups = _take_each(rows, kept)
-        rows, indices = (X, target, summed, groups), kept if indices is None else indices[kept]
-    return rows, indices
+        return rows, indices, None
+    first = find_first_equal_rows(rows[0], rows[1])
+    kept, summed = merge_copies(first, *rows[2:])
+    if len(kept) == len(first):
+        return rows, indices, None
+    X, target, _, groups = _take_each(rows, kept)
+    rows, indices = (X, target, summed, groups), kept if indices is None else indices[kept]
+    return rows, indices, draw_copies(first, kept)
 
 
 def _take_each(rows: tuple[Any, ...], indices: Indices) -> Any:

@@ -17,6 +17,7 @@ from certree.certificates.certificate import (
     get_sampling_facts,
 )
 from certree.certificates.methods import METHODS, get_inequality
+from certree.certificates.row_order import RowOrder
 from certree.certificates.shift import Shift, make_shift
 from certree.certificates.subsets.row_subsets import CodedLabels, RowSubset, encode_labels
 from certree.interface.arrays import Float64, check_column
@@ -69,6 +70,8 @@ class CertificateTerms:
         Result of the search for calibration rows that nearly equal training rows; None: no search.
     is_single_tree : bool
         Whether the labels of a vote are those of one small tree.
+    row_order : RowOrder or None
+        Result of the test of whether errors depend on the order of the rows; None: no test.
     """
 
     delta: float
@@ -81,6 +84,7 @@ class CertificateTerms:
     worst: int = 0
     near_copies: NearCopies | None = None
     is_single_tree: bool = False
+    row_order: RowOrder | None = None
 
     def __post_init__(self) -> None:
         validate_settings(self)

@@ -1,0 +1,255 @@
+"""Test of row order: whether the errors of calibration rows depend on their place in the table.
+
+A certificate needs independent rows. If rows are in the order of time, errors of rows near each
+other are often alike: the model does not know something that changes over time. A permutation test
+of the errors detects this. Its result is a note in the certificate. It changes neither the model
+nor a bound.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import next_fast_len, rfft
+from scipy.stats import rankdata
+
+from certree.interface.arrays import Float64
+from certree.interface.signatures import validate_settings
+from certree.rows.folds import Indices
+
+# Number of random orders. The test reports dependence if the statistic of the table's order exceeds
+# those of all random orders, which has a probability of at most 1 / (_N_ORDERS + 1) if the order is
+# random.
+_N_ORDERS = 99
+_SEED = 1
+# Most numbers (units times columns of residuals) that are tested, and the fewest units that are
+# tested even if there are more columns; of larger tables so many stretches of consecutive units.
+_MOST_NUMBERS, _FEWEST_UNITS, _N_STRETCHES = 2**13, 2**10, 16
+# Differences of this size, relative to the sum of squares of the residuals, are rounding errors.
+_ROUNDING = 1e-9
+
+
+class RowOrderWarning(UserWarning):
+    """Category of the warning that errors depend on the order of rows, in a table with dates.
+
+    The certificate of a random split then says nothing about later rows. Nothing is wrong if the
+    new rows are drawn at random from the same period as those of the table.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import certree
+    >>> warnings.filterwarnings("ignore", category=certree.RowOrderWarning)
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrder:
+    """Result of the test of whether the errors of calibration rows depend on their order.
+
+    The field `row_order` of a certificate. The statistic is the sum, over all pairs of rows, of the
+    product of their residuals divided by the distance of their places. Dependence is reported if
+    the statistic exceeds those of 99 random orders. If the rows of the table are in random order,
+    this has a probability of at most 1 %.
+
+    A residual is the class (1 or 0 for each class) minus its predicted probability, or the rank of
+    the target minus the prediction. Only errors are known of the models that `certree.certify`
+    gets: their residual is 1 in the column of the true class of an error. The absolute residual of
+    a row, its loss, counts as much as the residual, as either may depend on the order. Equal rows,
+    and rows of one group, count as one row with their means, at the place of one of them that is
+    drawn at random. Of more than 8,192 rows (4,096 for two classes, fewer for more), 16 stretches
+    are compared.
+
+    Parameters
+    ----------
+    n : int
+        Number of calibration rows, or groups of them, that were compared.
+    correlation : float
+        Correlation of neighbours, between -1 and 1: the mean of those of residuals and losses. 0 if
+        all are equal.
+    is_dependent : bool
+        Whether errors depend on the order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from certree import CertifiedTreeClassifier
+    >>> X, y = np.random.default_rng(0).random((1000, 2)), np.arange(1000) % 200 < 100
+    >>> CertifiedTreeClassifier(random_state=0).fit(X, y).certificate_.row_order.is_dependent
+    True
+    """
+
+    n: int
+    correlation: float
+    is_dependent: bool
+
+    def __post_init__(self) -> None:
+        validate_settings(self)
+        if self.n < 0:
+            raise ValueError(f"n must not be negative, got {self.n}")
+        if not -1 <= self.correlation <= 1:
+            raise ValueError(f"correlation must lie in -1 .. 1, got {self.correlation!r}")
+
+    @property
+    def assumption(self) -> str:
+        """What a certificate assumes if `is_dependent` is set, for its list of assumptions."""
+        return (
+            "new rows resemble all parts of the table, not only its end: errors depend on the order "
+            f"of the rows (correlation of neighbours {self.correlation:.2f})"
+        )
+
+
+def measure_row_order(
+    units: Indices | None, n_columns: int, compute_residuals: Callable[[Indices], Float64]
+) -> RowOrder | None:
+    """Test whether residuals depend on the order of the rows, by 99 random orders.
+
+    Parameters
+    ----------
+    units : ndarray of intp, shape (n,), or None
+        Place of the unit of each row, 0, 1, ..., as `rank_units` returns it; None: it is not known.
+    n_columns : int
+        Number of columns of the residuals.
+    compute_residuals : callable
+        Takes indices of rows, (m,), which did not train the model. Returns their residuals, (m,
+        n_columns); see `RowOrder`. Those of numeric targets have the shape (m,), and are replaced by
+        their ranks.
+
+    Returns
+    -------
+    RowOrder or None
+        None if `units` is None or there is no row.
+    """
+    if units is None or not len(units):
+        return None
+    rows, units = _select_rows(units, max(_FEWEST_UNITS, _MOST_NUMBERS // n_columns))
+    residuals = compute_residuals(rows)
+    losses = np.abs(residuals).reshape(len(rows), -1).sum(axis=1)
+    if residuals.ndim == 1:
+        residuals, losses = rankdata(residuals)[:, None], rankdata(losses)
+    columns = np.vstack([_scale_units(one, units) for one in (residuals, losses[:, None])])
+    squares, n = float((columns**2).sum()), columns.shape[1]
+    if squares == 0:
+        return RowOrder(n, 0.0, False)
+    spectrum, random = _compute_spectrum(n), np.random.default_rng(_SEED)
+    observed = _sum_products(columns, spectrum)
+    largest = max(
+        _sum_products(columns[:, random.permutation(n)], spectrum) for _ in range(_N_ORDERS)
+    )
+    correlation = float((columns[:, 1:] * columns[:, :-1]).sum()) / squares
+    is_dependent = observed > largest + _ROUNDING * squares
+    return RowOrder(n, min(max(correlation, -1.0), 1.0), is_dependent)
+
+
+def compute_class_residuals(codes: NDArray[Any], probabilities: Float64) -> Float64:
+    """Compute the class minus its predicted probability, (n, K), or (n, 1) for two classes.
+
+    codes: class code of each row, (n,); a code of K or more is a class without probability.
+    probabilities: probability of each class, (n, K).
+    """
+    n_classes = probabilities.shape[1]
+    residuals = (codes[:, None] == np.arange(n_classes)) - probabilities
+    return residuals[:, 1:] if n_classes == 2 else residuals
+
+
+def note_row_order(
+    model: Any, units: Indices | None, n_columns: int, compute_residuals: Callable[..., Float64]
+) -> None:
+    """Test the order of the calibration rows of a fit, and note the result in its certificates.
+
+    Replaces the attributes `certificate_`, `certificates_` and, if it has one,
+    `full_certificate_` of the model. Issues a `RowOrderWarning` if the order matters and the model
+    has a feature of dates.
+
+    model: the estimator, whose certificates have been set; all others: as in `measure_row_order`.
+    """
+    found = measure_row_order(units, n_columns, compute_residuals)
+    place = [one is model.certificate_ for one in model.certificates_].index(True)
+    model.certificates_ = tuple(replace(one, row_order=found) for one in model.certificates_)
+    model.certificate_ = model.certificates_[place]
+    if getattr(model, "full_certificate_", None) is not None:
+        model.full_certificate_ = replace(model.full_certificate_, row_order=found)
+    warn_of_row_order(found, lambda: bool(model.dates_))
+
+
+def warn_of_row_order(found: RowOrder | None, has_dates: Callable[[], bool]) -> None:
+    """Issue a `RowOrderWarning` if errors depend on the order, and a column has dates.
+
+    found: result of the test, or None; has_dates: returns whether a column of the rows holds dates,
+    and is called only if errors depend on the order.
+    """
+    if found is not None and found.is_dependent and has_dates():
+        warnings.warn(
+            "the errors of calibration rows near each other are alike (correlation of neighbours "
+            f"{found.correlation:.2f}), and X has a column of dates: if the rows are in the order of "
+            "time, the certificate does not hold for later rows. Fit to the earlier rows, and "
+            "certify by the later ones. If new rows come from the same period, nothing is wrong: "
+            "ignore the category certree.RowOrderWarning",
+            RowOrderWarning,
+            stacklevel=2,
+        )
+
+
+def _scale_units(values: Float64, units: Indices) -> Float64:
+    """Return the mean values of each unit, (k, u), centred, with a sum of squares of 1, or all 0.
+
+    values: of each row, (n, k); units: place of the unit of each row, 0 .. u - 1, (n,). Units are in
+    the order of their places. Each of the k means is centred by itself.
+    """
+    sums = np.stack([np.bincount(units, weights=column) for column in values.T])
+    means = sums / np.bincount(units)
+    means -= means.mean(axis=1, keepdims=True)
+    size = float(np.sqrt((means**2).sum()))
+    # Equal values differ from their mean by rounding.
+    if size <= _ROUNDING * float(np.abs(sums).sum()):
+        return np.zeros_like(means)
+    return means / size
+
+
+def _select_rows(units: Indices, most: int) -> tuple[Indices, Indices]:
+    """Return the rows of at most `most` units, and the places of their units, 0, 1, ..., (m,) each.
+
+    If there are more, the units of 16 stretches are selected. The stretches are equally long and at
+    equal distances, and the first and the last unit are in one.
+
+    units: place of the unit of each row, (n,).
+    """
+    n_units = int(units.max()) + 1
+    if n_units <= most:
+        return np.arange(len(units)), units
+    length = most // _N_STRETCHES
+    starts = np.linspace(0, n_units - length, _N_STRETCHES).astype(np.intp)
+    is_selected = np.zeros(n_units, dtype=bool)
+    is_selected[starts[:, None] + np.arange(length)] = True
+    rows = np.flatnonzero(is_selected[units])
+    return rows, (np.cumsum(is_selected) - 1)[units[rows]]
+
+
+def _compute_spectrum(n: int) -> Float64:
+    """Return the factors by which `_sum_products` multiplies the power spectrum of n residuals.
+
+    They are the Fourier transform of the weights 1 / distance (0 for distance 0), of an even period
+    of at least 2 n, and count both halves of the spectrum. Their number is half the period, plus 1.
+    """
+    period = 2 * next_fast_len(n, real=True)
+    weights = np.zeros(period)
+    weights[1:n] = 1 / np.arange(1, n)
+    weights[period - n + 1 :] = weights[n - 1 : 0 : -1]
+    spectrum: Float64 = rfft(weights).real / period
+    spectrum[[0, -1]] /= 2  # all others stand for two conjugate entries
+    return spectrum
+
+
+def _sum_products(columns: Float64, spectrum: Float64) -> float:
+    """Sum the products of all pairs of entries of each row, divided by their distance.
+
+    columns: residuals, (k, u); spectrum: from `_compute_spectrum`. Pairs count once.
+    """
+    transform = rfft(columns, 2 * (len(spectrum) - 1))
+    power = (transform.real**2 + transform.imag**2).sum(axis=0)
+    return float((power * spectrum).sum())
