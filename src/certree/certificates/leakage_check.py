@@ -32,6 +32,7 @@ from certree.rows.folds import Indices, number_groups
 from certree.rows.hashes import RowHashes, find_known_rows, hash_samples, merge_hashes
 from certree.rows.repeat_counts import RepeatCounts, hash_table_rows
 from certree.rows.split import check_groups, compute_group_weights
+from certree.rows.time_order import RowTimes
 from certree.rows.training import get_first_untrained_code
 
 # Classifiers of scikit-learn whose member uses a subset of the features.
@@ -63,7 +64,8 @@ class CalibrationRows:
         Fields of `Certificate` about repeated rows, which equal a row of the fit or another of the
         rows: "repeats" (their number, or None if hashes of the fit are unknown), "distinct"
         (whether equal rows count once), "matches" (a `Matches` if rows equal rows of the fit, else
-        None) and "worst" (number of rows that count as errors).
+        None), "worst" (number of rows that count as errors) and "period" (a `Period`, or None
+        without times).
     is_worst : ndarray of bool, shape (len(rows),), or None
         True for repeated rows that count as errors; None: no such rows.
     weight : ndarray of float64, shape (len(rows),), or None
@@ -107,7 +109,7 @@ class CalibrationRows:
         wrong = is_wrong[self.rows]
         if self.is_worst is not None:
             wrong |= self.is_worst
-        found = hold_out_rows(wrong, self.weight, delta, share)
+        found = hold_out_rows(wrong, self.weight, delta, share, self.drawn.get("period"))
         baseline = compute_class_baseline(codes[self.rows], classes, self.weight)
         return replace(found, baseline=baseline, **self.drawn)
 
@@ -118,6 +120,7 @@ def select_calibration_rows(
     y: ArrayLike,
     duplicates: Duplicates,
     groups: ArrayLike | None = None,
+    times: RowTimes | None = None,
 ) -> CalibrationRows:
     """Check rows for leakage, and select those that may certify a classifier.
 
@@ -136,6 +139,8 @@ def select_calibration_rows(
         may equal another or one of the fit.
     groups : array-like of shape (n,), or None
         Group of each row, if only groups are independent; None: rows are independent.
+    times : RowTimes or None
+        Time of each row; None: rows have no times.
 
     Returns
     -------
@@ -148,12 +153,12 @@ def select_calibration_rows(
         If more rows equal rows of the fit, or each other, than `duplicates` accepts; if the model
         was saved without its hashes and `duplicates` is not "genuine"; or if "genuine" cannot be
         true, as the rows are the table of the fit, or equal more of its rows than new rows would;
-        or if `groups` does not name a group for each row.
+        if `groups` does not name a group for each row; or if all times are equal.
     """
     truth = to_array("y", y)
     check = LeakageCheck(classifier, duplicates)
     check.add(X, truth)
-    return check.select_rows(groups)
+    return check.select_rows(groups, times)
 
 
 # The part of messages that says how to accept repeated rows.
@@ -286,15 +291,17 @@ class LeakageCheck:
         self._rounded.append(rounded)
         self._hashes.append(self._alike.hash_rows(X, truth))
 
-    def select_rows(self, groups: ArrayLike | None = None) -> CalibrationRows:
+    def select_rows(
+        self, groups: ArrayLike | None = None, times: RowTimes | None = None
+    ) -> CalibrationRows:
         """Return which of the rows added so far may be used as calibration rows.
 
         At least one row must have been added. groups: group of each row, (n,); equal rows of one
-        group count as one repeated row, as in fits. None: rows are independent. Return a
-        `CalibrationRows` with all rows, or with "copies" the first of each set of equal rows.
+        group count as one repeated row, as in fits. None: rows are independent. times: time of each
+        row, or None. Return a `CalibrationRows` with all rows, or with "copies" the first of each set of equal rows.
         Raises ValueError if more rows equal rows of the fit, or each other, than `duplicates`
-        accepts, if "copies" are in different groups, or if `groups` has another length or missing
-        entries.
+        accepts, if "copies" are in different groups, if `groups` has another length or missing
+        entries, or if all times are equal.
         """
         expect_rows(sum(map(len, self._exact)), "certify a model")
         exact, rounded = np.concatenate(self._exact), np.concatenate(self._rounded)
@@ -319,7 +326,11 @@ class LeakageCheck:
             "distinct": word == "copies",
             "matches": self._matches(int(seen[rows].sum())) if has_hashes and seen.any() else None,
             "worst": count_worst(is_worst),
+            "period": None,
         }
+        if times is not None:
+            times.expect_order(None)
+            drawn["period"] = times.name_period()
         return CalibrationRows(rows, drawn, is_worst, weight)
 
     def _check_new(self, seen: NDArray[np.bool_], exact: NDArray[np.bool_], repeats: int) -> None:

@@ -94,6 +94,7 @@ from certree.rows.folds import Fold
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.sparse_rows import DenseOrSparseFeatures, stack_tables, to_dense
+from certree.rows.time_order import expect_no_times
 from certree.rows.training import Training, training_rows
 from certree.tree import Trees
 
@@ -278,6 +279,8 @@ class BoostedTrees(StagedTrees):
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
+        time: Any = None,
+        gap: Any = 0,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
@@ -306,6 +309,15 @@ class BoostedTrees(StagedTrees):
             Group of each row, such as a patient, if rows of one group depend on each other. All
             rows of a group are in-bag or out-of-bag together, and belong to the same fold or
             validation set. For rows in files, the name of the column.
+        time : array-like of shape (n,), str or None
+            Time of each row, numbers or dates with or without a time zone, or the name of such a
+            column of X, which stays a feature. The latest fifth of the rows (or groups)
+            then chooses the number of rounds, instead of random folds, at any number of rows; with
+            `early_stopping` the latest rows are the validation set. Rows of one time stay together.
+            The last fit has all rows. Not for out-of-core data. None: rows have no times.
+        gap : int or timedelta
+            Rows to leave out between the rows that train and those that validate: their number, as
+            in scikit-learn's `TimeSeriesSplit`, or the time they span. Only used with `time`.
         X_val, y_val : array-like of shape (n_val, p) and (n_val,), or None
             Validation set, which is scored after each round and grows no tree. With
             `early_stopping` it decides the number of rounds. If X is out-of-core or distributed,
@@ -346,11 +358,18 @@ class BoostedTrees(StagedTrees):
         limit = TimeLimit.start(self.max_time)
         callbacks, before = check_callbacks(callbacks), self._get_previous_trees()
         if is_out_of_core(X):
+            expect_no_times(time, gap, what="out-of-core data")
             rows = X, y, sample_weight, groups, offset
             validation = X_val, y_val, sample_weight_val, offset_val
             return self._fit_out_of_core(rows, before, validation, callbacks, limit)
         training = self._prepare_training(
-            X, y, sample_weight, groups=groups, reuse_encoding=before is not None
+            X,
+            y,
+            sample_weight,
+            groups=groups,
+            time=time,
+            gap=gap,
+            reuse_encoding=before is not None,
         )
         self._check_offsets_together(offset, offset_val, X_val, before is not None)
         training = self._attach_offset("offset", offset, training)
@@ -1179,12 +1198,13 @@ class BoostedTrees(StagedTrees):
         """Return the factor of the number of rounds: 3 for quality "best", otherwise 1."""
         return self._SCHEDULE.best_factor if self.quality == "best" else 1
 
-    def _get_fixed_rounds(self, n: int, stops: bool) -> int | None:
+    def _get_fixed_rounds(self, n: int, stops: bool, has_times: bool = False) -> int | None:
         """Return the number of rounds unless cross-validation must choose it; then return None.
 
         n: number of training rows; stops: whether the fit may stop early, in which case the result
         is the largest number of rounds. `max_iter` decides if it is a number, then quality "fast",
         then `stops`. Otherwise cross-validation chooses below 30,000 rows, except for rankings.
+        With has_times, for rows in time order, the latest rows choose at any number of rows.
         """
         if self.max_iter != "auto":
             return int(self.max_iter)
@@ -1192,7 +1212,8 @@ class BoostedTrees(StagedTrees):
             return self._count_fast_rounds()
         if stops:
             return self._get_max_rounds()
-        if n >= self._SCHEDULE.many_rows or not self._SCHEDULE.chooses_rounds:
+        is_large = n >= self._SCHEDULE.many_rows and not has_times
+        if is_large or not self._SCHEDULE.chooses_rounds:
             return (
                 self._SCHEDULE.fixed_rounds * self._get_quality_factor() * self._get_rate_factor()
             )
@@ -1233,7 +1254,8 @@ class BoostedTrees(StagedTrees):
         """
         n, schedule = len(training.y), self._SCHEDULE
         is_large = n >= schedule.few_rows
-        fixed = self._get_fixed_rounds(n, stops)
+        has_times = training.split.times is not None
+        fixed = self._get_fixed_rounds(n, stops, has_times)
         if fixed is not None:
             return fixed
         folds = training.split_folds(min(_N_FOLDS, n), np.random.RandomState(self._seed))

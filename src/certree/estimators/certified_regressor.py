@@ -55,6 +55,7 @@ from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Fold
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter
+from certree.rows.time_order import expect_no_times, has_dependent_rows
 from certree.rows.training import WeightedTarget
 from certree.stats import Stats, TargetStats
 from certree.stats.exact_leaf_sums import measure_exactly, reduce_in_memory
@@ -285,6 +286,10 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        *,
+        time: Any = None,
+        gap: Any = 0,
+        independent: bool = False,
     ) -> Self:
         """Grow the tree and fit its vote on the training set, and certify by the calibration set.
 
@@ -303,6 +308,20 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             rows of a group are in the training set or all in the calibration set, and the
             certificate is about new groups. With groups there are no prediction intervals. Groups
             must have an order, such as numbers or strings.
+        time : array-like of shape (n,), str or None
+            Time of each row, numbers or dates with or without a time zone, or the name of such a
+            column of X, which stays a feature. The latest rows are then the calibration set: the
+            fraction 1 - `train_size`. Rows of one time stay together, and groups count by their latest row. Rounds, posteriors and
+            penalties are chosen by the latest fifth of the training set. The certificate is about
+            later rows. Not for out-of-core data. None: rows have no times.
+        gap : int or timedelta
+            Rows to leave out between earlier and later rows, such as those whose labels would not
+            be known yet: their number, as in scikit-learn's `TimeSeriesSplit`, or the time they
+            span. Only used with `time`.
+        independent : bool
+            True: calibration rows (or groups) are independent draws from one source, so that the
+            usual bounds hold. False: they may depend on earlier rows; only the mean error is
+            bounded, by a martingale. Only used with `time`.
 
         Returns
         -------
@@ -310,6 +329,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             The fitted estimator.
         """
         if is_out_of_core(X):
+            expect_no_times(time, gap, what="out-of-core data")
             arrays = self._fit_out_of_core(X, y, sample_weight, groups)
             if arrays is None:
                 return self
@@ -320,6 +340,9 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             y,
             sample_weight,
             groups=groups,
+            time=time,
+            gap=gap,
+            independent=independent,
             row_splitter=TrainCalibrationSplitter(
                 self.train_size, random_state, self._splits_by_content()
             ),
@@ -494,7 +517,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         self.conformity_scores_ = self.intervals_.scores(leaf, error, mass)
         self.held_out_: HeldOutNumbers | None = held
         self.certificate_ = absolute_error(held, value, self.delta)
-        of_all = not held.grouped and self.widths != "leaf"
+        of_all = not has_dependent_rows(held) and self.widths != "leaf"
         bands = self._certify_intervals(self.coverage, self.delta) if of_all else ()
         self.certificates_ = (self.certificate_, *filter(None, bands))
 

@@ -25,6 +25,7 @@ from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_settings
 from certree.rows.near_copies import NearCopies
 from certree.rows.split import check_groups
+from certree.rows.time_order import Period
 
 # What the subsets of each method are, and which rate is 1 minus the error in them.
 _WORDS = {
@@ -69,6 +70,8 @@ class CertificateTerms:
         Result of the search for calibration rows that nearly equal training rows; None: no search.
     is_single_tree : bool
         Whether the labels of a vote are those of one small tree.
+    period : Period or None
+        Period of the calibration rows; None: rows have no times.
     """
 
     delta: float
@@ -81,6 +84,7 @@ class CertificateTerms:
     worst: int = 0
     near_copies: NearCopies | None = None
     is_single_tree: bool = False
+    period: Period | None = None
 
     def __post_init__(self) -> None:
         validate_settings(self)
