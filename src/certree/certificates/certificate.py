@@ -426,7 +426,9 @@ class Certificate:
                 "kl and total_variation need independent rows, and rows of this period may depend on "
                 "each other: use drift"
             )
-        shift = make_shift(kl, total_variation, None if drift is None else drift / self._largest_bound)
+        shift = make_shift(
+            kl, total_variation, None if drift is None else drift / self._largest_bound
+        )
         if self.shift is not None:
             raise ValueError(
                 "the certificate already holds for a shifted source: call nearby on the original one"

@@ -184,8 +184,8 @@ class CertifiedRegressorMixin:
         ------
         ValueError
             If only one of X and y is passed, `duplicates`, `groups` or `time` is passed without
-            rows, y has another length or is not finite, there are no rows, `groups` does not name a group for
-            each row, or `duplicates` does not accept the repeated rows.
+            rows, y has another length or is not finite, there are no rows, `groups` does not name a
+            group for each row, or `duplicates` does not accept the repeated rows.
         """
         check_is_fitted(self)
         level = self.delta if delta is None else delta

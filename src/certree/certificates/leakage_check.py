@@ -298,10 +298,10 @@ class LeakageCheck:
 
         At least one row must have been added. groups: group of each row, (n,); equal rows of one
         group count as one repeated row, as in fits. None: rows are independent. times: time of each
-        row, or None. Return a `CalibrationRows` with all rows, or with "copies" the first of each set of equal rows.
-        Raises ValueError if more rows equal rows of the fit, or each other, than `duplicates`
-        accepts, if "copies" are in different groups, if `groups` has another length or missing
-        entries, or if all times are equal.
+        row, or None. Return a `CalibrationRows` with all rows, or with "copies" the first of each
+        set of equal rows. Raises ValueError if more rows equal rows of the fit, or each other, than
+        `duplicates` accepts, if "copies" are in different groups, if `groups` has another length or
+        missing entries, or if all times are equal.
         """
         expect_rows(sum(map(len, self._exact)), "certify a model")
         exact, rounded = np.concatenate(self._exact), np.concatenate(self._rounded)
@@ -320,7 +320,7 @@ class LeakageCheck:
             n_repeats, weight = np.unique(pairs, axis=1).shape[1], compute_group_weights(group)
         self._check_new(seen[rows], exact[rows], n_repeats)
         is_worst = repeats if decide_worst_case(n_repeats, len(rows), word) else None
-        drawn = {
+        drawn: dict[str, Any] = {
             "grouped": group is not None,
             "repeats": n_repeats if has_hashes else None,
             "distinct": word == "copies",

@@ -64,7 +64,9 @@ _EVERY_BEFORE = (
     "the classifier was fixed before the calibration rows were seen, or chosen by them at the price of "
     "its prior mass"
 )
-_OF_MARTINGALES = "Howard, Ramdas, McAuliffe and Sekhon, Probability Surveys 2020, with Jensen's inequality"
+_OF_MARTINGALES = (
+    "Howard, Ramdas, McAuliffe and Sekhon, Probability Surveys 2020, with Jensen's inequality"
+)
 _OF_A_VOTER = "rows or more out of each voter's sample"
 _OF_A_PAIR = "rows or more out of both samples of each pair of voters"
 

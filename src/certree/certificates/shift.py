@@ -32,7 +32,8 @@ class Shift:
     Raises
     ------
     ValueError
-        If `most` is negative or not finite, above 1 for "total_variation" or "drift", or 0 for "weights".
+        If `most` is negative or not finite, above 1 for "total_variation" or "drift", or 0 for
+        "weights".
     """
 
     kind: Literal["kl", "total_variation", "weights", "drift"]

@@ -51,6 +51,7 @@ from certree.ensembles.boosting import (
 )
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.staged import make_constant_scores
+from certree.estimators.certified_classifier import CertifiedTreeClassifier
 from certree.explain.tree_model import declare_trees
 from certree.interface.arrays import (
     Float64,
@@ -298,6 +299,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     ) -> None:
         self._set_parameters(locals())
 
+    @copy_descriptions_from(CertifiedTreeClassifier.fit)
     @fit_method
     def fit(  # type: ignore[override]  # certificates need rows that choose no rounds
         self,
@@ -328,21 +330,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         classes : array-like of shape (K,), or None
             The classes that may be predicted, if they are known without the rows; None: those of
             the training set. A calibration row of another class counts as an error.
-        time : array-like of shape (n,), str or None
-            Time of each row, numbers or dates with or without a time zone, or the name of such a
-            column of X, which stays a feature. The latest rows are then the calibration set: the
-            fraction 1 - `train_size`, with train_size="auto" 35 %.
-            Rows of one time stay together, and groups count by their latest row. Rounds, posteriors and
-            penalties are chosen by the latest fifth of the training set. The certificate is about
-            later rows. Not for out-of-core data. None: rows have no times.
-        gap : int or timedelta
-            Rows to leave out between earlier and later rows, such as those whose labels would not
-            be known yet: their number, as in scikit-learn's `TimeSeriesSplit`, or the time they
-            span. Only used with `time`.
-        independent : bool
-            True: calibration rows (or groups) are independent draws from one source, so that the
-            usual bounds hold. False: they may depend on earlier rows; only the mean error is
-            bounded, by a martingale. Only used with `time`.
+        {time} {gap} {independent}
 
         Returns
         -------
@@ -741,6 +729,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     ) -> None:
         self._set_parameters(locals())
 
+    @copy_descriptions_from(CertifiedTreeClassifier.fit)
     @fit_method
     def fit(  # type: ignore[override]  # certificates need rows that choose no rounds
         self,
@@ -768,20 +757,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
             Group of each row, such as a patient, if rows of one group depend on each other. Whole
             groups are in the training or calibration set, and the certificate is about new groups.
             Intervals are then not certified.
-        time : array-like of shape (n,), str or None
-            Time of each row, numbers or dates with or without a time zone, or the name of such a
-            column of X, which stays a feature. The latest rows are then the calibration set: the
-            fraction 1 - `train_size`. Rows of one time stay together, and groups count by their latest row. Rounds, posteriors and
-            penalties are chosen by the latest fifth of the training set. The certificate is about
-            later rows. Not for out-of-core data. None: rows have no times.
-        gap : int or timedelta
-            Rows to leave out between earlier and later rows, such as those whose labels would not
-            be known yet: their number, as in scikit-learn's `TimeSeriesSplit`, or the time they
-            span. Only used with `time`.
-        independent : bool
-            True: calibration rows (or groups) are independent draws from one source, so that the
-            usual bounds hold. False: they may depend on earlier rows; only the mean error is
-            bounded, by a martingale. Only used with `time`.
+        {time} {gap} {independent}
 
         Returns
         -------
@@ -881,7 +857,9 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
             score[found.is_worst] = np.inf
         one_region = np.zeros(len(score), dtype=np.int32)
         self.conformity_scores_ = Scores.from_rows(score, one_region, np.ones(1))
-        bands = () if has_dependent_rows(found) else self._certify_intervals(self.coverage, self.delta)
+        bands = (
+            () if has_dependent_rows(found) else self._certify_intervals(self.coverage, self.delta)
+        )
         self.certificates_ = (self.certificate_, *filter(None, bands))
 
     def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:

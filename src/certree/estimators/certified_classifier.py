@@ -374,19 +374,19 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             class counts as an error whatever is predicted.
         time : array-like of shape (n,), str or None
             Time of each row, numbers or dates with or without a time zone, or the name of such a
-            column of X, which stays a feature. The latest rows are then the calibration set: the
-            fraction 1 - `train_size`, with train_size="auto" 35 %.
-            Rows of one time stay together, and groups count by their latest row. Rounds, posteriors and
-            penalties are chosen by the latest fifth of the training set. The certificate is about
-            later rows. Not for out-of-core data. None: rows have no times.
+            column of X, which stays a feature. The latest rows are then the calibration set, as a
+            fraction 1 - `train_size` of all (35 % with train_size="auto"). Rows of one time stay
+            together, and a group counts by its latest row. Posteriors, penalties and rounds are
+            chosen by the latest fifth of the training set. The certificate is about later rows.
+            Not for out-of-core data. None: rows have no times.
         gap : int or timedelta
-            Rows to leave out between earlier and later rows, such as those whose labels would not
-            be known yet: their number, as in scikit-learn's `TimeSeriesSplit`, or the time they
-            span. Only used with `time`.
+            Rows to leave out between training and calibration set, and before the rows that
+            validate, such as those whose labels would not be known yet: their number, as in
+            scikit-learn's `TimeSeriesSplit`, or the time that they span. Only used with `time`.
         independent : bool
             True: calibration rows (or groups) are independent draws from one source, so that the
-            usual bounds hold. False: they may depend on earlier rows; only the mean error is
-            bounded, by a martingale. Only used with `time`.
+            usual guarantees hold. False: they may depend on earlier rows, and only the mean error
+            is bounded, by a martingale. Only used with `time`.
 
         Returns
         -------

@@ -279,6 +279,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
     def _get_voting(self) -> Voting:
         return Voting("mean", self.smoothing, self._get_monotonic_signs())
 
+    @copy_descriptions_from(CertifiedTreeClassifier.fit)
     @fit_method
     def fit(
         self,
@@ -308,20 +309,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             rows of a group are in the training set or all in the calibration set, and the
             certificate is about new groups. With groups there are no prediction intervals. Groups
             must have an order, such as numbers or strings.
-        time : array-like of shape (n,), str or None
-            Time of each row, numbers or dates with or without a time zone, or the name of such a
-            column of X, which stays a feature. The latest rows are then the calibration set: the
-            fraction 1 - `train_size`. Rows of one time stay together, and groups count by their latest row. Rounds, posteriors and
-            penalties are chosen by the latest fifth of the training set. The certificate is about
-            later rows. Not for out-of-core data. None: rows have no times.
-        gap : int or timedelta
-            Rows to leave out between earlier and later rows, such as those whose labels would not
-            be known yet: their number, as in scikit-learn's `TimeSeriesSplit`, or the time they
-            span. Only used with `time`.
-        independent : bool
-            True: calibration rows (or groups) are independent draws from one source, so that the
-            usual bounds hold. False: they may depend on earlier rows; only the mean error is
-            bounded, by a martingale. Only used with `time`.
+        {time} {gap} {independent}
 
         Returns
         -------

@@ -63,7 +63,9 @@ class Period:
     @property
     def span(self) -> str:
         """Both ends as words that follow "rows", such as "from 3 March 2026 to 28 April 2026"."""
-        return f"of {self.first}" if self.first == self.last else f"from {self.first} to {self.last}"
+        return (
+            f"of {self.first}" if self.first == self.last else f"from {self.first} to {self.last}"
+        )
 
 
 def has_dependent_rows(source: Any) -> bool:
@@ -253,8 +255,8 @@ class RowTimes:
         first, last = float(self.values.min()), float(self.values.max())
         has_hours = self.dates is not None and self.dates.has_hours
         with_hours = has_hours and last - first < _SHORT_PERIOD
-        ends = (_format_time(one, self.dates, with_hours) for one in (first, last))
-        return Period(*ends, is_independent=self.is_independent)
+        earliest, latest = (_format_time(one, self.dates, with_hours) for one in (first, last))
+        return Period(earliest, latest, self.is_independent)
 
 
 def expect_classes_in_both_parts(
