@@ -251,6 +251,15 @@ def test_many_rows_of_which_nodes_have_few_or_many(ranks):
     model_of("two", max_leaf_nodes=200, max_iter=2, early_stopping=False).fit(X, y)
 
 
+def test_several_nodes_are_searched_in_a_message(ranks):
+    """Trees of 60 leaves, which have 59 splits, take fewer messages than splits."""
+    X = np.random.RandomState(0).uniform(size=(4000, 5)).astype(np.float32)
+    model = BoostedTreesRegressor(max_iter=3, max_leaf_nodes=60, random_state=0)
+    model.fit(X, X @ [1.0, 2.0, 3.0, 4.0, 5.0])
+    assert model.trees_.is_leaf.sum() == 3 * 60
+    assert all(n_messages < 3 * 40 for _, n_messages in ranks)
+
+
 @pytest.mark.parametrize("early_stopping", [False, True])
 def test_thresholds_of_dates_lie_between_the_rows_of_all_ranks(early_stopping, ranks):
     random = np.random.RandomState(2)

@@ -92,7 +92,8 @@ BinnedTree grow_by(const BinnedTable& table, const SentRows& rows,
       for (const std::int32_t i : part)
         leaf[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(v);
   });
-  for (const std::size_t v : indices(totals.size())) target.write(totals.of(v), grown.sums);
+  for (const std::size_t v : indices(grown.columns.left.size()))
+    target.write(totals.of(tree.index_of(v)), grown.sums);
   return grown;
 }
 

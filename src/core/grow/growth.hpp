@@ -230,7 +230,8 @@ class Growth {
 // Rule has types Node and SplitInfo, a function SplitInfo search(const Node& node), which returns
 // the best split of a node (with a gain, and is_made(), false for a leaf), and void divide(const
 // Node& node, const SplitInfo& split_info, Split& split, Node& left, Node& right), which performs
-// it.
+// it. A rule that searches several nodes at a time has a function void look_ahead(...), which is
+// told before a division which leaves may be divided next.
 template <class Rule>
 TreeColumns grow_best_first(const Rule& rule, const typename Rule::Node& root,
                             std::int64_t max_leaves) {
@@ -257,6 +258,8 @@ TreeColumns grow_best_first(const Rule& rule, const typename Rule::Node& root,
     std::pop_heap(heap.begin(), heap.end(), is_later);
     const Candidate next = std::move(heap.back());
     heap.pop_back();
+    if constexpr (requires { rule.look_ahead(next, heap, is_later, max_leaves); })
+      rule.look_ahead(next, heap, is_later, max_leaves - n_leaves);
     Split split;
     typename Rule::Node left{}, right{};
     rule.divide(next.node, next.split_info, split, left, right);

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "grow/add_up.hpp"
-#include "grow/sibling_pair.hpp"
+#include "grow/sibling_search.hpp"
 
 namespace certree {
 namespace {
@@ -15,20 +15,19 @@ namespace {
 template <class Target>
 struct KeptMemory {
   SumsPool pool;
-  std::vector<std::int64_t> message;  // sums that go to rank 0
 };
 
 template <class Target>
-class KeptSums : public SiblingPair<Target, KeptSums<Target>> {
-  using Pair = SiblingPair<Target, KeptSums<Target>>;
-  friend Pair;
+class KeptSums : public SiblingSearch<Target, KeptSums<Target>> {
+  using Search = SiblingSearch<Target, KeptSums<Target>>;
+  friend Search;
   static constexpr bool kHasRanks = true;
 
  public:
   KeptSums(const BinnedTable& table, std::span<const std::int32_t> rows, const NodeTotals& sums,
            std::span<const std::int32_t> features, const BinnedGrowth& growth, const Target& target,
            const typename Target::Item* items, KeptMemory<Target>& memory)
-      : Pair(table, rows, sums, features, growth, target, items),
+      : Search(table, rows, sums, features, growth, target, items),
         layout_(features, table.n_bins, Target::kLanes),
         memory_(memory) {
     memory_.pool.restart(layout_.size());
@@ -40,9 +39,9 @@ class KeptSums : public SiblingPair<Target, KeptSums<Target>> {
   }
 
  private:
-  using Pair::nodes_, Pair::splits_, Pair::decider_, Pair::growth_, Pair::items_, Pair::table_,
-      Pair::target_, Pair::tasks_;
-  using typename Pair::NodeEvaluator;
+  using Search::decider_, Search::growth_, Search::items_, Search::pair_, Search::table_,
+      Search::target_;
+  using typename Search::NodeEvaluator;
 
   // Nodes with fewer rows compute their histograms from rows, which is faster than by subtraction.
   static constexpr std::int64_t kWorthKeeping = 256;
@@ -57,12 +56,13 @@ class KeptSums : public SiblingPair<Target, KeptSums<Target>> {
   };
 
   void prepare(std::size_t which) {
-    if (!is_small(which) && splits_[which].place == SumsPool::kNone)
-      splits_[which].place = memory_.pool.take();
+    if (!is_small(which) && pair_->splits[which].place == SumsPool::kNone)
+      pair_->splits[which].place = memory_.pool.take();
   }
 
   std::int64_t n_parts(const std::vector<std::int32_t>& features) const {
-    const std::int64_t work = std::max(nodes_[0].size(), nodes_[1].size()) * std::ssize(features);
+    const std::int64_t work =
+        std::max(pair_->nodes[0].size(), pair_->nodes[1].size()) * std::ssize(features);
     return work >= kWorthThreads ? std::max(growth_.n_threads, 1) : 1;
   }
   int n_threads(const std::vector<std::int32_t>&) const { return growth_.n_threads; }
@@ -75,7 +75,7 @@ class KeptSums : public SiblingPair<Target, KeptSums<Target>> {
 
   // Sums that ranks collect have all bins.
   bool is_small(std::size_t which) const {
-    return !growth_.ranks && nodes_[which].size() < kWorthKeeping;
+    return !growth_.ranks && pair_->nodes[which].size() < kWorthKeeping;
   }
   bool keeps(std::size_t which) const { return !is_small(which) && !memory_.pool.is_full(); }
   void drop(SplitInfo& split_info) {
@@ -83,46 +83,33 @@ class KeptSums : public SiblingPair<Target, KeptSums<Target>> {
     split_info.place = SumsPool::kNone;
   }
 
-  // Collects what ranks have added up: at rank 0 it becomes the sums over all of them. Returns that
-  // of the squares.
-  std::int64_t reduce(std::int64_t squares, std::span<const std::int32_t> features) {
-    Ranks& ranks = *growth_.ranks;
-    std::vector<std::int64_t>& words = memory_.message;
-    words.assign(1, squares);
-    const auto each_feature = [&](auto f) {
-      for (const std::size_t which : {0, 1})
-        if (tasks_[which].add_up)
-          for (const std::int32_t j : features)
-            f(sums_at(which) + layout_.start(j), static_cast<std::ptrdiff_t>(layout_.length(j)));
-    };
-    each_feature([&](const std::int64_t* sums, std::ptrdiff_t n) {
-      words.insert(words.end(), sums, sums + n);
-    });
-    ranks.reduce(words, words.size());
-    if (ranks.decides())
-      each_feature([from = words.begin() + 1](std::int64_t* sums, std::ptrdiff_t n) mutable {
-        std::copy_n(from, n, sums);
-        from += n;
-      });
-    return words[0];
+  // Calls f(sums, n) with the sums of each feature that have been added up.
+  template <class F>
+  void each_sum(F&& f) const {
+    for (const std::size_t which : {0, 1})
+      if (pair_->tasks[which].add_up)
+        for (const std::int32_t j : pair_->features)
+          f(sums_at(which) + layout_.start(j), static_cast<std::ptrdiff_t>(layout_.length(j)));
   }
 
-  std::int64_t* sums_at(std::size_t which) const { return memory_.pool.at(splits_[which].place); }
+  std::int64_t* sums_at(std::size_t which) const {
+    return memory_.pool.at(pair_->splits[which].place);
+  }
 
   void search_by(std::span<const std::int32_t> features, std::array<SplitInfo, 2>& found) const {
     thread_local Work work{{}, FewSums<Target>(target_), {}};
     for (const std::size_t which : {0, 1}) {
-      if (!tasks_[which].add_up || is_small(which)) continue;
+      if (!pair_->tasks[which].add_up || is_small(which)) continue;
       certree::add_up<Target>(this->rows_of(which), items_, table_.codes, features, layout_,
                               sums_at(which));
     }
     for (const std::size_t which : {0, 1}) {
-      if (tasks_[which].add_up && is_small(which)) pass(which, features, work, found[which]);
-      if (tasks_[which].subtract && !is_small(1 - which))
+      if (pair_->tasks[which].add_up && is_small(which)) pass(which, features, work, found[which]);
+      if (pair_->tasks[which].subtract && !is_small(1 - which))
         take_away(sums_at(1 - which), features, layout_, sums_at(which));
     }
     for (const std::size_t which : {0, 1})
-      if (tasks_[which].search && !(tasks_[which].add_up && is_small(which)))
+      if (pair_->tasks[which].search && !(pair_->tasks[which].add_up && is_small(which)))
         search_features(which, features, work, found[which]);
   }
 
@@ -156,9 +143,10 @@ class KeptSums : public SiblingPair<Target, KeptSums<Target>> {
       for (std::size_t i = 0; i < some.size(); ++i) {
         const std::int32_t j = some[i];
         const FewBins<Target> bins = work.few.take(of, i, layout_.n_bins(j));
-        if (tasks_[1 - which].subtract)
+        if (pair_->tasks[1 - which].subtract)
           take_away(bins, layout_.n_bins(j), sums_at(1 - which) + layout_.start(j));
-        if (tasks_[which].search && decider_.search_splits(node, j, bins, work.decider, found))
+        if (pair_->tasks[which].search &&
+            decider_.search_splits(node, j, bins, work.decider, found))
           found.varying.push_back(j);
       }
     }

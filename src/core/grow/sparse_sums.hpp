@@ -9,7 +9,7 @@
 #include <bit>
 
 #include "grow/send.hpp"
-#include "grow/sibling_pair.hpp"
+#include "grow/sibling_search.hpp"
 
 namespace certree {
 namespace {
@@ -137,16 +137,16 @@ struct OccupiedBins : AllBins {
 };
 
 template <class Target>
-class SparseSums : public SiblingPair<Target, SparseSums<Target>> {
-  using Pair = SiblingPair<Target, SparseSums<Target>>;
-  friend Pair;
+class SparseSums : public SiblingSearch<Target, SparseSums<Target>> {
+  using Search = SiblingSearch<Target, SparseSums<Target>>;
+  friend Search;
   static constexpr bool kHasRanks = false;
 
  public:
   SparseSums(const BinnedTable& table, std::span<const std::int32_t> rows, const NodeTotals& sums,
              std::span<const std::int32_t> features, const BinnedGrowth& growth,
              const Target& target, const typename Target::Item* items, SparseMemory<Target>& memory)
-      : Pair(table, rows, sums, features, growth, target, items), memory_(memory) {
+      : Search(table, rows, sums, features, growth, target, items), memory_(memory) {
     lay_out(features);
     memory_.pool.restart(n_slots_);
     auto& grows = memory_.grows;
@@ -171,9 +171,8 @@ class SparseSums : public SiblingPair<Target, SparseSums<Target>> {
   }
 
  private:
-  using Pair::nodes_, Pair::splits_, Pair::decider_, Pair::growth_, Pair::items_, Pair::table_,
-      Pair::tasks_;
-  using typename Pair::NodeEvaluator;
+  using Search::decider_, Search::growth_, Search::items_, Search::pair_, Search::table_;
+  using typename Search::NodeEvaluator;
   using Slots = typename SlotPool<Target::kLanes>::Slots;
   using Sum = typename SlotPool<Target::kLanes>::Sum;
 
@@ -262,7 +261,8 @@ class SparseSums : public SiblingPair<Target, SparseSums<Target>> {
   // -- two nodes
 
   void prepare(std::size_t which) {
-    if (splits_[which].place == SumsPool::kNone) splits_[which].place = memory_.pool.take();
+    if (pair_->splits[which].place == SumsPool::kNone)
+      pair_->splits[which].place = memory_.pool.take();
   }
   std::int64_t n_parts(const std::vector<std::int32_t>&) const { return std::ssize(memory_.parts); }
   int n_threads(const std::vector<std::int32_t>& features) const {
@@ -291,7 +291,7 @@ class SparseSums : public SiblingPair<Target, SparseSums<Target>> {
     memory_.pool.give_back(split_info.place);
     split_info.place = SumsPool::kNone;
   }
-  Slots& slots(std::size_t which) const { return memory_.pool.at(splits_[which].place); }
+  Slots& slots(std::size_t which) const { return memory_.pool.at(pair_->splits[which].place); }
 
   void search_by(std::span<const std::int32_t> features, std::array<SplitInfo, 2>& found) const {
     if (features.empty()) return;
@@ -299,11 +299,11 @@ class SparseSums : public SiblingPair<Target, SparseSums<Target>> {
     const SlotsOfRows& part = *std::ranges::find_if(
         memory_.parts, [&](const SlotsOfRows& one) { return features[0] < one.last; });
     for (const std::size_t which : {0, 1})
-      if (tasks_[which].add_up) add_up(which, part);
+      if (pair_->tasks[which].add_up) add_up(which, part);
     for (const std::size_t which : {0, 1})
-      if (tasks_[which].subtract) take_away(features, slots(1 - which), slots(which));
+      if (pair_->tasks[which].subtract) take_away(features, slots(1 - which), slots(which));
     for (const std::size_t which : {0, 1})
-      if (tasks_[which].search) search_features(which, features, work, found[which]);
+      if (pair_->tasks[which].search) search_features(which, features, work, found[which]);
   }
 
   void add_up(std::size_t which, const SlotsOfRows& part) const {

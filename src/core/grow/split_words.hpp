@@ -1,7 +1,6 @@
-// The best splits of two nodes as words that rank 0 shares with the others.
+// The best split of a node as words that rank 0 shares with the others.
 #pragma once
 
-#include <array>
 #include <stdexcept>
 
 #include "grow/decide.hpp"
@@ -10,7 +9,7 @@
 namespace certree {
 namespace {
 
-// Words of one split: gain, feature, flags, last bin on the left, first bin on the right, sums of
+// Words of a split: gain, feature, flags, last bin on the left, first bin on the right, sums of
 // the left child, the child of each bin if a feature is categorical, and which features vary.
 template <class Target>
 class SplitWords {
@@ -19,26 +18,9 @@ class SplitWords {
   SplitWords(std::span<const std::int32_t> features, bool has_categories)
       : features_(features), n_child_(has_categories ? kChildWords : 0) {}
 
-  // Replaces the splits of other ranks by those of rank 0. Places of sums stay as they are.
-  void share(Ranks& ranks, std::array<SplitInfo, 2>& splits) const {
-    std::vector<std::int64_t> words(2 * size());
-    const auto half = [&](std::size_t which) {
-      return std::span(words).subspan(which * size(), size());
-    };
-    if (ranks.decides())
-      for (const std::size_t which : {0, 1}) write(splits[which], half(which));
-    ranks.share(words);
-    if (!ranks.decides())
-      for (const std::size_t which : {0, 1}) read(half(which), splits[which]);
-  }
-
- private:
-  static constexpr std::size_t kHead = 5, kChildWords = 256 / sizeof(std::int64_t);
-  static constexpr std::int64_t kHasMissing = 1, kMissingLeft = 2, kHasSet = 4;
-
-  std::size_t n_varying() const { return (features_.size() + 63) / 64; }
   std::size_t size() const { return kHead + Target::kLanes + n_child_ + n_varying(); }
 
+  // words: (size,) zeros.
   void write(const SplitInfo& split, std::span<std::int64_t> words) const {
     words[0] = std::bit_cast<std::int64_t>(split.gain);
     words[1] = split.feature;
@@ -59,6 +41,7 @@ class SplitWords {
     }
   }
 
+  // The place of the sums of `split` stays as it is.
   void read(std::span<const std::int64_t> words, SplitInfo& split) const {
     const auto is_bin = [](std::int64_t bin) { return bin >= 0 && bin < kMostBins; };
     split.gain = std::bit_cast<double>(words[0]);
@@ -83,6 +66,12 @@ class SplitWords {
       if (static_cast<std::uint64_t>(varying[i / 64]) >> i % 64 & 1)
         split.varying.push_back(features_[i]);
   }
+
+ private:
+  static constexpr std::size_t kHead = 5, kChildWords = 256 / sizeof(std::int64_t);
+  static constexpr std::int64_t kHasMissing = 1, kMissingLeft = 2, kHasSet = 4;
+
+  std::size_t n_varying() const { return (features_.size() + 63) / 64; }
 
   std::span<const std::int32_t> features_;
   std::size_t n_child_;

@@ -3,6 +3,8 @@
 // Included by the growers of trees from histograms alone.
 #pragma once
 
+#include <unordered_map>
+
 #include "grow/drawn_sums.hpp"
 #include "grow/growth.hpp"
 
@@ -52,12 +54,25 @@ class TreeGrowth {
   void settle_leaves(std::span<const std::int32_t> children, const Settle& settle) const {
     for (const std::size_t v : indices(children.size(), 1)) {
       if (children[v] != kLeaf) continue;
-      settle(v, part_of(rows_.growing, ranges_[v].begin, ranges_[v].end));
-      settle(v, part_of(rows_.others, ranges_[v].others_begin, ranges_[v].others_end));
+      const RowRanges& range = ranges_[index_of(v)];
+      settle(v, part_of(rows_.growing, range.begin, range.end));
+      settle(v, part_of(rows_.others, range.others_begin, range.others_end));
     }
   }
 
+  // Returns under which index a node of the tree was made, if Sums::kKeeps: some nodes that were
+  // made in advance are not in the tree.
+  std::size_t index_of(std::size_t node) const {
+    return node == 0 ? 0 : static_cast<std::size_t>(lefts_[(node - 1) / 2]) + (node - 1) % 2;
+  }
+
  private:
+  // Leaves that are divided ahead of their turn: of the leaves that may still be made one in so
+  // many, and such as gain at least this part of what the next one does. On drawn tables they save
+  // 4 of 10 messages of a tree, and add 4 % to the sums that are computed and sent.
+  static constexpr std::int64_t kShareAhead = 4;
+  static constexpr double kWorthAhead = 0.2;
+
   struct Rule {
     using Node = BinnedNode;
     using SplitInfo = certree::SplitInfo;
@@ -66,7 +81,29 @@ class TreeGrowth {
     SplitInfo search(const Node& node) const { return tree.search(node); }
     void divide(const Node& node, const SplitInfo& split_info, Split& split, Node& left,
                 Node& right) const {
-      tree.divide(node, split_info, split, left, right);
+      tree.take_divided(node, split_info, split, left, right);
+    }
+    // Divides, with ranks, the leaf that comes next and others that will probably follow it, so
+    // that the children of all are searched in one message. n_more: leaves that may still be made.
+    template <class Candidate>
+    void look_ahead(const Candidate& next, const std::vector<Candidate>& others,
+                    const auto& is_later, std::int64_t n_more) const
+      requires Sums::kKeeps
+    {
+      if (!tree.growth_.ranks || tree.divided_.contains(next.node.index)) return;
+      std::vector<const Candidate*> all{&next};
+      for (const Candidate& one : others)
+        if (one.split_info.gain >= kWorthAhead * next.split_info.gain) all.push_back(&one);
+      const auto n = std::min(std::ssize(all), n_more / kShareAhead + 1);
+      std::ranges::partial_sort(all, all.begin() + n, [&](const Candidate* a, const Candidate* b) {
+        return is_later(*b, *a);
+      });
+      for (const Candidate* const one : std::span(all).first(static_cast<std::size_t>(n))) {
+        const std::int32_t index = one->node.index;
+        if (tree.divided_.contains(index)) continue;
+        Divided& made = tree.divided_[index];
+        tree.divide(one->node, one->split_info, made.split, made.left, made.right);
+      }
     }
     bool split(const Node& node, Split& split, Node& left, Node& right) const {
       return tree.split(node, split, left, right);
@@ -75,6 +112,11 @@ class TreeGrowth {
 
   struct RowRanges {
     std::int64_t begin, end, others_begin, others_end;
+  };
+  // What a node has been divided into before its turn.
+  struct Divided {
+    Split split;
+    Node left, right;
   };
 
   template <class Some>
@@ -118,6 +160,19 @@ class TreeGrowth {
 
   // -- partitioning rows
 
+  // Divides a node whose turn has come, unless that has been done before.
+  void take_divided(const Node& node, const SplitInfo& split_info, Split& split, Node& left,
+                    Node& right) {
+    if (const auto before = divided_.extract(node.index)) {
+      split = std::move(before.mapped().split);
+      left = before.mapped().left;
+      right = before.mapped().right;
+    } else {
+      divide(node, split_info, split, left, right);
+    }
+    if constexpr (Sums::kKeeps) lefts_.push_back(left.index);
+  }
+
   void divide(const Node& node, const SplitInfo& split_info, Split& split, Node& left,
               Node& right) {
     GoesLeft goes_left = route_bins(split_info, split);
@@ -149,8 +204,10 @@ class TreeGrowth {
     if constexpr (Sums::kKeeps) {
       send_others(ranges_[static_cast<std::size_t>(node.index)], middle,
                   sums_.codes(node, split_info.feature), goes_left);
-      sums_.open(split_info, {left, right}, {bounds_of(index), bounds_of(index + 1)},
-                 {may_be_split(left), may_be_split(right)}, allowed(left, split_info.varying));
+      sums_.open(split_info, {.nodes = {left, right},
+                              .bounds = {bounds_of(index), bounds_of(index + 1)},
+                              .may_be_split = {may_be_split(left), may_be_split(right)},
+                              .features = allowed(left, split_info.varying)});
     }
   }
 
@@ -252,7 +309,10 @@ class TreeGrowth {
   const BinnedGrowth& growth_;
   NodeTotals& totals_;
   Sums& sums_;
-  SplitInfo split_info_;              // scratch memory of split()
+  SplitInfo split_info_;                               // scratch memory of split()
+  std::unordered_map<std::int32_t, Divided> divided_;  // by index
+  std::vector<std::int32_t> lefts_;  // (m - 1) / 2 indices of left children, if Sums::kKeeps
+  // By index of the node.
   std::vector<RowRanges> ranges_;     // (m,) ranges of rows, if Sums::kKeeps
   std::vector<Bounds> bounds_;        // (m,) with monotonic constraints
   std::vector<std::uint8_t> groups_;  // (m, k) whether group k has all features split on above
