@@ -1141,6 +1141,54 @@ def invert_binary_kl(q, nats, end):
         return float(outside)
 
 
+def compute_martingale_bound(risk, n, nats):
+    """Return the largest mean conditional risk that the mixture over tilts does not contradict.
+
+    By bisection in decimals; risk: mean loss of n rows; nats: log of 1/delta.
+    """
+    tilts = [math.sqrt(8 * nats / n)]
+    while tilts[-1] < 2:
+        tilts.append(2 * tilts[-1])
+    with localcontext() as context:
+        context.prec = DIGITS
+
+        def compute_mixture(p):
+            factors = [(-Decimal(t)).exp() for t in tilts]
+            terms = [
+                f ** (Decimal(risk) * n) / (1 - (1 - f) * p) ** n if (1 - f) * p < 1 else math.inf
+                for f in factors
+            ]
+            terms.append((1 - p) ** -n if risk == 0 else Decimal(0))
+            return sum(terms) / len(terms)
+
+        inside, outside = Decimal(risk), Decimal(1)
+        for _ in range(100):
+            middle = (inside + outside) / 2
+            contradicts = compute_mixture(middle) > Decimal(nats).exp()
+            inside, outside = (inside, middle) if contradicts else (middle, outside)
+        return float(outside)
+
+
+def split_latest(times, groups, n_latest, gap):
+    """Return which rows are earlier and which are latest, by loops; times are sorted by value."""
+    units = [*range(len(times))] if groups is None else list(groups)
+    latest = {
+        unit: max(t for t, u in zip(times, units, strict=True) if u == unit) for unit in units
+    }
+    time = [latest[unit] for unit in units]
+    wanted, best = len(latest) - n_latest, None
+    for cut in sorted(set(latest.values()))[1:]:
+        before = sum(value < cut for value in latest.values())
+        if best is None or abs(before - wanted) < best[0]:
+            best = abs(before - wanted), cut
+    cut = best[1]
+    left_out, earlier = set(), sorted((t for t in time if t < cut), reverse=True)
+    for t in earlier[:gap]:
+        left_out.add(t)
+    is_earlier = [t < cut and t not in left_out for t in time]
+    return is_earlier, [t >= cut for t in time]
+
+
 def compute_radius(n, complexity, log_delta):
     """Return the nats per row by which observed and true risk may differ in Maurer's bound."""
     return (complexity + compute_log(compute_xi(n)) - log_delta) / n

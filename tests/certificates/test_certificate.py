@@ -30,11 +30,13 @@ OF_LAW = [name for name in METHODS if name.startswith(("gibbs_", "vote_"))]
 OF_ENSEMBLE = [name for name in METHODS if name.startswith("ensemble_")]
 # Certificates that bands, sets, silence and thresholds bring with them.
 OF_COVERAGE = ["band", "leaf_band", "prediction_set", "class_set", "hold_out_answers", "named_cost"]
+# Certificates of rows in time order, for which compute_certificate chooses the method.
+OF_PERIODS = [name for name in METHODS if name.endswith("_period")]
 OF_PARTS = [name for name in METHODS if name.startswith("every_")]
 CERTIFY = {name: partial(certify_posterior, method=name) for name in OF_LAW} | {
     name: getattr(certree.certificates, name)
     for name in METHODS
-    if name not in (*OF_LAW, *OF_ENSEMBLE, *OF_PARTS, *OF_COVERAGE)
+    if name not in (*OF_LAW, *OF_ENSEMBLE, *OF_PARTS, *OF_COVERAGE, *OF_PERIODS)
 }
 
 

@@ -5,8 +5,8 @@ whatever is certified is a finite sum.
 """
 
 import os
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,13 @@ import certree
 import reference
 from certree import Tree, paper
 from certree.certificates import METHODS, Guarantees, HeldOut, conditional_guarantees, inequalities
+from certree.certificates.certificate import compute_certificate
 from certree.certificates.methods import get_inequality
 from certree.certificates.subsets import CertificateFamily
 from certree.certificates.subsets.families import CertificateTerms
 from certree.certificates.subsets.row_subsets import make_leaf_subsets, make_node_subsets
 from certree.rows.split import draw_row_per_group
+from certree.rows.time_order import Period
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
@@ -31,6 +33,7 @@ GRID = np.stack(np.meshgrid(*2 * [np.arange(SIDE)], indexing="ij"), axis=-1).res
 DELTA = 0.05
 N_GROW, N_WEIGH = 120, 1500
 PARTS = ["recall", "precision", "leaves", "cells", "groups", "gaps"]
+PERIOD = Period("1", "2")
 LAMBDAS = (0.1, 0.3, 1.0, 3.0)
 
 
@@ -278,11 +281,12 @@ def numbers(draw, n=600):
     return GRID[point], rng.normal(CENTRE[point], SPREAD[point])
 
 
-def regressor(draw, **switches):
+def regressor(draw, has_times=False, **switches):
     model = certree.CertifiedTreeRegressor(
         cv=2, delta=DELTA, duplicates="genuine", random_state=draw.seed, **switches
     )
-    return model.fit(*numbers(draw))
+    X, y = numbers(draw)
+    return model.fit(X, y, time=np.arange(len(y)) if has_times else None)
 
 
 def test_small_trees_of_numbers_keep_their_promise():
@@ -333,8 +337,8 @@ def leaf_band(draw):
     return nearest_to_false(pairs)
 
 
-def absolute_error(draw):
-    model = regressor(draw)
+def absolute_error(draw, has_times=False):
+    model = regressor(draw, has_times)
     limit = model.certificate_.unit
     return model.certificate_.bound / limit, truncated_mean(model.predict(GRID), limit) / limit
 
@@ -552,6 +556,16 @@ CERTIFY = {
     "hold_out_best": hold_out_best,
     "occam_vote": by_label(certree.certificates.occam_vote),
     "occam_mean": by_label(certree.certificates.occam_mean),
+    # Independent rows are the special case of rows in time order; test_periods has others.
+    "hold_out_period": of_one_pruning(
+        lambda held, risk: compute_certificate(
+            "hold_out", (risk,), held.n, 0.0, DELTA, 1.0, grouped=held.grouped, period=PERIOD
+        )
+    ),
+    "occam_period": by_label(
+        lambda held, *given: certree.certificates.occam_vote(replace(held, period=PERIOD), *given)
+    ),
+    "absolute_error_period": partial(absolute_error, has_times=True),
     "occam_answers": occam_answers,
     "occam_pruning": occam_pruning,
     "single_draw": single_draw,
@@ -571,7 +585,10 @@ WORTH = dict.fromkeys(CERTIFY, 0.35) | {
     name: 0.95 for name in CERTIFY if name.startswith(("vote_", "ensemble_"))
 }
 OF_TWO_CLASSES = ("vote_disagreement", "fixed_box", "every_threshold", "named_cost")
-OF_NUMBERS = ("absolute_error", "absolute_error_pruning", "band", "leaf_band")
+OF_NUMBERS = (
+    *("absolute_error", "absolute_error_period", "absolute_error_pruning"),
+    *("band", "leaf_band"),
+)
 WORTH |= {"absolute_error_pruning": 0.5}
 # Those that groups of rows can certify by.
 GROUP_FAMILIES = [

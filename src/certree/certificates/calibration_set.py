@@ -29,6 +29,7 @@ from certree.rows.duplicates import count_worst
 from certree.rows.folds import Indices
 from certree.rows.near_copies import NearCopies
 from certree.rows.split import TrainCalibrationSplit, check_groups, compute_group_weights
+from certree.rows.time_order import Period
 from certree.stats import NodeStats, TargetStats
 from certree.stats.exact_leaf_sums import count_exactly, reduce_in_memory
 from certree.stats.nodes import count_by_leaf
@@ -68,6 +69,8 @@ class HeldOut(ArrayRecord):
         Number of repeated calibration rows that count as errors, in column K of `stats`.
     near_copies : NearCopies or None
         Result of the search for calibration rows that nearly equal training rows; None: no search.
+    period : Period or None
+        Period of the calibration rows; None: rows have no times.
 
     Raises
     ------
@@ -86,6 +89,7 @@ class HeldOut(ArrayRecord):
     distinct: bool = False
     worst: int = 0
     near_copies: NearCopies | None = None
+    period: Period | None = None
 
     def __post_init__(self) -> None:
         validate_settings(self)
@@ -290,6 +294,8 @@ class CalibrationSet(ArrayRecord):
         True for repeated rows that count as errors whatever is predicted; None: no such rows.
     near_copies : NearCopies or None
         Result of the search for calibration rows that nearly equal training rows; None: no search.
+    period : Period or None
+        Period of the calibration rows; None: rows have no times.
 
     Raises
     ------
@@ -306,6 +312,7 @@ class CalibrationSet(ArrayRecord):
     is_worst: NDArray[np.bool_] | None = field(default=None, metadata=ADDED_LATER)
     # Model files hold it with the certificate.
     near_copies: NearCopies | None = field(default=None, metadata=STORED_ELSEWHERE)
+    period: Period | None = field(default=None, metadata=STORED_ELSEWHERE)
 
     def __post_init__(self) -> None:
         validate_settings(self)
@@ -354,6 +361,7 @@ class CalibrationSet(ArrayRecord):
             distinct=split.distinct,
             is_worst=split.is_worst,
             near_copies=split.near_copies,
+            period=split.period,
             **further,
         )
 
@@ -432,6 +440,7 @@ class CalibrationSet(ArrayRecord):
             self.distinct,
             self.worst,
             self.near_copies,
+            self.period,
         )
 
     def hold_targets(
@@ -456,6 +465,7 @@ class CalibrationSet(ArrayRecord):
             self.distinct,
             self.is_worst,
             self.near_copies,
+            self.period,
         )
 
 
@@ -485,7 +495,7 @@ class HeldOutNumbers(ArrayRecord):
     {n} {grouped} {repeats} {distinct}
     is_worst : ndarray of bool, shape (N,), or None
         True for repeated rows whose error counts as `limit`; None: no such rows.
-    {near_copies}
+    {near_copies} {period}
 
     Raises
     ------
@@ -506,6 +516,7 @@ class HeldOutNumbers(ArrayRecord):
     distinct: bool = False
     is_worst: NDArray[np.bool_] | None = None
     near_copies: NearCopies | None = None
+    period: Period | None = None
 
     def __post_init__(self) -> None:
         validate_settings(self)

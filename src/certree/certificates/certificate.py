@@ -9,6 +9,7 @@ from certree.certificates.baseline import Baseline
 from certree.certificates.methods import (
     METHODS,
     get_inequality,
+    get_period_method,
 )
 from certree.certificates.monitor import Monitor
 from certree.certificates.row_order import RowOrder
@@ -20,6 +21,7 @@ from certree.interface.signatures import validate_arguments, validate_settings
 from certree.interface.stored_fields import StoredField, restore_value
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.near_copies import NearCopies
+from certree.rows.time_order import Period
 
 # Largest number of rows of a certificate: doubles still hold each integer exactly.
 _MOST_ROWS = 2**50
@@ -157,11 +159,16 @@ class Certificate:
     row_order : RowOrder or None
         Result of the test of whether errors depend on the order of the rows; None: no test. Model
         files hold it only if they do. Not compared by ``==``.
+    period : Period or None
+        Period of the calibration rows, and whether they are taken as independent; the bound is then
+        about later rows, whose mean risk may exceed that of the period by the drift in `shift` (0
+        without). None: rows have no times.
 
     Raises
     ------
     ValueError
-        If `bound` is outside 0 .. 1, or 0 .. unit, or `baseline` is larger than that.
+        If `bound` is outside 0 .. 1, or 0 .. unit, or `baseline` is larger than that; or if rows of
+        `period` may depend on each other, and `method` needs independent rows.
     """
 
     method: str
@@ -184,9 +191,11 @@ class Certificate:
     baseline: Baseline | None = field(default=None, compare=False, metadata=ADDED_LATER)
     is_single_tree: bool = field(default=False, compare=False, metadata=ADDED_LATER)
     row_order: RowOrder | None = field(default=None, compare=False, metadata=ADDED_LATER)
+    period: Period | None = field(default=None, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         validate_settings(self)
+        expect_method_for_period(self.method, self.period)
         largest = self._largest_bound
         if not 0 <= self.bound <= largest:
             raise ValueError(f"bound must lie in 0 .. {largest:g}, got {self.bound!r}")
@@ -230,21 +239,50 @@ class Certificate:
         equal rows, and what the method needs.
         """
         units = "groups of rows" if self.grouped else "distinct rows" if self.distinct else "rows"
-        drawn = f"{units} are drawn independently, from the source that new ones come from"
-        if self.shift is not None:
-            drawn = f"{units} are drawn independently; {self.shift.assumption}"
+        drawn: tuple[str, ...]
+        drawn = (f"{units} are drawn independently, from the source that new ones come from",)
+        if self.period is not None:
+            drawn = self._list_period_assumptions(units)
+        elif self.shift is not None:
+            drawn = (f"{units} are drawn independently; {self.shift.assumption}",)
         near = () if self.near_copies is None else self.near_copies.assumptions
         if self.grouped:
             near = (_NEW_GROUPS, *near)
         order: tuple[str, ...] = ()
         if self.row_order is not None and self.row_order.is_dependent:
             order = (self.row_order.assumption,)
-        return drawn, *order, *self._duplicate_assumptions, *near, METHODS[self.method].needs
+        return *drawn, *order, *self._duplicate_assumptions, *near, METHODS[self.method].needs
 
     @property
     def _depends_on_order(self) -> bool:
         """Whether the errors of the calibration rows were found to depend on their order."""
         return self.row_order is not None and self.row_order.is_dependent
+
+    def _list_period_assumptions(self, units: str) -> tuple[str, ...]:
+        """Return what the certificate assumes of the rows of its period, and of later rows.
+
+        units: name of the independent observations, such as "groups of rows".
+        """
+        assert self.period is not None
+        span = self.period.span
+        drawn = (
+            f"{units} {span} are drawn independently, from one source"
+            if self.period.is_independent
+            else f"{units} {span} may depend on earlier ones; their number depends on times alone"
+        )
+        if self.shift is not None and self.shift.kind != "drift":
+            return drawn, self.shift.assumption
+        return drawn, f"the mean risk of later ones {self._describe_drift('the period')}"
+
+    def _describe_drift(self, period: str) -> str:
+        """Return the largest assumed increase of the mean risk after the period, as words.
+
+        They follow "their mean risk". period: name of the period.
+        """
+        if self.shift is None or not self.shift.most:
+            return f"does not exceed that of {period} (drift 0)"
+        drift = self._format_error(self._largest_bound * self.shift.most)
+        return f"exceeds that of {period} by at most {drift} (drift)"
 
     @property
     def _duplicate_assumptions(self) -> tuple[str, ...]:
@@ -339,7 +377,11 @@ class Certificate:
         return compute_certificate(*entries, delta, self.share, **rest)
 
     def nearby(
-        self, *, kl: float | None = None, total_variation: float | None = None
+        self,
+        *,
+        kl: float | None = None,
+        total_variation: float | None = None,
+        drift: float | None = None,
     ) -> "Certificate":
         """Return the certificate for new rows from any distribution near that of the calibration rows.
 
@@ -358,6 +400,9 @@ class Certificate:
         total_variation : float or None
             Largest total variation distance: the largest difference between the probabilities of
             one event.
+        drift : float or None
+            For rows in time order: largest difference between the mean risk of later rows and that
+            of the period, in units of the bound.
 
         Returns
         -------
@@ -368,8 +413,9 @@ class Certificate:
         Raises
         ------
         ValueError
-            If not exactly one of the two distances is passed, it is out of range, the certificate
-            already has a shift, or it bounds a difference of two errors ("gaps").
+            If not exactly one distance is passed, it is out of range, the certificate already has a
+            shift, or it bounds a difference of two errors ("gaps"); if `drift` is passed for rows
+            without times, or another distance for rows of a period that may depend on each other.
 
         References
         ----------
@@ -383,7 +429,19 @@ class Certificate:
         >>> round(certificate.bound, 4), round(certificate.nearby(kl=0.01).bound, 4)
         (0.0405, 0.0746)
         """
-        shift = make_shift(kl, total_variation)
+        if drift is not None and self.period is None:
+            raise ValueError(
+                "drift describes later rows, but the calibration rows have no times: pass time to fit "
+                "or certify, or use total_variation"
+            )
+        if drift is None and self.period is not None and not self.period.is_independent:
+            raise ValueError(
+                "kl and total_variation need independent rows, and rows of this period may depend on "
+                "each other: use drift"
+            )
+        shift = make_shift(
+            kl, total_variation, None if drift is None else drift / self._largest_bound
+        )
         if self.shift is not None:
             raise ValueError(
                 "the certificate already holds for a shifted source: call nearby on the original one"
@@ -508,10 +566,20 @@ class Certificate:
         source = "the same source"
         if self.shift is not None:
             source, units = self.shift.source, units + self.shift.kept
-        new = f"new rows{where} from {source}"
+        new, proviso = f"new rows{where} from {source}", ""
+        losses = "fraction of errors" if self.unit is None else "mean"
         if self.grouped:
-            losses = "fraction of errors" if self.unit is None else "mean"
             new = f"new groups from {source}, the mean over groups of each group's {losses},"
+        if self.period is not None:
+            how = "which may depend on each other"
+            if self.period.is_independent:
+                how = "taken as independent"
+            units = f"{units} {self.period.span}, {how}"
+        if self.period is not None and (self.shift is None or self.shift.kind == "drift"):
+            new = f"later rows{where}"
+            if self.grouped:
+                new = f"later groups, the mean over groups of each group's {losses},"
+            proviso = f", provided that their mean risk {self._describe_drift('this period')}"
         subject = self.about
         if self.unit is not None and not get_inequality(self.method).whole_errors:
             subject += f" (one beyond {self.unit:.4g} counts as that)"
@@ -523,7 +591,7 @@ class Certificate:
         return (
             f"With probability at least {format_confidence(self.delta)} over the draw of the "
             f"{self.n:,} {units}, {subject} on {new} is at most "
-            f"{self.promised} ({observed}; method: {self.method}).{self._caveats}"
+            f"{self.promised}{proviso} ({observed}; method: {self.method}).{self._caveats}"
         )
 
     @property
@@ -595,18 +663,32 @@ def get_sampling_facts(source: Any) -> dict[str, Any]:
     source : object
         Describes calibration rows: a `Certificate`, `CertificateTerms`, `CalibrationSet`,
         `HeldOut`, `HeldOutNumbers` or `TrainCalibrationSplit`. Its attributes `grouped`, `repeats`,
-        `distinct`, `worst` and `near_copies` are read, and `matches` and `row_order` if it has them.
+        `distinct`, `worst`, `near_copies` and `period` are read, and `matches` and `row_order` if it
+        has them.
 
     Returns
     -------
     dict
-        The values of these seven fields, by name; `matches` and `row_order` default to None.
+        The values of these eight fields, by name; `matches` and `row_order` default to None.
     """
-    names = "grouped", "repeats", "distinct", "worst", "near_copies"
+    names = "grouped", "repeats", "distinct", "worst", "near_copies", "period"
     # Only certificates and their terms know how many rows equal rows of another fit, and whether
     # errors depend on the order of the rows.
     found = {name: getattr(source, name, None) for name in ("matches", "row_order")}
     return {**{name: getattr(source, name) for name in names}, **found}
+
+
+def expect_method_for_period(method: str, period: Period | None) -> None:
+    """Raise a ValueError if rows of a period may depend on each other and a method forbids it.
+
+    method: key of `METHODS`; period: period of the calibration rows, None without times.
+    """
+    is_dependent = period is not None and not period.is_independent
+    if is_dependent and method in METHODS and not get_inequality(method).allows_dependence:
+        raise ValueError(
+            f"method {method!r} needs independent rows, but rows in time order may depend on each "
+            "other: pass independent=True if rows of one period do not"
+        )
 
 
 def compute_log_delta(delta: float, share: float = 1.0) -> float:
@@ -639,6 +721,7 @@ def compute_certificate(
     grouped: bool = False,
     shift: Shift | None = None,
     unit: float | None = None,
+    period: Period | None = None,
     **rest: Any,
 ) -> Certificate:
     """Compute the bound of a method from the observed numbers, and return it as a certificate.
@@ -664,6 +747,9 @@ def compute_certificate(
         How far new rows may be from the calibration rows in distribution; None: not at all.
     unit : float or None
         Largest absolute error that counts, for numeric targets; None: losses are 0 or 1.
+    period : Period or None
+        Period of the calibration rows; None: rows have no times. If its rows may depend on each
+        other, the method is replaced by the one for such rows.
     **rest
         Other fields of `Certificate`, such as `repeats`, by name.
 
@@ -676,8 +762,10 @@ def compute_certificate(
     ------
     ValueError
         If `method` is unknown; if `delta`, `share` or `n` is out of range; or if the rows come in
-        groups and the method needs independent rows.
+        groups, or may depend on earlier rows, and the method needs independent rows.
     """
+    if period is not None and not period.is_independent:
+        method = get_period_method(method)
     log_delta = compute_log_delta(delta, share)
     inequality = get_inequality(method)
     if not _get_min_rows(method) <= n <= _MOST_ROWS:
@@ -692,7 +780,7 @@ def compute_certificate(
     bound = most * shift_bound(inequality.bound(*observed, int(n), complexity, log_delta), shift)
     risk = most * observed[0] if risk is None else risk
     entries = (delta, share, n, risk, observed, complexity, grouped)
-    return Certificate(method, bound, *entries, shift=shift, unit=unit, **rest)
+    return Certificate(method, bound, *entries, shift=shift, unit=unit, period=period, **rest)
 
 
 def _get_min_rows(method: str) -> int:
@@ -748,9 +836,10 @@ def restore_certificate(entries: Any) -> Certificate:
 def _store_certificate(certificate: Certificate) -> dict[str, Any]:
     """Return what a model file holds of a certificate: its fields by name.
 
-    Files of earlier versions lack the fields `baseline`, `is_single_tree` and `row_order`; so do
-    those of models without a baseline, or of a vote. `row_order` is left out unless errors depend on
-    the order of the rows, so that the files of shuffled tables are equal.
+    Files of earlier versions lack the fields `baseline`, `is_single_tree`, `row_order` and `period`;
+    so do those of models without a baseline, of a vote, or of rows without times. `row_order` is
+    left out unless errors depend on the order of the rows, so that the files of shuffled tables are
+    equal.
     """
     entries = asdict(certificate)
     if not certificate._depends_on_order:
@@ -759,6 +848,8 @@ def _store_certificate(certificate: Certificate) -> dict[str, Any]:
         del entries["baseline"]
     if not certificate.is_single_tree:
         del entries["is_single_tree"]
+    if certificate.period is None:
+        del entries["period"]
     return entries
 
 

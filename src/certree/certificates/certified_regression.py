@@ -19,6 +19,7 @@ from certree.interface.arrays import Float64, check_column
 from certree.interface.fitted_state import expect_rows, snapshot_method
 from certree.interface.parameter_aliases import suggests_arguments
 from certree.rows.duplicates import Duplicates
+from certree.rows.time_order import RowTimes, has_dependent_rows
 
 # Relative rounding error of computing a score from a target and an interval from a score. Intervals are
 # widened by it, so that a target which many rows share is not left out.
@@ -146,6 +147,8 @@ class CertifiedRegressorMixin:
         *,
         duplicates: Duplicates | None = None,
         groups: ArrayLike | None = None,
+        time: Any = None,
+        independent: bool = False,
     ) -> Certificate:
         """Certify the mean absolute error by new rows, or return the certificate of the fit.
 
@@ -167,6 +170,11 @@ class CertifiedRegressorMixin:
             Group of each row, such as a customer, if rows of a group depend on each other; the
             bound is then on the mean over groups of each group's mean error. No row of the fit may
             be of these groups, which is not checked. None: rows are independent.
+        time : array-like of shape (n,), str or None
+            Time of each row, or a column of X, if all rows are later than those of the fit; see
+            `certree.certify`. None: rows have no times.
+        independent : bool
+            Whether rows of the period are independent draws. Only used with `time`.
 
         Returns
         -------
@@ -178,15 +186,18 @@ class CertifiedRegressorMixin:
         Raises
         ------
         ValueError
-            If only one of X and y is passed, `duplicates` or `groups` is passed without rows, y has
-            another length or is not finite, there are no rows, `groups` does not name a group for
-            each row, or `duplicates` does not accept the repeated rows.
+            If only one of X and y is passed, `duplicates`, `groups` or `time` is passed without
+            rows, y has another length or is not finite, there are no rows, `groups` does not name a
+            group for each row, or `duplicates` does not accept the repeated rows.
         """
         check_is_fitted(self)
         level = self.delta if delta is None else delta
         if X is None and y is None:
-            if duplicates is not None or groups is not None:
-                raise ValueError("duplicates and groups describe new rows: pass X and y with them")
+            if any(one is not None for one in (duplicates, groups, time)) or independent:
+                raise ValueError(
+                    "duplicates, groups, time and independent describe new rows: pass X and y with "
+                    "them"
+                )
             return self.certificate_ if delta is None else self.certificate_.at(delta)
         if X is None or y is None:
             raise ValueError(
@@ -197,7 +208,8 @@ class CertifiedRegressorMixin:
         predicted = model.predict(X)
         truth: Float64 = check_column("y", y, "float64", predicted.shape)
         word: Duplicates = "auto" if duplicates is None else duplicates
-        selected = select_calibration_rows(self, X, truth, word, groups)
+        times = RowTimes.read(time, X, len(truth), is_independent=independent)
+        selected = select_calibration_rows(self, X, truth, word, groups, times)
         rows, weight = selected.rows, selected.weight
         n = None if weight is None else round(weight.sum())
         order = measure_row_order(selected.units, 1, lambda some: (truth - predicted)[rows[some]])
@@ -250,6 +262,11 @@ class CertifiedRegressorMixin:
             raise ValueError(
                 "prediction intervals need independent rows, but the rows of this fit came in groups: "
                 "keep one row of each group and fit without groups"
+            )
+        if has_dependent_rows(self.certificate_):
+            raise ValueError(
+                "prediction intervals need independent rows, but rows in time order may depend on "
+                "each other: fit with independent=True if rows of one period do not"
             )
         return self.conformity_scores_
 
@@ -307,7 +324,7 @@ def certify_absolute_error(
         therefore counts as the limit; None: no such rows.
     **drawn
         How the rows were drawn and repeated: the fields `grouped`, `repeats`, `distinct`,
-        `matches`, `worst`, `near_copies` and `row_order` of `Certificate`, by name.
+        `matches`, `worst`, `near_copies`, `row_order` and `period` of `Certificate`, by name.
 
     Returns
     -------

@@ -98,18 +98,33 @@ from certree.rows.dates import has_dates
 from certree.rows.duplicates import Duplicates
 from certree.rows.folds import Indices
 from certree.rows.out_of_core import is_file_source
+from certree.rows.time_order import RowTimes, expect_no_times, has_dependent_rows
 from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights
 from certree.weights.rule_numbers import RuleNumbers
 
-# The message for guarantees other than the certificate if the calibration rows came in groups.
-GROUPS_NOT_SUPPORTED = (
+# The messages for guarantees other than the certificate if calibration rows may be dependent.
+_PERIOD_NOT_SUPPORTED = (
+    "conditional guarantees, thresholds, prediction sets and abstention need independent rows, but "
+    "rows in time order may depend on each other: pass independent=True with time if rows of one "
+    "period do not"
+)
+_GROUPS_NOT_SUPPORTED = (
     "conditional guarantees, thresholds, prediction sets and abstention need independent rows, but "
     "the calibration rows came in groups, whose rows depend on each other: pass one row of each of "
     "some new groups to Guarantees.by_rows, without groups"
 )
 # Margins below which a classifier may abstain, fixed before any row is seen.
 _MARGINS = [i / 20 for i in range(20)]
+
+
+def _expect_independent_rows(source: Any) -> None:
+    """Raise ValueError if calibration rows came in groups, or in time order without independence.
+
+    source: object with the attributes `grouped` and `period`, such as a certificate.
+    """
+    if has_dependent_rows(source):
+        raise ValueError(_GROUPS_NOT_SUPPORTED if source.grouped else _PERIOD_NOT_SUPPORTED)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -445,8 +460,7 @@ class Guarantees:
             unknown, or needs groups or a tree that are not there; there is only one group; a weight
             exceeds `max_weight`; or the rows of the fit came in groups.
         """
-        if self.certificate.grouped:
-            raise ValueError(GROUPS_NOT_SUPPORTED)
+        _expect_independent_rows(self.certificate)
         given, n_given = self._input_positions
         of_groups = None if groups is None else encode_groups(groups, n_given).take(given)
         if weights is not None:
@@ -757,8 +771,7 @@ class Guarantees:
         prediction sets, abstention and thresholds need probabilities, and ValueError if the rows
         came in groups.
         """
-        if self.certificate.grouped:
-            raise ValueError(GROUPS_NOT_SUPPORTED)
+        _expect_independent_rows(self.certificate)
         if self.shares is None:
             raise TypeError(
                 "prediction sets, abstention and thresholds need probabilities: the classifier must "
@@ -1128,11 +1141,13 @@ class FitGuarantees(Guarantees):
     def explain_missing_guarantees(self) -> str | None:
         """Return why the fit has no guarantees beside the error as a whole, or None if it has.
 
-        The reason is a phrase: the rows came in groups, or there are fewer than 10 calibration
-        rows.
+        The reason is a phrase: the rows came in groups or in time order, or there are fewer than 10
+        calibration rows.
         """
         if self.certificate.grouped:
             return "the rows of the fit came in groups, and these guarantees need independent rows"
+        if has_dependent_rows(self.certificate):
+            return "rows in time order may be dependent, and these guarantees need independent rows"
         if len(self.y) < FEWEST_ROWS:
             return f"the fit has fewer than {FEWEST_ROWS} calibration rows"
         return None
@@ -1245,8 +1260,7 @@ class TreeGuarantees(FitGuarantees):
         probability by the training set alone, in the row's leaf (``rows.leaf``). Raises ValueError
         if rows came in groups, or there is no training set.
         """
-        if self.rows.check_training_set().grouped:
-            raise ValueError(GROUPS_NOT_SUPPORTED)
+        _expect_independent_rows(self.rows.check_training_set())
         return self._look_up_scores(self.rows.leaf)
 
     def _compute_class_probabilities(self, index: int, X: ArrayLike | None = None) -> Float64:
@@ -1396,6 +1410,8 @@ def _evaluate_rows(
     *,
     duplicates: Duplicates,
     groups: ArrayLike | None = None,
+    time: Any = None,
+    independent: bool = False,
 ) -> Guarantees:
     """Predict calibration rows, check them for rows of the fit, and make `Guarantees` of the results.
 
@@ -1403,12 +1419,15 @@ def _evaluate_rows(
     (n_rows,); delta: probability with which the certificate may fail; share: fraction of delta that
     it uses; duplicates: whether rows that equal each other or rows of the fit are accepted in a
     small number ("auto"), accepted as new draws ("genuine"), counted once ("copies") or refused
-    ("refuse"); groups: group of each row, (n_rows,), or None. The certificate is the
-    Clopper-Pearson bound on the error; with groups it is Hoeffding's bound on the mean over groups
-    of each group's fraction of errors. Probabilities are not computed: `Guarantees.shares` is None.
+    ("refuse"); groups: group of each row, (n_rows,), or None; time: time of each row, (n_rows,), a
+    column of X, or None; independent: whether rows of the period are independent. The certificate is
+    the Clopper-Pearson bound on the error; with groups it is Hoeffding's bound on the mean over
+    groups of each group's fraction of errors; with times it is the martingale bound unless rows are
+    independent. Probabilities are not computed: `Guarantees.shares` is None.
     """
     predicted, truth = predict_rows(classifier, X, y)
-    selected = select_calibration_rows(classifier, X, truth, duplicates, groups)
+    times = RowTimes.read(time, X, len(truth), is_independent=independent)
+    selected = select_calibration_rows(classifier, X, truth, duplicates, groups, times)
     rows = selected.rows
     classes, codes = np.unique(truth, return_inverse=True)
     certificate = selected.certify_errors(predicted != truth, codes, classes, delta, share)
@@ -1435,6 +1454,8 @@ def certify(
     look: int | None = None,
     duplicates: Duplicates = "auto",
     groups: Any = None,
+    time: Any = None,
+    independent: bool = False,
 ) -> Certificate:
     """Compute an upper bound on the error of any fitted classifier, from rows that its fit did not use.
 
@@ -1474,12 +1495,22 @@ def certify(
         calibration rows of a group. No row of the fit may be of these groups. This is not checked,
         as models do not store the groups of their fit. Equal rows of one group count as one
         repeated row. None: rows are independent.
+    time : array-like of shape (n,), str or None
+        Time of each row, numbers or dates, or the name of such a column of X, if rows are in time
+        order and all of them are later than the rows of the fit. The certificate then names their
+        period, and is about later rows. Not for files. None: rows have no times.
+    independent : bool
+        True: rows (or groups) of the period are independent draws from one source. False: they may
+        depend on earlier rows, and the bound is larger. Only used with `time`.
 
     Returns
     -------
     Certificate
         Upper bound (Clopper-Pearson) on the probability that a new row is predicted wrongly. With
-        groups, upper bound (Hoeffding) on the expected fraction of wrong rows of a new group.
+        groups, upper bound (Hoeffding) on the expected fraction of wrong rows of a new group. With
+        time, upper bound (by a martingale, unless rows are independent) on the mean risk of later
+        rows, provided that it does not exceed the mean risk of the period; `Certificate.nearby`
+        adds a drift.
 
     Raises
     ------
@@ -1491,7 +1522,7 @@ def certify(
         column, y has a class that the classifier does not have, or `look` is not a positive
         integer; if more rows equal each other or rows of the fit than `duplicates` allows; if the
         model was saved without the hashes of these rows and `duplicates` is not "genuine"; or if
-        `groups` does not name a group for each row.
+        `groups` does not name a group for each row, or `time` misses a time or all are equal.
 
     References
     ----------
@@ -1510,15 +1541,16 @@ def certify(
     (0.108, 0.144)
     """
     if is_file_source(X):
+        expect_no_times(time, what="calibration rows in files")
         labels: list[NDArray[Any]] = []
         batches = read_batches(classifier, X, y, groups, labels)
         of_rows = None if groups is None else labels
         rule: dict[str, Any] = {"look": look, "duplicates": duplicates, "groups": of_rows}
         return certify_batches(classifier, batches, delta, **rule)
     share = compute_look_fraction(look)
-    return _evaluate_rows(
-        classifier, X, y, delta, share, duplicates=duplicates, groups=groups
-    ).certificate
+    how: dict[str, Any] = {"duplicates": duplicates, "groups": groups}
+    how |= {"time": time, "independent": independent}
+    return _evaluate_rows(classifier, X, y, delta, share, **how).certificate
 
 
 @validate_arguments
@@ -1626,6 +1658,8 @@ def certify_fitted(
     look: int | None = None,
     duplicates: Duplicates | None = None,
     groups: Any = None,
+    time: Any = None,
+    independent: bool = False,
 ) -> Certificate:
     """Return the certificate of the fit, or certify the fitted model by new rows.
 
@@ -1652,6 +1686,11 @@ def certify_fitted(
         Group of each row, such as a customer, if rows of a group depend on each other; if X names
         files, the name of the column of groups. The certificate then counts groups; see
         `certree.certify`. None: rows are independent.
+    time : array-like of shape (n,), str or None
+        Time of each row, or a column of X, if all rows are later than those of the fit; see
+        `certree.certify`. None: rows have no times.
+    independent : bool
+        Whether rows of the period are independent draws. Only used with `time`.
 
     Returns
     -------
@@ -1663,19 +1702,22 @@ def certify_fitted(
     Raises
     ------
     ValueError
-        If only one of X and y is passed; if `look`, `duplicates` or `groups` is passed without
-        rows; or if more rows equal each other or rows of the fit than `duplicates` allows.
+        If only one of X and y is passed; if `look`, `duplicates`, `groups` or `time` is passed
+        without rows; or if more rows equal each other or rows of the fit than `duplicates` allows.
     """
     check_is_fitted(self)
     if X is not None and y is not None:
         word = "auto" if duplicates is None else duplicates
         level = self.delta if delta is None else delta
-        return certify(self, X, y, level, look=look, duplicates=word, groups=groups)
+        how: dict[str, Any] = {"look": look, "duplicates": word, "groups": groups}
+        return certify(self, X, y, level, time=time, independent=independent, **how)
     if (X is None) != (y is None):
         raise ValueError(
             "X and y must be passed together, or neither for the certificate of the fit"
         )
-    if look is not None or duplicates is not None or groups is not None:
-        raise ValueError("look, duplicates and groups describe new rows: pass X and y with them")
+    if any(one is not None for one in (look, duplicates, groups, time)) or independent:
+        raise ValueError(
+            "look, duplicates, groups, time and independent describe new rows: pass X and y with them"
+        )
     one: Certificate = self.certificate_
     return one if delta is None else one.at(delta)

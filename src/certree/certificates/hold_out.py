@@ -17,6 +17,7 @@ from certree.certificates.certificate import Certificate, compute_certificate
 from certree.interface.arrays import Float64, to_array
 from certree.interface.fitted_state import check_one_target, expect_rows
 from certree.interface.signatures import validate_arguments
+from certree.rows.time_order import Period
 
 
 @validate_arguments
@@ -136,7 +137,11 @@ def hold_out_mean(
 
 
 def hold_out_rows(
-    wrong: NDArray[np.bool_], weight: Float64 | None, delta: float, share: float = 1.0
+    wrong: NDArray[np.bool_],
+    weight: Float64 | None,
+    delta: float,
+    share: float = 1.0,
+    period: Period | None = None,
 ) -> Certificate:
     """Certify a fixed classifier by its errors on single rows, or on rows in groups.
 
@@ -149,19 +154,27 @@ def hold_out_rows(
         independent.
     delta, share : float
         Probability with which certificates may fail, and the fraction of it that this one uses.
+    period : Period or None
+        Period of the rows; None: they have no times.
 
     Returns
     -------
     Certificate
         `hold_out` of the number of errors; with groups `hold_out_mean` of each group's fraction of
-        errors.
+        errors. If rows of a period may depend on each other, the method is "hold_out_period".
     """
-    if weight is None:
+    if weight is None and period is None:
         return hold_out(int(wrong.sum()), len(wrong), delta, share)
+    if weight is None:
+        risk = float(wrong.sum()) / len(wrong)
+        return compute_certificate(
+            "hold_out", (risk,), len(wrong), 0.0, delta, share, period=period
+        )
     n_groups = round(weight.sum())
     # Rounding may raise the sum above the number of groups.
     risk = min(float(weight @ wrong) / n_groups, 1.0)
-    return hold_out_mean(risk, n_groups, delta, share, grouped=True)
+    entries = "hold_out_mean", (risk,), n_groups, 0.0, delta, share
+    return compute_certificate(*entries, grouped=True, period=period)
 
 
 def compute_look_fraction(look: Any) -> float:

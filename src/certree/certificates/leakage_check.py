@@ -33,6 +33,7 @@ from certree.rows.folds import Indices, number_groups
 from certree.rows.hashes import RowHashes, find_known_rows, hash_samples, merge_hashes
 from certree.rows.repeat_counts import RepeatCounts, hash_table_rows
 from certree.rows.split import check_groups, compute_group_weights, draw_copies, rank_units
+from certree.rows.time_order import RowTimes
 from certree.rows.training import get_first_untrained_code
 
 # Classifiers of scikit-learn whose member uses a subset of the features.
@@ -64,10 +65,11 @@ class CalibrationRows:
         Fields of `Certificate` about repeated rows, which equal a row of the fit or another of the
         rows: "repeats" (their number, or None if hashes of the fit are unknown), "distinct"
         (whether equal rows count once), "matches" (a `Matches` if rows equal rows of the fit, else
-        None) and "worst" (number of rows that count as errors).
-    units : ndarray of intp, shape (len(rows),)
+        None), "worst" (number of rows that count as errors) and "period" (a `Period`, or None
+        without times).
+    units : ndarray of intp, shape (len(rows),), or None
         Place of the unit of each row in the order of the rows that were passed: of its group, or of
-        the rows that equal it.
+        the rows that equal it; None: rows have times, whose order is known.
     is_worst : ndarray of bool, shape (len(rows),), or None
         True for repeated rows that count as errors; None: no such rows.
     weight : ndarray of float64, shape (len(rows),), or None
@@ -76,7 +78,7 @@ class CalibrationRows:
 
     rows: Indices
     drawn: dict[str, Any]
-    units: Indices
+    units: Indices | None
     is_worst: NDArray[np.bool_] | None = None
     weight: Float64 | None = None
 
@@ -118,7 +120,7 @@ class CalibrationRows:
         )
         if self.is_worst is not None:
             wrong |= self.is_worst
-        found = hold_out_rows(wrong, self.weight, delta, share)
+        found = hold_out_rows(wrong, self.weight, delta, share, self.drawn.get("period"))
         baseline = compute_class_baseline(codes, classes, self.weight)
         return replace(found, baseline=baseline, row_order=order, **self.drawn)
 
@@ -129,6 +131,7 @@ def select_calibration_rows(
     y: ArrayLike,
     duplicates: Duplicates,
     groups: ArrayLike | None = None,
+    times: RowTimes | None = None,
 ) -> CalibrationRows:
     """Check rows for leakage, and select those that may certify a classifier.
 
@@ -147,6 +150,8 @@ def select_calibration_rows(
         may equal another or one of the fit.
     groups : array-like of shape (n,), or None
         Group of each row, if only groups are independent; None: rows are independent.
+    times : RowTimes or None
+        Time of each row; None: rows have no times.
 
     Returns
     -------
@@ -159,12 +164,12 @@ def select_calibration_rows(
         If more rows equal rows of the fit, or each other, than `duplicates` accepts; if the model
         was saved without its hashes and `duplicates` is not "genuine"; or if "genuine" cannot be
         true, as the rows are the table of the fit, or equal more of its rows than new rows would;
-        or if `groups` does not name a group for each row.
+        if `groups` does not name a group for each row; or if all times are equal.
     """
     truth = to_array("y", y)
     check = LeakageCheck(classifier, duplicates)
     check.add(X, truth)
-    return check.select_rows(groups)
+    return check.select_rows(groups, times)
 
 
 # The part of messages that says how to accept repeated rows.
@@ -297,15 +302,17 @@ class LeakageCheck:
         self._rounded.append(rounded)
         self._hashes.append(self._alike.hash_rows(X, truth))
 
-    def select_rows(self, groups: ArrayLike | None = None) -> CalibrationRows:
+    def select_rows(
+        self, groups: ArrayLike | None = None, times: RowTimes | None = None
+    ) -> CalibrationRows:
         """Return which of the rows added so far may be used as calibration rows.
 
         At least one row must have been added. groups: group of each row, (n,); equal rows of one
-        group count as one repeated row, as in fits. None: rows are independent. Return a
-        `CalibrationRows` with all rows, or with "copies" the first of each set of equal rows.
-        Raises ValueError if more rows equal rows of the fit, or each other, than `duplicates`
-        accepts, if "copies" are in different groups, or if `groups` has another length or missing
-        entries.
+        group count as one repeated row, as in fits. None: rows are independent. times: time of each
+        row, or None. Return a `CalibrationRows` with all rows, or with "copies" the first of each
+        set of equal rows. Raises ValueError if more rows equal rows of the fit, or each other, than
+        `duplicates` accepts, if "copies" are in different groups, if `groups` has another length or
+        missing entries, or if all times are equal.
         """
         expect_rows(sum(map(len, self._exact)), "certify a model")
         exact, rounded = np.concatenate(self._exact), np.concatenate(self._rounded)
@@ -326,14 +333,19 @@ class LeakageCheck:
             n_repeats, weight = np.unique(pairs, axis=1).shape[1], compute_group_weights(group)
         self._check_new(seen[rows], exact[rows], n_repeats)
         is_worst = repeats if decide_worst_case(n_repeats, len(rows), word) else None
-        drawn = {
+        drawn: dict[str, Any] = {
             "grouped": group is not None,
             "repeats": n_repeats if has_hashes else None,
             "distinct": word == "copies",
             "matches": self._matches(int(seen[rows].sum())) if has_hashes and seen.any() else None,
             "worst": count_worst(is_worst),
+            "period": None,
         }
-        return CalibrationRows(rows, drawn, units, is_worst, weight)
+        if times is None:
+            return CalibrationRows(rows, drawn, units, is_worst, weight)
+        times.expect_order(None)
+        drawn["period"] = times.name_period()
+        return CalibrationRows(rows, drawn, None, is_worst, weight)
 
     def _check_new(self, seen: NDArray[np.bool_], exact: NDArray[np.bool_], repeats: int) -> None:
         """Raise ValueError if rows equal rows of the fit and `duplicates` does not accept that.

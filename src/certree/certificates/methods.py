@@ -64,6 +64,9 @@ _EVERY_BEFORE = (
     "the classifier was fixed before the calibration rows were seen, or chosen by them at the price of "
     "its prior mass"
 )
+_OF_MARTINGALES = (
+    "Howard, Ramdas, McAuliffe and Sekhon, Probability Surveys 2020, with Jensen's inequality"
+)
 _OF_A_VOTER = "rows or more out of each voter's sample"
 _OF_A_PAIR = "rows or more out of both samples of each pair of voters"
 
@@ -85,6 +88,12 @@ METHODS: dict[str, Method] = {
     "hold_out_mean": Method(
         "occam_mean", _CLASSIFIER, _ONE_BEFORE, "Hoeffding, JASA 1963", "calibration rows"
     ),
+    "hold_out_period": Method(
+        "martingale_mean",
+        _CLASSIFIER,
+        "the classifier was fixed before the first row of the period was seen",
+        _OF_MARTINGALES,
+    ),
     "hold_out_answers": Method(
         "occam",
         "for all margins at once, this classifier's error, where it does not abstain,",
@@ -99,6 +108,12 @@ METHODS: dict[str, Method] = {
         _VOTE,
         _TREE_BEFORE,
         "Hoeffding, JASA 1963, with the prior of Langford, JMLR 2005",
+    ),
+    "occam_period": Method(
+        "martingale_mean",
+        _VOTE,
+        "tree and prior were fixed before the first row of the period was seen",
+        f"{_OF_MARTINGALES}, with the prior of Langford, JMLR 2005",
     ),
     "occam_answers": Method(
         "occam",
@@ -228,6 +243,13 @@ METHODS: dict[str, Method] = {
         "Hoeffding, JASA 1963",
         "calibration rows",
     ),
+    "absolute_error_period": Method(
+        "martingale_mean",
+        "this regressor's mean absolute error",
+        "the regressor, and the value at which its errors are clipped, were fixed before the first "
+        "row of the period was seen",
+        _OF_MARTINGALES,
+    ),
     "absolute_error_pruning": Method(
         "occam_mean",
         "this tree's mean absolute error",
@@ -305,6 +327,28 @@ METHODS: dict[str, Method] = {
         _OF_A_PAIR,
     ),
 }
+
+
+def get_period_method(method: str) -> str:
+    """Return the method for rows of a period that may depend on each other.
+
+    method: key of `METHODS` for independent rows. Raises ValueError if there is no such method.
+    """
+    if method not in _PERIOD_METHODS:
+        raise ValueError(
+            f"method must be one of {', '.join(_PERIOD_METHODS)} for rows in time order, got "
+            f"{method!r}, which needs independent rows: use independent=True if they are"
+        )
+    return _PERIOD_METHODS[method]
+
+
+_PERIOD_METHODS = {
+    "hold_out": "hold_out_period",
+    "hold_out_mean": "hold_out_period",
+    "occam_vote": "occam_period",
+    "occam_mean": "occam_period",
+    "absolute_error": "absolute_error_period",
+} | {name: name for name in ("hold_out_period", "occam_period", "absolute_error_period")}
 
 
 def get_inequality(method: str) -> Inequality:

@@ -488,7 +488,8 @@ def _certify_labels(
     It bounds the error on new rows of the classifier that predicts the label of the row's leaf, by
     its error on the calibration rows. Uses `occam_mean`, by the mean loss of groups, for rows in
     groups; else `occam_vote`, by the number of errors. model_selection: gives calibration set,
-    prior and delta; label: label of each node, (m,).
+    prior and delta; label: label of each node, (m,). Rows in time order that may depend on each
+    other get the method "occam_period".
     """
     certify = occam_mean if model_selection.held.grouped else occam_vote
     return certify(model_selection.held, label, model_selection.prior, model_selection.delta)
@@ -506,6 +507,8 @@ def _find_best_vote(
     """
     held, log_delta = model_selection.held, math.log(model_selection.delta)
     holds = bounds.occam_mean_holds if held.grouped else bounds.occam_holds
+    if held.period is not None and not held.period.is_independent:
+        holds = bounds.martingale_mean_holds
     best, below = None, 1.0
     for candidate in candidates:
         label = candidate.ballot.label
@@ -533,9 +536,12 @@ def _certify_alternatives(
     bounds on the majority vote (methods "vote_first_order", "vote_first_order_range",
     "vote_tandem", "vote_either_wrong", "vote_c_bound" and "vote_tuples"). Each bounds an error on
     new rows, with the prior ``model_selection.structure``, and holds by itself. model_selection:
-    gives tree, calibration set and delta; best: the candidate that the calibration set chose.
+    gives tree, calibration set and delta; best: the candidate that the calibration set chose. There
+    are none for rows in time order that may depend on each other.
     """
     held, prior, delta = model_selection.held, model_selection.structure, model_selection.delta
+    if held.period is not None and not held.period.is_independent:
+        return
     if not held.grouped:
         likeliest = map_pruning(held.tree, best.posterior)
         yield occam_pruning(held, likeliest, prior, delta)
@@ -549,6 +555,8 @@ def _certify_alternatives(
             yield weighed.certificate(method, delta)
 
 
+# Fraction of the rows in time order that trains with train_size="auto": it must not depend on errors.
+TIME_SHARE = 0.65
 # Fraction of the rows that is always used for training (the pilot), and the fractions to choose from.
 PILOT = 0.35
 SHARES = (PILOT, 0.5, 0.65, 0.75, 0.85)

@@ -21,27 +21,29 @@ class Shift:
 
     Parameters
     ----------
-    kind : {"kl", "total_variation", "weights"}
+    kind : {"kl", "total_variation", "weights", "drift"}
         "kl": KL(calibration || new) is at most `most` nats; "total_variation": the total variation
         distance is at most `most`; "weights": the density of new rows is known up to a factor, and
-        calibration rows were selected by rejection sampling with these weights.
+        calibration rows were selected by rejection sampling with these weights; "drift": the mean
+        risk of later rows exceeds that of the calibration rows' period by at most `most`.
     most : float
-        The largest divergence (nats), distance, or weight.
+        The largest divergence (nats), distance, weight, or increase.
 
     Raises
     ------
     ValueError
-        If `most` is negative or not finite, above 1 for "total_variation", or 0 for "weights".
+        If `most` is negative or not finite, above 1 for "total_variation" or "drift", or 0 for
+        "weights".
     """
 
-    kind: Literal["kl", "total_variation", "weights"]
+    kind: Literal["kl", "total_variation", "weights", "drift"]
     most: float
 
     def __post_init__(self) -> None:
         validate_settings(self)
         check_nonnegative(self.kind, self.most)
-        if self.kind == "total_variation" and self.most > 1:
-            raise ValueError(f"total_variation must lie in 0 .. 1, got {self.most!r}")
+        if self.kind in ("total_variation", "drift") and self.most > 1:
+            raise ValueError(f"{self.kind} must lie in 0 .. 1, got {self.most!r}")
         if self.kind == "weights" and self.most == 0:
             raise ValueError("max_weight must be above 0, got 0")
 
@@ -53,7 +55,7 @@ class Shift:
         """
         if self.kind == "kl":
             return min(kl_upper(risk, self.most), 1.0) if self.most else risk
-        return min(risk + self.most, 1.0) if self.kind == "total_variation" else risk
+        return risk if self.kind == "weights" else min(risk + self.most, 1.0)
 
     @property
     def source(self) -> str:
@@ -65,6 +67,7 @@ class Shift:
             "kl": f"any source from which that of these diverges by at most {self.most:.4g} nats",
             "total_variation": f"any source within {self.most:.4g} of this one in total variation",
             "weights": "the source that the weights describe",
+            "drift": f"any source whose mean risk is higher by at most {self.most:.4g}",
         }[self.kind]
 
     @property
@@ -86,22 +89,27 @@ class Shift:
         return f"new ones come from {self.source}"
 
 
-def make_shift(kl: float | None, total_variation: float | None) -> Shift:
-    """Return the `Shift` of a distance; exactly one of the two must not be None.
+def make_shift(
+    kl: float | None, total_variation: float | None, drift: float | None = None
+) -> Shift:
+    """Return the `Shift` of a distance; exactly one of the three must not be None.
 
     It is the distance between the distributions of calibration rows and new rows. kl: largest
-    divergence KL(calibration || new) (nats); total_variation: largest distance. Raises ValueError
-    if both or none are passed, or one is out of range.
+    divergence KL(calibration || new) (nats); total_variation: largest distance; drift: largest
+    increase of the mean risk after a period. Raises ValueError if several or none are passed, or
+    one is out of range.
     """
-    if (kl is None) == (total_variation is None):
+    if (kl is not None) + (total_variation is not None) + (drift is not None) != 1:
         raise ValueError(
-            "exactly one of kl and total_variation must be passed to nearby, got "
-            f"kl={kl} and total_variation={total_variation}"
+            "exactly one of kl and total_variation (or drift, for rows in time order) must be passed "
+            f"to nearby, got kl={kl}, total_variation={total_variation} and drift={drift}"
         )
     if kl is not None:
         return Shift("kl", kl)
-    assert total_variation is not None  # for the type checker
-    return Shift("total_variation", total_variation)
+    if total_variation is not None:
+        return Shift("total_variation", total_variation)
+    assert drift is not None  # for the type checker
+    return Shift("drift", drift)
 
 
 def sample_by_weights(

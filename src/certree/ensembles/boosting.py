@@ -102,6 +102,7 @@ from certree.rows.folds import Fold
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.sparse_rows import DenseOrSparseFeatures, stack_tables, to_dense
+from certree.rows.time_order import expect_no_times
 from certree.rows.training import Training, training_rows
 from certree.tree import Trees
 
@@ -289,6 +290,8 @@ class BoostedTrees(StagedTrees):
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
+        time: Any = None,
+        gap: Any = 0,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
@@ -317,6 +320,15 @@ class BoostedTrees(StagedTrees):
             Group of each row, such as a patient, if rows of one group depend on each other. All
             rows of a group are in-bag or out-of-bag together, and belong to the same fold or
             validation set. For rows in files, the name of the column.
+        time : array-like of shape (n,), str or None
+            Time of each row, numbers or dates with or without a time zone, or the name of such a
+            column of X, which stays a feature. The latest fifth of the rows (or groups)
+            then chooses the number of rounds, instead of random folds, at any number of rows; with
+            `early_stopping` the latest rows are the validation set. Rows of one time stay together.
+            The last fit has all rows. Not for out-of-core data. None: rows have no times.
+        gap : int or timedelta
+            Rows to leave out between the rows that train and those that validate: their number, as
+            in scikit-learn's `TimeSeriesSplit`, or the time they span. Only used with `time`.
         X_val, y_val : array-like of shape (n_val, p) and (n_val,), or None
             Validation set, which is scored after each round and grows no tree. With
             `early_stopping` it decides the number of rounds. If X is out-of-core or distributed,
@@ -357,11 +369,18 @@ class BoostedTrees(StagedTrees):
         limit = TimeLimit.start(self.max_time)
         callbacks, before = check_callbacks(callbacks), self._get_previous_trees()
         if is_out_of_core(X):
+            expect_no_times(time, gap, what="out-of-core data")
             rows = X, y, sample_weight, groups, offset
             validation = X_val, y_val, sample_weight_val, offset_val
             return self._fit_out_of_core(rows, before, validation, callbacks, limit)
         training = self._prepare_training(
-            X, y, sample_weight, groups=groups, reuse_encoding=before is not None
+            X,
+            y,
+            sample_weight,
+            groups=groups,
+            time=time,
+            gap=gap,
+            reuse_encoding=before is not None,
         )
         self._check_offsets_together(offset, offset_val, X_val, before is not None)
         training = self._attach_offset("offset", offset, training)
@@ -1176,12 +1195,13 @@ class BoostedTrees(StagedTrees):
         factor = 1 if self.learning_rate == "auto" else get_rate_factor(self.learning_rate)
         return self._SCHEDULE.count_fast_rounds(self._make_loss().n_outputs) * factor
 
-    def _get_fixed_rounds(self, n: int, stops: bool) -> int | None:
+    def _get_fixed_rounds(self, n: int, stops: bool, has_times: bool = False) -> int | None:
         """Return the number of rounds unless cross-validation must choose it; then return None.
 
         n: number of training rows; stops: whether the fit may stop early, in which case the result
         is the largest number of rounds. `max_iter` decides if it is a number, then quality "fast",
-        then `stops`, then the schedule. Call `_set_learning_rate` before a new fit.
+        then `stops`, then the schedule. Call `_set_learning_rate` before a new fit. With has_times,
+        for rows in time order, the latest rows choose at any number of rows.
         """
         if self.max_iter != "auto":
             return int(self.max_iter)
@@ -1190,7 +1210,7 @@ class BoostedTrees(StagedTrees):
         factor, plan = get_rate_factor(self.learning_rate_), self._make_plan(n)
         if stops:
             return count_stopped_rounds(self.quality) * factor
-        if plan.n_folds == 0:
+        if plan.n_folds == 0 and not has_times:
             return plan.max_rounds * factor
         return 1 if n < 2 else None
 
@@ -1225,14 +1245,15 @@ class BoostedTrees(StagedTrees):
         int
             Number of rounds, those of a previous fit included.
         """
-        n = len(training.y)
-        fixed = self._get_fixed_rounds(n, stops)
+        n, has_times = len(training.y), training.split.times is not None
+        fixed = self._get_fixed_rounds(n, stops, has_times)
         if fixed is not None:
             return fixed
         plan, rate_factor = self._make_plan(n), get_rate_factor(self.learning_rate_)
         folds = training.split_folds(min(_N_FOLDS, n), np.random.RandomState(self._seed))
         factor = choose_step_factor(self.learning_rate_, plan.step_factor)
-        runs = [run.make_fold_run(fold, factor).with_statistics() for fold in folds[: plan.n_folds]]
+        folds = folds[: max(plan.n_folds, 1)]
+        runs = [run.make_fold_run(fold, factor).with_statistics() for fold in folds]
         schedules = self._list_threshold_schedules(n) if choose else [self.thresholds_]
         candidates = [
             [run.copy_without_trees(thresholds=numbers) for run in runs] for numbers in schedules
@@ -1240,7 +1261,9 @@ class BoostedTrees(StagedTrees):
         most = plan.max_rounds * rate_factor // factor
         best, n_rounds = choose_rounds(candidates, most, limit.take_fraction(0.5))
         self.thresholds_ = schedules[best]
-        return max(n_rounds * factor, plan.min_rounds * rate_factor)
+        # Of rows whose distribution changes, few rounds may be best.
+        least = 0 if has_times else plan.min_rounds * rate_factor
+        return max(n_rounds * factor, least)
 
     # -- files -------------------------------------------------------------------------------------
 

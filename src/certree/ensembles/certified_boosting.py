@@ -34,7 +34,12 @@ from certree.certificates.guarantees import (
     delegate_to_guarantees,
 )
 from certree.certificates.hold_out import hold_out_rows
-from certree.certificates.model_selection import PILOT, CurvePoint, choose_train_fraction
+from certree.certificates.model_selection import (
+    PILOT,
+    TIME_SHARE,
+    CurvePoint,
+    choose_train_fraction,
+)
 from certree.certificates.row_order import compute_class_residuals, note_row_order
 from certree.certificates.subsets.coverage import Scores
 from certree.certificates.trained_classes import TRAINED_CLASSES_FIELD, TrainedClasses
@@ -47,6 +52,7 @@ from certree.ensembles.boosting import (
 )
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.staged import make_constant_scores
+from certree.estimators.certified_classifier import CertifiedTreeClassifier
 from certree.explain.tree_model import declare_trees
 from certree.interface.arrays import (
     Float64,
@@ -61,6 +67,7 @@ from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
 from certree.rows.monotonic import MonotonicCst
 from certree.rows.split import TrainCalibrationSplitter
+from certree.rows.time_order import has_dependent_rows
 from certree.rows.training import Training
 from certree.tree import Trees
 
@@ -107,7 +114,9 @@ def _read_calibration(stored: StoredState, name: str, model: Any) -> EnsembleCal
     that is restored, with its certificate.
     """
     return EnsembleCalibrationSet.from_stored(
-        stored.get_section(name), near_copies=model.certificate_.near_copies
+        stored.get_section(name),
+        near_copies=model.certificate_.near_copies,
+        period=model.certificate_.period,
     )
 
 
@@ -292,6 +301,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     ) -> None:
         self._set_parameters(locals())
 
+    @copy_descriptions_from(CertifiedTreeClassifier.fit)
     @fit_method
     def fit(  # type: ignore[override]  # certificates need rows that choose no rounds
         self,
@@ -300,6 +310,10 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        *,
+        time: Any = None,
+        gap: Any = 0,
+        independent: bool = False,
     ) -> Self:
         """Split the rows into training and calibration set, grow the trees, and certify them.
 
@@ -318,6 +332,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         classes : array-like of shape (K,), or None
             The classes that may be predicted, if they are known without the rows; None: those of
             the training set. A calibration row of another class counts as an error.
+        {time} {gap} {independent}
 
         Returns
         -------
@@ -344,13 +359,16 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
                 y,
                 sample_weight,
                 groups=groups,
+                time=time,
+                gap=gap,
+                independent=independent,
                 row_splitter=TrainCalibrationSplitter(
                     train_size, deepcopy(random_state), is_pilot=is_pilot
                 ),
                 classes=classes,
             )
 
-        training = self._choose_training_set(split_rows)
+        training = self._choose_training_set(split_rows, time is not None)
         self._fit_rounds(training.train_subset or training)
         self._certify(self._add_calibration_classes(training))
         return self
@@ -372,17 +390,21 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         self.start_ = trained.expand_scores(self.start_[None], is_start=True)[0]
         return replace(training, y=trained.class_positions[training.y].astype(np.int32))
 
-    def _choose_training_set(self, split_rows: Callable[..., Training]) -> Training:
+    def _choose_training_set(
+        self, split_rows: Callable[..., Training], has_times: bool
+    ) -> Training:
         """Choose the training set, set `train_size_`, and return all rows with their split.
 
         With train_size="auto" 35 % of the rows, the pilot, are split off first. The learning curve
         within it predicts the bound for each size of the training set, and the size with the lowest
         predicted bound is used. split_rows: ``split_rows(train_size, is_pilot)`` draws a training
         set of this fraction from the rows of the fit, and returns all rows with their split;
-        is_pilot: whether another split may follow.
+        is_pilot: whether another split may follow. has_times: whether rows are split by time, so
+        that no error may choose the size.
         """
-        if not isinstance(self.train_size, str):
-            self.train_size_ = float(self.train_size)
+        if has_times or not isinstance(self.train_size, str):
+            by_user = self.train_size
+            self.train_size_ = TIME_SHARE if isinstance(by_user, str) else float(by_user)
             return split_rows(self.train_size_)
         pilot = split_rows(PILOT, is_pilot=True)
         curve = self._compute_learning_curve(pilot)
@@ -475,7 +497,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         wrong = self._predict_codes(rows.score) != rows.y
         if rows.is_worst is not None:
             wrong |= rows.is_worst
-        certificate = hold_out_rows(wrong, rows.weight, self.delta)
+        certificate = hold_out_rows(wrong, rows.weight, self.delta, period=rows.period)
         baseline = compute_class_baseline(rows.y, self.classes_, rows.weight)
         return replace(certificate, baseline=baseline, **get_sampling_facts(rows))
 
@@ -722,6 +744,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     ) -> None:
         self._set_parameters(locals())
 
+    @copy_descriptions_from(CertifiedTreeClassifier.fit)
     @fit_method
     def fit(  # type: ignore[override]  # certificates need rows that choose no rounds
         self,
@@ -729,6 +752,10 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        *,
+        time: Any = None,
+        gap: Any = 0,
+        independent: bool = False,
     ) -> Self:
         """Split the rows into training and calibration set, grow the trees, and certify them.
 
@@ -745,6 +772,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
             Group of each row, such as a patient, if rows of one group depend on each other. Whole
             groups are in the training or calibration set, and the certificate is about new groups.
             Intervals are then not certified.
+        {time} {gap} {independent}
 
         Returns
         -------
@@ -759,6 +787,9 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
             y,
             sample_weight,
             groups=groups,
+            time=time,
+            gap=gap,
+            independent=independent,
             row_splitter=TrainCalibrationSplitter(self.train_size, random_state),
         )
         training = rows.train_subset or rows
@@ -775,11 +806,15 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         targets, or 1.
         """
         n, error = len(training.y), np.zeros(len(training.y))
-        for fold in training.split_folds(min(_FOLDS, n), random_state) if n > 1 else ():
+        folds = training.split_folds(min(_FOLDS, n), random_state) if n > 1 else []
+        for fold in folds:
             quick = _make_quick_copy(self)
             quick._fit_rounds(training.take(fold.train))
             predicted = quick._predict_rows(training.features.take_matrix(fold.validation))
             error[fold.validation] = np.abs(training.y[fold.validation] - predicted)
+        if training.split.times is not None and folds:  # only the latest rows validate
+            validated = np.sort(np.concatenate([fold.validation for fold in folds]))
+            training, error = training.take(validated), error[validated]
         limit = find_error_limit(error, training.y)
         mean = float(np.average(error, weights=training.weight)) / limit
         scale = _make_quick_copy(self)
@@ -837,7 +872,9 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
             score[found.is_worst] = np.inf
         one_region = np.zeros(len(score), dtype=np.int32)
         self.conformity_scores_ = Scores.from_rows(score, one_region, np.ones(1))
-        bands = () if found.grouped else self._certify_intervals(self.coverage, self.delta)
+        bands = (
+            () if has_dependent_rows(found) else self._certify_intervals(self.coverage, self.delta)
+        )
         self.certificates_ = (self.certificate_, *filter(None, bands))
         note_row_order(self, rows.split.units, 1, lambda some: (y - predicted)[some])
 

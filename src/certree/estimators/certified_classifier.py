@@ -30,6 +30,7 @@ from certree.certificates.guarantees import (
 )
 from certree.certificates.model_selection import (
     PILOT,
+    TIME_SHARE,
     CurvePoint,
     Deploy,
     LabelledSelection,
@@ -72,6 +73,7 @@ from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter
+from certree.rows.time_order import expect_no_times, has_dependent_rows
 from certree.rows.training import Training, compute_mean_weight
 from certree.stats import NodeStats
 from certree.tree import Tree
@@ -154,6 +156,7 @@ def _read_calibration(
         tree=model.tree_,
         grown=NodeStats.from_stored(stored.get_section("grown")),
         near_copies=model.certificate_.near_copies,
+        period=model.certificate_.period,
     )
 
 
@@ -343,6 +346,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        *,
+        time: Any = None,
+        gap: Any = 0,
+        independent: bool = False,
     ) -> Self:
         """Grow the tree on the training set, and certify its vote by the calibration set.
 
@@ -367,6 +374,21 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             The classes that may be predicted, if they are known without the rows; required with
             grower=Grid(...). None: the classes of the training set. A calibration row of another
             class counts as an error whatever is predicted.
+        time : array-like of shape (n,), str or None
+            Time of each row, numbers or dates with or without a time zone, or the name of such a
+            column of X, which stays a feature. The latest rows are then the calibration set, as a
+            fraction 1 - `train_size` of all (35 % with train_size="auto"). Rows of one time stay
+            together, and a group counts by its latest row. Posteriors, penalties and rounds are
+            chosen by the latest fifth of the training set. The certificate is about later rows.
+            Not for out-of-core data. None: rows have no times.
+        gap : int or timedelta
+            Rows to leave out between training and calibration set, and before the rows that
+            validate, such as those whose labels would not be known yet: their number, as in
+            scikit-learn's `TimeSeriesSplit`, or the time that they span. Only used with `time`.
+        independent : bool
+            True: calibration rows (or groups) are independent draws from one source, so that the
+            usual guarantees hold. False: they may depend on earlier rows, and only the mean error
+            is bounded, by a martingale. Only used with `time`.
 
         Returns
         -------
@@ -374,6 +396,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             The fitted estimator.
         """
         if is_out_of_core(X):
+            expect_no_times(time, gap, what="out-of-core data")
             fit_blocks = partial(self._fit_blocks, classes=classes)
             arrays = fit_elsewhere(self, X, y, sample_weight, groups, fit_blocks)
             if arrays is None:
@@ -383,6 +406,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         depends_on_rows = self._get_grower().depends_on_rows
         if not depends_on_rows:
             self._check_grid(classes)
+            expect_no_times(time, gap, what=f"grower={self.grower!r}, which has no training set")
         shuffled = deepcopy(random_state)
 
         def take_rows(train_size: float, is_pilot: bool = False) -> Training:
@@ -392,6 +416,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
                 y,
                 sample_weight,
                 groups=groups,
+                time=time,
+                gap=gap,
+                independent=independent,
                 row_splitter=TrainCalibrationSplitter(
                     train_size, deepcopy(shuffled), self._splits_by_content(), is_pilot
                 ),
@@ -399,7 +426,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             )
 
         if depends_on_rows:
-            self._fit_and_select(self._choose_training_set(take_rows, random_state), random_state)
+            training = self._choose_training_set(take_rows, random_state, time is not None)
+            self._fit_and_select(training, random_state)
         else:
             self.train_size_ = 0.0
             self._fit_labelled(take_rows(0.0), random_state)
@@ -441,7 +469,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         self._note_row_order(units)
 
     def _choose_training_set(
-        self, take_rows: Callable[..., Training], random_state: np.random.RandomState
+        self,
+        take_rows: Callable[..., Training],
+        random_state: np.random.RandomState,
+        has_times: bool,
     ) -> Training:
         """Choose the size of the training set, set `train_size_`, and split the rows by it.
 
@@ -459,6 +490,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             training rows) is needed.
         random_state : RandomState
             Source of the folds of the learning curve, and of the seed of their trees.
+        has_times : bool
+            Whether rows are split by time, so that no error may choose the size.
 
         Returns
         -------
@@ -466,8 +499,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             All encoded rows of the fit; the attribute `split` has the indices of the training and
             of the calibration rows.
         """
-        if not isinstance(self.train_size, str):
-            self.train_size_ = float(self.train_size)
+        if has_times or not isinstance(self.train_size, str):
+            by_user = self.train_size
+            self.train_size_ = TIME_SHARE if isinstance(by_user, str) else float(by_user)
             return take_rows(self.train_size_)
         pilot = take_rows(PILOT, is_pilot=True)
         curve = self._compute_pilot_curve(pilot, random_state)
@@ -992,7 +1026,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         """
         if len(self.classes_) != 2 or self._trained is not None:
             return ""
-        if self.certificate_.grouped or self.guarantees_ is None:
+        if has_dependent_rows(self.certificate_) or self.guarantees_ is None:
             return ""
         return (
             " If errors of the two classes cost differently, guarantees_.thresholds() certifies every "

@@ -57,6 +57,7 @@ from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Fold
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter
+from certree.rows.time_order import expect_no_times, has_dependent_rows
 from certree.rows.training import WeightedTarget
 from certree.stats import Stats, TargetStats
 from certree.stats.exact_leaf_sums import measure_exactly, reduce_in_memory
@@ -280,6 +281,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
     def _get_voting(self) -> Voting:
         return Voting("mean", self.smoothing, self._get_monotonic_signs())
 
+    @copy_descriptions_from(CertifiedTreeClassifier.fit)
     @fit_method
     def fit(
         self,
@@ -287,6 +289,10 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        *,
+        time: Any = None,
+        gap: Any = 0,
+        independent: bool = False,
     ) -> Self:
         """Grow the tree and fit its vote on the training set, and certify by the calibration set.
 
@@ -305,6 +311,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             rows of a group are in the training set or all in the calibration set, and the
             certificate is about new groups. With groups there are no prediction intervals. Groups
             must have an order, such as numbers or strings.
+        {time} {gap} {independent}
 
         Returns
         -------
@@ -312,6 +319,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             The fitted estimator.
         """
         if is_out_of_core(X):
+            expect_no_times(time, gap, what="out-of-core data")
             arrays = self._fit_out_of_core(X, y, sample_weight, groups)
             if arrays is None:
                 return self
@@ -322,6 +330,9 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             y,
             sample_weight,
             groups=groups,
+            time=time,
+            gap=gap,
+            independent=independent,
             row_splitter=TrainCalibrationSplitter(
                 self.train_size, random_state, self._splits_by_content()
             ),
@@ -498,7 +509,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         self.conformity_scores_ = self.intervals_.scores(leaf, error, mass)
         self.held_out_: HeldOutNumbers | None = held
         self.certificate_ = absolute_error(held, value, self.delta)
-        of_all = not held.grouped and self.widths != "leaf"
+        of_all = not has_dependent_rows(held) and self.widths != "leaf"
         bands = self._certify_intervals(self.coverage, self.delta) if of_all else ()
         self.certificates_ = (self.certificate_, *filter(None, bands))
 

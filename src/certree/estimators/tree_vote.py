@@ -51,6 +51,7 @@ from certree.out_of_core.lazy_predictions import support_dask_collections
 from certree.rows.folds import Fold, Indices
 from certree.rows.monotonic import MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
+from certree.rows.time_order import expect_no_times
 from certree.rows.training import Training, WeightedTarget, to_table
 from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.exact_leaf_sums import count_exactly, measure_exactly, reduce_in_memory
@@ -262,6 +263,9 @@ class TreeVoteEstimator(TreeModel):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        *,
+        time: Any = None,
+        gap: Any = 0,
     ) -> Self:
         """Grow the tree, choose the inverse temperatures, and compute the vote of the prunings.
 
@@ -283,6 +287,15 @@ class TreeVoteEstimator(TreeModel):
             Group of each row, such as a patient, if rows of one group depend on each other. All
             rows of a group are in the same fold, so no row validates a tree that its group has
             helped to grow. Groups must have an order, such as numbers or strings.
+        time : array-like of shape (n,), str or None
+            Time of each row, numbers or dates with or without a time zone, or the name of such a
+            column of X, which stays a feature. The latest fifth of the rows (or groups)
+            then validates instead of random folds; `cv` must be an integer or None, and its value
+            is not used. Rows of one time stay together. The last tree
+            grows on all rows. Not for out-of-core data. None: rows have no times.
+        gap : int or timedelta
+            Rows to leave out between the rows that train and those that validate: their number, as
+            in scikit-learn's `TimeSeriesSplit`, or the time they span. Only used with `time`.
 
         Returns
         -------
@@ -290,11 +303,12 @@ class TreeVoteEstimator(TreeModel):
             The fitted estimator.
         """
         if self._takes_blocks and is_out_of_core(X):
+            expect_no_times(time, gap, what="out-of-core data")
             arrays = self._fit_out_of_core(X, y, sample_weight, groups)
             if arrays is None:
                 return self
             X, y, sample_weight, groups = arrays
-        self._fit(self._prepare_training(X, y, sample_weight, groups=groups))
+        self._fit(self._prepare_training(X, y, sample_weight, groups=groups, time=time, gap=gap))
         return self
 
     def _fit_out_of_core(

@@ -298,7 +298,7 @@ def learn_dates(X: Any) -> dict[int, DateColumn]:
     if table is None:
         return {}
     return {
-        j: _read_dates(column, table.get_label(j))[0]
+        j: read_dates(column, table.get_label(j))[0]
         for j, column in enumerate(table.columns)
         if has_times(column)
     }
@@ -362,7 +362,7 @@ def read_days(column: SeriesOrArray, label: str) -> Float64 | None:
     if not has_times(column):
         return None
     try:
-        return _read_dates(column, label)[1]
+        return read_dates(column, label)[1]
     except ValueError:
         return None
 
@@ -405,7 +405,7 @@ def _convert_as_in_fit(column: SeriesOrArray, label: str, known: DateColumn) -> 
             f"{label} must hold {known.description}, as in the fit, got values of type {kind}: "
             "convert the column to dates"
         )
-    found, days = _read_dates(column, label)
+    found, days = read_dates(column, label)
     if not known.takes(found) and not np.isnan(days).all():
         raise ValueError(
             f"{label} must hold {known.description}, as in the fit, got {found.description}: convert "
@@ -426,7 +426,7 @@ def _make_series(column: nw.Series[Any], values: Float64) -> nw.Series[Any]:
 # -- columns
 
 
-def _read_dates(column: SeriesOrArray, label: str) -> tuple[DateColumn, Float64]:
+def read_dates(column: SeriesOrArray, label: str) -> tuple[DateColumn, Float64]:
     """Return what a column of dates holds, and its values in days, (n,), NaN for missing ones.
 
     column: narwhals Series or array (n,), for which `has_times` is true. label: how messages name
@@ -468,7 +468,7 @@ def _to_days(microseconds: nw.Series[Any]) -> Float64:
 
 
 def _read_objects(values: list[Any], label: str) -> tuple[DateColumn, Float64]:
-    """Return what a column of Python objects holds, and its values in days; see `_read_dates`."""
+    """Return what a column of Python objects holds, and its values in days; see `read_dates`."""
     is_present = ~_mark_missing(values)
     present = [value for value, known in zip(values, is_present.tolist(), strict=True) if known]
     found: DateColumn | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
@@ -17,6 +17,7 @@ from certree.rows.duplicates import count_worst
 from certree.rows.folds import Indices, make_unordered_error, number_groups, shuffle_by_content
 from certree.rows.near_copies import NearCopies
 from certree.rows.out_of_core import expect_no_column_name
+from certree.rows.time_order import Period, RowTimes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +52,10 @@ class TrainCalibrationSplit:
         Place of the unit of each calibration row in the order of the table, 0, 1, ...: of its group,
         or of the rows that equal it; see `rank_units`. None: not known. Without a calibration set
         its shape is (n,).
+    times : RowTimes or None
+        Times of the n rows; None: rows have no times.
+    period : Period or None
+        Period of the calibration rows; None: rows have no times, or there is no calibration set.
     """
 
     train: Indices
@@ -63,6 +68,8 @@ class TrainCalibrationSplit:
     is_worst: NDArray[np.bool_] | None = None
     near_copies: NearCopies | None = None
     units: Indices | None = None
+    times: RowTimes | None = None
+    period: Period | None = None
 
     @property
     def worst(self) -> int:
@@ -327,6 +334,42 @@ class TrainCalibrationSplitter:
     random_state: np.random.RandomState
     by_content: bool = False
     is_pilot: bool = False
+
+    def split_by_time(
+        self, times: RowTimes, groups: NDArray[Any] | None
+    ) -> tuple[TrainCalibrationSplit, Indices]:
+        """Split rows, or whole groups, so that the latest ones calibrate and earlier ones train.
+
+        The split depends on times, groups and the number of rows alone.
+
+        Parameters
+        ----------
+        times : RowTimes
+            Times of the n rows.
+        groups : ndarray of shape (n,), or None
+            Group of each row; a group has the time of its latest row. None: rows have no groups.
+
+        Returns
+        -------
+        split : TrainCalibrationSplit
+            Indices among the rows that are kept.
+        kept : ndarray of intp
+            Indices, ascending, of the rows that are not left out as the gap.
+
+        Raises
+        ------
+        ValueError
+            If all times are equal, or one of the sets would be empty.
+        """
+        n_units = times.n if groups is None else len(np.unique(groups))
+        n_train = count_training_units(
+            self.train_size, n_units, times.n, "rows" if groups is None else "groups"
+        )
+        is_train, is_latest = times.split_latest(n_units - n_train, groups)
+        kept = np.flatnonzero(is_train | is_latest)
+        split = _make_split(is_train[kept])
+        period = times.take(np.flatnonzero(is_latest)).name_period()
+        return replace(split, times=times.take(kept), period=period), kept
 
     def __call__(
         self,

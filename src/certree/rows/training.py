@@ -142,6 +142,11 @@ from certree.rows.split import (
     draw_copies,
     rank_units,
 )
+from certree.rows.time_order import (
+    RowTimes,
+    expect_classes_in_both_parts,
+    expect_folds_by_number,
+)
 from certree.tables.fitted_types import FORMAT_ATTRIBUTE
 from certree.tables.table import read_attached_format
 
@@ -150,6 +155,8 @@ _MOST_FEATURES = 2**31 - 1
 # What to do if there are too few rows to hold some out. Every estimator can do it, also those whose
 # fit takes no X_val, and models in a Pipeline.
 _SCORE_TRAINING_ROWS = "or use validation_fraction=None, which scores the training rows"
+# Fraction of the rows in time order, the latest ones, that validates instead of folds.
+_VALIDATION_FRACTION = 0.2
 # Tables with at most so many numbers may skip scikit-learn's slow checks in predict.
 _MAX_UNCHECKED_NUMBERS = 1024
 _NUMBERS: dict[str, Any] = {
@@ -304,8 +311,12 @@ class Training:
         """
         weight = None if self.weight is None else self.weight[indices]
         features, y = self.features.take(indices), self.y[indices]
-        groups = None if self.split.groups is None else self.split.groups[indices]
-        split = replace(TrainCalibrationSplit.train_on_all(len(y)), groups=groups)
+        groups, times = self.split.groups, self.split.times
+        split = replace(
+            TrainCalibrationSplit.train_on_all(len(y)),
+            groups=None if groups is None else groups[indices],
+            times=None if times is None else times.take(indices),
+        )
         offset = None if self.offset is None else self.offset[:, indices]
         order = vars(self).get("draw_order", self.fixed_draw_order)
         sizes = self.n_categories
@@ -320,8 +331,10 @@ class Training:
         ----------
         cv : int, None, splitter of scikit-learn, or iterable of pairs (train, validation)
             A number of folds (None: 5) splits whole groups if there are groups; else rows,
-            stratified by class, in an order that depends on their values. A splitter gets these
-            rows and groups. Pairs hold indices or masks of the rows that were passed to `fit`,
+            stratified by class, in an order that depends on their values. If rows have times, there
+            is a single fold instead, whose validation set is the latest fifth of the rows or
+            groups; random folds serve if all times are equal. A splitter gets these rows and
+            groups. Pairs hold indices or masks of the rows that were passed to `fit`,
             those of weight zero included.
         random_state : numpy RandomState
             Source of the random order for a number of folds; a splitter has its own.
@@ -338,6 +351,8 @@ class Training:
         """
         if cv is None or isinstance(cv, Integral):
             n_folds = 5 if cv is None else int(cv)
+            if self._has_time_order:
+                return [self._split_latest(_VALIDATION_FRACTION)]
             if self.split.groups is not None:
                 parts = iterate_group_folds(self.split.groups, n_folds, random_state)
                 return [Fold(*part) for part in parts]
@@ -374,10 +389,11 @@ class Training:
     def hold_out_rows(
         self, size: float, random_state: np.random.RandomState
     ) -> tuple[Training, Training]:
-        """Split these rows at random into a training set and a validation set.
+        """Split these rows into a training set and a validation set, at random or by time.
 
         If there are groups, whole groups are drawn. Else rows are drawn, stratified by class, in an
-        order that depends on their values.
+        order that depends on their values. If rows have times, the latest rows or groups are the
+        validation set.
 
         Parameters
         ----------
@@ -402,7 +418,9 @@ class Training:
         groups = self.split.groups
         n = len(self.y) if groups is None else len(np.unique(groups))
         n_held = count_held_out(size, n, "rows" if groups is None else "groups")
-        if groups is not None:
+        if self._has_time_order:
+            fold = self._split_latest(n_held)
+        elif groups is not None:
             fold = Fold(*split_by_groups(groups, n_held, random_state))
         else:
             for one in self._class_columns:
@@ -415,6 +433,24 @@ class Training:
             raise_for_lost_classes(size, n_lost)
         # Validation rows must not influence the order of columns.
         return replace(self.take(fold.train), fixed_draw_order=None), self.take(fold.validation)
+
+    @property
+    def _has_time_order(self) -> bool:
+        """Whether these rows, or the latest rows of their groups, have different times."""
+        times = self.split.times
+        return times is not None and times.has_order(self.split.groups)
+
+    def _split_latest(self, size: int | float) -> Fold:
+        """Return the fold whose validation set has the latest rows, or groups, of these.
+
+        size: number of rows or groups; a float is their fraction. Rows of the gap are in neither
+        set.
+        """
+        times, groups = self.split.times, self.split.groups
+        assert times is not None
+        n = times.n if groups is None else len(np.unique(groups))
+        n_latest = size if isinstance(size, int) else max(1, round(size * n))
+        return Fold(*map(np.flatnonzero, times.split_latest(n_latest, groups)))
 
     @property
     def _class_columns(self) -> list[Int32]:
@@ -1019,6 +1055,9 @@ def training_rows(
     sample_weight: Any = None,
     *,
     groups: Any = None,
+    time: Any = None,
+    gap: Any = 0,
+    independent: bool = False,
     row_splitter: TrainCalibrationSplitter | None = None,
     classes: ArrayLike | None = None,
     reuse_encoding: bool = False,
@@ -1039,6 +1078,13 @@ def training_rows(
     groups : array-like of shape (n,), or None
         Group of each row; a group is not divided between training and calibration set. None: rows
         have no groups.
+    time : array-like of shape (n,), str or None
+        Time of each row, or a column of X: the latest rows calibrate, or validate. None: rows have
+        no times.
+    gap : int or timedelta
+        Rows to leave out between earlier and later rows: their number, or the time that they span.
+    independent : bool
+        Whether rows of one period are independent draws.
     row_splitter : TrainCalibrationSplitter or None
         Draws the training and the calibration set of the remaining rows. None: all rows are in the
         training set.
@@ -1063,7 +1109,8 @@ def training_rows(
     Raises
     ------
     ValueError, TypeError
-        If X, y, weights or groups differ in length, or hold values that the model does not accept.
+        If X, y, weights, groups or times differ in length, or hold values that the model does not
+        accept; or if with times a set has a single class.
     """
     X = _check_row_type(model, X)
     expect_no_column_name("y", y)
@@ -1075,12 +1122,26 @@ def training_rows(
     n_given = len(target)
     if groups is not None:
         groups = check_groups(groups, n_given)
+    times = RowTimes.read(time, X, n_given, gap, independent)
+    expect_folds_by_number(getattr(model, "cv", None), time)
     duplicates = getattr(model, "duplicates", None)
-    (X, target, weight, groups), indices, places = _drop_rows(X, target, weight, groups, duplicates)
-    split = TrainCalibrationSplit.train_on_all(len(target))
-    if row_splitter is not None:
+    (X, target, weight, groups, times), indices, places = _drop_rows(
+        X, target, weight, groups, times, duplicates
+    )
+    split = replace(TrainCalibrationSplit.train_on_all(len(target)), times=times)
+    if times is not None:
+        times.expect_order(groups)
+    if row_splitter is not None and times is not None:
+        split, kept = row_splitter.split_by_time(times, groups)
+        if len(kept) < len(target):
+            X, target, weight, groups = _take_each((X, target, weight, groups), kept)
+            indices = kept if indices is None else indices[kept]
+        if is_of_classes:
+            assert split.times is not None
+            expect_classes_in_both_parts(target, split.train, split.calibration, split.times)
+    elif row_splitter is not None:
         split = row_splitter(len(target), groups, weight, partial(_hash_rows, model, X, target))
-    compared = X, target, split, groups, places
+    compared = X, target, split, groups, None if times is not None else places
     repeats, is_worst, find, units = _find_repeats(*compared, duplicates, is_of_classes)
     if getattr(model, "class_weight", None) == "balanced":  # forests balance each bag themselves
         weight = _multiply_weights(compute_balanced_weights(target, weight, split), weight)
@@ -1096,7 +1157,14 @@ def training_rows(
         counts = of_rows.get("_sample_counts")
         warn_of_many_copies(codes, hashes, 0 if counts is None else counts.n_distinct)
     about = groups, indices, n_given, repeats, duplicates == "copies", is_worst
-    split = TrainCalibrationSplit(split.train, split.calibration, *about, units=units)
+    split = TrainCalibrationSplit(
+        split.train,
+        split.calibration,
+        *about,
+        units=None if split.times is not None else units,
+        times=split.times,
+        period=split.period,
+    )
     known = learned["categories_"]
     sizes = None if known is None else known.extend(features.n_features).sizes
     inferred: dict[str, Any] = {"n_categories": sizes, "fixed_draw_order": order}
@@ -1399,13 +1467,17 @@ def _drop_rows(
     target: NDArray[Any],
     weight: Float64 | None,
     groups: NDArray[Any] | None,
+    times: RowTimes | None,
     duplicates: str | None,
 ) -> tuple[
-    tuple[Any, NDArray[Any], Float64 | None, NDArray[Any] | None], Indices | None, Indices | None
+    tuple[Any, NDArray[Any], Float64 | None, NDArray[Any] | None, RowTimes | None],
+    Indices | None,
+    Indices | None,
 ]:
     """Drop rows of weight zero; with duplicates="copies" also merge equal rows to one row.
 
-    The weight of a merged row is the sum of the weights of the equal rows.
+    The weight of a merged row is the sum of the weights of the equal rows, and its time the latest
+    one of theirs.
 
     Parameters
     ----------
@@ -1417,12 +1489,14 @@ def _drop_rows(
         Weight of each row; None: 1 each.
     groups : ndarray of shape (n,), or None
         Group of each row; None: rows have no groups.
+    times : RowTimes or None
+        Time of each row; None: rows have no times.
     duplicates : str or None
         Parameter of the estimator; None if it has no such parameter.
 
     Returns
     -------
-    rows : tuple (X, target, weight, groups)
+    rows : tuple (X, target, weight, groups, times)
         The arguments for the rows that are kept.
     indices : ndarray of intp, or None
         Indices of the rows that are kept; None: all rows are.
@@ -1444,15 +1518,17 @@ def _drop_rows(
                 "sample_weight must be positive for at least one row, got 0 for all rows"
             )
         rows = _take_each(rows, indices)
+        times = None if times is None else times.take(indices)
     if duplicates != "copies":
-        return rows, indices, None
+        return (*rows, times), indices, None
     first = find_first_equal_rows(rows[0], rows[1])
     kept, summed = merge_copies(first, *rows[2:])
     if len(kept) == len(first):
-        return rows, indices, None
+        return (*rows, times), indices, None
     X, target, _, groups = _take_each(rows, kept)
     rows, indices = (X, target, summed, groups), kept if indices is None else indices[kept]
-    return rows, indices, draw_copies(first, kept)
+    times = None if times is None else times.merge(first).take(kept)
+    return (*rows, times), indices, draw_copies(first, kept)
 
 
 def _take_each(rows: tuple[Any, ...], indices: Indices) -> Any:

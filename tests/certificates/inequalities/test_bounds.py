@@ -69,10 +69,30 @@ def test_whether_a_bound_holds_is_whether_it_is_found_to(n, share, complexity, l
     for risk, inverse, holds in (
         (round(share * n) / n, bounds.occam, bounds.occam_holds),
         (share, bounds.occam_mean, bounds.occam_mean_holds),
+        (share, bounds.martingale_mean, bounds.martingale_mean_holds),
     ):
         bound = inverse(risk, n, complexity, log_delta)
         assert holds(min(bound * (1 + 1e-9), 1), risk, n, complexity, log_delta)
         assert not holds(bound * (1 - 1e-9), risk, n, complexity, log_delta)
+
+
+@settings(max_examples=settings.default.max_examples // 3)
+@given(n=st.integers(1, 3000), share=shares, nats=st.floats(0.1, 60))
+def test_martingale_bound_is_the_one_in_many_digits(n, share, nats):
+    for errors in (0, round(share * n)):
+        risk = errors / n
+        expected = reference.compute_martingale_bound(risk, n, nats)
+        assert bounds.martingale_mean(risk, n, 0.0, -nats) == pytest.approx(expected, rel=1e-9)
+
+
+def test_martingale_bound_is_little_above_that_for_independent_rows():
+    for n, risk in ((1000, 0.05), (10_000, 0.2), (10**6, 0.5)):
+        independent, dependent = (
+            bound(risk, n, 0.0, LOG_DELTA) for bound in (bounds.occam, bounds.martingale_mean)
+        )
+        assert independent < dependent < risk + 2 * (independent - risk)
+    assert bounds.martingale_mean(1.0, 100, 0.0, LOG_DELTA) == 1
+    assert bounds.martingale_mean(0.0, 1, 0.0, LOG_DELTA) < 1
 
 
 @given(shares, nats)
@@ -117,6 +137,7 @@ def test_xi_of_many_rows_is_its_asymptote():
 OBSERVED = {
     bounds.occam: lambda p: (p,),
     bounds.occam_mean: lambda p: (p,),
+    bounds.martingale_mean: lambda p: (p,),
     bounds.pac_bayes_kl: lambda p: (p,),
     bounds.pac_bayes_lambda: lambda p: (p,),
     bounds.first_order: lambda p: (p,),
@@ -231,7 +252,7 @@ def test_what_is_out_of_range_is_refused():
         bounds.disagreement(0.1, 0.1, 3, 100, 1, LOG_DELTA)
     with pytest.raises(ValueError, match=r"errors must lie in 0 .. 10"):
         bounds.binomial_upper(11, 10, LOG_DELTA)
-    for function in (bounds.occam, bounds.occam_mean, bounds.pac_bayes_kl):
+    for function in (bounds.occam, bounds.occam_mean, bounds.martingale_mean, bounds.pac_bayes_kl):
         with pytest.raises(ValueError, match="log_delta must be negative"):
             function(0.1, 100, 1, 0.05)
     for n_wrong in (0, 3):

@@ -34,6 +34,8 @@ _MANY_ROWS = 10**6
 # Fraction of a threshold's level that the two limits of the prevalence use; the confidence band of each
 # class uses half of the rest.
 _OF_PREVALENCE = 0.1
+# Tilts of the martingale bound double from the least one until they exceed half of this number.
+_MOST_TILT = 4.0
 # With more rows, or at a lower level, the two kinds of errors are bounded separately.
 _MOST_JOINT_ROWS, _LEAST_JOINT_LEVEL = 3000, -25.0
 
@@ -594,6 +596,91 @@ def occam_mean_holds(
     return bound == 1 or (risk <= bound and n * kl(risk, bound) >= complexity - log_delta)
 
 
+def martingale_mean(risk: float, n: float, complexity: float, log_delta: float) -> float:
+    """Compute an upper bound on the mean conditional risk of rows that may depend on each other.
+
+    The conditional risk of a row is the expected loss given all earlier rows, for losses between 0
+    and 1. For each tilt t > 0 the product of ``exp(-t loss) / (1 - c risk)`` with ``c = 1 -
+    exp(-t)`` over the rows is a nonnegative supermartingale. As the logarithm is concave, it is at
+    least ``exp(-t S) / (1 - c m)^n`` for the sum S of the losses and the mean m of the conditional
+    risks. The bound is the largest m at which the mean of these numbers over a few tilts is at most
+    1/delta.
+
+    Parameters
+    ----------
+    risk : float
+        Mean loss of the n rows, 0 .. 1.
+    n : float
+        Number of rows, fixed without their losses.
+    complexity : float
+        Minus the log of the hypothesis' prior probability (nats).
+    log_delta : float
+        Log of the probability that any bound fails.
+
+    Returns
+    -------
+    float
+        The bound, 0 .. 1.
+
+    References
+    ----------
+    Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform Chernoff bounds via nonnegative
+    supermartingales", Probability Surveys 2020. Robbins, "Statistical methods related to the law of
+    the iterated logarithm", Annals of Mathematical Statistics 1970, for mixtures.
+    """
+    _check_log_delta(log_delta)
+    nats = max(complexity - log_delta, 0.0)
+    risk = min(max(risk, 0.0), 1.0)
+    tilts = _choose_tilts(n, nats)
+    return _find_boundary(
+        lambda p: _log_martingale_mixture(p, risk, n, tilts) <= nats,
+        risk,
+        1.0,
+        kl_upper(risk, (nats + math.log(len(tilts) + 1)) / n),
+    )
+
+
+def martingale_mean_holds(
+    bound: float, risk: float, n: float, complexity: float, log_delta: float
+) -> bool:
+    """Return whether ``martingale_mean(risk, n, complexity, log_delta)`` is at most `bound`.
+
+    Faster than computing the bound. risk: mean loss of n rows; complexity: minus the log of the
+    hypothesis' prior probability (nats); log_delta: log of the probability that any bound fails.
+    """
+    nats = max(complexity - log_delta, 0.0)
+    return bound == 1 or (
+        risk < bound and _log_martingale_mixture(bound, risk, n, _choose_tilts(n, nats)) > nats
+    )
+
+
+def _choose_tilts(n: float, nats: float) -> list[float]:
+    """Return the finite tilts of the martingale bound for n rows and the level exp(-nats), ascending.
+
+    The least is best for a risk of one half, and each is twice the one before.
+    """
+    tilts = [math.sqrt(8 * nats / n)]
+    while tilts[-1] < _MOST_TILT / 2:
+        tilts.append(2 * tilts[-1])
+    return tilts
+
+
+def _log_martingale_mixture(p: float, risk: float, n: float, tilts: Sequence[float]) -> float:
+    """Compute the log of the mean over all tilts of ``exp(-t n risk) / (1 - (1 - exp(-t)) p)^n``.
+
+    p: mean conditional risk, 0 .. 1; risk: mean loss of n rows; tilts: the finite tilts t. The tilt
+    infinity is always added; it counts if the risk is 0.
+    """
+    logs = [-n * (t * risk + math.log1p(math.expm1(-t) * p)) for t in tilts]
+    if risk == 0:
+        logs.append(math.inf if p == 1 else -n * math.log1p(-p))
+    largest = max(logs)
+    if math.isinf(largest):
+        return largest
+    total = math.fsum(math.exp(one - largest) for one in logs)
+    return largest + math.log(total / (len(tilts) + 1))
+
+
 def pac_bayes_kl(risk: float, n: float, complexity: float, log_delta: float) -> float:
     """Compute the PAC-Bayes-kl bound on the risk of a posterior, for all posteriors at once.
 
@@ -1033,17 +1120,21 @@ class Inequality:
         False: losses between 0 and 1, such as mean losses of groups, are allowed.
     difference : bool
         Whether it bounds a difference of two risks.
+    allows_dependence : bool
+        Whether rows may depend on earlier rows.
     """
 
     bound: Callable[..., float]
     limit: Callable[..., float]
     whole_errors: bool = False
     difference: bool = False
+    allows_dependence: bool = False
 
 
 INEQUALITIES: dict[str, Inequality] = {
     "occam": Inequality(occam, lambda risk: risk, whole_errors=True),
     "occam_mean": Inequality(occam_mean, lambda risk: risk),
+    "martingale_mean": Inequality(martingale_mean, lambda risk: risk, allows_dependence=True),
     "occam_leaf": Inequality(occam_leaf, lambda risk, _: risk, whole_errors=True),
     "occam_gap": Inequality(
         occam_gap, lambda risk, other, _: max(risk - other, 0.0), whole_errors=True, difference=True

@@ -26,6 +26,7 @@ from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_settings
 from certree.rows.near_copies import NearCopies
 from certree.rows.split import check_groups
+from certree.rows.time_order import Period
 
 # What the subsets of each method are, and which rate is 1 minus the error in them.
 _WORDS = {
@@ -72,6 +73,8 @@ class CertificateTerms:
         Whether the labels of a vote are those of one small tree.
     row_order : RowOrder or None
         Result of the test of whether errors depend on the order of the rows; None: no test.
+    period : Period or None
+        Period of the calibration rows; None: rows have no times.
     """
 
     delta: float
@@ -85,6 +88,7 @@ class CertificateTerms:
     near_copies: NearCopies | None = None
     is_single_tree: bool = False
     row_order: RowOrder | None = None
+    period: Period | None = None
 
     def __post_init__(self) -> None:
         validate_settings(self)

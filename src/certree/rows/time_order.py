@@ -1,0 +1,381 @@
+"""Times of rows: read them, split rows into earlier and later ones, and name a period."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from numbers import Integral
+from typing import Any, Self
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.interface.arrays import Float64, to_array
+from certree.interface.signatures import validate_settings
+from certree.rows.columns import as_data_frame, has_times, to_float64_column
+from certree.rows.dates import MICROSECONDS_PER_DAY, DateColumn, read_dates, to_local_time
+from certree.rows.folds import Indices, number_groups
+
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
+    *("October", "November", "December"),
+)
+# Periods shorter than this number of days are named with the time of day.
+_SHORT_PERIOD = 2.0
+# Longest text of a time that a model file may hold.
+_MOST_CHARACTERS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The period whose rows certify a model, and whether these rows are taken as independent.
+
+    The value of the field `period` of a `Certificate`.
+
+    Parameters
+    ----------
+    first, last : str
+        Earliest and latest time of the rows, as text such as "3 March 2026".
+    is_independent : bool
+        True: the user stated that rows (or groups) of the period are independent draws from one
+        source. False: they may depend on earlier ones.
+
+    Raises
+    ------
+    ValueError
+        If a text is empty, longer than 60 characters or not printable.
+    """
+
+    first: str
+    last: str
+    is_independent: bool = False
+
+    def __post_init__(self) -> None:
+        validate_settings(self)
+        for name, text in (("first", self.first), ("last", self.last)):
+            if not (1 <= len(text) <= _MOST_CHARACTERS and text.isprintable()):
+                raise ValueError(
+                    f"{name} must be printable text of 1 to {_MOST_CHARACTERS} characters, got "
+                    f"{text[:100]!r}"
+                )
+
+    @property
+    def span(self) -> str:
+        """Both ends as words that follow "rows", such as "from 3 March 2026 to 28 April 2026"."""
+        return (
+            f"of {self.first}" if self.first == self.last else f"from {self.first} to {self.last}"
+        )
+
+
+def has_dependent_rows(source: Any) -> bool:
+    """Return whether calibration rows may depend on each other: they have groups, or a period.
+
+    source: object with the attributes `grouped` and `period`, such as a certificate or a
+    calibration set. False if rows of the period are taken as independent.
+    """
+    return bool(source.grouped or (source.period is not None and not source.period.is_independent))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowTimes:
+    """Time of each row, and what a fit to rows in time order needs beside it.
+
+    `read` makes an instance.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n,)
+        Time of each row: days since 1970 for dates, else the numbers themselves. No value is
+        missing.
+    dates : DateColumn or None
+        What the dates are; None: times are numbers.
+    gap : int or timedelta
+        Rows to leave out between earlier and later rows: their number, or the time that they span.
+    is_independent : bool
+        Whether rows of one period are independent draws.
+    """
+
+    values: Float64
+    dates: DateColumn | None = None
+    gap: int | timedelta = 0
+    is_independent: bool = False
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.values)
+
+    @classmethod
+    def read(
+        cls, time: Any, X: Any, n: int, gap: Any = 0, is_independent: bool = False
+    ) -> Self | None:
+        """Check the arguments time, gap and independent of `fit`; return None if time is None.
+
+        Parameters
+        ----------
+        time : array-like of shape (n,), str or None
+            Times: numbers, dates, or the name of such a column of X.
+        X : array-like or data frame of n rows
+            Rows as the user passed them.
+        n : int
+            Number of rows.
+        gap : int or timedelta
+            Rows to leave out between earlier and later rows.
+        is_independent : bool
+            Whether rows of one period are independent draws.
+
+        Raises
+        ------
+        TypeError
+            If `time` holds other values, or `gap` is of another type.
+        ValueError
+            If `time` has another length, misses a time, or names no column; if `gap` is negative,
+            or a time span although times are numbers; or if `gap` or `is_independent` is set
+            without times.
+        """
+        if not isinstance(is_independent, bool | np.bool_):
+            raise TypeError(f"independent must be True or False, got {is_independent!r}")
+        if time is None:
+            if is_independent or not (isinstance(gap, Integral) and gap == 0):
+                name = "independent" if is_independent else "gap"
+                raise ValueError(f"{name} describes rows in time order: pass time with it")
+            return None
+        if isinstance(time, str):
+            time = _get_column(time, X)
+        dates, values = _read_times(time, n)
+        return cls(values, dates, _check_gap(gap, dates), bool(is_independent))
+
+    def has_order(self, groups: NDArray[Any] | None) -> bool:
+        """Return whether at least two rows, or groups, have different times.
+
+        groups: group of each row, (n,), which has the time of its latest row; None: no groups.
+        """
+        _, of_units = self._find_unit_times(groups)
+        return bool((of_units != of_units[:1]).any())
+
+    def expect_order(self, groups: NDArray[Any] | None) -> None:
+        """Raise a ValueError unless two rows, or groups, have different times; see `has_order`."""
+        if not self.has_order(groups):
+            whose = "" if groups is None else " of the latest rows of its groups"
+            raise ValueError(
+                f"time must have at least two different values{whose}, got equal times of "
+                f"{self.n:,} rows: pass the times of the rows, or fit without time"
+            )
+
+    def take(self, indices: Indices) -> Self:
+        """Return the times of some rows; indices: their numbers, (m,)."""
+        return replace(self, values=self.values[indices])
+
+    def merge(self, first: Indices) -> Self:
+        """Return times in which the first of equal rows has the latest time of them.
+
+        first: index of the first row that equals each row, (n,).
+        """
+        values = self.values.copy()
+        np.maximum.at(values, first, self.values)
+        return replace(self, values=values)
+
+    def _find_unit_times(self, groups: NDArray[Any] | None) -> tuple[Float64, Float64]:
+        """Return the time of each row, or of its group, (n,), and that of each row or group.
+
+        groups: group of each row, (n,); a group has the time of its latest row. Without groups both
+        arrays are `values`.
+        """
+        if groups is None:
+            return self.values, self.values
+        names, group = number_groups(groups)
+        of_groups = np.full(len(names), -np.inf)
+        np.maximum.at(of_groups, group, self.values)
+        return of_groups[group], of_groups
+
+    def split_latest(
+        self, n_latest: int, groups: NDArray[Any] | None = None
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Split rows, or whole groups, into earlier and later ones, and leave out the gap.
+
+        Rows of one time stay together, so that the number of later rows is as near to `n_latest` as
+        times allow; of two equally near numbers it is the larger one. A group has the time of its
+        latest row. The order of the rows in the table does not matter.
+
+        Parameters
+        ----------
+        n_latest : int
+            Wanted number of later rows, or of later groups.
+        groups : ndarray of shape (n,), or None
+            Group of each row; None: rows have no groups.
+
+        Returns
+        -------
+        is_earlier, is_latest : ndarray of bool, shape (n,)
+            Rows of both sets. Rows of the gap are in neither.
+
+        Raises
+        ------
+        ValueError
+            If all times are equal, or the gap leaves no earlier rows.
+        """
+        time, of_units = self._find_unit_times(groups)
+        self.expect_order(groups)
+        distinct, n_each = np.unique(of_units, return_counts=True)
+        n_earlier = np.cumsum(n_each)[:-1]
+        cut = distinct[1 + int(np.abs(n_earlier - (len(of_units) - n_latest)).argmin())]
+        is_latest = time >= cut
+        is_earlier = self._leave_out_gap(time, cut, ~is_latest)
+        if not is_earlier.any():
+            raise ValueError(
+                f"gap={self.gap!r} leaves no training rows before the {int(is_latest.sum()):,} latest "
+                f"rows (n_samples = {self.n}): use a smaller gap, or more rows"
+            )
+        return is_earlier, is_latest
+
+    def _leave_out_gap(
+        self, time: Float64, cut: float, is_earlier: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Return which earlier rows are not in the gap, bool (n,).
+
+        A number leaves out the latest so many earlier rows, and those of the same time as one of
+        them. A time span leaves out rows that are less than this span before the later rows.
+
+        time: time of each row, or of its group; cut: time of the first later row; is_earlier: True
+        for rows before it.
+        """
+        if isinstance(self.gap, timedelta):
+            before = np.rint((cut - time) * MICROSECONDS_PER_DAY)
+            return is_earlier & (before >= self.gap / timedelta(microseconds=1))
+        if not self.gap:
+            return is_earlier
+        earlier = np.sort(time[is_earlier])
+        if self.gap >= len(earlier):
+            return np.zeros_like(is_earlier)
+        return is_earlier & (time < earlier[-self.gap])
+
+    def name_period(self) -> Period:
+        """Return the `Period` from the earliest to the latest of these times."""
+        first, last = float(self.values.min()), float(self.values.max())
+        has_hours = self.dates is not None and self.dates.has_hours
+        with_hours = has_hours and last - first < _SHORT_PERIOD
+        earliest, latest = (_format_time(one, self.dates, with_hours) for one in (first, last))
+        return Period(earliest, latest, self.is_independent)
+
+
+def expect_classes_in_both_parts(
+    y: NDArray[Any], train: Indices, calibration: Indices, times: RowTimes
+) -> None:
+    """Raise a ValueError if the training or the calibration rows have a single class.
+
+    y: class of each row, (n,); train, calibration: indices of both sets; times: times of the rows,
+    for the message.
+    """
+    for name, rows in (("training", train), ("calibration", calibration)):
+        labels = y[rows]
+        if (labels == labels[0]).all():
+            span = times.take(rows).name_period().span
+            raise ValueError(
+                f"y must have two classes among the {len(rows):,} {name} rows {span}, got only "
+                f"{labels[0]!r}: change train_size, or pass more rows"
+            )
+
+
+def expect_folds_by_number(cv: Any, time: Any) -> None:
+    """Raise a ValueError if cv is a splitter or a list of folds although times are given.
+
+    cv: parameter of the estimator; time: argument of `fit`, None without times.
+    """
+    if time is not None and not (cv is None or isinstance(cv, Integral)):
+        raise ValueError(
+            f"cv must be an integer or None with time, got {type(cv).__name__}: rows are then split "
+            f"in time order, and the latest ones validate. Fit without time to use this cv"
+        )
+
+
+def expect_no_times(time: Any, gap: Any = 0, *, what: str) -> None:
+    """Raise a ValueError if times or a gap are given where they are not supported.
+
+    time, gap: arguments of `fit`; what: what does not support them, for the message.
+    """
+    if time is not None or gap != 0:
+        raise ValueError(
+            f"time must be None for {what}: read X into memory to use the order of the rows"
+        )
+
+
+def _get_column(name: str, X: Any) -> Any:
+    """Return the column of a data frame that a user named as time; it stays a feature."""
+    frame = as_data_frame(X)
+    if frame is None:
+        raise TypeError(
+            f"time must have one value for each row of X, got the text {name!r}: X has no named "
+            "columns, so pass the times themselves"
+        )
+    if name not in frame.columns:
+        raise ValueError(f"time must name a column of X, got {name!r}: X has {frame.columns}")
+    return frame[name].to_native()
+
+
+def _read_times(time: Any, n: int) -> tuple[DateColumn | None, Float64]:
+    """Convert an array or a column of times to numbers, (n,), after checks.
+
+    Return what the dates are (None for numbers), and the values. n: expected number of rows. Raise
+    TypeError or ValueError as `RowTimes.read`.
+    """
+    series = nw.from_native(time, series_only=True, pass_through=True)
+    column = series if isinstance(series, nw.Series) else to_array("time", time)
+    if column.shape != (n,):
+        raise ValueError(f"time must have shape ({n},), got {column.shape}")
+    if has_times(column):
+        dates, values = read_dates(column, "time")
+    else:
+        kinds = column.to_numpy() if isinstance(column, nw.Series) else column
+        if kinds.dtype.kind not in "iuf":
+            found = {type(one).__name__ for one in kinds[:1000].tolist()}
+            raise TypeError(
+                f"time must hold numbers or dates, got {', '.join(sorted(found))}: convert text by "
+                "pandas.to_datetime"
+            )
+        dates, values = None, to_float64_column(column, "time")
+    if missing := int(np.isnan(values).sum()):
+        raise ValueError(
+            f"time must be known for every row, got NaN or NaT for {missing:,} of {n:,} rows: fill "
+            "in these times, or drop these rows"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("time must be finite, got an infinite number: drop these rows")
+    return dates, values
+
+
+def _check_gap(gap: Any, dates: DateColumn | None) -> int | timedelta:
+    """Return the argument gap as an int or a timedelta, after checks; dates: what the times are."""
+    if isinstance(gap, np.timedelta64):
+        gap = gap.astype("m8[us]").item()
+    if isinstance(gap, timedelta):
+        if dates is None:
+            raise ValueError(
+                f"gap must be a number of rows if times are numbers, got {gap!r}: pass an integer, or "
+                "dates as time"
+            )
+        if gap < timedelta(0):
+            raise ValueError(f"gap must not be negative, got {gap!r}")
+        return gap
+    if isinstance(gap, bool) or not isinstance(gap, Integral):
+        raise TypeError(
+            f"gap must be an integer (number of rows) or a timedelta, got {type(gap).__name__}"
+        )
+    if gap < 0:
+        raise ValueError(f"gap must not be negative, got {gap!r}")
+    return int(gap)
+
+
+def _format_time(value: float, dates: DateColumn | None, with_hours: bool) -> str:
+    """Write a time for sentences: "3 March 2026", "3 March 2026 14:05", or a number.
+
+    value: days since 1970, or a number; dates: what the dates are, None for numbers; with_hours:
+    whether to add the time of day.
+    """
+    if dates is None:
+        return f"{value:.15g}"
+    local = None if dates.kind == "span" else to_local_time(value, dates.zone)
+    if local is None:
+        return f"{value:.6g} days"
+    text = f"{local.day} {_MONTHS[local.month - 1]} {local.year}"
+    return f"{text} {local:%H:%M}" if with_hours else text
