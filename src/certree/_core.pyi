@@ -290,8 +290,15 @@ def compute_order_probability(lower: Annotated[NDArray[numpy.float64], dict(shap
     Return the probability that the k-th smallest of n uniform draws lies in [lower[k], upper[k]] for all k.
     """
 
-def compute_gradients(name: str, parameter: float, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None, None), writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None, None), writable=False)]]:
-    """(gradient, hessian) of the loss of each row by its scores."""
+def compute_gradients(name: str, parameter: float, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], scale: float | None = None) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None, None), writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None, None), writable=False)]]:
+    """
+    (gradient, hessian) of the loss of each row by its scores. scale: that of the loss by all rows, of which these are some; None: the scale by these rows.
+    """
+
+def compute_scale_terms(name: str, parameter: float, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]:
+    """
+    Numbers of the rows of which the scale of a loss is the mean; for "huber" a quantile.
+    """
 
 def compute_losses(name: str, parameter: float, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]:
     """Loss of each row."""

@@ -44,15 +44,27 @@ Loss loss_of_rounds(const std::string& name, double parameter) {
   return loss_of(name, parameter);
 }
 
+// scale: that of the loss, of which these may be a part of the rows; none: it follows from them.
 auto loss_gradients(const std::string& name, double parameter, const Doubles& y,
-                    const Doubles2& scores) {
+                    const Doubles2& scores, const std::optional<double>& scale) {
   const Loss loss = loss_of(name, parameter);
   const auto before = scores_of(loss, scores, y.size());
   const auto loop = [&](auto gradient, auto hessian) {
-    compute_gradients(scaled(loss, view(y), before), view(y), before, gradient, hessian);
+    const ScaledLoss by_rows =
+        scale ? ScaledLoss{loss, *scale} : scaled(loss, view(y), before);
+    compute_gradients(by_rows, view(y), before, gradient, hessian);
   };
   return run(loop, Rows<double>(before.n_rows, before.width),
              Rows<double>(before.n_rows, before.width));
+}
+
+auto scale_terms_of(const std::string& name, double parameter, const Doubles& y,
+                    const Doubles2& scores) {
+  const Loss loss = loss_of(name, parameter);
+  const auto before = scores_of(loss, scores, y.size());
+  if (!has_scale(loss)) throw std::invalid_argument(name + " has no scale");
+  return run([&](auto terms) { certree::scale_terms(loss, view(y), before, terms); },
+             Column<double>(y.size()));
 }
 
 // Numbers of the queries of rows, the truncation of pairs, and of NDCG.
@@ -412,7 +424,12 @@ void bind_for(nb::module_& core) {
 
 void bind_ensembles(nb::module_& core) {
   core.def("compute_gradients", &loss_gradients, "name"_a, "parameter"_a, "y"_array, "scores"_array,
-           "(gradient, hessian) of the loss of each row by its scores.");
+           "scale"_a = nb::none(),
+           "(gradient, hessian) of the loss of each row by its scores. scale: that of the loss by "
+           "all rows, of which these are some; None: the scale by these rows.");
+  core.def("compute_scale_terms", &scale_terms_of, "name"_a, "parameter"_a, "y"_array,
+           "scores"_array,
+           "Numbers of the rows of which the scale of a loss is the mean; for \"huber\" a quantile.");
   core.def("compute_losses", &losses, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "Loss of each row.");
   core.def("compute_mean_loss", &mean_loss, "name"_a, "parameter"_a, "y"_array, "scores"_array,

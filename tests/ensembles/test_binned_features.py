@@ -12,6 +12,7 @@ from certree.ensembles.binned_features import (
     convert_codes_to_floats,
     convert_trees_to_bin_codes,
 )
+from certree.grow import code_trees
 from certree.grow.binned_grower import BinnedGrower, RowSampling
 from certree.grow.bins import Bins
 from certree.rows.features import DenseFeatures
@@ -74,9 +75,9 @@ def test_leaves_of_out_of_bag_rows_are_found(n_threads, grouped, monkeypatch):
     for number, own in enumerate(known):
         assert ((own < 0) == (draw_rows(len(X), drawing, number) == 0)).all()
     features = BinnedFeatures(np.ascontiguousarray(bins.codes.T), bins)
+    monkeypatch.setattr(code_trees, "CODES_PER_BLOCK", 300)
     for name, size in (
         ("N_COMPARED_ROWS", 101),
-        ("CODES_PER_BLOCK", 300),
         ("LEAVES_PER_BLOCK", 2 * len(X)),
     ):
         monkeypatch.setattr(binned_features, name, size)

@@ -26,11 +26,11 @@ from certree.ensembles import (
     evaluation,
     fits_on_parts,
     rounds,
-    rounds_on_ranks,
     scored_sample,
 )
 from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.files import load
+from certree.grow import code_trees
 from certree.interface.arrays import stack_columns
 from certree.interface.fitted_state import atomic_fit
 from certree.out_of_core import binned_parts, executors, joined_rows, resources, scratch, sources
@@ -824,7 +824,7 @@ WARM = [
 def test_warm_starts_add_the_same_rounds(
     target, how, is_judged, tmp_path, left_nothing, monkeypatch
 ):
-    monkeypatch.setattr(rounds_on_ranks, "_CODES_PER_BLOCK", 1111)
+    monkeypatch.setattr(code_trees, "CODES_PER_BLOCK", 1111)
     rows = make_table(N, target)
     judges = as_judges(make_table(300, target, seed=5)) if is_judged else {}
     weighed = target == "two"
@@ -987,13 +987,6 @@ REFUSED = [
 def test_what_takes_rows_in_memory_is_refused_by_name(how, beside, name, tmp_path, left_nothing):
     with pytest.raises(ValueError, match=name):
         model_of("two", **how).fit(written(tmp_path), "y", **beside)
-
-
-def test_losses_in_python_are_refused_on_a_cluster(monkeypatch):
-    X, y, _ = split_table(make_table(N, "numbers"), weighed=False)
-    monkeypatch.setattr(Here, "is_distributed", True)
-    with pytest.raises(ValueError, match=r"loss=CustomLoss.* takes rows on one machine"):
-        fit_in_chunks(model_of("numbers", loss=LOG_COSH), X, y, None, [0, N])
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Groups give the same model, bit by bit, for rows in files and for the same rows in memory."""
 
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -85,6 +87,21 @@ def test_equal_groups_are_numbered_by_weight_and_name(
     expect_same_in_files(model, rows, tmp_path, monkeypatch, weighed)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="memory_limit needs Linux")
+@pytest.mark.parametrize("kind", ["ints", "text"])
+def test_groups_keep_to_a_limit_of_memory(kind, tmp_path, left_nothing):
+    _, rows = make_groups(make_table(N, "two"), kind)
+    files = write_files(tmp_path, rows)
+    model = model_of("two", **STOPS).fit(files, "y", "w", groups="g")
+    with resources(memory_limit="4GB"):
+        expect_same(model, model_of("two", **STOPS).fit(files, "y", "w", groups="g"), tmp_path)
+    with (
+        resources(memory_limit="20MB"),
+        pytest.raises(ValueError, match=r"is too little for this fit|allows 20,000,000 bytes"),
+    ):
+        model_of("two").fit(files, "y", "w", groups="g")
+
+
 def test_several_targets_have_groups(tmp_path, monkeypatch, left_nothing):
     _, rows = make_groups(add_targets(make_table(N, "numbers"), "numbers"), "ints")
     model = lambda: model_of("numbers", early_stopping=True)  # noqa: E731
@@ -147,11 +164,6 @@ def test_wrong_groups_are_named(tmp_path, left_nothing):
         model_of("two").fit(file, "y", "w", groups="g")
     with pytest.raises(ValueError, match="groups='nowhere' is no column of"):
         model_of("two").fit(file, "y", "w", groups="nowhere")
-    with (
-        resources(memory_limit="2GB"),
-        pytest.raises(ValueError, match="memory_limit must be None for boosted trees of rows"),
-    ):
-        model_of("two").fit(file, "y", "w", groups="g")
     with pytest.raises(TypeError, match="groups must be the name of a column"):
         model_of("two").fit(file, "y", "w", groups=groups)
     rows = rows.set_column(rows.column_names.index("g"), "g", pa.array(["a"] * N))

@@ -19,6 +19,7 @@ from same_models import (
 )
 
 N = 1500
+SQUARED = CustomLoss(lambda y, s: (s - y, np.ones(len(y))), lambda y, s: (y - s) ** 2 / 2)
 
 pytestmark = pytest.mark.filterwarnings("ignore::certree.RepeatedRowsWarning")
 
@@ -125,34 +126,35 @@ def test_several_numbers_have_offsets_of_their_own(tmp_path, left_nothing):
     expect_same(here, there, tmp_path)
 
 
-@pytest.mark.parametrize("weights", [None, "real"])
-@pytest.mark.parametrize(("target", "how"), [LOSSES[0], LOSSES[1], LOSSES[2], LOSSES[3], LOSSES[4]])
+COMPARED = [
+    (target, how, weights, 170)
+    for target, how in [*LOSSES[:8], ("numbers", {"loss": SQUARED})]
+    for weights in (None, "real")
+]
+COMPARED += [
+    ("numbers", {"loss": loss}, None, part_rows)
+    for loss in ("tweedie", "huber", "absolute_error", SQUARED)
+    for part_rows in (2**19, 37)
+]
+
+
+@pytest.mark.parametrize(("target", "how", "weights", "part_rows"), COMPARED)
 def test_categories_are_compared_by_newton_steps(
-    target, how, weights, tmp_path, monkeypatch, left_nothing
+    target, how, weights, part_rows, tmp_path, monkeypatch, left_nothing
 ):
     rows = make_table(N, target)
-    if "loss" in how:
+    if how.get("loss") in ("poisson", "gamma", "tweedie"):
         rows = make_positive(rows)
     rows = add_towns(rows if weights else rows.drop_columns(["w"]), 60)
     offsets = make_offsets(N, 3 if target == "three" else 1)
     model = lambda: model_of(target, **how)  # noqa: E731
-    there = expect_same_in_files(model, rows, offsets, tmp_path, monkeypatch)
+    there = expect_same_in_files(model, rows, offsets, tmp_path, monkeypatch, part_rows)
     assert (there.trees_.feature == [*there.feature_names_in_].index("town")).any()
 
 
-@pytest.mark.parametrize("loss", ["huber", "absolute_error", "quantile"])
-def test_categories_of_other_losses_are_refused(loss, tmp_path, left_nothing):
-    rows = add_towns(make_table(N, "numbers").drop_columns(["w"]), 60)
-    rows, name = add_offsets(rows, make_offsets(N))
-    files = write_files(tmp_path, rows)
-    with pytest.raises(ValueError, match="offset takes rows in memory with this loss"):
-        model_of("numbers", loss=loss).fit(files, "y", offset=name)
-
-
 def test_losses_in_python_have_offsets(tmp_path, monkeypatch, left_nothing):
-    loss = CustomLoss(lambda y, s: (s - y, np.ones(len(y))), lambda y, s: (y - s) ** 2 / 2)
     rows = make_table(N, "numbers")
-    model = lambda: model_of("numbers", loss=loss)  # noqa: E731
+    model = lambda: model_of("numbers", loss=SQUARED)  # noqa: E731
     expect_same_in_files(model, rows, make_offsets(N), tmp_path, monkeypatch)
 
 

@@ -13,6 +13,7 @@ from certree.ensembles import TreeForestClassifier, TreeForestRegressor, binned_
 from certree.ensembles.forest_of_parts import WholeWeighing, at_places, samples_of_parts
 from certree.ensembles.forest_samples import ForestSamples, InputRows
 from certree.files import load, save
+from certree.grow import code_trees
 from certree.interface.arrays import stack_columns
 from certree.out_of_core import executors, scratch, sources
 from certree.out_of_core.executors import Here
@@ -27,6 +28,7 @@ from same_models import (
     assert_same,
     expect_same,
     make_equal_rows,
+    make_groups,
     make_table,
     split_table,
     write_files,
@@ -46,10 +48,10 @@ def small_blocks(monkeypatch):
     """Blocks of rows and of trees that are passed one after the other, also of few rows."""
     monkeypatch.setattr(executors, "Portions", partial(Portions, bytes_of_sums=1300))
     monkeypatch.setattr(leaves, "_LEAVES_OF_BLOCK", 600)
+    monkeypatch.setattr(code_trees, "CODES_PER_BLOCK", 350)
     monkeypatch.setattr(leaves, "N_COMPARED_ROWS", 299)
     for name, size in (
         ("N_COMPARED_ROWS", 299),
-        ("CODES_PER_BLOCK", 350),
         ("LEAVES_PER_BLOCK", 2 * N),
     ):
         monkeypatch.setattr(binned_features, name, size)
@@ -120,6 +122,49 @@ def test_weights_mean_the_same(target, class_weight, weights, tmp_path, left_not
     here = model_of(target, **how).fit(*split_table(rows))
     there = model_of(target, **how).fit(write_files(tmp_path, rows), "y", sample_weight="w")
     expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("how", [SETTINGS[1], SETTINGS[4], {"bootstrap": False}])
+@pytest.mark.parametrize("weights", [None, "real", "whole"])
+@pytest.mark.parametrize("target", ["two", "three", "numbers"])
+def test_groups_in_files_mean_the_same(
+    target, weights, how, tmp_path, monkeypatch, left_nothing, small_blocks
+):
+    kind = "text" if weights else "ints"
+    groups, rows = make_groups(make_table(N, target, weights=weights or "real"), kind)
+    X, y = rows.drop_columns(["y", "w", "g"]), rows["y"].to_numpy(zero_copy_only=False)
+    here = model_of(target, **how).fit(
+        X, y, rows["w"].to_numpy() if weights else None, groups=groups
+    )
+    # Those out of bags are told in the order in which rows came.
+    order = np.arange(N) if "oob_score" in how else np.random.RandomState(1).permutation(N)
+    files = write_files(tmp_path, rows.take(order).drop_columns([] if weights else ["w"]))
+    sizes = [2**19, 170, 37]
+    for part_rows in sizes if target == "two" and weights else [sizes[len(target) % 3]]:
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+        there = model_of(target, **how).fit(files, "y", "w" if weights else None, groups="g")
+        expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+def test_groups_of_equal_rows_mean_the_same(weighed, tmp_path, left_nothing):
+    X, y, weight = make_equal_rows(N, "two", "any")
+    groups = np.random.RandomState(2).permutation(np.arange(N) % 700)
+    rows = X.append_column("y", pa.array(y)).append_column("g", pa.array(groups))
+    rows = rows.append_column("w", pa.array(weight)) if weighed else rows
+    here = model_of("two").fit(X, y, weight if weighed else None, groups=groups)
+    files = write_files(tmp_path, rows.take(np.random.RandomState(1).permutation(N)))
+    expect_same(here, model_of("two").fit(files, "y", "w" if weighed else None, groups="g"))
+
+
+def test_a_warm_start_has_the_same_groups(tmp_path, left_nothing):
+    _, rows = make_groups(make_table(N), "ints")
+    files = write_files(tmp_path, rows)
+    whole = model_of("two").fit(files, "y", "w", groups="g")
+    model = model_of("two", warm_start=True, n_estimators=2).fit(files, "y", "w", groups="g")
+    expect_same(whole, model.set_params(n_estimators=4).fit(files, "y", "w", groups="g"))
+    with pytest.raises(ValueError, match="groups are not those of that fit"):
+        model.fit(files, "y", "w", groups="x1")
 
 
 SEVERAL = [{}, {"oob_score": True, "n_estimators": 40}, {"bootstrap": False, "max_leaf_nodes": 9}]

@@ -21,7 +21,7 @@ from certree.rows.features import DenseFeatures
 @pytest.mark.parametrize("block", [2**20, 7])
 @pytest.mark.parametrize("seed", range(3))
 def test_leaves_and_missing_values_are_those_of_the_values(seed, block, monkeypatch):
-    monkeypatch.setattr(code_trees, "_CODES_PER_BLOCK", block)
+    monkeypatch.setattr(code_trees, "CODES_PER_BLOCK", block)
     rs = np.random.RandomState(seed)
     X = rs.normal(size=(400, 3))
     X[rs.rand(400) < 0.05, 0] = np.nan

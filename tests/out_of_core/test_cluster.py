@@ -28,6 +28,7 @@ from certree import (
 from certree.ensembles import (
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    CustomLoss,
     TreeForestClassifier,
     TreeForestRegressor,
     scored_sample,
@@ -878,6 +879,111 @@ def test_warm_starts_of_forests_on_workers_add_the_same_trees(client, tmp_path):
         for model, rows in zip(models, [(X, y, weight), cuts], strict=True):
             model.set_params(n_estimators=n_estimators).fit(*rows)
         expect_same(*models, tmp_path)
+
+
+def log_cosh_slopes(y, score):
+    tanh = np.tanh(score - y)
+    return tanh, 1 - tanh**2
+
+
+LOG_COSH = CustomLoss(log_cosh_slopes, lambda y, s: np.logaddexp(s - y, y - s) - np.log(2))
+STOPS = {"early_stopping": True, "max_iter": 12, "n_iter_no_change": 2, "learning_rate": 0.5}
+
+
+@pytest.mark.parametrize(("how", "weighed"), [({}, True), (STOPS, False), ({**STOPS}, True)])
+def test_losses_in_python_on_workers(how, weighed, client):
+    X, y, weight = frames("numbers", weighed)
+    here = model_of("numbers", loss=LOG_COSH, **how).fit(X, y, weight)
+    order, ends = np.random.RandomState(7).permutation(N), [0, 200, 200, 1000, N]
+    cuts = [None if one is None else cut(one.iloc[order], ends) for one in (X, y, weight)]
+    there = model_of("numbers", loss=LOG_COSH, **how).fit(*cuts)
+    expect_same(here, there)  # files do not hold functions
+
+
+def test_wrong_gradients_on_workers_are_refused(client):
+    X, y, _ = frames("numbers", False)
+    wrong = CustomLoss(lambda y, s: (1.01 * (s - y), y * 0 + 1), lambda y, s: (s - y) ** 2 / 2)
+    with pytest.raises(ValueError, match="must return the derivatives of loss") as here:
+        model_of("numbers", loss=wrong).fit(X, y)
+    ends = [0, 200, 200, 1000, N]
+    with pytest.raises(ValueError, match="must return the derivatives of loss") as there:
+        model_of("numbers", loss=wrong).fit(cut(X, ends), cut(y, ends))
+    assert str(here.value) == str(there.value)
+
+
+def test_an_error_of_a_loss_on_one_worker_ends_the_fit(client):
+    X, y, _ = frames("numbers", False)
+    largest = float(y.max())
+
+    def raise_at_largest(y, s):
+        if (y == largest).any() and s.std() > 0:
+            raise OverflowError("too large")
+        return s - y, np.ones(len(y))
+
+    loss = CustomLoss(raise_at_largest, lambda y, s: (s - y) ** 2 / 2)
+    ends = [0, 200, 200, 1000, N]
+    with pytest.raises(OverflowError, match="too large"):
+        model_of("numbers", loss=loss).fit(cut(X, ends), cut(y, ends))
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request):
+    """The client of a cluster of one or two workers, which are threads of this process."""
+    with (
+        distributed.LocalCluster(
+            n_workers=request.param, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster) as made,
+    ):
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("target", "columns", "how"),
+    [
+        ("two", ("w", "g"), {**STOPS, "standard_errors": True}),
+        ("three", ("o",), {"standard_errors": True}),
+        ("numbers", ("w", "o"), {"standard_errors": True, "quality": "best"}),
+        ("numbers", ("o",), {"standard_errors": True, "loss": LOG_COSH}),
+        ("numbers", ("w", "o"), {"loss": "huber"}),
+        ("numbers", ("o",), {"loss": "absolute_error", **STOPS}),
+        ("numbers", ("w", "o"), {"loss": "tweedie"}),
+        ("numbers", ("w",), {**STOPS, "quality": "best"}),
+        ("two", (), {**STOPS, "quality": "best"}),
+    ],
+)
+def test_fits_on_one_worker_or_two(target, columns, how, threads):
+    rows = add_towns(make_table(N, target), 60)
+    if how.get("loss") == "tweedie":
+        y = np.exp(rows["y"].to_numpy() / 2)
+        rows = rows.set_column(rows.column_names.index("y"), "y", pa.array(y))
+    frame, y = rows.drop_columns(["y"]).to_pandas(), pd.Series(rows["y"].to_numpy(False))
+    frame = frame.astype(dict.fromkeys(("colour", "street", "town"), "category"))
+    random, n_outputs = np.random.RandomState(7), 3 if target == "three" else 1
+    offset = random.normal(size=(N, n_outputs)).round(1)
+    given = {
+        "sample_weight": frame["w"] if "w" in columns else None,
+        "groups": pd.Series(random.randint(0, 90, N)) if "g" in columns else None,
+        "offset": pd.DataFrame(offset).squeeze(axis=1) if "o" in columns else None,
+    }
+    given = {name: one for name, one in given.items() if one is not None}
+    X, order, ends = frame.drop(columns="w"), random.permutation(N), [0, 200, 200, 1000, N]
+    here = model_of(target, **how).fit(X, y, **{k: one.to_numpy() for k, one in given.items()})
+    X, y = (cut(one.iloc[order], ends) for one in (X, y))
+    parts = {name: cut(one.iloc[order], ends) for name, one in given.items()}
+    expect_same(here, model_of(target, **how).fit(X, y, **parts))
+
+
+@pytest.mark.parametrize("target", ["two", "numbers"])
+def test_forests_of_groups_on_one_worker_or_two(target, threads):
+    X, y, weight = frames(target, True)
+    random = np.random.RandomState(7)
+    groups = pd.Series(random.randint(0, 90, N)).astype(str)
+    how = {"oob_score": False, "max_samples": 0.6}
+    here = forest_of(target, **how).fit(X, y, weight, groups=groups)
+    order, ends = random.permutation(N), [0, 200, 200, 1000, N]
+    *cuts, given = (cut(one.iloc[order], ends) for one in (X, y, weight, groups))
+    expect_same(here, forest_of(target, **how).fit(*cuts, groups=given))
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])

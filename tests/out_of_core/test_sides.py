@@ -7,9 +7,9 @@ from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor
 from certree.out_of_core.executors import Here
 from certree.out_of_core.first_look import learn
 from certree.out_of_core.sides import (
-    TrainingSet,
     join_calibration_blocks,
     route_calibration_rows,
+    select_training_set,
     split_blocks,
 )
 from certree.rows.split import TrainCalibrationSplitter
@@ -48,7 +48,7 @@ def test_both_sides_are_those_of_one_table(target, weights, kind):
     )
     assert sides.n_units == expected.n_units
     assert sides.repeats == expected.repeats
-    growing = TrainingSet(parts, sides)
+    growing = select_training_set(parts, sides.reader, sides.division, sides.masks)
     seen = growing.look(chunk_rows)
     places = np.arange(N) if expected.indices is None else expected.indices
     own = places[expected.train]
@@ -94,7 +94,7 @@ def test_no_order_within_a_part_matters():
     parts = Here(Shuffled(X, y, None, [0, 150, N], groups), None, 1)
     learned = learn(CertifiedTreeClassifier(Cart(max_bins=9)), parts)
     sides = split_blocks(parts, learned.reader, 0.4, np.random.RandomState(0))
-    growing = TrainingSet(parts, sides)
+    growing = select_training_set(parts, sides.reader, sides.division, sides.masks)
     first, again = (growing.look(rows_and_groups) for _ in range(2))
     assert first != again
     assert sorted(first) == sorted(again)
@@ -110,4 +110,4 @@ def test_a_source_that_changes_is_refused():
     sides = split_blocks(parts, learned.reader, 0.5, np.random.RandomState(0))
     source.ends = [0, 99, N]
     with pytest.raises(ValueError, match="its source must give the same rows"):
-        TrainingSet(parts, sides).look(chunk_rows)
+        select_training_set(parts, sides.reader, sides.division, sides.masks).look(chunk_rows)

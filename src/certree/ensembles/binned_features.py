@@ -15,13 +15,16 @@ from certree._core import draw_rows
 from certree.ensembles.leaves import N_COMPARED_ROWS
 from certree.grow.binned_grower import RowSampling
 from certree.grow.bins import Bins, UInt8
-from certree.grow.code_trees import convert_codes_to_floats, convert_trees_to_bin_codes
+from certree.grow.code_trees import (
+    convert_codes_to_floats,
+    convert_trees_to_bin_codes,
+    iterate_row_blocks,
+)
 from certree.interface.arrays import Int32, Int64
 from certree.tree import LEAF, Trees
 
-# Codes that are converted to float32 at a time, and entries (trees times rows) of a block of
-# leaves.
-CODES_PER_BLOCK, LEAVES_PER_BLOCK = 2**20, 2**25
+# Entries (trees times rows) of a block of leaves.
+LEAVES_PER_BLOCK = 2**25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,8 +166,8 @@ class BinnedOutOfBagLeaves:
         numbering of v, which is `root` plus the index of the leaf within its tree.
         """
         out = np.flatnonzero(np.unpackbits(self.is_out[number], count=len(leaf)))
-        tree, step = self.code_trees.tree(number), max(1, CODES_PER_BLOCK // self.codes.shape[1])
-        for start in range(0, len(out), step):
-            rows = out[start : start + step]
+        tree = self.code_trees.tree(number)
+        for block in iterate_row_blocks(len(out), self.codes.shape[1]):
+            rows = out[block]
             floats = convert_codes_to_floats(self.codes[rows])
             leaf[rows] = ~(tree.find_leaves(floats, 1)[0] + root)

@@ -39,7 +39,7 @@ from certree.ensembles.evaluation import (
     make_scorer_scores,
     stops_early,
 )
-from certree.ensembles.fits_on_parts import expect_what_parts_can, fit_on_parts
+from certree.ensembles.fits_on_parts import RoundOptions, expect_what_parts_can, fit_on_parts
 from certree.ensembles.label_columns import LabelColumns
 from certree.ensembles.linear_start import grow_linear_start
 from certree.ensembles.losses import (
@@ -308,7 +308,7 @@ class BoostedTrees(StagedTrees):
             store are 0; the fit equals that of the dense table. Rows in files (Parquet, Arrow, CSV,
             or folders of them) and on Dask clusters are read block by block and never held in
             memory together; the model is the same as for the rows in memory. Such fits do not
-            support callables as `scoring`, nor `CustomLoss` on clusters.
+            support callables as `scoring`.
         y : array-like of shape (n,), or (n, n_outputs), str, list of str, or Dask collection
             Class or number of each row; several targets have one column each. For rows in files,
             the name of the target column, or a list of names.
@@ -460,7 +460,7 @@ class BoostedTrees(StagedTrees):
         with rows_elsewhere(X, y, weight, n_threads, groups=groups, offset=offset, **how) as parts:
             try:
                 in_memory = make_validation if has_validation and not is_distributed else None
-                fit_on_parts(self, parts, in_memory, callbacks, before, limit)
+                fit_on_parts(self, parts, in_memory, RoundOptions(before, callbacks, limit))
                 return self
             except InMemory:
                 X, y, weight, groups, offset = parts.gathered()
@@ -778,9 +778,9 @@ class BoostedTrees(StagedTrees):
         if not self.standard_errors:
             return None
         folds = training.split_folds(3, np.random.RandomState(self._seed))
-        return ThirdFits.start(
-            training, folds, partial(self._make_fold_members, run, training.features)
-        )
+        fits = partial(self._make_fold_members, run, training.features)
+        # Blocks of out-of-core data have weights in units of their mean, too.
+        return ThirdFits.start(replace(training, weight=run.weight), folds, fits)
 
     def _make_fold_members(
         self, run: Rounds, features: DenseOrSparseFeatures, fold: Fold
@@ -816,17 +816,24 @@ class BoostedTrees(StagedTrees):
         that are averaged, after their last round; first: index of the first new round, above 0 if
         rounds were added to a previous fit.
         """
-        grown = [run.trees().with_value(run.get_node_deviations()) for run in members]
-        kept = [trees.keep_first(self.n_iter_ - first) for trees in grown]
-        new = _average_members(kept).value
-        zeros = np.zeros((self.trees_.n_nodes - len(new), len(self.start_)))
-        deviation = np.concatenate([self._errors.deviation if first > 0 else zeros, new])
+        deviation = self._join_deviations(members, first)
         scores, deviations = self._compute_scores_and_deviations(
             deviation, thirds.rows.features.score_in_blocks
         )
         if thirds.rows.offset is not None:
             scores = scores + thirds.rows.offset
         self._errors = thirds.compute_standard_errors(deviation, deviations, scores, self.n_iter_)
+
+    def _join_deviations(self, members: list[Rounds], first: int) -> Float64:
+        """Return the standard deviation of the value of each node of `trees_`, (n_nodes, n_outputs).
+
+        members, first: as in `_set_standard_errors`.
+        """
+        grown = [run.trees().with_value(run.get_node_deviations()) for run in members]
+        kept = [trees.keep_first(self.n_iter_ - first) for trees in grown]
+        new = _average_members(kept).value
+        zeros = np.zeros((self.trees_.n_nodes - len(new), len(self.start_)))
+        return np.concatenate([self._errors.deviation if first > 0 else zeros, new])
 
     def _compute_scores_and_deviations(
         self, deviation: Float64, by_blocks: Callable[..., Float64]

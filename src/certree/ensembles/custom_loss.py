@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 
 from certree.ensembles.losses import RegressionLoss, compute_exact_mean
 from certree.interface.arrays import Float64, UInt64
-from certree.out_of_core.ranks import Links
+from certree.out_of_core.exact_sums import exact_sum
+from certree.out_of_core.ranks import Links, sum_over_ranks
 
 CustomLink = Literal["identity", "log"]
+
+# Computes means over rows: compute_means(f, *given) returns the weighted means of f(*given, y, offset),
+# (m, n), where targets are (n,) and offsets (1, n). Workers of a cluster may call f.
+MeanRows = Callable[..., Float64]
 
 # Smallest second derivative, as in the core: smaller ones would give very large steps.
 _MIN_HESSIAN = 1e-7
@@ -32,10 +37,11 @@ class CustomLoss:
     """A loss of numbers that is written in Python, for ``BoostedTreesRegressor(loss=...)``.
 
     Both functions are called with the targets and scores of many rows, read-only float64 arrays of
-    shape (n,), in any order. They must compute each row by itself. They ignore weights: their
-    results are multiplied by the weights. They are called once in each round, and more often with a
-    validation set. `fit` compares gradients with differences of the loss in 256 rows. Rows may be in
-    files, but not on a cluster.
+    shape (n,), in any order. They must compute each row by itself, as rows come in several blocks
+    if they are in files or on a cluster. They ignore weights: their results are multiplied by the
+    weights. Rounds call them once for the rows of each machine, and more often with a validation
+    set. `fit` compares gradients with differences of the loss in 256 rows. cloudpickle sends the
+    functions to the workers of a cluster, which need the modules that they import.
 
     Parameters
     ----------
@@ -116,19 +122,31 @@ class CustomLossAdapter(RegressionLoss):
     def compute_start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
     ) -> Float64:
+        """Compute the constant score with the smallest mean loss, (1,); see `find_start`.
+
+        y: targets, (n,); weight: (n,) or None; offset: (1, n), or None for no offsets.
+        """
+        offsets = np.zeros((1, len(y))) if offset is None else offset
+
+        def compute_means(f: Callable[..., Float64], *given: Any) -> Float64:
+            terms = f(*given, y, offsets)
+            return np.array([compute_exact_mean(term, weight) for term in terms])
+
+        return self.find_start(compute_means)
+
+    def find_start(self, compute_means: MeanRows) -> Float64:
         """Compute the constant score with the smallest mean loss by Newton's method, (1,).
 
-        y: targets, (n,); weight: (n,) or None; offset: (1, n), or None for no offsets. A step that
-        raises the loss is halved up to 30 times; the method ends if that does not help.
+        compute_means: computes means over the rows, which may be in several blocks; see `MeanRows`.
+        A step that raises the loss is halved up to 30 times; the method ends if that does not help.
         """
-        offset = np.zeros((1, len(y))) if offset is None else offset
-        constant = self._guess_start(y, weight, offset)
-        least = self.compute_mean(y, constant + offset, weight)
+        constant = self._guess_start(compute_means)
+        (least,) = compute_means(_list_losses, self, constant)
         for _ in range(_MAX_STEPS):
-            gradient, hessian = self.compute_gradients(y, constant + offset)
-            step = -compute_exact_mean(gradient[0], weight) / compute_exact_mean(hessian[0], weight)
+            gradient, hessian = compute_means(_list_gradients, self, constant)
+            step = -gradient / hessian
             for _ in range(_MAX_HALVINGS):
-                loss = self.compute_mean(y, constant + step + offset, weight)
+                (loss,) = compute_means(_list_losses, self, constant + step)
                 if loss < least:
                     break
                 step /= 2
@@ -139,23 +157,29 @@ class CustomLossAdapter(RegressionLoss):
                 break
         return np.atleast_1d(constant)
 
-    def _guess_start(self, y: Float64, weight: Float64 | None, offset: Float64) -> float:
+    def _guess_start(self, compute_means: MeanRows) -> float:
         """Return the constant score from which Newton's method starts.
 
-        y: targets, (n,); weight: (n,) or None; offset: (1, n). It is the mean of targets minus offsets;
-        with link "log" the logarithm of the mean target over the mean exponential of the offsets.
+        It is the mean of targets minus offsets; with link "log" the logarithm of the mean target over
+        the mean exponential of the offsets. compute_means: as in `find_start`.
         """
+        means = compute_means(_list_start_terms, self.is_log)
         if not self.is_log:
-            return compute_exact_mean(y - offset[0], weight)
-        mean = compute_exact_mean(y, weight) / compute_exact_mean(np.exp(offset[0]), weight)
+            return float(means[0])
+        mean = means[0] / means[1]
         return float(np.log(mean)) if mean > 0 else 0.0
 
-    def compute_gradients(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
+    def compute_gradients(
+        self,
+        y: NDArray[Any],
+        scores: Float64,
+        scale: float | None = None,  # noqa: ARG002 -- of other losses
+    ) -> tuple[Float64, Float64]:
         """Compute first and second derivatives by the user's function, (1, n) each.
 
-        y: targets, (n,); scores: (1, n). Second derivatives below 1e-7 become 1e-7. Raise TypeError
-        or ValueError if the function does not return two arrays (n,) of finite numbers, the second
-        >= 0.
+        y: targets, (n,); scores: (1, n); scale: not used. Second derivatives below 1e-7 become
+        1e-7. Raise TypeError or ValueError if the function does not return two arrays (n,) of
+        finite numbers, the second >= 0.
         """
         result = self._call("gradient_hessian", y, scores)
         if not isinstance(result, tuple | list) or len(result) != 2:
@@ -186,11 +210,20 @@ class CustomLossAdapter(RegressionLoss):
     ) -> float:
         """Compute the weighted mean of the losses, by an order-independent sum.
 
-        y: targets, (n,); scores: (1, n); weight: (n,) or None; links: not used, as a `CustomLoss`
-        needs all rows on one machine.
+        y: targets, (n,); scores: (1, n); weight: (n,) or None; links: links to other ranks, whose rows
+        count too, or None.
         """
-        del links
-        return compute_exact_mean(self.compute_row_losses(y, scores), weight)
+        losses = self.compute_row_losses(y, scores)
+        if links is None:
+            return compute_exact_mean(losses, weight)
+        total, n = sum_over_ranks(
+            [
+                exact_sum(losses if weight is None else losses * weight),
+                exact_sum(np.ones(len(y)) if weight is None else weight),
+            ],
+            links,
+        )
+        return total / n
 
     def check_gradients(self, y: Float64, scores: Float64, keys: UInt64) -> None:
         """Raise ValueError if the user's gradients are not the derivatives of the user's loss.
@@ -200,7 +233,7 @@ class CustomLossAdapter(RegressionLoss):
         shifted scores. They may differ by more than 0.1 % in 5 % of the cases, because of kinks. The
         order of the rows does not matter.
         """
-        rows = _select_smallest(keys, y, scores[0])
+        rows = select_checked_rows(keys, y, scores)
         y, scores = y[rows], scores[:, rows]
         unit = 1.0 if self.is_log else float(np.abs(y - scores).mean()) or max(1.0, abs(y[0]))
         excess, compared = [], []
@@ -241,14 +274,47 @@ class CustomLossAdapter(RegressionLoss):
         return function(*map(_make_read_only, (y, scores[0])))
 
 
-def _select_smallest(keys: UInt64, *ties: Float64) -> NDArray[np.intp]:
-    """Return the indices of the 256 smallest keys, in ascending order of the keys.
+def _list_start_terms(is_log: bool, y: Float64, offset: Float64) -> Float64:
+    """Return the numbers whose means `CustomLossAdapter._guess_start` needs, (1, n) or (2, n).
 
-    keys: (n,); ties: arrays (n,) that order rows of equal keys, the first one first.
+    y: targets, (n,); offset: (1, n).
+    """
+    return np.stack([y, np.exp(offset[0])]) if is_log else (y - offset[0])[None]
+
+
+def _list_losses(loss: CustomLossAdapter, constant: float, y: Float64, offset: Float64) -> Float64:
+    """Return the losses of rows at the scores constant + offset, (1, n).
+
+    y: targets, (n,); offset: (1, n).
+    """
+    return loss.compute_row_losses(y, constant + offset)[None]
+
+
+def _list_gradients(
+    loss: CustomLossAdapter, constant: float, y: Float64, offset: Float64
+) -> Float64:
+    """Return the gradients and Hessians of rows at the scores constant + offset, (2, n).
+
+    y: targets, (n,); offset: (1, n).
+    """
+    return np.concatenate(loss.compute_gradients(y, constant + offset))
+
+
+def select_checked_rows(keys: UInt64, y: Float64, scores: Float64) -> NDArray[np.intp]:
+    """Return the indices of the 256 rows whose gradients are checked, by ascending keys.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (n,)
+        Random keys of the rows; the smallest ones are selected.
+    y : ndarray of shape (n,)
+        Targets, by which rows of equal keys are ordered.
+    scores : ndarray of shape (1, n)
+        Scores, by which rows of equal keys and targets are ordered.
     """
     n = min(_N_CHECKED, len(keys))
     candidates = np.flatnonzero(keys <= np.partition(keys, n - 1)[n - 1])
-    order = np.lexsort([values[candidates] for values in (*ties[::-1], keys)])
+    order = np.lexsort((scores[0, candidates], y[candidates], keys[candidates]))
     return candidates[order[:n]]
 
 

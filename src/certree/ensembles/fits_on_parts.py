@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from certree._core import fixed_unit
 from certree.ensembles.category_statistics import (
     MAX_SET_CATEGORIES,
     MAX_TARGET_CLASSES,
@@ -22,38 +19,35 @@ from certree.ensembles.category_statistics import (
 )
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.evaluation import Callback, get_scorer, stops_early
-from certree.ensembles.levels_of_parts import see_levels
-from certree.ensembles.losses import (
-    HuberLoss,
-    LogLoss,
-    Loss,
-    MeanLoss,
-    QuantileLoss,
-    compute_quantile_rank,
-    sum_exactly,
-)
+from certree.ensembles.levels_of_parts import add_category_statistics
+from certree.ensembles.losses import Loss
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.rounds import Rounds, Settings
 from certree.ensembles.rounds_on_ranks import (
     EvaluationOnRanks,
     add_previous_rounds,
-    compute_custom_start,
     make_scores_on_ranks,
     start_rounds,
+)
+from certree.ensembles.start_scores import (
+    TargetSums,
+    check_custom_gradients,
+    compute_start_scores,
+)
+from certree.ensembles.thirds_on_ranks import (
+    ThirdFit,
+    assign_to_thirds,
+    compute_standard_errors,
+    prepare_thirds,
 )
 from certree.ensembles.time_limit import TimeLimit
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
 from certree.grow.code_trees import convert_trees_to_bin_codes, find_divided_feature
-from certree.interface.arrays import Float64, Int32, divide_by_largest
+from certree.interface.arrays import Float64, divide_by_largest
 from certree.interface.parameter_aliases import check_for_unknown_score
 from certree.out_of_core.binned_parts import Sketch
 from certree.out_of_core.chunks import Weighing
-from certree.out_of_core.exact_quantiles import (
-    PrefixCounts,
-    count_prefixes,
-    find_order_statistics,
-)
 from certree.out_of_core.exact_sums import exact_sum, round_sum
 from certree.out_of_core.executors import Executor, InMemory
 from certree.out_of_core.first_look import Learned, find_largest_targets, learn
@@ -74,9 +68,10 @@ from certree.out_of_core.memory_limit import (
     Need,
     bound_leaves,
     count_categories,
+    count_group_bytes,
     count_histogram_bytes,
 )
-from certree.out_of_core.part import PartOfRows, digests
+from certree.out_of_core.part import digests
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.training import Training, count_held_out
 from certree.tree import Trees
@@ -87,45 +82,60 @@ _IN_MEMORY = 30_000
 _CUSTOM_BYTES = 128.0
 # Bytes of a row that a scorer gets, beside those of each class: targets, weights and places in order.
 _SCORED_BYTES = 100.0
+# Bytes of a row while rows are assigned to thirds, and put in their order, for standard errors.
+_THIRD_BYTES = 40.0
 # See `fit_on_parts`.
 Judged = Callable[[], tuple[Training | None, dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundOptions:
+    """What precedes the rounds of a fit, watches them and ends them.
+
+    Parameters
+    ----------
+    before : Trees or None
+        Trees of the fitted model, to which rounds are added; None: rounds begin at the first.
+    callbacks : sequence of callables
+        Called after each round with an `Iteration`.
+    limit : TimeLimit
+        When the fit must end.
+    """
+
+    before: Trees | None = None
+    callbacks: Sequence[Callback] = ()
+    limit: TimeLimit = field(default_factory=TimeLimit)
 
 
 def fit_on_parts(
     model: Any,
     parts: Executor,
     judged: Judged | None = None,
-    callbacks: Sequence[Callback] = (),
-    before: Trees | None = None,
-    limit: TimeLimit = TimeLimit(),  # noqa: B008 -- immutable
+    options: RoundOptions = RoundOptions(),
 ) -> None:
-    """Fit a boosted model to rows that an executor holds.
+    """Fit a boosted model to out-of-core or distributed rows.
 
     Parameters
     ----------
     model : BoostedTrees
-        The model.
+        The model, whose fitted attributes are set.
     parts : Executor
-        Holds the rows.
+        Reads the rows.
     judged : callable or None
-        Gives once the model knows classes and features the rows that judge it, in memory, and the
-        attributes that tell the rows of a fit in which they have a part; None: none do, or such as a
-        `PartsWithValidation` holds.
-    callbacks : sequence of callables
-        Are called after each round.
-    before : Trees or None
-        Trees of the fitted model, to which rounds are added; None for a new fit.
-    limit : TimeLimit
-        When the fit must end.
+        Returns the validation set of the user, once the model has classes and features, and
+        attributes by which the model knows its rows; see `BoostedTrees._make_validation_set`. None:
+        there is no validation set in memory. A `PartsWithValidation` has one out-of-core.
+    options : RoundOptions
+        What precedes, watches and ends the rounds.
 
     Raises
     ------
     InMemory
-        If rows are so few that a fit in memory does what a fit on parts cannot.
+        If there are so few rows that they are fitted in memory, which may do more.
     ValueError, TypeError
-        If the fit is one that takes rows in memory, or rows are wrong; as `fit` says.
+        If a parameter needs rows in memory, or rows are wrong; as `BoostedTrees.fit` describes.
     """
-    _expect_one_machine(model, parts)
+    before, callbacks = options.before, options.callbacks
     learned = _learn(model, parts, before)
     if before is None:
         model._set_learning_rate(stops_early(model.early_stopping, learned.found.n))
@@ -139,12 +149,16 @@ def fit_on_parts(
         learned = learned.with_draw_order(order_of_training(parts, learned.reader, held))
     known, loss = _sketched(model, parts, learned, held)
     n_rounds = _n_rounds(model, known.n, stops, before)
+    thirds = None
+    if model.standard_errors:
+        thirds = assign_to_thirds(parts, learned.reader, held, model._seed)
     warn_of_identifiers(model, known.sketch)
     n, n_held, weighing = known.n, known.n_held, known.weighings[0]
     if isinstance(parts, PartsWithValidation):
         n_held = _read_judges(model, parts, learned, stops or bool(callbacks))
-    bins, totals = make_parts(parts, learned.reader, known, many=_many_levels(known.sketch))
-    del known  # and the rows that have told edges of bins
+    many = _many_levels(known.sketch)
+    bins, totals = make_parts(parts, learned.reader, known, dealt=thirds, many=many)
+    del known, thirds  # Free the sample of rows that has determined the bin edges.
     if is_classifier(model):
         set_hashes_of_fit(model, parts, n + n_held, continues=before is not None)
     judges, of_rows = judged() if judged is not None else (None, dict[str, Any]())
@@ -155,12 +169,13 @@ def fit_on_parts(
     if before is None:
         model._set_automatic_parameters(n)
     model._has_offset = learned.found.has_offset
-    make_starts = partial(_starts, model, loss, parts, n, learned.found.n_targets, totals, weighing)
-    run, starts, known_rows = _start_run(model, parts, loss, bins, learned.draw_order, make_starts)
+    sums = TargetSums(n, totals, None if weighing is None else weighing.factor)
+    starts = _compute_starts(model, parts, loss, sums, learned.found.n_targets)
+    started = _start_run(model, parts, loss, bins, learned, starts)
     evaluation = _make_evaluation(model, parts, n_held > 0, stops, callbacks)
-    if run.statistics is not None:  # As in memory, rounds on statistics are repeated.
-        before = None
-    _boost(model, parts, known_rows, run, starts, n_rounds, evaluation, before, limit)
+    if started.run.statistics is not None:  # As in memory, rounds on statistics are repeated.
+        options = replace(options, before=None)
+    _boost(model, parts, started, n_rounds, evaluation, options)
     if evaluation.may_drop_rounds:
         model.__dict__.update(of_rows)
 
@@ -171,7 +186,7 @@ def _learn(model: Any, parts: Executor, before: Trees | None) -> Learned:
     model, parts, before: as in `fit_on_parts`. Raise ValueError if rounds are added to a fit with
     other classes or features.
     """
-    learned = learn(model, parts).numbering_groups(parts)
+    learned = learn(model, parts).with_numbered_groups(parts)
     if before is None:
         learned.set_attributes(model)
         model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
@@ -186,7 +201,7 @@ def _set_keys(parts: Executor, learned: Learned, held: RowsHeldOut | None, n: in
     Warn of repeated rows unless there are groups. held: which rows are held out, or None.
     """
     if learned.found.are_grouped:
-        set_group_keys(parts, len(learned.reader._group_names))
+        set_group_keys(parts, learned.n_groups)
         return
     n_repeated = set_keys(parts, n)
     if held is not None:  # rows that are held out are rows of the fit, too
@@ -194,31 +209,58 @@ def _set_keys(parts: Executor, learned: Learned, held: RowsHeldOut | None, n: in
     warn_of_repeated_rows(n_repeated, learned.found.n)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class StartedRun:
+    """The run of a model before its first round, without rows, which are on the ranks.
+
+    Parameters
+    ----------
+    run : Rounds
+        The run, to which trees are appended.
+    starts : tuple of two ndarrays of shape (n_outputs,)
+        Constant start scores, to which offsets are added; and what they are without offsets.
+    digests : mapping of int to int
+        Digests of the rows of all blocks, by the number of the block.
+    thirds : list of ThirdFit
+        Fits to thirds, for standard errors; empty if they are not asked for.
+    bins : Bins
+        Bin edges of the features, without statistics of categories.
+    """
+
+    run: Rounds
+    starts: tuple[Float64, Float64]
+    digests: Mapping[int, int]
+    thirds: list[ThirdFit]
+    bins: Bins
+
+
 def _start_run(
     model: Any,
     parts: Executor,
     loss: Loss,
     bins: Bins,
-    order: Int32,
-    make_starts: Callable[[], tuple[Float64, Float64]],
-) -> tuple[Rounds, tuple[Float64, Float64], dict[int, int]]:
-    """Return the run that trees are appended to, its start scores, and the digests of all parts.
+    learned: Learned,
+    starts: tuple[Float64, Float64],
+) -> StartedRun:
+    """Add statistics of categories to all blocks, and return the run before its first round.
 
-    Parts get what is known of levels as more features. order: see `Learned.draw_order`; make_starts:
-    returns the result of `_starts`.
+    Parameters are those of the fit; starts: as in `StartedRun`. Raise ValueError if the gradients of
+    a `CustomLoss` are not the derivatives of its loss.
     """
-    # A loss that is written in Python needs the joined parts, which have the levels by then.
-    starts = None if _has_custom_loss(model) else make_starts()
-    statistics = see_levels(parts, loss, bins, starts, has_offset=model._has_offset)
-    grower = model._make_grower(bins, order)
+    grower = model._make_grower(bins, learned.draw_order)
+    check_custom_gradients(parts, loss, starts[0])
+    start, keeps = starts[0] if model._has_offset else None, model.standard_errors
+    statistics = add_category_statistics(parts, loss, bins, start, keeps_categories=keeps)
+    thirds = []
+    if model.standard_errors:
+        n_targets = learned.found.n_targets
+        thirds = prepare_thirds(model, parts, loss, grower, statistics, n_targets)
     if statistics is not None:
         grower = statistics.extend_grower(
             grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8)
         )
-    known_rows = dict(parts.collect(digests))
-    starts = make_starts() if starts is None else starts
     run = _make_run_without_rows(model, loss, grower, statistics, len(starts[0]))
-    return run, starts, known_rows
+    return StartedRun(run, starts, dict(parts.collect(digests)), thirds, bins)
 
 
 def _sketched(
@@ -269,6 +311,8 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool, n_scor
     # The arrays of Python functions do not lie in files.
     of_offset = 8.0 * K * learned.found.has_offset
     of_row = 16.0 * is_classifier(model) + 3.0 * is_dealt + _CUSTOM_BYTES * _has_custom_loss(model)
+    if model.standard_errors:
+        of_row += _THIRD_BYTES
     of_cell = count_histogram_bytes(p)
     # Trees, all of them and once more when they are put together.
     trees = (
@@ -283,7 +327,7 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool, n_scor
     # Where rows are few they are fitted in memory.
     in_memory = n * (100.0 * p + 500 + 100 * K) if n <= _IN_MEMORY else 0.0
     return Need(
-        always=of_row * n,
+        always=of_row * n + count_group_bytes(n, learned.n_groups),
         # Features as numbers, in order, and both sides of them; hashes, targets, scores.
         worked=(40 if is_dealt or lie_apart else 16) * p + p + 200 + 24 * K + 6 * of_offset,
         together=(300 if is_dealt else 150) + of_offset,
@@ -291,144 +335,28 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool, n_scor
         of_thread=0.5 * n_leaves * of_cell,
         of_thread_row=100 + 40 * K + p,
         # Parts beside the joined rows, or these and the arrays of the core; see `JoinedRows`.
-        scratch_row=3.0 * p + 110 + 8 * learned.found.are_grouped + 48 * K + 2 * of_offset,
+        scratch_row=3.0 * p
+        + 110
+        + 8 * learned.found.are_grouped
+        + 48 * K
+        + 2 * of_offset
+        + (3.0 * p + 120 + 80 * K + of_offset) * model.standard_errors,
     )
 
 
-def _starts(
-    model: Any,
-    loss: Loss,
-    parts: Executor,
-    n: int,
-    n_targets: int,
-    totals: Counter[Any],
-    weighing: Weighing | None,
+def _compute_starts(
+    model: Any, parts: Executor, loss: Loss, sums: TargetSums, n_targets: int
 ) -> tuple[Float64, Float64]:
-    """The scores (n_outputs,) that a run on n rows of so many targets starts from.
+    """Compute the constant start scores, to which offsets are added, and those without offsets.
 
-    With a loss that is written in Python, parts are joined to the tables of ranks. Return the scores
-    to which offsets are added; and, of several outputs, what they are without offsets.
+    The latter, (n_outputs,) each, are needed for several outputs only. sums, n_targets: as in
+    `compute_start_scores`.
     """
-    if _has_custom_loss(model):
-        start = np.asarray(parts.run_on_ranks(compute_custom_start, loss))
-        return start, start
-    make_start = partial(_start, loss, parts, n, n_targets, totals, weighing)
-    start = make_start(has_offset=model._has_offset)
+    compute = partial(compute_start_scores, parts, loss, sums, n_targets)
+    start = compute(has_offset=model._has_offset)
     if not model._has_offset or loss.n_outputs == 1:
         return start, start
-    return start, make_start(has_offset=False)
-
-
-def _start(
-    loss: Loss,
-    parts: Executor,
-    n: int,
-    n_targets: int,
-    totals: Counter[Any],
-    weighing: Weighing | None,
-    *,
-    has_offset: bool,
-) -> Float64:
-    """The scores of one kind, (n_outputs,): to which offsets are added, or without offsets."""
-    targets = range(n_targets) if n_targets > 1 else [0] * len(loss.components)
-    told = [
-        _start_of(one, parts, n, (of, k if has_offset else None), totals, weighing)
-        for k, (one, of) in enumerate(zip(loss.components, targets, strict=True))
-    ]
-    return np.concatenate(told)
-
-
-def _start_of(
-    loss: Loss,
-    parts: Executor,
-    n: int,
-    which: tuple[int, int | None],
-    totals: Counter[Any],
-    weighing: Weighing | None,
-) -> Float64:
-    """The same of the loss of one of the targets.
-
-    which: number of the target, and of the output whose offsets are added; None: none are.
-    """
-    if isinstance(loss, QuantileLoss | HuberLoss):
-        return _start_at_quantile(loss, parts, n, weighing, which)
-    of, output = which
-    is_weighed = weighing is not None and weighing.factor is not None
-
-    def number(total: int) -> float:
-        return round_sum(total) if is_weighed else float(total)
-
-    if isinstance(loss, LogLoss):
-        counts = np.array([number(totals[of, k]) for k in range(max(2, loss.n_outputs))])
-        if output is None:
-            return loss.compute_start_from_counts(counts)
-        total = sum(totals[of, k] for k in range(len(counts)))
-        weight = round_sum(total) if is_weighed else float(n)
-        return loss.compute_start_with_offsets(counts, weight, partial(_sum_rows, parts))
-    assert isinstance(loss, MeanLoss)
-    sums = [totals[of]] if output is None else parts.collect(_sum_start_terms, loss, of, output)
-    return loss.compute_start_from_means(
-        np.array([round_sum(total) / number(totals["weight"]) for total in sums])
-    )
-
-
-def _sum_rows(parts: Executor, f: Callable[..., Float64], *given: Any) -> NDArray[np.object_]:
-    """Sum up functions of the offsets of all rows; see `SumRows`."""
-    sums: NDArray[np.object_] = parts.collect(_sum_offset_terms, f, given)
-    return sums
-
-
-def _sum_offset_terms(
-    part: PartOfRows, f: Callable[..., Float64], given: tuple[Any, ...]
-) -> NDArray[np.object_] | None:
-    """Compute `sum_exactly` of f(*given, offset) of a part; None: it has no rows."""
-    if part.offset is None:
-        return None
-    return sum_exactly(f(*given, np.asarray(part.offset)), part.weight)
-
-
-def _sum_start_terms(
-    part: PartOfRows, loss: MeanLoss, of: int, output: int
-) -> NDArray[np.object_] | None:
-    """Compute `sum_exactly` of the terms of a start score; None: the part has no rows.
-
-    of, output: number of the target, and of the output whose offsets are added.
-    """
-    if part.offset is None:
-        return None
-    offset = np.asarray(part.offset[output : output + 1])
-    return sum_exactly(loss.list_start_terms(take_target(part, of), offset), part.weight)
-
-
-def _start_at_quantile(
-    loss: QuantileLoss | HuberLoss,
-    parts: Executor,
-    n: int,
-    weighing: Weighing | None,
-    which: tuple[int, int | None],
-) -> Float64:
-    """The smallest number that so large a share of n rows does not exceed, as `loss.start` has it.
-
-    weighing: how these are weighed. which: see `_start_of`.
-    """
-    unit = None
-    if weighing is not None and weighing.factor is not None:
-        unit = fixed_unit(weighing.factor, n)
-    quantile = 0.5 if isinstance(loss, HuberLoss) else loss.quantile
-    first: PrefixCounts = parts.collect(count_prefixes, take_target, which, unit)
-    rank = compute_quantile_rank(quantile, int(first.counts.sum()))
-    return find_order_statistics(parts, [rank], take_target, *which, first_counts=first, unit=unit)
-
-
-def take_target(part: PartOfRows, number: int, output: int | None = None) -> Float64:
-    """Return one of the targets of a part, (n,).
-
-    output: number of the output whose offsets are subtracted; None: none are.
-    """
-    target = np.asarray(np.atleast_2d(part.y)[number])
-    if output is None or part.offset is None:
-        return target
-    return target - np.asarray(part.offset[output])
+    return start, compute(has_offset=False)
 
 
 def _read_judges(model: Any, parts: PartsWithValidation, learned: Learned, are_known: bool) -> int:
@@ -535,13 +463,10 @@ def _make_evaluation(
 def _boost(
     model: Any,
     parts: Executor,
-    known: Mapping[int, int],
-    run: Rounds,
-    starts: tuple[Float64, Float64],
+    started: StartedRun,
     n_rounds: int,
     evaluation: EvaluationOnRanks,
-    before: Trees | None,
-    limit: TimeLimit,
+    options: RoundOptions,
 ) -> None:
     """Make the rounds on the ranks of an executor, and set the fitted attributes.
 
@@ -550,34 +475,30 @@ def _boost(
     model : BoostedTrees
         The model that is fitted.
     parts : Executor
-        Holds the rows.
-    known : mapping of int to int
-        Digests of all parts by number.
-    run : Rounds
-        The first run of the model, without rows.
-    starts : tuple of two ndarrays of shape (n_outputs,)
-        Constant start scores of a new fit to these rows, to which offsets are added; and what they
-        are without offsets.
+        Has the rows.
+    started : StartedRun
+        The first run of the model, before its first round.
     n_rounds : int
         Number of rounds; if the fit stops early the largest number.
     evaluation : EvaluationOnRanks
         Scores the rounds, and ends the fit by early stopping or a callback.
-    before : Trees or None
-        Trees of the fitted model, to which rounds are added; None: rounds begin at the first.
-    limit : TimeLimit
-        When the rounds must end.
+    options : RoundOptions
+        What precedes and ends the rounds. Half of the time is left for the fits to thirds that
+        standard errors need.
     """
-    n_members = model._count_members()
+    n_members, run, before = model._count_members(), started.run, options.before
+    starts, limit = started.starts, options.limit
+    limit = limit.take_fraction(0.5) if model.standard_errors else limit
     start, _ = starts
-    settings: Settings = parts.run_on_ranks(start_rounds, known, run, *starts, n_members)
+    settings: Settings = parts.run_on_ranks(start_rounds, started.digests, run, *starts, n_members)
     members = [
         run.copy_without_trees(settings=settings, seed=run.seed + k) for k in range(n_members)
     ]
-    model._errors = None
     model._loss_factors = getattr(settings.loss, "factors", ())
     if before is None:
         first, before = 0, Trees.joined([], model._n_encoded, len(start))
         model._n_first_trees, model._importances = 0, np.zeros(model._n_encoded)
+        model._errors = None
         evaluation.record_previous_scores(evaluation.compute_scores() for _ in range(1))
     else:
         first, start = model.n_iter_, model.start_
@@ -586,6 +507,10 @@ def _boost(
     model.start_, model.n_iter_ = start, evaluation.count_kept_rounds(first, last)
     model.stopped_by_ = evaluation.stop_reason
     model._append_new_trees(before, members, model.n_iter_ - first)
+    if started.thirds:
+        deviation = model._join_deviations(members, first)
+        about = started.thirds, deviation, started.bins
+        model._errors = compute_standard_errors(model, parts, *about)
     model._record(evaluation.get_recorded_scores())
 
 
@@ -659,19 +584,8 @@ def expect_what_parts_can(model: Any, *, judges: bool) -> None:
     judges : bool
         Whether there are rows that judge.
     """
-    if model.standard_errors:
-        raise ValueError("standard_errors=True takes rows in memory, got X that lies elsewhere")
     if model.early_stopping is True or judges:
         expect_named_scorer(model)
-
-
-def _expect_one_machine(model: Any, parts: Executor) -> None:
-    """Raise ValueError if the loss of a model is a `CustomLoss` and the rows are on a cluster."""
-    if parts.is_distributed and _has_custom_loss(model):
-        raise ValueError(
-            f"loss={model.loss!r} takes rows on one machine, got rows on a cluster: fit files without "
-            "a client, or rows in memory"
-        )
 
 
 def _has_custom_loss(model: Any) -> bool:

@@ -465,7 +465,8 @@ class TreeForest(Forest):
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, if rows of one group depend on each other. Whole
             groups are drawn for each tree, so a row is out of a bag only if its whole group is.
-            `max_samples` then counts groups. Only for rows in memory.
+            `max_samples` then counts groups. For files the name of a column; for a Dask collection
+            a collection or a name.
 
         Returns
         -------
@@ -488,12 +489,7 @@ class TreeForest(Forest):
         if previous is not None:
             check_parameters_of_fit(self, *_CHANGEABLE_PARAMETERS)
         if is_out_of_core(X):
-            if groups is not None:
-                raise ValueError(
-                    "groups must be None for out-of-core or distributed data: read X into memory "
-                    "to fit with groups"
-                )
-            return self._fit_out_of_core(X, y, sample_weight, previous)
+            return self._fit_out_of_core(X, y, sample_weight, groups, previous)
         training = self._prepare_training(
             X, y, sample_weight, groups=groups, reuse_encoding=previous is not None
         )
@@ -505,16 +501,18 @@ class TreeForest(Forest):
         )
         return self._fit_samples(samples, input_rows, previous)
 
-    def _fit_out_of_core(self, X: Any, y: Any, sample_weight: Any, previous: Trees | None) -> Self:
+    def _fit_out_of_core(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, previous: Trees | None
+    ) -> Self:
         """Fit to files or a Dask collection, and return self.
 
-        X, y, sample_weight: as `fit` takes them: files and names of columns, or Dask collections;
-        previous: trees of the previous fit with a warm start, else None.
+        X, y, sample_weight, groups: as `fit` takes them: files and names of columns, or Dask
+        collections; previous: trees of the previous fit with a warm start, else None.
         """
-        n_threads, shown = get_n_threads_or_all(self.n_jobs), self.verbose > 0
+        n_threads, how = get_n_threads_or_all(self.n_jobs), {"shown": self.verbose > 0}
         with (
             scratch() as kept,
-            rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as executor,
+            rows_elsewhere(X, y, sample_weight, n_threads, groups=groups, **how) as executor,
         ):
             rows, input_rows = samples_of_parts(
                 self, executor, kept, continues=previous is not None

@@ -13,24 +13,30 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree.ensembles.binned_features import CODES_PER_BLOCK, LEAVES_PER_BLOCK, BinnedFeatures
-from certree.ensembles.forest_samples import ForestSamples, InputRows, sort_by_keys
+from certree.ensembles.binned_features import LEAVES_PER_BLOCK, BinnedFeatures
+from certree.ensembles.forest_samples import ForestSamples, InputRows, sort_by_content
 from certree.ensembles.leaves import N_COMPARED_ROWS
 from certree.explain.output_groups import OutputGroups
 from certree.grow.bins import EDGE_ROWS
-from certree.interface.arrays import Float64, UInt64
+from certree.grow.code_trees import CODES_PER_BLOCK
+from certree.interface.arrays import Float64, Int32, UInt64
 from certree.interface.threads import get_n_threads_or_all
 from certree.out_of_core.chunks import Chunk, Weighing, positive, without_class_weights
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.first_look import Learned, learn
 from certree.out_of_core.fit_hashes import set_hashes_of_fit
 from certree.out_of_core.made_parts import Sketched, make_parts, sketched, warn_of_identifiers
-from certree.out_of_core.memory_limit import Need, bound_leaves, count_most_categories
+from certree.out_of_core.memory_limit import (
+    Need,
+    bound_leaves,
+    count_group_bytes,
+    count_most_categories,
+)
 from certree.out_of_core.part import PartOfRows, digests, expect_same_rows
 from certree.out_of_core.scratch import Scratch
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
-from certree.rows.hashes import compute_keys, count_rows_with_copies
+from certree.rows.hashes import count_rows_with_copies
 from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit
 
 # Share of the rows that a tree draws, about; others are drawn again and again.
@@ -83,6 +89,7 @@ def samples_of_parts(
         If rows are wrong, as `fit` says.
     """
     learned = learn(without_class_weights(model) if model._has_balanced_bags else model, parts)
+    learned = learned.with_numbered_groups(parts)
     if continues:
         learned.expect_same_encoding(model)
     else:
@@ -97,7 +104,7 @@ def samples_of_parts(
     bins, _ = make_parts(parts, learned.reader, known, fine_ends=True)
     if is_classifier(model):
         set_hashes_of_fit(model, parts, known.n, continues=continues)
-    order, content = _put_in_order(parts, known.n)
+    order, content, group = _put_in_order(parts, known.n)
     codes, y, weight = _gathered(parts, kept, known.n, bins.n_features, learned.found.n_targets)
     given, place = _NONE, _NONE.indices
     if model.oob_score:
@@ -108,7 +115,7 @@ def samples_of_parts(
     columns = np.array(known.order or [0], dtype=np.intp)
     y = y[:, 0] if len(columns) == 1 else y[:, columns]
     drawn, look = BinnedFeatures(codes, bins), learned.draw_order
-    rows = ForestSamples(drawn, y, weight, place, content, columns, look)
+    rows = ForestSamples(drawn, y, weight, place, content, columns, look, group)
     return rows, given
 
 
@@ -138,7 +145,8 @@ def _need(model: Any, learned: Learned) -> Need:
     )
     # Hashes and keys, as they are put in order, beside rows that have told edges of bins; then targets
     # and weights, as they are told and taken.
-    at_first, held = 72.0 * n + 8.0 * (p + 1) * min(n, EDGE_ROWS), (16.0 * q + 2 * of_weight) * n
+    at_first = (72.0 + 64.0 * learned.found.are_grouped) * n + 8.0 * (p + 1) * min(n, EDGE_ROWS)
+    held = (16.0 * q + 2 * of_weight + 4 * learned.found.are_grouped) * n
     # The same as whole numbers; and what a thread draws: numbers of rows, their items, of which some
     # are moved, and codes of cells that have become small.
     small = 8 if is_classifier(model) and q == 1 else 16
@@ -148,7 +156,7 @@ def _need(model: Any, learned: Learned) -> Need:
     growing = (8 * q + 12 * q * (q > 1) + of_weight + n_threads * of_draw) * n
     judging = _need_out_of_bag(model, n, p, n_lanes, classes.sum()) if model.bootstrap else 0.0
     return Need(
-        always=16.0 * is_classifier(model) * n,
+        always=16.0 * is_classifier(model) * n + count_group_bytes(n, learned.n_groups),
         worked=17 * p + 200,
         together=150,
         later=max(at_first, held + max(growing, judging)) + nodes,
@@ -181,8 +189,11 @@ def _need_out_of_bag(model: Any, n: int, p: int, n_lanes: int, n_said: float) ->
 _NONE = InputRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)
 
 
-def _put_in_order(parts: Executor, n: int) -> tuple[Indices, int]:
-    """Let parts know where their rows stand in the order of all keys; gives this, and a digest."""
+def _put_in_order(parts: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
+    """Sort the rows of all blocks, and replace the keys of each block by positions in this order.
+
+    n: number of rows. Return what `sort_by_content` returns for the rows, block after block.
+    """
     known = dict(parts.collect(digests))
     told = sorted(parts.collect(hashes_of), key=itemgetter(0))
     ends = np.cumsum([0, *(len(one[1]) for one in told)])
@@ -191,15 +202,18 @@ def _put_in_order(parts: Executor, n: int) -> tuple[Indices, int]:
             f"the rows are {ends[-1]} where they were {n} before: their source must give the same "
             "rows whenever it is read"
         )
-    weights = [one[2] for one in told if one[2] is not None]
+    weights, groups = ([one[k] for one in told if one[k] is not None] for k in (2, 3))
     weight = np.concatenate(weights) if weights else None
-    hashes = np.concatenate([one[1] for one in told])
-    warn_of_repeated_rows(count_rows_with_copies(hashes), n)
-    order, content = sort_by_keys(compute_keys(hashes, weight), weight)
+    hashes, group = np.concatenate([one[1] for one in told]), None
+    if groups:  # Groups whose rows all have weight 0 have no number.
+        group = np.unique(np.concatenate(groups), return_inverse=True)[1]
+    else:
+        warn_of_repeated_rows(count_rows_with_copies(hashes), n)
+    order, content, group = sort_by_content(hashes, weight, group)
     place = np.empty(n, dtype=np.uint64)
     place[order] = np.arange(n, dtype=np.uint64)
     parts.change(at_places, known, own=[place[begin:end] for begin, end in pairwise(ends)])
-    return order, content
+    return order, content, group
 
 
 def _gathered(
@@ -234,10 +248,12 @@ def _given(model: Any, parts: Executor, learned: Learned) -> tuple[InputRows, In
 # -- what parts are asked
 
 
-def hashes_of(part: PartOfRows) -> list[tuple[int, UInt64, Float64 | None]]:
-    """The hashes and weights of the rows of a part, by its number."""
-    weight = None if part.weight is None else np.array(part.weight)
-    return [(part.number, np.array(part.keys), weight)]
+def hashes_of(
+    part: PartOfRows,
+) -> list[tuple[int, UInt64, Float64 | None, NDArray[np.intp] | None]]:
+    """Return number, and hashes, weights and groups of the rows, of a block, as a list of one entry."""
+    weight, group = (None if one is None else np.array(one) for one in (part.weight, part.group))
+    return [(part.number, np.array(part.keys), weight, group)]
 
 
 def at_places(part: PartOfRows, known: Mapping[int, int], place: UInt64) -> tuple[PartOfRows, int]:

@@ -18,7 +18,7 @@ from certree.grow.binned_grower import RowSampling
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.rows.folds import Indices, number_groups
-from certree.rows.hashes import compute_content_keys, compute_keys, hash_samples, order_targets
+from certree.rows.hashes import compute_keys, hash_samples, order_targets
 from certree.rows.queries import compute_group_keys
 from certree.rows.relative_weights import compute_integer_weights
 from certree.rows.sparse_rows import DenseOrSparseFeatures
@@ -232,6 +232,44 @@ def sort_by_keys(keys: UInt64, weight: Float64 | None) -> tuple[Indices, int]:
     return order, digest if weight is None else digest ^ compute_digest(weight[order])
 
 
+def sort_by_content(
+    hashes: UInt64, weight: Float64 | None, group: NDArray[Any] | None
+) -> tuple[Indices, int, Int32 | None]:
+    """Sort rows by keys of their content, so that their input order does not matter.
+
+    Parameters
+    ----------
+    hashes : ndarray of uint64, shape (n,)
+        Hash of each row, target included. The array is overwritten.
+    weight : ndarray of float64, shape (n,), or None
+        Integer row weights; None: 1.
+    group : ndarray of int, shape (n,), or None
+        Number of each row's group, 0 .. n_groups - 1, in the order of their names; None: rows have
+        no groups.
+
+    Returns
+    -------
+    order : ndarray of intp, shape (n,)
+        Indices that sort the rows.
+    content : int
+        56-bit hash of the sorted rows, weights and groups.
+    group : ndarray of int32, shape (n,), or None
+        Group of each sorted row; groups are numbered by their content. None: there are no groups.
+    """
+    if group is None:
+        order, content = sort_by_keys(compute_keys(hashes, weight), weight)
+        return order, content, None
+    keys = compute_group_keys(hashes, group, weight)
+    number = keys.argsort(kind="stable").argsort().astype(np.int32)[group]
+    # Equal rows are ordered by their groups.
+    by_group = np.argsort(number, kind="stable")
+    group_weight = None if weight is None else weight[by_group]
+    hashes[by_group] = compute_keys(hashes[by_group], group_weight)
+    order, content = sort_by_keys(hashes, weight)
+    group = number[order]
+    return order, content ^ compute_digest(group), group
+
+
 def compute_digest(values: NDArray[Any]) -> int:
     """Hash the bytes of an array of values to an integer of 56 bits (BLAKE2b)."""
     return int.from_bytes(blake2b(values.tobytes(), digest_size=7).digest(), "little")
@@ -291,22 +329,10 @@ class ForestSamples:
         if y.ndim == 2:
             columns = order_targets(y, *features.tables, order=feature_order)
             y = y[:, columns]
-        if training.split.groups is None:
-            keys = compute_content_keys(*features.tables, y, weight=rounded, order=feature_order)
-            order, content = sort_by_keys(keys, rounded)
-            group = None
-        else:
-            _, input_group = number_groups(training.split.groups)
-            hashes = hash_samples(*features.tables, y, order=feature_order)
-            keys = compute_group_keys(hashes, input_group, rounded)
-            number = keys.argsort(kind="stable").argsort().astype(np.int32)[input_group]
-            # Equal rows are ordered by their groups, so that their input order does not matter.
-            by_group = np.argsort(number, kind="stable")
-            group_weight = None if rounded is None else rounded[by_group]
-            hashes[by_group] = compute_keys(hashes[by_group], group_weight)
-            order, content = sort_by_keys(hashes, rounded)
-            group = number[order]
-            content ^= compute_digest(group)
+        groups = training.split.groups
+        input_group = None if groups is None else number_groups(groups)[1]
+        hashes = hash_samples(*features.tables, y, order=feature_order)
+        order, content, group = sort_by_content(hashes, rounded, input_group)
         return cls(
             SortedFeatures(features, order, feature_order),
             y[order],

@@ -1,16 +1,17 @@
-"""What is known of levels by rows that lie in parts, which have it as more features from then on."""
+"""Target statistics of categories for rows that are stored in several blocks: those of one table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from math import floor, isfinite
 from typing import Any
 
 import numpy as np
 
+from certree._core import fixed_unit
 from certree.ensembles.category_statistics import (
-    MAX_SET_CATEGORIES,
     CategoryRows,
     CategoryStatistics,
     CategoryTarget,
@@ -18,99 +19,180 @@ from certree.ensembles.category_statistics import (
     find_high_cardinality_features,
     list_categories,
 )
-from certree.ensembles.losses import GammaLoss, LogLoss, Loss, PoissonLoss, SquaredLoss
+from certree.ensembles.losses import HuberLoss, Loss
 from certree.ensembles.rounds import make_newton_target
 from certree.ensembles.staged import make_constant_scores
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64
+from certree.out_of_core.exact_quantiles import find_order_statistics
+from certree.out_of_core.exact_sums import convert_to_integers
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.part import PartOfRows
 
-# Losses whose gradients of a row do not depend on other rows.
-_ROWWISE = SquaredLoss, PoissonLoss, GammaLoss, LogLoss
 
-
-def see_levels(
-    parts: Executor,
-    loss: Loss,
-    bins: Bins,
-    starts: tuple[Float64, Float64] | None = None,
-    *,
-    has_offset: bool = False,
+def add_category_statistics(
+    parts: Executor, loss: Loss, bins: Bins, start: Float64 | None, *, keeps_categories: bool
 ) -> CategoryStatistics | None:
-    """Let rows of parts see what is known of their levels.
+    """Add the statistics of categories to all blocks, as further features.
 
     Parameters
     ----------
     parts : Executor
-        Holds the rows, which have their keys and know their levels.
+        Has the blocks, whose rows have keys and the indices of their categories.
     loss : Loss
-        What is lowered.
+        The loss that rounds minimize.
     bins : Bins
-        Those of all rows, without codes.
-    starts : tuple of two ndarrays of shape (n_outputs,), or None
-        Constant start scores, the first of which offsets are added to. None: they are not known yet.
-    has_offset : bool
-        Whether rows have offsets. If there is one output, categories are then compared by Newton
-        steps at the start scores; see `Rounds.make_category_target`. Otherwise by targets.
+        Bin edges of all rows, without codes.
+    start : ndarray of shape (n_outputs,), or None
+        Constant start scores, to which offsets are added; None: rows have no offsets. With one
+        output, categories are then compared by Newton steps at the start scores; see
+        `Rounds.make_category_target`. Otherwise they are compared by targets.
+    keeps_categories : bool
+        Whether blocks keep the indices of categories.
 
     Returns
     -------
     CategoryStatistics or None
-        What is known of those features whose levels differ; None: of none.
-
-    Raises
-    ------
-    ValueError
-        If categories are compared by Newton steps and those of a row depend on the other rows.
+        The statistics of the features with more than 30 categories whose mean targets differ by
+        more than chance; None: there are none.
     """
     many = find_high_cardinality_features(bins)
     if not many:
         return None
-    uses_steps = has_offset and loss.n_outputs == 1
-    if uses_steps and not isinstance(loss, _ROWWISE):
-        raise ValueError(
-            f"offset takes rows in memory with this loss where a feature has more than "
-            f"{MAX_SET_CATEGORIES} categories, got X that lies elsewhere: leave these features out"
-        )
-    start = starts[0] if uses_steps and starts is not None else None
-    levels = tuple(list_categories(bins, j) for j in many)
-    known = CategoryTotals.compute(
-        partial(parts.collect, _asked, loss, start), tuple(map(len, levels))
-    )
-    some = [q for q in range(len(many)) if known.has_signal(q)]
-    statistics = CategoryStatistics.from_totals(many, levels, known, some) if some else None
-    parts.change(_seeing, statistics, some)
+    totals = _sum_by_category(parts, loss, bins, start)
+    some = [q for q in range(len(many)) if totals.has_signal(q)]
+    statistics = _make_statistics(bins, totals, some) if some else None
+    parts.change(_with_statistics, statistics, some, keeps_categories)
     return statistics
 
 
-def _asked(
-    part: PartOfRows, loss: Loss, start: Float64 | None, f: Callable[..., Any], *given: Any
+def compute_category_statistics(
+    parts: Executor,
+    loss: Loss,
+    bins: Bins,
+    start: Float64 | None,
+    features: tuple[int, ...],
+) -> CategoryStatistics:
+    """Compute the statistics of the categories of given features from the rows of all blocks.
+
+    parts, loss, bins, start: as in `add_category_statistics`; blocks do not change. features: indices
+    of features with more than 30 categories.
+    """
+    many = find_high_cardinality_features(bins)
+    totals = _sum_by_category(parts, loss, bins, start)
+    return _make_statistics(bins, totals, [many.index(j) for j in features])
+
+
+def _make_statistics(
+    bins: Bins, totals: CategoryTotals, positions: list[int]
+) -> CategoryStatistics:
+    """Return the statistics of some of the features with more than 30 categories.
+
+    positions: of these features among all that have so many.
+    """
+    many = find_high_cardinality_features(bins)
+    categories = tuple(list_categories(bins, j) for j in many)
+    return CategoryStatistics.from_totals(many, categories, totals, positions)
+
+
+def _sum_by_category(
+    parts: Executor, loss: Loss, bins: Bins, start: Float64 | None
+) -> CategoryTotals:
+    """Sum up targets and weights by the categories of all features with more than 30 of them.
+
+    Parameters are those of `add_category_statistics`.
+    """
+    scale = None
+    if loss.n_outputs > 1:
+        start = None
+    if start is not None and loss.has_scale:
+        scale = _compute_loss_scale(parts, loss, start)
+    reduce = partial(parts.collect, _call_on_categories, loss, start, scale)
+    many = find_high_cardinality_features(bins)
+    return CategoryTotals.compute(reduce, tuple(len(list_categories(bins, j)) for j in many))
+
+
+def _call_on_categories(
+    part: PartOfRows,
+    loss: Loss,
+    start: Float64 | None,
+    scale: float | None,
+    f: Callable[..., Any],
+    *given: Any,
 ) -> Any:
-    """Ask the rows of a part that train."""
-    target = _make_target(part, loss, start)
+    """Return f(rows, *given) of the training rows of a block, a `CategoryRows`.
+
+    start, scale: start scores and scale of the loss if targets are Newton steps, else None.
+    """
+    target = _make_target(part, loss, start, scale)
     return f(CategoryRows(target, np.asarray(part.places), np.asarray(part.keys)), *given)
 
 
-def _make_target(part: PartOfRows, loss: Loss, start: Float64 | None) -> CategoryTarget:
+def _make_target(
+    part: PartOfRows, loss: Loss, start: Float64 | None, scale: float | None
+) -> CategoryTarget:
     """Return the targets and weights of rows for category statistics.
 
-    See `Rounds.make_category_target`; start: constant start scores if the targets are Newton steps,
-    or None.
+    See `Rounds.make_category_target`; start, scale: as in `_call_on_categories`.
     """
     y = loss.encode_targets(np.asarray(part.y))
     if start is None or part.offset is None:
         return CategoryTarget(loss.get_output_targets(y), loss.n_outputs, part.weight)
     scores = make_constant_scores(start, part.n, np.asarray(part.offset))
-    return make_newton_target(loss, y, scores, part.weight)
+    return make_newton_target(loss, y, scores, part.weight, scale)
 
 
-def _seeing(
-    part: PartOfRows, statistics: CategoryStatistics | None, some: list[int]
+def _compute_loss_scale(parts: Executor, loss: Loss, start: Float64) -> float:
+    """Compute the scale of a loss with `Loss.has_scale` over the rows of all blocks.
+
+    It is the mean of `Loss.compute_scale_terms`; for Huber's loss the quantile `loss.quantile`,
+    interpolated linearly. start: constant start scores, (1,), to which offsets are added.
+    """
+    blocks = parts.collect(_find_largest_term, loss, start)
+    n, largest = sum(n_rows for n_rows, _ in blocks), max(term for _, term in blocks)
+    if isinstance(loss, HuberLoss):
+        place = loss.quantile * (n - 1)
+        rank = int(place)
+        ranks = [rank, min(rank + 1, n - 1)]
+        below, above = find_order_statistics(parts, ranks, _list_scale_terms, loss, start).tolist()
+        return float(below + (above - below) * (place - floor(place)))
+    if not isfinite(largest):
+        return float("inf")
+    unit = int(fixed_unit(largest, n))
+    total = parts.collect(_sum_scale_terms, loss, start, unit)
+    return float(np.ldexp(float(total), unit)) / n
+
+
+def _list_scale_terms(part: PartOfRows, loss: Loss, start: Float64) -> Float64:
+    """Return the numbers of which the scale of a loss is the mean or a quantile, (n,)."""
+    scores = make_constant_scores(start, part.n, part.offset)
+    return loss.compute_scale_terms(np.asarray(part.y), scores)
+
+
+def _find_largest_term(part: PartOfRows, loss: Loss, start: Float64) -> list[tuple[int, float]]:
+    """Return the number of rows of a block, and the largest of its scale terms, as a list."""
+    terms = _list_scale_terms(part, loss, start)
+    return [(part.n, float(np.nan_to_num(terms, nan=np.inf, posinf=np.inf).max(initial=0.0)))]
+
+
+def _sum_scale_terms(part: PartOfRows, loss: Loss, start: Float64, unit: int) -> int:
+    """Sum up the scale terms of a block, as multiples of 2^unit."""
+    return int(convert_to_integers(_list_scale_terms(part, loss, start), unit).sum())
+
+
+def _with_statistics(
+    part: PartOfRows,
+    statistics: CategoryStatistics | None,
+    some: list[int],
+    keeps_categories: bool,
 ) -> tuple[PartOfRows, int]:
-    """A part whose rows see what is known of their levels, which they do not know any more."""
+    """Return a block with statistics as further features, and 0.
+
+    some: positions of the features of `statistics` among those of `PartOfRows.places`.
+    """
     places = np.asarray(part.places)[some]
-    part = replace(part, places=np.zeros((0, 0), dtype=np.int32))
+    if not keeps_categories:
+        part = replace(part, places=np.zeros((0, 0), dtype=np.int32))
     if statistics is None:
         return part, 0
     codes = np.concatenate([part.codes, statistics.encode_rows(places, np.asarray(part.keys))])

@@ -37,7 +37,7 @@ class Loss:
 
     Scores have shape (n_outputs, n), targets (n,). A subclass sets `name` and defines
     `compute_start`; the C++ core computes the loss and its derivatives by `core_name` and
-    `parameter`. `name` and `has_one_unit` belong to the class; the constructor takes
+    `parameter`. `name`, `has_one_unit` and `has_scale` belong to the class; the constructor takes
     `n_outputs`, `quantile` and `cutoffs` in this order.
 
     Attributes
@@ -46,6 +46,9 @@ class Loss:
         Name of the loss in the core.
     has_one_unit : bool
         Whether losses of several targets are added without a factor, as they have the same unit.
+    has_scale : bool
+        Whether the gradients of a row depend on all rows, by one number: the mean absolute error for
+        quantiles, Huber's limit, or the mean Fisher information for Tweedie's deviance.
     n_outputs : int
         Number of scores of a row; 1 by default.
     quantile : float
@@ -58,6 +61,7 @@ class Loss:
 
     name: ClassVar[str]
     has_one_unit: ClassVar[bool] = False
+    has_scale: ClassVar[bool] = False
 
     n_outputs: int = 1
     quantile: float = 0.5
@@ -147,14 +151,26 @@ class Loss:
         """
         raise NotImplementedError
 
-    def compute_gradients(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
+    def compute_gradients(
+        self, y: NDArray[Any], scores: Float64, scale: float | None = None
+    ) -> tuple[Float64, Float64]:
         """Compute the gradient pairs of the rows.
 
-        y: targets, (n,), numbers or class codes; scores: (n_outputs, n). Return the first and the
-        second derivatives of the loss with respect to the scores, (n_outputs, n) each. Where the
-        loss has a kink, the second derivative is that of a parabola above the loss.
+        y: targets, (n,), numbers or class codes; scores: (n_outputs, n); scale: scale of the loss
+        over all rows if these are some of them and `has_scale` is True; None: these are all rows.
+        Return the first and the second derivatives of the loss with respect to the scores,
+        (n_outputs, n) each. Where the loss has a kink, the second derivative is that of a parabola
+        above the loss.
         """
-        return _core.compute_gradients(self.name, self.parameter, y.astype(np.float64), scores)
+        about = self.name, self.parameter, y.astype(np.float64), scores
+        return _core.compute_gradients(*about, scale)
+
+    def compute_scale_terms(self, y: Float64, scores: Float64) -> Float64:
+        """Compute the numbers of which the scale of a loss with `has_scale` is a mean, (n,).
+
+        For Huber's loss the scale is a quantile of them. y: targets, (n,); scores: (1, n).
+        """
+        return _core.compute_scale_terms(self.name, self.parameter, y, scores)
 
     def compute_row_losses(self, y: NDArray[Any], scores: Float64) -> Float64:
         """Compute the loss of each row, (n,), without weights.
@@ -340,6 +356,7 @@ class QuantileLoss(RegressionLoss):
 
     __slots__ = ()
     name = "quantile"
+    has_scale = True
 
     def compute_start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
@@ -364,6 +381,7 @@ class HuberLoss(RegressionLoss):
     """
 
     name: ClassVar[str] = "huber"
+    has_scale: ClassVar[bool] = True
     quantile: float = 0.9
 
     def compute_start(
@@ -469,6 +487,7 @@ class TweedieLoss(_LogLinkLoss):
     """
 
     name: ClassVar[str] = "tweedie"
+    has_scale: ClassVar[bool] = True
     power: float = 1.5
 
     @property

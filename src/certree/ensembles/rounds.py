@@ -320,14 +320,14 @@ class Rounds:
 
 
 def make_newton_target(
-    loss: Loss, y: Float64, scores: Float64, weight: Float64 | None
+    loss: Loss, y: Float64, scores: Float64, weight: Float64 | None, scale: float | None = None
 ) -> CategoryTarget:
     """Return the Newton steps of rows as targets, with the weights times the Hessians as weights.
 
     loss: a loss of one output; y: targets, (n,); scores: (1, n); weight: (n,), or None for equal
-    weights.
+    weights; scale: as in `Loss.compute_gradients`.
     """
-    gradient, hessian = loss.compute_gradients(y, scores)
+    gradient, hessian = loss.compute_gradients(y, scores, scale)
     factors = hessian[0] if weight is None else hessian[0] * weight
     return CategoryTarget(-gradient[0] / hessian[0], 1, factors)
 
@@ -386,7 +386,7 @@ def advance(
     links : Links or None
         Links to the other ranks, which hold the other rows; None: there is one process. Trees, and
         what is computed from all rows, are the same on all ranks, and as in one process. Tables must
-        be dense, and neither a `CustomLoss` nor rankings are possible.
+        be dense, and rankings are not possible.
 
     Returns
     -------
@@ -399,8 +399,9 @@ def advance(
         return _run_core(runs, first, last, watch, links)
     for number in range(first, last):
         _run_core(runs, number, number + 1, UNWATCHED, links)
-    for run in runs:
-        run.losses.append(np.array([run.sum_validation_losses()]))
+    if links is None:  # The sum is used by cross-validation, which has one process.
+        for run in runs:
+            run.losses.append(np.array([run.sum_validation_losses()]))
     return np.zeros((0, 2))
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree.ensembles.custom_loss import CustomLossAdapter
 from certree.ensembles.evaluation import (
     Evaluation,
     Score,
@@ -41,17 +40,13 @@ from certree.ensembles.scored_sample import (
     get_strata,
     merge_samples,
 )
-from certree.ensembles.staged import make_constant_scores
-from certree.grow.code_trees import convert_codes_to_floats
+from certree.grow.code_trees import convert_codes_to_floats, iterate_row_blocks
 from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.joined_rows import JoinedRows
 from certree.out_of_core.part import refuse_other_rows
 from certree.out_of_core.ranks import Rank
 from certree.tree import Trees
-
-# Bin codes that are converted to float32 at a time.
-_CODES_PER_BLOCK = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +63,6 @@ class NewRounds:
 
     scores: Float64
     batches: list[tuple[list[Trees], list[Float64], list[Float64], list[Float64]]]
-
-
-def compute_custom_start(rank: Rank, loss: CustomLossAdapter) -> Float64:
-    """Compute the start scores of a loss that the user has written, (1,).
-
-    rank: the rank, which has the rows of the whole fit; loss: the loss. Raise ValueError if its
-    gradients are not the derivatives of the loss; see `CustomLossAdapter.check_gradients`.
-    """
-    rows = rank.rows
-    y, weight = rows.y[0, : rows.n], None if rows.weight is None else rows.weight[: rows.n]
-    offset = None if rows.offset is None else rows.offset[:, : rows.n]
-    start = loss.compute_start(y, weight, offset)
-    loss.check_gradients(y, make_constant_scores(start, rows.n, offset), rows.keys)
-    return start
 
 
 def start_rounds(
@@ -131,7 +112,7 @@ def start_rounds(
             y[:] = rows.y
         if isinstance(loss, MultiOutputLoss) and loss.needs_factors:
             weight = None if rows.weight is None else rows.weight[:n]
-            scores = _make_start_scores(rows, plain_start)
+            scores = make_start_scores(rows, plain_start)
             means = [
                 one.compute_mean(
                     np.ascontiguousarray(y[k, :n]), scores[k : k + 1, :n].copy(), weight, rank.links
@@ -152,7 +133,7 @@ def start_rounds(
                 y=y if isinstance(loss, MultiOutputLoss) else y[0],
                 weight=rows.weight,
                 keys=rows.keys,
-                scores=_make_start_scores(rows, start, rows.offset),
+                scores=make_start_scores(rows, start, rows.offset),
                 seed=run.seed + k,
                 values=rows.values,
                 updates_scores=True,
@@ -198,11 +179,10 @@ def add_previous_rounds(
         (0,) if rows are not scored.
     """
     (run,), rows, stages = rank.state, rank.rows, []
-    n_threads, step = run.grower.n_jobs, max(1, _CODES_PER_BLOCK // len(rows.codes))
-    run.scores[:] = _make_start_scores(rows, start, rows.offset)
+    n_threads = run.grower.n_jobs
+    run.scores[:] = make_start_scores(rows, start, rows.offset)
     for first, last in pairwise([0, *ends]):
-        for begin in range(0, rows.n, step):
-            block = slice(begin, min(begin + step, rows.n))
+        for block in iterate_row_blocks(rows.n, len(rows.codes)):
             X = convert_codes_to_floats(np.ascontiguousarray(rows.codes[:, block].T))
             scores = np.ascontiguousarray(run.scores[:, block])
             run.scores[:, block] = code_trees.add(scores, X, n_threads, first, last)
@@ -342,7 +322,7 @@ def make_scores_on_ranks(model: Any, scorer: Any, parts: Executor) -> list[Score
     ]
 
 
-def _make_start_scores(rows: JoinedRows, start: Float64, offset: Float64 | None = None) -> Float64:
+def make_start_scores(rows: JoinedRows, start: Float64, offset: Float64 | None = None) -> Float64:
     """Make scores (n_outputs, n) that are `start`, (n_outputs,), in each row, plus the offsets.
 
     offset: (n_outputs, n), or None for no offsets.

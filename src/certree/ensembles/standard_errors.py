@@ -101,11 +101,7 @@ class ThirdFits:
         ValueError
             If there are fewer than three folds, as there are fewer than three rows or groups.
         """
-        if len(folds) < 3:
-            raise ValueError(
-                "standard_errors=True needs at least three rows, or three groups if the rows have "
-                f"groups, got n_samples={len(rows.y)}: set standard_errors=False or add rows"
-            )
+        expect_three_thirds(len(folds), len(rows.y))
         turned = [fold.swap() for fold in folds]
         return cls(rows, turned, [fits(fold) for fold in turned])
 
@@ -135,13 +131,12 @@ class ThirdFits:
         StandardErrors
             From which the standard errors of new rows are computed.
         """
-        spread = self._compute_spread(scores, n_rounds)
+        difference = self._compare_scores(scores, n_rounds)
         size = np.array([_root_mean_square(values, self.rows.weight) for values in total])
-        scale = np.divide(spread, size, out=np.zeros(len(size)), where=size > 0)
-        return StandardErrors(deviation, scale, np.where(size > 0, 0.0, spread))
+        return scale_standard_errors(deviation, size, difference)
 
-    def _compute_spread(self, scores: Float64, n_rounds: int) -> Float64:
-        """Compute the root mean square of the models' differences times sqrt(3/4), (n_outputs,).
+    def _compare_scores(self, scores: Float64, n_rounds: int) -> Float64:
+        """Compute the root mean square of the models' differences, (n_outputs,).
 
         On each row the scores of three models are compared: those of the two fits to thirds without
         the row, and those of the model. This boosts the fits to thirds by n_rounds rounds. scores:
@@ -162,7 +157,7 @@ class ThirdFits:
                 np.ones(len(third.train)) if row_weight is None else row_weight[third.train]
             ] * 3
         difference, weight = np.concatenate(differences, axis=1), np.concatenate(weights)
-        return sqrt(3) / 2 * np.array([_root_mean_square(row, weight) for row in difference])
+        return np.array([_root_mean_square(row, weight) for row in difference])
 
     def _gather_scores(self, third: int) -> Float64:
         """Return the scores of all n training rows, averaged over the runs on one third.
@@ -175,14 +170,49 @@ class ThirdFits:
         return gathered
 
 
+def expect_three_thirds(n_thirds: int, n: int) -> None:
+    """Raise ValueError unless each of three thirds has rows. n_thirds: number that have; n: of rows."""
+    if n_thirds < 3:
+        raise ValueError(
+            "standard_errors=True needs at least three rows, or three groups if the rows have "
+            f"groups, got n_samples={n}: set standard_errors=False or add rows"
+        )
+
+
+def scale_standard_errors(deviation: Float64, size: Float64, difference: Float64) -> StandardErrors:
+    """Return standard errors whose scale follows from the differences between models.
+
+    Parameters
+    ----------
+    deviation : ndarray of shape (m, n_outputs)
+        Standard deviation of each node's value over the prunings of its tree.
+    size : ndarray of shape (n_outputs,)
+        Root mean square, over the training rows, of the sum of the deviations of a row's leaves.
+    difference : ndarray of shape (n_outputs,)
+        Root mean square of the differences between the models that are compared.
+    """
+    spread = sqrt(3) / 2 * difference
+    scale = np.divide(spread, size, out=np.zeros(len(size)), where=size > 0)
+    return StandardErrors(deviation, scale, np.where(size > 0, 0.0, spread))
+
+
 def _root_mean_square(values: Float64, weight: Float64 | None) -> float:
     """Compute the weighted root mean square of values (n,); weight (n,), or None for equal weights.
 
-    The sums are exact (`math.fsum`), so the order of the values does not matter. Large values do
-    not overflow.
+    The sums are exact (`math.fsum`), so the order of the values does not matter.
     """
     largest = float(np.abs(values).max())
     if largest == 0:
         return 0.0
     weight = np.ones(len(values)) if weight is None else divide_by_largest(weight)
-    return largest * sqrt(fsum(weight * divide_by_largest(values) ** 2) / fsum(weight))
+    squares = fsum(weight * divide_by_largest(values) ** 2)
+    return compute_root_mean_square(largest, squares, fsum(weight))
+
+
+def compute_root_mean_square(largest: float, squares: float, weight: float) -> float:
+    """Compute a weighted root mean square from sums that do not overflow.
+
+    largest: the largest absolute value; squares: sum of weight times squared value, where values are
+    divided by the largest; weight: sum of the weights.
+    """
+    return largest * sqrt(squares / weight) if largest > 0 else 0.0

@@ -26,8 +26,6 @@ from certree.out_of_core.chunks import without_class_weights
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.first_look import (
     Learned,
-    expect_all_groups,
-    expect_no_limit_of_groups,
     learn,
     measure_effective_size,
 )
@@ -37,10 +35,10 @@ from certree.out_of_core.memory_limit import Need
 from certree.out_of_core.merged_copies import merge_copies_of_blocks
 from certree.out_of_core.sides import (
     TrainCalibrationMasks,
-    TrainingSet,
     join_calibration_blocks,
     mark_worst_case,
     route_calibration_rows,
+    select_training_set,
     split_blocks,
 )
 from certree.rows.duplicates import decide_worst_case
@@ -94,15 +92,15 @@ class CertifiedFitOfParts:
             reader = without_class_weights(model)  # rows that certify have no say in them
         known = learn(reader, parts, are_all=not are_merged, has_parts=False)
         expect_rows_for_classes(known, _shares(model)[0])
-        expect_all_groups(known.found, parts)
-        expect_no_limit_of_groups(known.found, "certified trees")
+        known = known.with_numbered_groups(parts)
         parts.keep_to_limit(_need(model, known))
         if are_merged:
             given = parts
             parts = merge_copies_of_blocks(parts, known.reader)
             # Weights of merged rows are multiplied by those of classes.
             reader = reader if parts is given else without_class_weights(model)
-            known = learn(reader, parts, are_all=given.has_weights, has_parts=False)
+            learned = learn(reader, parts, are_all=given.has_weights, has_parts=False)
+            known = learned.with_groups_of(known)
         return cls(model, parts, known, None if classes is None else np.unique(classes))
 
     def _dealt(
@@ -114,11 +112,13 @@ class CertifiedFitOfParts:
             sides = replace(sides, repeats=0)
         elif decide_worst_case(sides.repeats, sides.n_certifying, self.model.duplicates):
             sides = replace(sides, is_worst=mark_worst_case(self.parts, sides.n))
-        growing, reader = TrainingSet(self.parts, sides), self.model
+        growing = select_training_set(self.parts, sides.reader, sides.division, sides.masks)
+        reader = self.model
         if isinstance(getattr(reader, "class_weight", None), dict):
             reader = copy(reader)  # of all classes, some of which may not grow
             reader.class_weight = self.known.reader.class_weight  # None: copies are merged by it
         learned = learn(reader, growing, are_all=False, classes=self.classes)
+        learned = learned.with_groups_of(self.known)
         learned.set_attributes(self.model)
         # That of the rows which certify, too, by the same weights of classes.
         size = self.known.attributes["effective_sample_size_"]
@@ -375,6 +375,9 @@ def _need(model: Any, known: Learned) -> Need:
         always += (
             24 * n
         )  # the weights of merged rows, also as they are told, and those that are kept
+    if known.found.are_grouped:
+        # Groups of rows on both sides, as they are numbered, collected and kept.
+        always += 48 * n
     at_last = _at_last(model, n, n_certifying, of_weight)
     return replace(need, always=always, later=need.later + max(0.0, at_last - always))
 

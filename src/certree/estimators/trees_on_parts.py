@@ -25,7 +25,6 @@ from certree.out_of_core.exact_sums import round_sum
 from certree.out_of_core.executors import Executor, InMemory
 from certree.out_of_core.first_look import (
     Learned,
-    expect_all_groups,
     expect_one_target,
     learn,
 )
@@ -34,7 +33,12 @@ from certree.out_of_core.gathered_rows import BinnedSamples, GatheredRows, gathe
 from certree.out_of_core.held_out import assign_to_folds
 from certree.out_of_core.keys import count_repeated_rows
 from certree.out_of_core.made_parts import make_parts, sketched, warn_of_identifiers
-from certree.out_of_core.memory_limit import Need, bound_leaves, count_most_categories
+from certree.out_of_core.memory_limit import (
+    Need,
+    bound_leaves,
+    count_group_bytes,
+    count_most_categories,
+)
 from certree.out_of_core.rows_elsewhere import rows_elsewhere
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.stats import NodeStats, Stats
@@ -95,10 +99,10 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
     """
     learned = learn(model, parts)
     expect_one_target(learned.found)
+    learned = learned.with_numbered_groups(parts)
     n_folds = folds_that_choose(model)
     if n_folds:
         expect_rows_for_classes(learned)
-    expect_all_groups(learned.found, parts)
     learned.set_attributes(model)
     model._check_classes()
     parts.keep_to_limit(need_of_tree(learned, n_folds))
@@ -330,13 +334,13 @@ def need_of_tree(
     bytes_of_leaf = of_leaf[0] + 450 + (of_leaf[1] + 60) * K + 36 * count_most_categories(learned)
     bytes_of_leaf += max(0, n_folds - 1) * (750 + 130 * K)
     return Need(
-        always=of_row * n,
+        always=of_row * n + count_group_bytes(n, learned.n_groups),
         worked=(40 if are_dealt else 16) * p + p + 200,
         together=300 if are_dealt else 150,
         later=grown + float(bytes_of_leaf) * n_leaves,
         of_thread=100.0 * n_leaves,
         of_thread_row=200,
-        scratch_row=(2.2 + are_dealt) * p + 180.0,
+        scratch_row=(2.2 + are_dealt) * p + 180.0 + 8 * learned.found.are_grouped,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,17 @@ from certree.interface.arrays import Int32
 from certree.tree import Tree, group_by_feature
 
 # Codes that are converted to float32 at a time.
-_CODES_PER_BLOCK = 2**20
+CODES_PER_BLOCK = 2**20
+
+
+def iterate_row_blocks(n: int, n_features: int) -> Iterator[slice]:
+    """Yield blocks of the indices 0 .. n - 1, of so many rows as are converted to float32 at a time.
+
+    n, n_features: size of the table of bin codes.
+    """
+    step = max(1, CODES_PER_BLOCK // max(1, n_features))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
 
 
 def convert_codes_to_floats(codes: UInt8) -> NDArray[np.float32]:
@@ -24,11 +36,14 @@ def convert_codes_to_floats(codes: UInt8) -> NDArray[np.float32]:
     return floats
 
 
-def convert_trees_to_bin_codes(trees: AnyTrees, bins: Bins) -> AnyTrees:
+def convert_trees_to_bin_codes(
+    trees: AnyTrees, bins: Bins, unbinned: Collection[int] = ()
+) -> AnyTrees:
     """Replace thresholds and categories of splits by bin codes.
 
-    trees: trees whose thresholds are edges of these bins; bins: the edges. Return trees that send
-    the codes of a row, as floats, to the same leaf as the given trees send the row's values.
+    trees: trees whose thresholds are edges of these bins; bins: the edges; unbinned: features whose
+    categories stay, as rows have categories there and not bin codes. Return trees that send the
+    codes of a row, as floats, to the same leaf as the given trees send the row's values.
     """
     n_categories = np.diff(trees.category_start)
     threshold = np.zeros(trees.n_nodes)
@@ -39,16 +54,20 @@ def convert_trees_to_bin_codes(trees: AnyTrees, bins: Bins) -> AnyTrees:
     node = np.repeat(np.arange(trees.n_nodes), n_categories)
     codes = np.zeros(len(node), dtype=np.int64)
     for j, entries in group_by_feature(trees.feature[node], np.arange(len(node))):
+        if j in unbinned:
+            codes[entries] = trees.categories[entries]
+            continue
         of_feature = slice(*bins.category_start[j : j + 2])
         index = np.searchsorted(bins.category_codes[of_feature], trees.categories[entries])
         codes[entries] = bins.category_bin[of_feature][index]
     # Categories of one bin are always in the same category set.
-    pairs = np.unique(node * (MISSING + 1) + codes)
-    sizes = np.bincount(pairs // (MISSING + 1), minlength=trees.n_nodes)
+    n_codes = max(MISSING, int(codes.max(initial=0))) + 1
+    pairs = np.unique(node * n_codes + codes)
+    sizes = np.bincount(pairs // n_codes, minlength=trees.n_nodes)
     return trees.with_splits(
         threshold,
         np.append(0, np.cumsum(sizes)).astype(np.int64),
-        (pairs % (MISSING + 1)).astype(np.int32),
+        (pairs % n_codes).astype(np.int32),
     )
 
 
@@ -93,9 +112,8 @@ def route_codes(tree: Tree, bins: Bins, codes: UInt8, leaf: Int32, n_threads: in
     n_threads : int
         Number of threads.
     """
-    code_tree, step = convert_trees_to_bin_codes(tree, bins), _count_rows_per_block(codes)
-    for start in range(0, len(codes), step):
-        rows = slice(start, start + step)
+    code_tree = convert_trees_to_bin_codes(tree, bins)
+    for rows in iterate_row_blocks(*codes.shape):
         leaf[rows] = code_tree.route(convert_codes_to_floats(codes[rows]), n_threads)
 
 
@@ -105,17 +123,12 @@ def learn_missing_from_codes(tree: Tree, bins: Bins, codes: UInt8) -> Tree:
     tree, bins, codes: as in `route_codes`, with the rows that grew the tree. `Tree.learn_missing`
     does the same by the values of the rows.
     """
-    code_tree, step = convert_trees_to_bin_codes(tree, bins), _count_rows_per_block(codes)
+    code_tree = convert_trees_to_bin_codes(tree, bins)
     found = np.zeros(tree.n_nodes, dtype=np.bool_)
-    for start in range(0, len(codes), step):
-        block = codes[start : start + step]
+    for rows in iterate_row_blocks(*codes.shape):
+        block = codes[rows]
         some = block[(block == MISSING).any(axis=1)]
         found |= mark_missing(*code_tree.split_columns, convert_codes_to_floats(some)).view(
             np.bool_
         )
     return tree.with_missing_nodes(found)
-
-
-def _count_rows_per_block(codes: UInt8) -> int:
-    """Return how many of the rows of `codes`, (n, p), are converted to float32 at a time."""
-    return max(1, _CODES_PER_BLOCK // codes.shape[1])

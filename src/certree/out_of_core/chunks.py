@@ -173,7 +173,10 @@ def training_of(reader: Any, chunk: Chunk, weighing: Weighing | None) -> Trainin
     except (ValueError, TypeError) as error:
         error.add_note(f"in {chunk.where}")
         raise
-    sides = replace(training.split, groups=rows.groups)
+    groups, names = rows.groups, reader.__dict__.get("_group_names")
+    if groups is not None and names is not None:
+        groups = np.searchsorted(names, groups)
+    sides = replace(training.split, groups=groups)
     order = reader.__dict__.get("_draw_order")
     offset = None if rows.offset is None else np.ascontiguousarray(rows.offset.T)
     training = replace(training, split=sides, fixed_draw_order=order, offset=offset)

@@ -25,7 +25,7 @@ from certree.out_of_core.chunks import Chunk, as_list, joined
 from certree.out_of_core.executors import added
 from certree.out_of_core.joined_rows import Storage, choose_storage
 from certree.out_of_core.memory_limit import Need, Portions
-from certree.out_of_core.on_worker import Below, Leader, OnWorker, received
+from certree.out_of_core.on_worker import Below, Leader, OnWorker, dump, received
 from certree.out_of_core.sources import normalize_targets
 from certree.out_of_core.worker_links import Epoch, Unlinked
 
@@ -298,7 +298,7 @@ class OnCluster:
     def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
         # As it is now: who calls may change what it has given, such as a random state, afterwards.
-        self._made_by = f, pickle.dumps(given, 5), own
+        self._made_by = f, dump(given), own
         self._held, self._have_met, self._token = [], False, None
         self._changes, self._n_changes, self._calls = [], 0, []
         pairs = self._of_chunks(_made_of, f, given, own)
@@ -342,7 +342,7 @@ class OnCluster:
         self, f: Callable[..., Any], given: tuple[Any, ...], *, from_all: bool
     ) -> list[Any]:
         """Call f(rank, *given) on all ranks, and return what it returns on rank 0, or on each."""
-        self._calls.append(pickle.dumps((f, given), 5))
+        self._calls.append(dump((f, given)))
         for _ in range(_MOST_LOST):
             try:
                 self._meet()
@@ -395,7 +395,7 @@ class OnCluster:
 
     def led(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`: the worker at the top does it."""
-        job = pickle.dumps((f, given), 5)
+        job = dump((f, given))
         for _ in range(_MOST_LOST):
             try:
                 self._meet()
@@ -469,11 +469,6 @@ class OnCluster:
         held = self._holding(numbers, pairs)
         self._waited(held, "change_again", self._changes)
         self._held[place] = held
-
-    @property
-    def is_distributed(self) -> bool:
-        """See `Executor`."""
-        return True
 
     @property
     def n_workers(self) -> int:

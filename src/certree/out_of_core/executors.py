@@ -1,4 +1,4 @@
-"""Who asks all parts of rows, and adds up what they tell: here, on one machine."""
+"""Executors call functions for all blocks of rows, and add up the results: here in this process."""
 
 from __future__ import annotations
 
@@ -29,59 +29,70 @@ from certree.out_of_core.scratch import Scratch
 _NO_LIMIT = 2**62  # bytes
 
 
-class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
-    """Raised where the rows are so few that a fit in memory is meant, and does more."""
+class InMemory(Exception):  # noqa: N818 # no error: the caller fits the rows in memory
+    """Raised if there are so few rows that they must be fitted in memory."""
 
 
-def added(told: Iterable[Any]) -> Any:
-    """What parts tell, together; None tells nothing."""
-    known = (one for one in told if one is not None)
-    return reduce(add, known, None)
+def added(results: Iterable[Any]) -> Any:
+    """Return the sum of partial results, of which None is skipped; None if there are no others."""
+    return reduce(add, (result for result in results if result is not None), None)
 
 
-def add(one: Any, other: Any) -> Any:
-    """What two tell together."""
-    return other if one is None else one + other
+def add(first: Any, second: Any) -> Any:
+    """Return the sum of two partial results; the second if the first is None."""
+    return second if first is None else first + second
 
 
 class Source(Protocol):
-    """Where rows lie, chunk by chunk; their order and sizes mean nothing."""
+    """A table that is read block by block. Results do not depend on the order and sizes of blocks.
+
+    It is a protocol without a constructor.
+
+    Attributes
+    ----------
+    has_weights : bool
+        Whether rows have weights.
+    """
 
     has_weights: bool
 
     @property
     def empty(self) -> Any:
-        """A table of the features without rows, if none of them can hold categories; or None."""
+        """A table of the features without rows, if no feature can be categorical; else None."""
         ...
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows there are; None: nobody knows yet."""
+        """Number of rows; None: unknown before the rows are read."""
         ...
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """All rows; without X where targets alone are asked for."""
+        """Yield the rows block by block. targets_only: whether blocks may have None as X."""
         ...
 
 
 class Executor(Protocol):
-    """Calls a function with each of the parts, and adds up what comes back.
+    """Calls a function for each block of the rows, and adds up the results.
 
-    Functions belong to modules, as they may be called elsewhere, and twice: they change nothing that
-    they are given.
+    It reads blocks as chunks of raw rows, makes binned blocks of them (`make`), which it holds, and
+    replaces these by others (`change`). Functions must be picklable, as they may be called in another
+    process, and must not change their arguments, as they may be called again if a worker is lost. It
+    is a protocol without a constructor.
+
+    Attributes
+    ----------
+    has_weights : bool
+        Whether rows have weights.
+    portions : Portions
+        How many rows are processed at a time.
     """
 
     has_weights: bool
     portions: Portions
 
     @property
-    def is_distributed(self) -> bool:
-        """Whether workers of a cluster hold the rows."""
-        ...
-
-    @property
     def n_parts(self) -> int:
-        """Number of parts."""
+        """Number of blocks that the executor holds."""
         ...
 
     @property
@@ -90,81 +101,89 @@ class Executor(Protocol):
         ...
 
     def keep_to_limit(self, need: Need) -> None:
-        """Choose portions with which a fit that needs so much keeps to its limit, if it has one.
+        """Choose the largest portions with which the fit stays within its memory limit, if any.
 
-        Call it once, after the first pass over all rows.
+        Call it once, after the first pass over the rows. need: memory of the fit. Raise ValueError
+        if the smallest portions exceed the limit.
         """
         ...
 
     def expect_within_limit(self, n_together: int = 0) -> None:
-        """Stop where more memory is held than the limit says, if there is one, or would be.
+        """Raise ValueError if the process exceeds its memory limit, or would in the next step.
 
-        n_together: so many rows are looked at together next.
+        n_together: number of rows whose hashes are compared in the next step.
         """
         ...
 
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
-        """The sum of f(chunk, ...) over the rows as they came."""
+        """Read all rows once, and return the sum of ``f(chunk, *given)`` over the chunks.
+
+        targets_only: whether f does not use X, so that features need not be read.
+        """
         ...
 
     def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
-        """Make parts of chunks: f(number, chunk, ...) gives a part and what is added up.
+        """Read all rows once, and make a block of each chunk; return the sum of partial results.
 
-        own: what is given to each of them alone, behind all else.
+        ``f(number, chunk, *given)`` returns the block and a partial result. own: for each chunk, a
+        further last argument of f.
         """
         ...
 
     def collect(self, f: Callable[..., Any], *given: Any) -> Any:
-        """The sum of f(part, ...) over all parts."""
+        """Return the sum of ``f(block, *given)`` over all blocks."""
         ...
 
     def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
-        """Put in the place of each part what f(part, ...) gives, and add up what it gives beside it.
+        """Replace each block, and return the sum of partial results.
 
-        own: what is given to each of them alone, behind all else.
+        ``f(block, *given)`` returns the new block and a partial result. own: for each block, a further
+        last argument of f.
         """
         ...
 
     def run_on_ranks(self, f: Callable[..., Any], *given: Any) -> Any:
-        """Call f(rank, *given) on each machine, and return what it returns on rank 0.
+        """Call ``f(rank, *given)`` on each machine, and return the result of rank 0.
 
-        The first call joins the parts of each machine, which are gone then, to the table of a `Rank`.
-        Functions of later calls find what those before have left in its `state`. If a machine is
-        lost, all calls are repeated from the first.
+        The first call joins the blocks of each machine to the table of a `Rank`, and drops the blocks.
+        Functions may store results in the rank for later calls. If a machine is lost, all calls are
+        repeated from the first.
         """
         ...
 
     def collect_from_ranks(self, f: Callable[..., Any], *given: Any) -> list[Any]:
-        """Do the same as `run_on_ranks`, and return what f returns on each rank, rank 0 first."""
+        """Do the same as `run_on_ranks`, and return the results of all ranks, rank 0 first."""
         ...
 
     def choose_storage(self, n_bytes: int) -> Storage:
-        """Return where gathered rows of that many bytes lie: in memory, or in files."""
+        """Return storage for arrays of n_bytes in all: memory, or files of the scratch folder."""
         ...
 
     @property
     def n_workers(self) -> int:
-        """How many jobs go on at a time where they are spread; 1: they are not."""
+        """Number of jobs that `spread` runs at a time; 1: one after the other in this process."""
         ...
 
     def spread(
         self, f: Callable[..., Any], shared: tuple[Any, ...], jobs: Sequence[tuple[Any, ...]]
     ) -> Iterator[Any]:
-        """F(*shared, *job) of each job, in their order, wherever there is room."""
+        """Yield ``f(*shared, *job)`` for each job, in order. shared: sent to each worker once."""
         ...
 
     def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
-        """Return all rows in memory: X, target, and weights, groups and offsets, each or None."""
+        """Read all rows into memory: X, target, and weights, groups and offsets (each may be None)."""
         ...
 
 
 class SomeRows:
-    """An executor of some of the rows that another one holds: what it looks at is for it to say.
+    """Base class of executors that read some of the rows of another executor.
+
+    Subclasses define `look` and `make`.
 
     Parameters
     ----------
     parts : Executor
-        Holds all rows.
+        Reads all rows.
     """
 
     def __init__(self, parts: Executor) -> None:
@@ -181,27 +200,22 @@ class SomeRows:
         return self._parts.n_parts
 
     @property
-    def is_distributed(self) -> bool:
-        """See `Executor`."""
-        return self._parts.is_distributed
-
-    @property
     def n_workers(self) -> int:
         """See `Executor`."""
         return self._parts.n_workers
 
 
 class Parts:
-    """Parts that lie here.
+    """Blocks that this process holds, and calls functions for in several threads.
 
     Parameters
     ----------
     parts : list of PartOfRows
-        The parts.
+        The blocks.
     n_threads : int
-        So many of them at a time.
+        Number of blocks that are processed at a time.
     kept : Scratch or None
-        Where they lie; None: in memory.
+        Stores the arrays of blocks in files; None: they are in memory.
     """
 
     def __init__(
@@ -211,33 +225,35 @@ class Parts:
         self._work_with(n_threads)
 
     def _work_with(self, n_threads: int) -> None:
+        """Set the number of blocks that are processed at a time."""
         self._n_threads = n_threads
-        # Its threads stay, and with them the memory that loops keep for the next of their calls.
+        # One pool for all calls: the core keeps memory in each thread for its next call.
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     @property
     def n_parts(self) -> int:
-        """Number of parts."""
+        """Number of blocks."""
         return len(self._parts)
 
     def collect(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`."""
-        return added(self._mapped(partial(_looked, f, given), iter(self._parts)))
+        return added(self._mapped(partial(_call, f, given), iter(self._parts)))
 
     def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
         each = [()] * self.n_parts if own is None else [(one,) for one in own]
         parts = zip(self._parts, each, strict=True)
-        return added(self._put(self._mapped(partial(_changed, f, given, self._scratch), parts)))
+        return added(self._put(self._mapped(partial(_change_block, f, given, self._scratch), parts)))
 
     def _put(self, made: Iterator[tuple[PartOfRows, Any]]) -> Iterator[Any]:
+        """Replace all blocks by those of pairs (block, partial result), and yield the results."""
         self._parts = []
-        for part, told in made:
+        for part, result in made:
             self._parts.append(part)
-            yield told
+            yield result
 
     def _mapped(self, f: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
-        """F of items, one after the other; no more of them are taken than there are threads."""
+        """Yield ``f(item)`` in order, and take no more items at a time than there are threads."""
         if self._pool is None:
             yield from map(f, items)
             return
@@ -252,25 +268,25 @@ class Parts:
             while waiting:
                 yield waiting.pop(0).result()
         finally:
-            # Where something has failed, nobody works on the parts any more once it is told.
-            wait([one for one in waiting if not one.cancel()])
+            # After an error no thread uses the blocks any more.
+            wait([future for future in waiting if not future.cancel()])
 
 
 class Here(Parts):
-    """The parts of a fit on this machine, in files of a scratch folder.
+    """An executor for rows that are read in this process.
 
     Parameters
     ----------
     source : Source
-        Where rows come from.
+        Reads the rows.
     kept : Scratch or None
-        Where parts lie; None: in memory.
+        Stores the arrays of blocks in files; None: they are in memory.
     n_threads : int
-        So many parts at a time.
+        Number of blocks that are processed at a time, at most.
     shown : bool
-        Whether progress of what is read is shown.
+        Whether a progress bar shows how many rows have been read.
     limit : int or None
-        Bytes of memory that the fit is to keep to, where rows are in files; None: any number.
+        Limit of the anonymous memory of the process in bytes, for rows in files; None: no limit.
     """
 
     def __init__(
@@ -291,7 +307,7 @@ class Here(Parts):
         if limit is not None:
             known: Any = source
             self._take(get_smallest_portions(known.n_rows))
-            # Where less is too little, the least is told once the first look is made.
+            # The first pass may exceed a limit that is too small: its error names a sufficient limit.
             self._most = max(limit, 2 * measure_memory())
 
     def keep_to_limit(self, need: Need) -> None:
@@ -312,7 +328,7 @@ class Here(Parts):
             expect_memory_within(self._most, n_together / self.portions.together)
 
     def _take(self, portions: Portions) -> None:
-        """Go on with other portions; no part has been made yet."""
+        """Set the portions of all further passes; call it before blocks are made."""
         source: Any = self._source
         source.part_rows = portions.part_rows
         self.portions = portions
@@ -326,9 +342,9 @@ class Here(Parts):
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
         """See `Executor`."""
         chunks = self._read(targets_only=targets_only)
-        told = added(self._mapped(self._giving_back(partial(_looked, f, given)), chunks))
-        release_memory()  # else libraries keep what one pass has taken beside what the next one takes
-        return told
+        result = added(self._mapped(self._releasing(partial(_call, f, given)), chunks))
+        release_memory()  # Libraries would keep freed memory beside that of the next pass.
+        return result
 
     def run_on_ranks(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`: there is one rank."""
@@ -341,7 +357,7 @@ class Here(Parts):
         return [self.run_on_ranks(f, *given)]
 
     def _join(self) -> JoinedRows:
-        """Join all parts, which are gone then, to one table."""
+        """Join all blocks to one table, and drop them."""
         joined = JoinedRows.join(self._parts, self.choose_storage(count_bytes(self._parts)))
         if self._scratch is not None:
             self._scratch.clear()
@@ -352,21 +368,21 @@ class Here(Parts):
         """See `Executor`: files if a memory limit is set, or the rows are many."""
         return choose_storage(self._scratch, n_bytes, is_limited=self._limit is not None)
 
-    def _giving_back(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """F, which gives back what it has freed if there is a limit."""
-        return f if self._limit is None else partial(_gave_back, f)
+    def _releasing(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return f, which releases freed memory to the system afterwards if memory is limited."""
+        return f if self._limit is None else partial(_call_and_release, f)
 
     def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
         each = repeat(()) if own is None else ((one,) for one in own)
         chunks = zip(count(), self._read(), each, strict=False)
-        made = self._mapped(self._giving_back(partial(_made, f, given, self._scratch)), chunks)
-        told = added(self._put(made))
+        made = self._mapped(self._releasing(partial(_make_block, f, given, self._scratch)), chunks)
+        result = added(self._put(made))
         release_memory()
-        return told
+        return result
 
     def _read(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """The rows as they lie, whose number is shown."""
+        """Yield all rows chunk by chunk, and show progress. targets_only: as in `Source.chunks`."""
         n_rows = self._source.n_rows
         with show_progress(self._shown and n_rows is not None, n_rows or 0, "reading") as show:
             pace = RowRate()
@@ -380,13 +396,8 @@ class Here(Parts):
                 show(n, pace.update(n))
 
     @property
-    def is_distributed(self) -> bool:
-        """See `Executor`."""
-        return False
-
-    @property
     def n_workers(self) -> int:
-        """See `Executor`: jobs have threads of their own."""
+        """See `Executor`: the jobs themselves use several threads."""
         return 1
 
     def spread(
@@ -404,32 +415,42 @@ class Here(Parts):
         return joined(self.look(as_list))
 
 
-def _gave_back(f: Callable[[Any], Any], item: Any) -> Any:
-    told = f(item)
+def _call_and_release(f: Callable[[Any], Any], item: Any) -> Any:
+    """Return ``f(item)``, and release freed memory to the system."""
+    result = f(item)
     release_memory()
-    return told
+    return result
 
 
-def _looked(f: Callable[..., Any], given: tuple[Any, ...], item: Any) -> Any:
+def _call(f: Callable[..., Any], given: tuple[Any, ...], item: Any) -> Any:
+    """Return ``f(item, *given)``."""
     return f(item, *given)
 
 
-def _made(
+def _make_block(
     f: Callable[..., Any],
     given: tuple[Any, ...],
     kept: Scratch | None,
     item: tuple[int, Chunk, tuple[Any, ...]],
 ) -> tuple[PartOfRows, Any]:
+    """Make a block of a chunk; return it, stored in files unless `kept` is None, and the result.
+
+    f, given: as in `Executor.make`; item: number, chunk and own arguments of the block.
+    """
     number, chunk, own = item
-    part, told = f(number, chunk, *given, *own)
-    return part if kept is None else kept.keep(part), told
+    part, result = f(number, chunk, *given, *own)
+    return part if kept is None else kept.keep(part), result
 
 
-def _changed(
+def _change_block(
     f: Callable[..., Any],
     given: tuple[Any, ...],
     kept: Scratch | None,
     item: tuple[PartOfRows, tuple[Any, ...]],
 ) -> tuple[PartOfRows, Any]:
-    part, told = f(item[0], *given, *item[1])
-    return part if kept is None else kept.keep(part), told
+    """Replace a block; return the new one, stored in files unless `kept` is None, and the result.
+
+    f, given: as in `Executor.change`; item: the block, and its own arguments.
+    """
+    part, result = f(item[0], *given, *item[1])
+    return part if kept is None else kept.keep(part), result

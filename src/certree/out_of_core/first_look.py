@@ -30,7 +30,6 @@ from certree.out_of_core.chunks import (
 )
 from certree.out_of_core.exact_sums import exact_sum, round_sum, sum_class_weights
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.resources import get_memory_limit
 from certree.rows.calendar_parts import DateSample, choose_all_parts, draw_samples
 from certree.rows.categories import Categories, match_category_type
 from certree.rows.columns import TableColumns, to_float64_column
@@ -233,20 +232,32 @@ class Learned:
         reader._draw_order = order
         return replace(self, reader=reader, draw_order=order)
 
-    def numbering_groups(self, parts: Executor) -> Self:
-        """Return a copy whose reader numbers the groups of rows, by their sorted names.
+    def with_numbered_groups(self, parts: Executor) -> Self:
+        """Return a copy whose reader replaces groups by their numbers in sorted order.
 
-        parts: has the rows. Return this object if rows have no groups; raise ValueError if some rows
-        have none, or if memory is limited.
+        This takes two passes over the groups. Call it before `Executor.keep_to_limit`, so that the
+        memory of the names counts. parts: reads the rows. Return this object if rows have no groups.
+        Raise ValueError if some rows have none, and TypeError if groups cannot be sorted.
         """
         if not self.found.are_grouped:
             return self
-        expect_no_limit_of_groups(self.found, "boosted trees")
-        expect_all_groups(self.found, parts)
+        counts = parts.look(_count_missing_groups, targets_only=True)
+        expect_no_missing_groups(*map(int, counts))
         reader = copy(self.reader)
-        names = parts.look(_list_groups, targets_only=True)
-        reader._group_names = number_groups(np.concatenate(names))[0]
+        reader._group_names = parts.look(_list_groups, targets_only=True).names
         return replace(self, reader=reader)
+
+    def with_groups_of(self, other: Self) -> Self:
+        """Return a copy that numbers groups as `other` does, of whose rows these are some."""
+        reader = copy(self.reader)
+        reader._group_names = other.reader.__dict__.get("_group_names")
+        return replace(self, reader=reader)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups after `with_numbered_groups`; 0 without groups."""
+        names = self.reader.__dict__.get("_group_names")
+        return 0 if names is None else len(names)
 
     def set_attributes(self, model: Any) -> None:
         """Set the fitted attributes of classes, categories and features of a model."""
@@ -710,47 +721,34 @@ def _make_attributes(found: RowMetadata, model: Any) -> dict[str, Any]:
     return learned | {"classes_": classes, "n_classes_": numbers}
 
 
-def expect_all_groups(found: RowMetadata, parts: Executor) -> None:
-    """Check that each row has a group, if rows have groups. This takes one pass over the groups.
-
-    Parameters
-    ----------
-    found : RowMetadata
-        Metadata of all rows.
-    parts : Executor
-        Reads the rows.
-
-    Raises
-    ------
-    ValueError
-        If the group of a row is missing.
-    """
-    if found.are_grouped:
-        counts = parts.look(_count_missing_groups, targets_only=True)
-        expect_no_missing_groups(*map(int, counts))
-
-
-def expect_no_limit_of_groups(found: RowMetadata, models: str) -> None:
-    """Raise ValueError if rows have groups and memory is limited.
-
-    models: kind of the models, in the plural, for the message.
-    """
-    if get_memory_limit() is not None and found.are_grouped:
-        raise ValueError(
-            f"memory_limit must be None for {models} of rows with groups, because the number of groups "
-            "is unknown before they are in memory"
-        )
-
-
 def _count_missing_groups(chunk: Chunk) -> NDArray[np.int64]:
     """Return the number of rows of a block without a group, and the number of all its rows."""
     groups: Any = chunk.groups
     return np.array([count_missing_groups(groups), len(groups)])
 
 
-def _list_groups(chunk: Chunk) -> list[NDArray[Any]]:
-    """Return the distinct groups of a chunk, as a list of one array; []: it has no rows."""
-    return [] if not len(chunk.y) else [number_groups(np.asarray(chunk.groups))[0]]
+@dataclass(frozen=True, slots=True, eq=False)
+class _GroupNames:
+    """Distinct groups of rows. Adding two objects joins the rows.
+
+    Parameters
+    ----------
+    names : ndarray of shape (n_groups,)
+        The groups, ascending.
+    """
+
+    names: NDArray[Any]
+
+    def __add__(self, other: Self) -> Self:
+        """Return the groups of the rows of both. other: groups of other rows."""
+        return replace(self, names=number_groups(np.concatenate([self.names, other.names]))[0])
+
+
+def _list_groups(chunk: Chunk) -> _GroupNames | None:
+    """Return the distinct groups of a block; None if it has no rows."""
+    if not len(chunk.y):
+        return None
+    return _GroupNames(number_groups(np.asarray(chunk.groups))[0])
 
 
 def expect_one_target(found: RowMetadata) -> None:

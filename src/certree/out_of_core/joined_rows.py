@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certree.grow.bins import CACHE, UInt8
-from certree.interface.arrays import Float64, UInt64
+from certree.interface.arrays import Float64, Int32, UInt64
 from certree.out_of_core.part import PartOfRows
 
 # Rows that are transposed at a time.
@@ -93,6 +93,11 @@ class JoinedRows:
         Where these arrays lie, and others of the fit.
     offset : ndarray of float64, shape (n_outputs, n + n_val), or None
         Offsets of all rows; None: there are none.
+    fold : ndarray of uint8, shape (n,), or None
+        Number of the fold whose validation set has each training row; None: there are no folds.
+    categories : ndarray of int32, shape (q, n)
+        Index of the category of each training row in q features of many categories; q is 0 if it is
+        not needed.
     """
 
     codes: UInt8
@@ -103,6 +108,8 @@ class JoinedRows:
     digests: Mapping[int, int]
     storage: Storage
     offset: Float64 | None = None
+    fold: UInt8 | None = None
+    categories: Int32 = field(default_factory=lambda: np.zeros((0, 0), np.int32))
 
     @classmethod
     def join(cls, parts: Sequence[PartOfRows], storage: Storage) -> JoinedRows:
@@ -113,6 +120,7 @@ class JoinedRows:
         y = [np.atleast_2d(part.y) for part in parts]
         y += [np.atleast_2d(part.y_held) for part in parts if part.n_held]
         held = [part.values for part in parts if part.n_held]
+        has_folds = any(len(part.fold) for part in parts)
         return cls(
             codes=_join(storage, [part.codes for part in parts]),
             y=_join(storage, y),
@@ -122,6 +130,8 @@ class JoinedRows:
             digests={part.number: part.digest for part in parts},
             storage=storage,
             offset=_join_offsets(storage, parts),
+            fold=_join(storage, [part.fold for part in parts]) if has_folds else None,
+            categories=_join(storage, [part.places for part in parts]),
         )
 
     @property
@@ -131,14 +141,19 @@ class JoinedRows:
 
     def transpose_codes(self) -> UInt8:
         """Return the codes row by row, (n, p), or (0, 0) if they fit in the processor's cache."""
-        p, n = self.codes.shape
-        if self.codes.size <= CACHE:
-            return np.zeros((0, 0), np.uint8)
-        by_row = self.storage.allocate((n, p), np.uint8)
-        for start in range(0, n, _TRANSPOSED_ROWS):
-            rows = slice(start, start + _TRANSPOSED_ROWS)
-            by_row[rows] = self.codes[:, rows].T
-        return by_row
+        return transpose_codes(self.codes, self.storage)
+
+
+def transpose_codes(codes: UInt8, storage: Storage) -> UInt8:
+    """Return codes, (p, n), row by row, (n, p), or (0, 0) if they fit in the processor's cache."""
+    p, n = codes.shape
+    if codes.size <= CACHE:
+        return np.zeros((0, 0), np.uint8)
+    by_row = storage.allocate((n, p), np.uint8)
+    for start in range(0, n, _TRANSPOSED_ROWS):
+        rows = slice(start, start + _TRANSPOSED_ROWS)
+        by_row[rows] = codes[:, rows].T
+    return by_row
 
 
 def _list_weights(part: PartOfRows) -> Iterator[Float64]:

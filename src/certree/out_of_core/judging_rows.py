@@ -179,7 +179,10 @@ class PartsWithValidation(SomeRows):
         return self._parts.look(_scan_table, False, f, given, targets_only=targets_only)
 
     def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
-        """See `Executor`. Blocks of the validation set have no training rows."""
+        """See `Executor`. Blocks of the validation set have no training rows.
+
+        Before `scan_validation_set` they have no held-out rows either.
+        """
         return self._parts.make(_make_block, f, given, self._encoding, own=own)
 
     def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
@@ -245,7 +248,7 @@ def _make_block(
     chunk: Chunk,
     f: Callable[..., Any],
     arguments: tuple[Any, ...],
-    encoding: ValidationEncoding,
+    encoding: ValidationEncoding | None,
     *own: Any,
 ) -> tuple[PartOfRows, Any]:
     """Make a block of training rows or, for the validation set, of held-out rows.
@@ -256,8 +259,8 @@ def _make_block(
         Number of the block, and the block.
     f, arguments : callable, tuple
         ``f(number, chunk, *arguments, *own)`` makes a block of training rows, and a partial result.
-    encoding : ValidationEncoding
-        How rows of the validation set are encoded.
+    encoding : ValidationEncoding or None
+        How rows of the validation set are encoded; None: they are skipped.
     *own : object
         Arguments of `f` for this block.
 
@@ -272,8 +275,10 @@ def _make_block(
         block: tuple[PartOfRows, Any] = f(number, chunk, *arguments, *own)
         return block
     part, result = f(number, replace(chunk, y=chunk.y[:0]), *arguments, *own)
-    rows = training_of(encoding.reader, chunk, encoding.weighing)
-    if rows is None:
+    rows = None
+    if encoding is not None:
+        rows = training_of(encoding.reader, chunk, encoding.weighing)
+    if encoding is None or rows is None:
         return part, result
     part, _ = put_beside(part, rows)
     part = replace(part, digest=int(hashes_of_rows(rows, ()).sum(dtype=np.uint64)))

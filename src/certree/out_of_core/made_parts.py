@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, Self
 
 import numpy as np
@@ -157,7 +158,7 @@ def make_parts(
     n_bins : int
         Most bins of a feature of numbers.
     dealt : FoldAssignment or None
-        To which folds rows are dealt, none of which is held out; None: to none.
+        Folds of the rows that are not held out; None: there are no folds.
     fine_ends : bool
         Whether bins are fine towards the ends; see `Bins.from_table`.
     many : tuple of int
@@ -171,13 +172,12 @@ def make_parts(
         See `Made`.
     """
     edges, held = known.sketch.choose_edges(n_bins, fine_ends=fine_ends), known.held
-    given = reader, known.weighings[0], edges, many, known.order
-    if dealt is not None:
-        made: Made = parts.make(_made_part_of_folds, *given, dealt.division, own=dealt.folds)
-    elif held is None:
-        made = parts.make(_made_part, *given)
-    else:
-        made = parts.make(_made_part, *given, held.division, own=held.masks)
+    divisions = None if held is None else held.division, None if dealt is None else dealt.division
+    masks: list[Any] = [] if held is None else held.masks
+    folds: list[Any] = [] if dealt is None else dealt.folds
+    own = [*zip_longest(masks, folds)] or None  # one of the lists may be empty
+    given = reader, known.weighings[0], edges, many, known.order, divisions
+    made: Made = parts.make(_made_part, *given, own=own)
     bins = make_bins(edges, made.ends, _category(reader))
     return bins.with_dates(reader.dates_), made.totals
 
@@ -289,51 +289,65 @@ def _made_part(
     edges: tuple[Any, ...],
     many: tuple[int, ...] = (),
     order: tuple[int, ...] = (),
-    division: Division | None = None,
-    mask: Mask | None = None,
+    divisions: tuple[Division | None, Division | None] = (None, None),
+    own: tuple[Mask | None, NDArray[np.uint8] | None] = (None, None),
 ) -> tuple[PartOfRows, Made | None]:
-    """The part that a chunk becomes, whose keys are hashes as yet.
+    """Make a block of the rows of a chunk, in bins; its keys are still hashes.
 
-    division, mask: how rows are told apart, and which of them are held out; None: none are.
+    Parameters
+    ----------
+    number, chunk : int, Chunk
+        Number of the block, and its rows.
+    reader : object
+        Copy of the model that encodes rows.
+    weighing : Weighing or None
+        How weights are scaled if no rows are held out; None: they are not.
+    edges : tuple
+        Bin edges of each feature.
+    many : tuple of int
+        Features of which the block keeps the category of each row.
+    order : tuple of int
+        Order of several targets in hashes.
+    divisions : tuple of two (Division or None)
+        How the rows are sorted for the mask of held-out rows, and for the folds.
+    own : tuple of two (ndarray or None)
+        Mask of the held-out rows, and fold of each other row, in the orders of `divisions`; None:
+        no rows are held out, or there are no folds.
+
+    Returns
+    -------
+    part : PartOfRows
+        The block.
+    made : Made or None
+        Ends of its bins, and totals of its targets; None: it has no rows of positive weight.
     """
-    training: Any = (
-        training_of(reader, chunk, weighing)
-        if division is None
-        else division.read_rows(reader, chunk)
-    )
+    (held_division, fold_division), (mask, folds) = divisions, own
+    training = training_of(reader, chunk, None)
     if training is None:
         return without_rows(number, reader, weighing, len(edges), len(many)), None
-    if division is None or mask is None:
-        part, made = _coded(number, training, reader, edges, many, order)
+    if held_division is None or mask is None:
+        part, made = _coded(number, _scale_weights(training, weighing), reader, edges, many, order)
+        unscaled = training
     else:
-        train, held = division.split_rows(training, mask)
+        train, held = held_division.split_rows(training, mask)
         part, made = _coded(number, train, reader, edges, many, order)
         part, _ = put_beside(part, held)
         more = digest_of_rows(hashes_of_rows(held, order), held.weight, held.offset)
         part = replace(part, digest=part.digest + more)
+        unscaled = replace(held_division, weighings=(None, None)).split_rows(training, mask)[0]
+    if fold_division is not None and folds is not None:
+        fold_order, fold = fold_division.sort_rows(unscaled)[0], np.empty(part.n, dtype=np.uint8)
+        fold_division.expect_rows(len(folds), len(fold_order))
+        fold[fold_order] = folds
+        part = replace(part, fold=fold)
     return _knowing(part, reader, training), made
 
 
-def _made_part_of_folds(
-    number: int,
-    chunk: Chunk,
-    reader: Any,
-    weighing: Weighing | None,
-    edges: tuple[Any, ...],
-    many: tuple[int, ...],
-    order_of_targets: tuple[int, ...],
-    division: Division,
-    folds: NDArray[np.uint8],
-) -> tuple[PartOfRows, Made | None]:
-    """The same of rows that are dealt to folds."""
-    training = division.read_rows(reader, chunk)
-    if training is None:
-        return without_rows(number, reader, weighing, len(edges), len(many)), None
-    part, made = _coded(number, training, reader, edges, many, order_of_targets)
-    order, of_row = division.sort_rows(training)[0], np.empty(part.n, dtype=np.uint8)
-    division.expect_rows(len(folds), len(order))
-    of_row[order] = folds
-    return replace(_knowing(part, reader, training), fold=of_row), made
+def _scale_weights(training: Training, weighing: Weighing | None) -> Training:
+    """Return rows whose weights are scaled; `weighing` or their weights may be None."""
+    if weighing is None or training.weight is None:
+        return training
+    return replace(training, weight=weighing(training.weight))
 
 
 def _knowing(part: PartOfRows, reader: Any, training: Training) -> PartOfRows:
@@ -359,20 +373,27 @@ def _coded(
     places = find_category_positions(training.features, {j: edges[j][0] for j in many})
     none_held = numbers[..., :0]
     beside: dict[str, Any] = {"places": places, "y_held": none_held, "offset": training.offset}
-    if (names := reader.__dict__.get("_group_names")) is not None:
-        beside["group"] = np.searchsorted(names, training.split.groups)
+    if reader.__dict__.get("_group_names") is not None:
+        beside["group"] = training.split.groups
     part = PartOfRows(number, codes, numbers, weight, hashes, digest, **beside)
+    return part, Made(ends, sum_targets(part, is_classifier(reader)))
+
+
+def sum_targets(part: PartOfRows, has_classes: bool) -> Counter[Any]:
+    """Sum up the weights and targets of the training rows of a block; see `Made.totals`.
+
+    has_classes: whether targets are class codes.
+    """
     totals: Counter[Any] = Counter()
-    if is_classifier(reader):
-        for k, codes_of in enumerate(np.atleast_2d(y)):
-            totals.update(
-                {(k, c): one for c, one in enumerate(sum_class_weights(codes_of, weight))}
-            )
-        return part, Made(ends, totals)
-    totals["weight"] = part.n if weight is None else exact_sum(weight)
-    for k, one in enumerate(np.atleast_2d(numbers)):
-        totals[k] = exact_sum(one if weight is None else one * weight)
-    return part, Made(ends, totals)
+    if has_classes:
+        for k, codes in enumerate(np.atleast_2d(part.y)):
+            sums = sum_class_weights(codes.astype(np.intp), part.weight)
+            totals.update({(k, c): one for c, one in enumerate(sums)})
+        return totals
+    totals["weight"] = part.n if part.weight is None else exact_sum(part.weight)
+    for k, numbers in enumerate(np.atleast_2d(part.y)):
+        totals[k] = exact_sum(numbers if part.weight is None else numbers * part.weight)
+    return totals
 
 
 def hashes_of_rows(rows: Training, order: tuple[int, ...]) -> UInt64:

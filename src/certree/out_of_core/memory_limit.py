@@ -38,6 +38,8 @@ _FIXED_BYTES, _MARGIN = 24 * 2**20, 1.15
 _MOST_PORTIONS = 2
 # Bytes of the metadata of a block, without its arrays.
 _BLOCK_BYTES = 20_000
+# Bytes of a group, and of a group of one block as it is collected from the blocks.
+_GROUP_BYTES, _BLOCK_GROUP_BYTES = 160.0, 64.0
 # Bytes of a histogram bin (gradient, Hessian, number of rows), and bins of a feature.
 _BIN_BYTES, _BINS = 24, 256
 
@@ -252,6 +254,17 @@ def get_smallest_portions(n: int) -> Portions:
 def count_histogram_bytes(n_features: int) -> int:
     """Return the size of a node's gradient histogram over all features, in bytes."""
     return _BIN_BYTES * _BINS * n_features
+
+
+def count_group_bytes(n: int, n_groups: int) -> float:
+    """Return an upper bound of the memory for the groups of rows, in bytes.
+
+    n: number of rows; n_groups: number of groups; 0: there are none. The names of the groups do not
+    count: they are in memory before the bound is needed.
+    """
+    # The groups of each block are collected when groups are assigned to folds or sets.
+    of_blocks = min(n, n_groups * (n // _FEWEST_ROWS + 1))
+    return _GROUP_BYTES * n_groups + _BLOCK_GROUP_BYTES * of_blocks
 
 
 def bound_leaves(n: int, leaves: int | None, depth: int | None, rows_of_leaf: int) -> int:

@@ -5,7 +5,6 @@ Copies are found by hashes, of some million rows at a time. Rows of weight 0 are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
@@ -16,11 +15,10 @@ from numpy.typing import NDArray
 from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.chunks import Chunk, positive_rows
 from certree.out_of_core.dealt_groups import assign_by_groups, number_all_groups
-from certree.out_of_core.executors import Executor, SomeRows
-from certree.out_of_core.made_parts import without_rows
+from certree.out_of_core.executors import Executor
 from certree.out_of_core.order_of_rows import Division
-from certree.out_of_core.part import PartOfRows
 from certree.out_of_core.sides import HashedRows, find_range, read_hashed_rows, share_keys
+from certree.out_of_core.transformed_rows import TransformedRows
 from certree.rows.duplicates import raise_for_copies_in_groups
 
 
@@ -65,7 +63,8 @@ def merge_copies_of_blocks(parts: Executor, reader: Any) -> Executor:
     if not has_copies:
         return parts
     weights = sorted(parts.collect(_list_weights), key=itemgetter(0))
-    return RowsWithoutCopies(parts, reader, [one for _, one in weights])
+    own = [weight for _, weight in weights]
+    return TransformedRows(parts, _with_weights, (reader,), own, has_weights=True)
 
 
 def _collect_range(
@@ -121,60 +120,6 @@ def _list_weights(part: HashedRows) -> list[tuple[int, Float64]]:
     weight = np.empty(len(part.row))
     weight[part.row] = part.weight
     return [(part.number, weight)]
-
-
-class RowsWithoutCopies(SomeRows):
-    """Rows of which each copy but one has weight 0.
-
-    Parameters
-    ----------
-    parts : Executor
-        Has all rows.
-    reader : object
-        Tells which rows had a positive weight before.
-    weights : list of ndarray of float64
-        For each block, the weights of these rows as they came.
-    """
-
-    def __init__(self, parts: Executor, reader: Any, weights: list[Float64]) -> None:
-        super().__init__(parts)
-        self.has_weights, self._reader, self._weights = True, reader, weights
-        self.gathered, self.keep_to_limit = parts.gathered, parts.keep_to_limit
-
-    def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:  # noqa: ARG002 -- weights belong to blocks
-        """See `Executor`."""
-        return self._parts.make(_look_at, f, given, self._reader, own=self._weights)
-
-    def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
-        """See `Executor`."""
-        each = [()] * len(self._weights) if own is None else [(one,) for one in own]
-        pairs = [*zip(self._weights, each, strict=True)]
-        return self._parts.make(_make_of, f, given, self._reader, own=pairs)
-
-
-def _look_at(
-    number: int,
-    chunk: Chunk,
-    f: Callable[..., Any],
-    given: tuple[Any, ...],
-    reader: Any,
-    weight: Float64,
-) -> tuple[PartOfRows, Any]:
-    part = without_rows(number, reader, None, reader._n_encoded)
-    return part, f(_with_weights(chunk, reader, weight), *given)
-
-
-def _make_of(
-    number: int,
-    chunk: Chunk,
-    f: Callable[..., Any],
-    given: tuple[Any, ...],
-    reader: Any,
-    own: tuple[Float64, tuple[Any, ...]],
-) -> tuple[Any, Any]:
-    weight, more = own
-    made: tuple[Any, Any] = f(number, _with_weights(chunk, reader, weight), *given, *more)
-    return made
 
 
 def _with_weights(chunk: Chunk, reader: Any, weight: Float64) -> Chunk:

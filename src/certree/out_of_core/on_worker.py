@@ -139,8 +139,8 @@ class OnWorker(Parts):
     def _lead(self, job: bytes, n_changes: int) -> tuple[bytes, bytes, int]:
         leader = Leader(self, n_changes)
         f, given = pickle.loads(job)
-        told = pickle.dumps(f(leader, *given), 5)
-        return told, pickle.dumps(leader.changes, 5), len(leader.changes)
+        told = dump(f(leader, *given))
+        return told, dump(leader.changes), len(leader.changes)
 
     def told(self, asked: Asked) -> Any:
         """What the parts here and below tell together, or an error.
@@ -232,7 +232,7 @@ class OnWorker(Parts):
             for call in calls:
                 f, given = pickle.loads(call)
                 result = f(self._rank, *given)
-            return pickle.dumps(result, 5) if from_all or links.decides else b""
+            return dump(result) if from_all or links.decides else b""
         except BaseException:
             links.abort()  # the others end, too
             raise
@@ -264,7 +264,7 @@ def known(told: Any) -> Any:
 async def _answer(worker: Any, below: Below, asked: Asked) -> list[Any]:
     """What a worker below tells, as one actor of Dask asks another."""
     serialized = import_extra("distributed.protocol", "dask").to_serialize
-    given = [serialized(pickle.dumps(asked.of(below.numbers), 5))]
+    given = [serialized(dump(asked.of(below.numbers)))]
     try:
         told = await worker.rpc(below.address).actor_execute(
             function="tell", actor=below.key, args=given
@@ -275,6 +275,12 @@ async def _answer(worker: Any, below: Below, asked: Asked) -> list[Any]:
         raise told["exception"]
     answer: list[Any] = told["result"]
     return answer
+
+
+def dump(value: Any) -> bytes:
+    """Pickle a value that may hold functions of the user, which need not be in a module."""
+    pickled: bytes = import_extra("cloudpickle", "dask").dumps(value, protocol=5)
+    return pickled
 
 
 def packed(told: Any) -> list[Any]:

@@ -7,8 +7,8 @@ is made again from its source.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import NoReturn
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,8 @@ class PartOfRows:
         Sums of the hashes of rows with their targets, of rows of the fit and of an evaluation set.
     places : ndarray of int32, shape (q, n)
         Places of levels of q features among all, until it is known what rows see of them.
-    fold : ndarray of uint8, shape (n,)
-        The fold that each row judges; of no use where there are no folds.
+    fold : ndarray of uint8, shape (n,), or (0,)
+        Number of the fold whose validation set has the row; empty: there are no folds.
     values : ndarray of float64, shape (n_held, p)
         Rows that are held out. A threshold may lie anywhere between values of bins, so bins would not
         tell all of them apart.
@@ -83,6 +83,21 @@ class PartOfRows:
     def n_held(self) -> int:
         """How many rows are held out."""
         return int(self.y_held.shape[-1])
+
+    def select_training_rows(self, rows: NDArray[Any]) -> PartOfRows:
+        """Return a block of some training rows, without held-out rows and without `known`.
+
+        rows: mask or indices of the rows.
+        """
+        changed: dict[str, Any] = {
+            name: np.asarray(value)[..., rows]
+            for name in ("codes", "y", "weight", "keys", "places", "fold", "offset", "group")
+            if (value := getattr(self, name)) is not None and value.shape[-1] == self.n
+        }
+        none = PartOfRows(self.number, self.codes, self.y, None, self.keys)
+        for name in ("known", "known_rounded", "values", "y_held", "weight_held", "offset_held"):
+            changed[name] = getattr(none, name)
+        return replace(self, **changed)
 
     @property
     def ties(self) -> Float64 | None:

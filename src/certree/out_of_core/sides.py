@@ -5,10 +5,9 @@ Rows are assigned to the two sets as the rows of one table, see `TrainCalibratio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import repeat
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -19,7 +18,7 @@ from sklearn.base import is_classifier
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, find_positions
 from certree.out_of_core.chunks import Chunk, positive_rows, without_class_weights
 from certree.out_of_core.dealt_groups import assign_by_groups, number_all_groups
-from certree.out_of_core.executors import Executor, SomeRows
+from certree.out_of_core.executors import Executor
 from certree.out_of_core.fit_hashes import add_hashes
 from certree.out_of_core.made_parts import without_rows
 from certree.out_of_core.order_of_rows import (
@@ -31,6 +30,7 @@ from certree.out_of_core.order_of_rows import (
     sort_block,
 )
 from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.transformed_rows import TransformedRows
 from certree.rows.folds import Indices, compute_random_word, number_groups
 from certree.rows.hashes import RowHashes, merge_hashes
 from certree.rows.near_copies import NearCopies
@@ -390,99 +390,23 @@ def _get_hashes_in_range(part: HashedRows, i: int, n: int) -> list[tuple[UInt64,
     return [(part.key[train], part.key[calibration], part.units[calibration])]
 
 
-class TrainingSet(SomeRows):
-    """An executor for the training set alone: passes over the rows skip calibration rows.
+def select_training_set(
+    parts: Executor, reader: Any, division: Division, masks: Sequence[Mask]
+) -> TransformedRows:
+    """Return an executor for the training set alone: passes over the rows skip all other rows.
 
     Parameters
     ----------
     parts : Executor
         Reads all rows.
-    masks : TrainCalibrationMasks
-        The calibration rows.
+    reader : object
+        Copy of the model that encodes rows.
+    division : Division
+        How the rows of a block are sorted.
+    masks : sequence of ndarray of bool
+        For each block: True for rows to skip, in the order of `Division.sort_rows`.
     """
-
-    def __init__(self, parts: Executor, masks: TrainCalibrationMasks) -> None:
-        super().__init__(parts)
-        self._masks = masks
-        self.gathered, self.keep_to_limit = parts.gathered, parts.keep_to_limit
-
-    def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:  # noqa: ARG002 -- the split needs the features
-        """See `Executor`."""
-        arguments = self._masks.reader, self._masks.division
-        return self._parts.make(_scan_training_rows, f, given, *arguments, own=self._masks.masks)
-
-    def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
-        """See `Executor`."""
-        masks = self._masks
-        each: Iterable[tuple[Any, ...]] = (
-            repeat(()) if own is None else [(argument,) for argument in own]
-        )
-        pairs = [*zip(masks.masks, each, strict=False)]
-        return self._parts.make(
-            _make_training_block, f, given, masks.reader, masks.division, own=pairs
-        )
-
-
-def _scan_training_rows(
-    number: int,
-    chunk: Chunk,
-    f: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    reader: Any,
-    division: Division,
-    mask: Mask,
-) -> tuple[PartOfRows, Any]:
-    """Call a function for the training rows of a block.
-
-    Parameters
-    ----------
-    number, chunk : int, Chunk
-        Number of the block, and all of its rows.
-    f, arguments : callable, tuple
-        ``f(rows, *arguments)`` is called with a `Chunk` of the training rows.
-    reader, division : object, Division
-        Copy of the model that encodes rows, and how rows are sorted.
-    mask : ndarray of bool
-        True for calibration rows, in the order of `Division.sort_rows`.
-
-    Returns
-    -------
-    tuple of PartOfRows and object
-        A block without rows, and the result of the function.
-    """
-    rows = _take_training_rows(chunk, reader, division, mask)
-    return without_rows(number, reader, None, reader._n_encoded), f(rows, *arguments)
-
-
-def _make_training_block(
-    number: int,
-    chunk: Chunk,
-    f: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    reader: Any,
-    division: Division,
-    own: tuple[Mask, tuple[Any, ...]],
-) -> tuple[Any, Any]:
-    """Make a block of the training rows of a block.
-
-    Parameters
-    ----------
-    number, chunk, reader, division
-        As in `_scan_training_rows`.
-    f, arguments : callable, tuple
-        ``f(number, rows, *arguments, *own[1])`` is called with a `Chunk` of the training rows.
-    own : tuple
-        Mask of the calibration rows, and a tuple of the arguments of `f` for this block.
-
-    Returns
-    -------
-    tuple
-        The result of the function: a block and a partial result.
-    """
-    mask, block_arguments = own
-    rows = _take_training_rows(chunk, reader, division, mask)
-    block: tuple[Any, Any] = f(number, rows, *arguments, *block_arguments)
-    return block
+    return TransformedRows(parts, _take_training_rows, (reader, division), masks)
 
 
 def _find_rows(
@@ -527,7 +451,7 @@ def _find_rows(
 def _take_training_rows(chunk: Chunk, reader: Any, division: Division, mask: Mask) -> Chunk:
     """Return the training rows of a block, in the order in which they were read.
 
-    chunk, reader, division, mask: as in `_find_rows`; the mask is True for calibration rows.
+    chunk, reader, division, mask: as in `_find_rows`; the mask is True for all other rows.
     """
     target, rows, is_calibration = _find_rows(chunk, reader, division, mask)
     return _take(chunk, target, rows[~is_calibration])
@@ -623,7 +547,8 @@ def route_calibration_rows(
     positive = None if len(rows) == n_given else rows
     groups = None
     if chunk.groups is not None and len(rows):
-        groups = number_groups(chunk.groups[rows])
+        names = of_all.__dict__.get("_group_names")
+        groups = number_groups(np.searchsorted(names, chunk.groups[rows]))
     block = partial(CalibrationBlock, number, n_given, positive, is_calibration, groups, worst)
     plain = without_class_weights(reader)
     found = positive_rows(plain, calibration)

@@ -131,12 +131,6 @@ double bend_of(double quantile, std::span<double> distance) {
   return below + (above - below) * (place - std::floor(place));
 }
 
-// Whether its dispersion is told by gradients, and not by losses.
-bool has_gradient_dispersion(const Loss& loss) {
-  return loss.kind == LossKind::tweedie || loss.kind == LossKind::custom ||
-         loss.kind == LossKind::ranking;
-}
-
 struct MonotonicSigns {
   double first, second;
 };

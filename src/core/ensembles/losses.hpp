@@ -26,6 +26,12 @@ constexpr bool has_known_scale(const Loss& loss) {
          loss.kind == LossKind::gamma;
 }
 
+// Whether its dispersion follows from gradients, and not from losses.
+constexpr bool has_gradient_dispersion(const Loss& loss) {
+  return loss.kind == LossKind::tweedie || loss.kind == LossKind::custom ||
+         loss.kind == LossKind::ranking;
+}
+
 // A loss with the one number that all rows decide together: of a quantile the mean distance of
 // scores from targets, of Tweedie's loss the mean information, which gradients are in units of; of
 // Huber's loss the quantile of the distances at which it bends; 1 of others.

@@ -40,9 +40,8 @@ class Run {
     fill(leaf_, kLeaf);
     if (thread_work.call && !thread_work.call->scratch_folder().empty()) memory_in_files_.emplace();
     if (!ranks_) return;
-    if (rows.table.is_sparse() || is_ranking() || kind() == LossKind::custom)
-      throw std::invalid_argument(
-          "several ranks must have dense tables, and neither rankings nor custom losses");
+    if (rows.table.is_sparse() || is_ranking())
+      throw std::invalid_argument("several ranks must have dense tables, and no rankings");
     const std::array<std::int64_t, 2> n{std::ssize(rows.keys), width_of_judges()};
     const std::array<std::span<const double>, 2> weights{weight_, weight_of(n_, n_all_ - n_)};
     const std::vector<RowCount> counts = count_rows_over(ranks_, n, weights);
@@ -103,6 +102,7 @@ class Run {
   // The same for the rows of all ranks. Rank 0 shares its scores, as they decide about further
   // rounds.
   RoundScores score_over_ranks(bool is_watched) {
+    if (kind() == LossKind::custom) return {};
     std::vector<LossRows> rows;
     std::vector<std::int64_t> n;
     const auto add = [&](std::size_t first, std::size_t size, const RowCount& count) {
@@ -276,7 +276,7 @@ class Run {
     });
   }
   static std::size_t n_terms_of(const Goal& goal) {
-    return has_known_scale(goal.loss) ? 0 : goal.loss.kind == LossKind::tweedie ? 2 : 1;
+    return has_known_scale(goal.loss) ? 0 : has_gradient_dispersion(goal.loss) ? 2 : 1;
   }
   std::size_t n_terms() const {
     std::size_t n = 0;

@@ -1,0 +1,244 @@
+"""Start scores of boosting for rows in several blocks: those of the same rows in one table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree._core import fixed_unit
+from certree.ensembles.custom_loss import CustomLossAdapter, select_checked_rows
+from certree.ensembles.losses import (
+    HuberLoss,
+    LogLoss,
+    Loss,
+    MeanLoss,
+    QuantileLoss,
+    compute_quantile_rank,
+    sum_exactly,
+)
+from certree.ensembles.staged import make_constant_scores
+from certree.interface.arrays import Float64, UInt64
+from certree.out_of_core.exact_quantiles import PrefixCounts, count_prefixes, find_order_statistics
+from certree.out_of_core.exact_sums import round_sum
+from certree.out_of_core.executors import Executor
+from certree.out_of_core.made_parts import sum_targets
+from certree.out_of_core.part import PartOfRows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TargetSums:
+    """Sums over training rows from which start scores follow. Adding two objects joins the rows.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    totals : Counter
+        Exact sums of weights and targets; see `certree.out_of_core.made_parts.Made`.
+    largest_weight : float or None
+        Largest weight of a row; None: rows have no weights.
+    """
+
+    n: int
+    totals: Counter[Any]
+    largest_weight: float | None
+
+    def __add__(self, other: Self) -> Self:
+        """Return the sums over the rows of both. other: sums over other rows."""
+        totals = Counter(self.totals)
+        totals.update(other.totals)  # `+` would drop negative sums
+        largest = [w for w in (self.largest_weight, other.largest_weight) if w is not None]
+        return replace(
+            self,
+            n=self.n + other.n,
+            totals=totals,
+            largest_weight=max(largest) if largest else None,
+        )
+
+    def to_float(self, total: int) -> float:
+        """Convert a sum of weights: a count of rows without weights, else as `exact_sum` has it."""
+        return float(total) if self.largest_weight is None else round_sum(total)
+
+
+def sum_block(part: PartOfRows, has_classes: bool) -> TargetSums:
+    """Return the sums over the training rows of a block. has_classes: whether targets are codes."""
+    largest = None if part.weight is None else float(part.weight.max(initial=0.0))
+    return TargetSums(part.n, sum_targets(part, has_classes), largest)
+
+
+def compute_start_scores(
+    parts: Executor, loss: Loss, sums: TargetSums, n_targets: int, *, has_offset: bool
+) -> Float64:
+    """Compute the constant scores with the smallest mean loss, (n_outputs,).
+
+    Parameters
+    ----------
+    parts : Executor
+        Has blocks of the training rows.
+    loss : Loss
+        The loss.
+    sums : TargetSums
+        Sums over all of these rows.
+    n_targets : int
+        Number of targets.
+    has_offset : bool
+        Whether the offsets of rows are added to the constants.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_outputs,)
+        What `Loss.compute_start` returns for the same rows in one table.
+    """
+    targets = range(n_targets) if n_targets > 1 else [0] * len(loss.components)
+    pairs = enumerate(zip(loss.components, targets, strict=True))
+    return np.concatenate(
+        [
+            _compute_start(parts, component, sums, target, k if has_offset else None)
+            for k, (component, target) in pairs
+        ]
+    )
+
+
+def _compute_start(
+    parts: Executor, loss: Loss, sums: TargetSums, target: int, output: int | None
+) -> Float64:
+    """Compute the start scores of the loss of one target.
+
+    parts, loss, sums: as in `compute_start_scores`; target: number of the target; output: number of
+    the output whose offsets are added; None: none are.
+    """
+    if isinstance(loss, QuantileLoss | HuberLoss):
+        return _find_quantile(parts, loss, sums, target, output)
+    if isinstance(loss, LogLoss):
+        counts = [sums.totals[target, k] for k in range(max(2, loss.n_outputs))]
+        weights = np.array([sums.to_float(count) for count in counts])
+        if output is None:
+            return loss.compute_start_from_counts(weights)
+        return loss.compute_start_with_offsets(
+            weights, sums.to_float(sum(counts)), partial(_sum_offset_terms, parts)
+        )
+    weight = sums.to_float(sums.totals["weight"])
+    if isinstance(loss, CustomLossAdapter):
+        return loss.find_start(partial(_compute_means, parts, weight))
+    assert isinstance(loss, MeanLoss)
+    totals = [sums.totals[target]]
+    if output is not None:
+        totals = parts.collect(_sum_start_terms, loss, target, output)
+    return loss.compute_start_from_means(np.array([round_sum(total) / weight for total in totals]))
+
+
+def _sum_offset_terms(
+    parts: Executor, f: Callable[..., Float64], *given: Any
+) -> NDArray[np.object_]:
+    """Sum up functions of the offsets of all rows; see `SumRows`."""
+    sums: NDArray[np.object_] = parts.collect(_sum_offset_terms_of_block, f, given)
+    return sums
+
+
+def _sum_offset_terms_of_block(
+    part: PartOfRows, f: Callable[..., Float64], given: tuple[Any, ...]
+) -> NDArray[np.object_] | None:
+    """Compute `sum_exactly` of f(*given, offset) of a block; None: it has no rows."""
+    if part.offset is None:
+        return None
+    return sum_exactly(f(*given, np.asarray(part.offset)), part.weight)
+
+
+def _sum_start_terms(
+    part: PartOfRows, loss: MeanLoss, target: int, output: int
+) -> NDArray[np.object_] | None:
+    """Compute `sum_exactly` of the terms of a start score; None: the block has no rows.
+
+    target, output: number of the target, and of the output whose offsets are added.
+    """
+    if part.offset is None:
+        return None
+    offset = np.asarray(part.offset[output : output + 1])
+    return sum_exactly(loss.list_start_terms(take_target(part, target), offset), part.weight)
+
+
+def _compute_means(
+    parts: Executor, weight: float, f: Callable[..., Float64], *given: Any
+) -> Float64:
+    """Compute weighted means over all rows; see `MeanRows`. weight: sum of the weights."""
+    sums = parts.collect(_sum_terms, f, given)
+    return np.array([round_sum(total) / weight for total in sums])
+
+
+def _sum_terms(
+    part: PartOfRows, f: Callable[..., Float64], given: tuple[Any, ...]
+) -> NDArray[np.object_] | None:
+    """Compute `sum_exactly` of f(*given, target, offset) of a block; None: it has no rows."""
+    if not part.n:
+        return None
+    return sum_exactly(f(*given, take_target(part, 0), _get_offset(part)), part.weight)
+
+
+def _get_offset(part: PartOfRows) -> Float64:
+    """Return the offsets of the rows of a block for a loss of one output, (1, n)."""
+    return np.zeros((1, part.n)) if part.offset is None else np.asarray(part.offset)
+
+
+def check_custom_gradients(parts: Executor, loss: Loss, start: Float64) -> None:
+    """Raise ValueError if the gradients of a `CustomLoss` are not the derivatives of its loss.
+
+    parts: has blocks of the training rows, with their keys; loss: any loss; start: its start
+    scores, (1,). See `CustomLossAdapter.check_gradients`.
+    """
+    if loss.is_custom:
+        rows = zip(*parts.collect(_list_checked_rows, start), strict=True)
+        y, scores, keys = (np.concatenate(columns, axis=-1) for columns in rows)
+        loss.check_gradients(y, scores, keys)
+
+
+def _list_checked_rows(part: PartOfRows, start: Float64) -> list[tuple[Float64, Float64, UInt64]]:
+    """Return targets, scores (1, m) and keys of the rows of a block that may be checked, as a list.
+
+    start: start scores, (1,). The list has one entry, or none if the block has no rows.
+    """
+    if not part.n:
+        return []
+    y, keys = take_target(part, 0), np.asarray(part.keys)
+    scores = make_constant_scores(start, part.n, part.offset)
+    rows = select_checked_rows(keys, y, scores)
+    return [(y[rows], scores[:, rows], keys[rows])]
+
+
+def _find_quantile(
+    parts: Executor,
+    loss: QuantileLoss | HuberLoss,
+    sums: TargetSums,
+    target: int,
+    output: int | None,
+) -> Float64:
+    """Return the smallest number that at least a fraction of the rows does not exceed, (1,).
+
+    The fraction is that of the loss, 0.5 for Huber's. Parameters are those of `_compute_start`.
+    """
+    unit = None
+    if sums.largest_weight is not None:
+        unit = fixed_unit(sums.largest_weight, sums.n)
+    quantile = 0.5 if isinstance(loss, HuberLoss) else loss.quantile
+    numbers: Sequence[Any] = (target, output)
+    first: PrefixCounts = parts.collect(count_prefixes, take_target, tuple(numbers), unit)
+    rank = compute_quantile_rank(quantile, int(first.counts.sum()))
+    return find_order_statistics(
+        parts, [rank], take_target, *numbers, first_counts=first, unit=unit
+    )
+
+
+def take_target(part: PartOfRows, number: int, output: int | None = None) -> Float64:
+    """Return one of the targets of a block, (n,).
+
+    output: number of the output whose offsets are subtracted; None: none are.
+    """
+    target = np.asarray(np.atleast_2d(part.y)[number])
+    if output is None or part.offset is None:
+        return target
+    return target - np.asarray(part.offset[output])

@@ -1,0 +1,392 @@
+"""Standard errors of boosted scores if the training rows are out-of-core or distributed.
+
+The model is compared with three fits, each to a third of the rows; see
+`certree.ensembles.standard_errors`. They are made one after the other on the ranks that have made the
+model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from certree.ensembles.category_statistics import (
+    CategoryStatistics,
+    find_high_cardinality_features,
+    list_categories,
+)
+from certree.ensembles.evaluation import average_scores
+from certree.ensembles.levels_of_parts import compute_category_statistics
+from certree.ensembles.losses import Loss
+from certree.ensembles.rounds import UNWATCHED, Rounds, advance, resolve_threshold_counts
+from certree.ensembles.staged import make_constant_scores
+from certree.ensembles.standard_errors import (
+    StandardErrors,
+    compute_root_mean_square,
+    expect_three_thirds,
+    scale_standard_errors,
+)
+from certree.ensembles.start_scores import TargetSums, compute_start_scores, sum_block
+from certree.grow.binned_grower import BinnedGrower
+from certree.grow.bins import Bins, UInt8
+from certree.grow.code_trees import (
+    convert_codes_to_floats,
+    convert_trees_to_bin_codes,
+    iterate_row_blocks,
+)
+from certree.interface.arrays import Float64, Int32, divide_by_largest
+from certree.out_of_core.exact_sums import exact_sum, round_sum
+from certree.out_of_core.executors import Executor, SomeRows
+from certree.out_of_core.held_out import FoldAssignment, RowsHeldOut, assign_to_folds
+from certree.out_of_core.joined_rows import transpose_codes
+from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.ranks import Rank
+from certree.out_of_core.sides import select_training_set
+from certree.rows.folds import Indices
+from certree.tree import Trees
+
+# Numbers of a row and output that are compared at a time.
+_NUMBERS_PER_ROW = 16
+
+
+def assign_to_thirds(
+    parts: Executor, reader: Any, held: RowsHeldOut | None, seed: int
+) -> FoldAssignment:
+    """Assign the training rows to thirds, as `Training.split_folds` assigns the rows of one table.
+
+    Parameters
+    ----------
+    parts : Executor
+        Reads the rows.
+    reader : object
+        Copy of the model that encodes rows.
+    held : RowsHeldOut or None
+        Rows that are held out, which are in no third; None: there are none.
+    seed : int
+        Seed of the assignment.
+
+    Returns
+    -------
+    FoldAssignment
+        The third of each row.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than three rows, or groups.
+    """
+    rows: Any = parts
+    if held is not None:
+        rows = select_training_set(parts, reader, held.division, held.masks)
+    thirds = assign_to_folds(rows, reader, 3, np.random.RandomState(seed))
+    every = np.concatenate([np.zeros(0, np.uint8), *thirds.folds])
+    expect_three_thirds(int(np.count_nonzero(np.bincount(every, minlength=3))), len(every))
+    return thirds
+
+
+class RowsOfFold(SomeRows):
+    """An executor of the training rows of one fold: `collect` skips all other rows.
+
+    Parameters
+    ----------
+    parts : Executor
+        Has all rows, in blocks with folds.
+    fold : int
+        Number of the fold.
+    """
+
+    def __init__(self, parts: Executor, fold: int) -> None:
+        super().__init__(parts)
+        self.collect = partial(parts.collect, _call_on_fold, fold)
+
+
+def _call_on_fold(part: PartOfRows, fold: int, f: Any, *given: Any) -> Any:
+    """Return f(rows, *given) of the training rows of one fold in a block."""
+    return f(part.select_training_rows(part.fold == fold), *given)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ThirdFit:
+    """What the rounds on the rows of one third start from.
+
+    Parameters
+    ----------
+    grower : BinnedGrower
+        Grows trees on rows that are binned as those of the model; it has no rows.
+    statistics : CategoryStatistics or None
+        Statistics of categories by the rows of the third, which the grower has as further features;
+        None: there are none.
+    start : ndarray of float64, shape (n_outputs,)
+        Constant start scores, to which offsets are added.
+    """
+
+    grower: BinnedGrower
+    statistics: CategoryStatistics | None
+    start: Float64
+
+
+def prepare_thirds(
+    model: Any,
+    parts: Executor,
+    loss: Loss,
+    grower: BinnedGrower,
+    statistics: CategoryStatistics | None,
+    n_targets: int,
+) -> list[ThirdFit]:
+    """Compute what the rounds on each third start from.
+
+    Parameters
+    ----------
+    model : BoostedTrees
+        The model that is fitted.
+    parts : Executor
+        Has the rows, in blocks whose folds are thirds.
+    loss : Loss
+        The loss that rounds minimize.
+    grower : BinnedGrower
+        Grows trees on the binned rows, without statistics of categories.
+    statistics : CategoryStatistics or None
+        Statistics of categories by all rows, whose features get statistics by each third.
+    n_targets : int
+        Number of targets.
+
+    Returns
+    -------
+    list of three ThirdFit
+    """
+    thirds, has_offset = [], model._has_offset
+    for k in range(3):
+        rows: Any = RowsOfFold(parts, k)
+        sums: TargetSums = rows.collect(sum_block, is_classifier(model))
+        start = compute_start_scores(rows, loss, sums, n_targets, has_offset=has_offset)
+        own_grower, own = grower, None
+        if statistics is not None:
+            given_start = start if has_offset else None
+            features = statistics.features
+            own = compute_category_statistics(rows, loss, grower.bins, given_start, features)
+            own_grower = own.extend_grower(grower, np.zeros((own.n_columns, 0), dtype=np.uint8))
+        thirds.append(ThirdFit(own_grower, own, start))
+    return thirds
+
+
+def compute_standard_errors(
+    model: Any, parts: Executor, thirds: Sequence[ThirdFit], deviation: Float64, bins: Bins
+) -> StandardErrors:
+    """Make the rounds on the thirds, and compute what standard errors of the model need.
+
+    Parameters
+    ----------
+    model : BoostedTrees
+        The model, which has its trees.
+    parts : Executor
+        Has the ranks that have made the trees.
+    thirds : sequence of three ThirdFit
+        What the rounds on each third start from.
+    deviation : ndarray of float64, shape (m, n_outputs)
+        Standard deviation of each node's value over the prunings of its tree.
+    bins : Bins
+        Bin edges of the features, without statistics of categories.
+
+    Returns
+    -------
+    StandardErrors
+        What `ThirdFits.compute_standard_errors` returns for the same rows in one table.
+    """
+    n_members, n_outputs = model._count_members(), len(model.start_)
+    for k, third in enumerate(thirds):
+        parts.run_on_ranks(fit_third, k, third, n_members, model.n_iter_)
+    both = model.trees_.with_value(np.concatenate([model.trees_.value, deviation], axis=1))
+    categories = {j: list_categories(bins, j) for j in find_high_cardinality_features(bins)}
+    code_trees = convert_trees_to_bin_codes(both, bins, categories)
+    largest = parts.collect_from_ranks(score_model, code_trees, model.start_, categories)
+    most = np.max(largest, axis=0)
+    told = parts.collect_from_ranks(sum_squares, most)
+    sums: NDArray[Any] = sum(told)
+    means = [
+        compute_root_mean_square(float(of_output), round_sum(squares), round_sum(weight))
+        for of_output, (squares, weight) in zip(most[:-1], sums, strict=True)
+    ]
+    size, difference = np.array(means[:n_outputs]), np.array(means[n_outputs:])
+    return scale_standard_errors(deviation, size, difference)
+
+
+def fit_third(rank: Rank, number: int, third: ThirdFit, n_members: int, n_rounds: int) -> None:
+    """Make all rounds on the rows of one third, and keep the scores of all training rows.
+
+    Parameters
+    ----------
+    rank : Rank
+        The rank, whose state are the runs of the model.
+    number : int
+        Number of the third.
+    third : ThirdFit
+        What the rounds start from.
+    n_members : int
+        Number of runs that are averaged; run k has the seed of the model plus k.
+    n_rounds : int
+        Number of rounds.
+    """
+    rows, model_run = rank.rows, rank.state[0]
+    assert rows.fold is not None
+    is_own = rows.fold == number
+    order = np.concatenate([np.flatnonzero(is_own), np.flatnonzero(~is_own)])
+    n_own, storage = int(np.count_nonzero(is_own)), rows.storage
+
+    def take(values: NDArray[Any], n: int = rows.n) -> NDArray[Any]:
+        """Return n rows of an array in the order of the fit, own rows of the third first."""
+        taken = storage.allocate((*values.shape[:-1], n), values.dtype)
+        for into, column in zip(np.atleast_2d(taken), np.atleast_2d(values), strict=True):
+            np.take(column, order[:n], out=into, mode="clip")
+        return taken
+
+    with storage.hold_core_arrays():
+        keys = take(rows.keys, n_own)
+        codes = _take_codes(rank, third, order, keys)
+        by_row = np.zeros((0, 0), np.uint8)
+        if not resolve_threshold_counts(model_run.thresholds).any():
+            by_row = transpose_codes(codes, storage)
+        grower = replace(third.grower, bins=third.grower.bins.with_codes(codes, by_row))
+        offset = None if rows.offset is None else take(rows.offset[:, : rows.n])
+        run: Rounds = model_run.copy_without_trees(
+            grower=replace(grower, n_jobs=model_run.grower.n_jobs),
+            y=take(model_run.y[..., : rows.n]),
+            weight=None if rows.weight is None else take(rows.weight[: rows.n]),
+            keys=keys,
+            values=None,
+        )
+        runs = []
+        for member in range(n_members):
+            scores = storage.allocate((len(third.start), rows.n), np.float64)
+            scores[:] = third.start[:, None]
+            if offset is not None:
+                scores += offset
+            seed = model_run.seed + member
+            runs.append(run.copy_without_trees(scores=scores, seed=seed, updates_scores=True))
+        advance(runs, 0, n_rounds, UNWATCHED, rank.links)
+    of_rows = storage.allocate((len(third.start), rows.n), np.float64)
+    for block in iterate_row_blocks(rows.n, len(third.start)):
+        of_rows[:, order[block]] = average_scores(runs, block)
+    rank.third_scores = [*rank.third_scores[:number], of_rows]
+
+
+def _take_codes(rank: Rank, third: ThirdFit, order: Indices, keys: NDArray[np.uint64]) -> UInt8:
+    """Return the bin codes of the rows of a rank in the order of a third, (p + n_columns, n).
+
+    order: indices of the rows, those of the third first; keys: keys of the rows of the third.
+    """
+    rows, statistics = rank.rows, third.statistics
+    n_columns = 0 if statistics is None else statistics.n_columns
+    p = third.grower.bins.n_features - n_columns
+    codes = rows.storage.allocate((p + n_columns, rows.n), np.uint8)
+    for j in range(p):
+        np.take(rows.codes[j], order, out=codes[j], mode="clip")
+    if statistics is None:
+        return codes
+    many = find_high_cardinality_features(third.grower.bins)
+    positions = [many.index(j) for j in statistics.features]
+    for block in iterate_row_blocks(rows.n, len(codes)):
+        indices = rows.categories[:, order[block]][positions]
+        codes[p:, block] = statistics.encode_rows(indices, keys[block])
+    return codes
+
+
+def score_model(
+    rank: Rank, code_trees: Trees, start: Float64, categories: dict[int, Int32]
+) -> Float64:
+    """Compute scores of the model, and sums of deviations, of the training rows of a rank.
+
+    Parameters
+    ----------
+    rank : Rank
+        The rank, which keeps both.
+    code_trees : Trees
+        Trees of the model with bin codes, whose values (m, 2 * n_outputs) are followed by
+        deviations.
+    start : ndarray of shape (n_outputs,)
+        Constant start scores of the model.
+    categories : dict of int to ndarray of int32
+        Category codes of the features in which trees have categories in place of bin codes, in the
+        order of `JoinedRows.categories`.
+
+    Returns
+    -------
+    ndarray of float64, shape (2 * n_outputs + 1,)
+        Largest sum of deviations for each output, largest absolute difference between two of the
+        scores that are compared, and largest weight.
+    """
+    rows, n_outputs = rank.rows, len(start)
+    both = rows.storage.allocate((2 * n_outputs, rows.n), np.float64)
+    starts, p = np.append(start, np.zeros(n_outputs)), code_trees.n_features
+    values = [np.append(codes, np.nan).astype(np.float32) for codes in categories.values()]
+    for block in iterate_row_blocks(rows.n, p):
+        X = convert_codes_to_floats(np.ascontiguousarray(rows.codes[:p, block].T))
+        for j, codes, index in zip(categories, values, rows.categories[:, block], strict=False):
+            X[:, j] = codes[index]
+        constant = make_constant_scores(starts, len(X))
+        both[:, block] = code_trees.add(constant, X, rank.state[0].grower.n_jobs)
+    if rows.offset is not None:
+        both[:n_outputs] += rows.offset[:, : rows.n]
+    rank.model_scores, rank.deviations = both[:n_outputs], both[n_outputs:]
+    most = np.zeros(2 * n_outputs + 1)
+    for block, compared, weight in _iterate_compared(rank):
+        largest = [np.abs(rank.deviations[:, block]).max(axis=1, initial=0.0)]
+        largest.append(np.abs(compared).max(axis=(0, 2), initial=0.0))
+        np.maximum(most, [*np.concatenate(largest), weight.max(initial=0.0)], out=most)
+    return most
+
+
+def sum_squares(rank: Rank, largest: Float64) -> NDArray[np.object_]:
+    """Sum up squares of deviations and of differences, and weights, exactly.
+
+    Parameters
+    ----------
+    rank : Rank
+        The rank, on which `score_model` has been called.
+    largest : ndarray of float64, shape (2 * n_outputs + 1,)
+        Largest numbers over all ranks, as `score_model` returns them, by which numbers and weights
+        are divided.
+
+    Returns
+    -------
+    ndarray of int (object), shape (2 * n_outputs, 2)
+        For each output the weighted sum of squares, and the sum of weights, in units of 2^-1126:
+        first of deviations, then of differences.
+    """
+    n_outputs = len(rank.deviations)
+    sums = np.zeros((2 * n_outputs, 2), dtype=object)
+    for block, compared, weight in _iterate_compared(rank):
+        share = divide_by_largest(weight, float(largest[-1]))
+        total = exact_sum(share)
+        columns = [row[None] for row in rank.deviations[:, block]]
+        columns += [compared[:, k] for k in range(n_outputs)]
+        for into, numbers, most in zip(sums, columns, largest, strict=False):
+            into[1] += len(numbers) * total
+            if most > 0:
+                into[0] += sum(
+                    exact_sum(share * divide_by_largest(row, float(most)) ** 2) for row in numbers
+                )
+    return sums
+
+
+def _iterate_compared(rank: Rank) -> Any:
+    """Yield blocks of rows, the differences of scores that are compared, and the rows' weights.
+
+    On each row the two fits to thirds without the row, and the model, are compared. Differences have
+    shape (3, n_outputs, b), weights (b,).
+    """
+    rows = rank.rows
+    for block in iterate_row_blocks(rows.n, _NUMBERS_PER_ROW * len(rank.deviations)):
+        fold = np.asarray(rows.fold)[block]
+        thirds = np.stack([scores[:, block] for scores in rank.third_scores])
+        row = np.arange(len(fold))
+        first, second = (thirds[(fold + k) % 3, :, row].T for k in (1, 2))
+        model = rank.model_scores[:, block]
+        compared = np.stack([first - second, first - model, second - model])
+        weight = np.ones(len(fold)) if rows.weight is None else rows.weight[block]
+        yield block, compared, weight
