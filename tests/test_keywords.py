@@ -82,7 +82,8 @@ def arguments(model, name):
         "random_state": 0, "jointly": False, "max_leaves": 3, "deep": False, "n_repeats": 2,
         "kind": "split" if isinstance(model, certree.BoostedTreesRanker) else "permutation",
         "margin": 0.1, "pairs": [[0, 1]], "dtype": "float64", "table": "rows", "keep": ["id"],
-        "inputs": "named", "pos_label": None, "threshold": None,
+        "time": np.arange(len(y)), "gap": 1, "independent": True, "inputs": "named",
+        "pos_label": None, "threshold": None,
     }  # fmt: skip
     if name == "importance" and values["kind"] == "split":
         values |= {"X": None, "y": None, "offset": None}

@@ -548,37 +548,9 @@ class Certificate:
         """
         method = METHODS[self.method]
         rows, where = (words.format(part=self.part) for words in (method.rows, method.where))
-        rows = f"distinct {rows}" if self.distinct else rows
-        units = f"groups of {rows}" if self.grouped else rows
-        given = f"{units}, out of rows" if self.part else "rows given,"
-        if self.grouped:
-            given = "groups of rows given,"
-        if self.repeats is None:
-            units = f"{given} which were not compared with those of the fit"
-        elif self.repeats:
-            # Each voter of an ensemble has calibration rows of its own; the sentence means all rows.
-            of_which = f"{rows}, where" if " or more " in rows else f"{given} of which"
-            if self.grouped:
-                of_which = "groups of rows given, where"
-            units = f"{of_which} {self.repeats:,} repeat other rows and count as independent draws"
-            if self.worst:
-                units = f"{of_which} {self.worst:,} repeat other rows and count as the worst case"
-        source = "the same source"
-        if self.shift is not None:
-            source, units = self.shift.source, units + self.shift.kept
-        new, proviso = f"new rows{where} from {source}", ""
-        losses = "fraction of errors" if self.unit is None else "mean"
-        if self.grouped:
-            new = f"new groups from {source}, the mean over groups of each group's {losses},"
-        if self.period is not None:
-            how = "which may depend on each other"
-            if self.period.is_independent:
-                how = "taken as independent"
-            units = f"{units} {self.period.span}, {how}"
-        if self.period is not None and (self.shift is None or self.shift.kind == "drift"):
-            new = f"later rows{where}"
-            if self.grouped:
-                new = f"later groups, the mean over groups of each group's {losses},"
+        units, new = self._describe_calibration_rows(rows), self._describe_new_rows(where)
+        proviso = ""
+        if self._is_about_later_rows:
             proviso = f", provided that their mean risk {self._describe_drift('this period')}"
         subject = self.about
         if self.unit is not None and not get_inequality(self.method).whole_errors:
@@ -605,6 +577,56 @@ class Certificate:
                 " Errors depend on the order of the rows: the bound may not hold for later rows."
             )
         return caveats
+
+    @property
+    def _is_about_later_rows(self) -> bool:
+        """Whether the bound is about rows after a period, whose mean risk may have drifted."""
+        return self.period is not None and (self.shift is None or self.shift.kind == "drift")
+
+    def _describe_calibration_rows(self, rows: str) -> str:
+        """Return which rows the bound was computed from, as words that follow their number.
+
+        rows: the field `rows` of the method, with the name of the subset filled in.
+        """
+        span = "" if self.period is None else f" {self.period.span}"
+        rows = f"distinct {rows}" if self.distinct else rows
+        units = f"groups of {rows}" if self.grouped else rows
+        given = f"{units}{span}, out of rows" if self.part else f"rows given{span},"
+        if self.grouped:
+            given = f"groups of rows given{span},"
+        if self.repeats is None:
+            units = f"{given} which were not compared with those of the fit"
+        elif self.repeats:
+            # Each voter of an ensemble has calibration rows of its own; the sentence means all rows.
+            of_which = f"{rows}, where" if " or more " in rows else f"{given} of which"
+            if self.grouped:
+                of_which = f"groups of rows given{span}, where"
+            units = f"{of_which} {self.repeats:,} repeat other rows and count as independent draws"
+            if self.worst:
+                units = f"{of_which} {self.worst:,} repeat other rows and count as the worst case"
+        else:
+            units += span
+        if self.shift is not None:
+            units += self.shift.kept
+        if self.period is None:
+            return units
+        is_independent = self.period.is_independent
+        how = "taken as independent" if is_independent else "which may depend on each other"
+        return f"{units}, {how}"
+
+    def _describe_new_rows(self, where: str) -> str:
+        """Return which new rows the bound is about, as words that follow "error on".
+
+        where: the field `where` of the method, with the name of the subset filled in.
+        """
+        losses = "fraction of errors" if self.unit is None else "mean"
+        of_groups = f", the mean over groups of each group's {losses},"
+        if self._is_about_later_rows:
+            return f"later groups{of_groups}" if self.grouped else f"later rows{where}"
+        source = "the same source" if self.shift is None else self.shift.source
+        if self.grouped:
+            return f"new groups from {source}{of_groups}"
+        return f"new rows{where} from {source}"
 
     @property
     def promised(self) -> str:

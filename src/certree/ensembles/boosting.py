@@ -777,7 +777,9 @@ class BoostedTrees(StagedTrees):
         """
         if not self.standard_errors:
             return None
-        folds = training.split_folds(3, np.random.RandomState(self._seed))
+        # Thirds are random also if rows have times.
+        unordered = replace(training, split=replace(training.split, times=None))
+        folds = unordered.split_folds(3, np.random.RandomState(self._seed))
         fits = partial(self._make_fold_members, run, training.features)
         # Blocks of out-of-core data have weights in units of their mean, too.
         return ThirdFits.start(replace(training, weight=run.weight), folds, fits)

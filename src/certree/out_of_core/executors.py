@@ -243,7 +243,9 @@ class Parts:
         """See `Executor`."""
         each = [()] * self.n_parts if own is None else [(one,) for one in own]
         parts = zip(self._parts, each, strict=True)
-        return added(self._put(self._mapped(partial(_change_block, f, given, self._scratch), parts)))
+        return added(
+            self._put(self._mapped(partial(_change_block, f, given, self._scratch), parts))
+        )
 
     def _put(self, made: Iterator[tuple[PartOfRows, Any]]) -> Iterator[Any]:
         """Replace all blocks by those of pairs (block, partial result), and yield the results."""

@@ -277,15 +277,15 @@ def expect_classes_in_both_parts(
             )
 
 
-def expect_folds_by_number(cv: Any, time: Any) -> None:
-    """Raise a ValueError if cv is a splitter or a list of folds although times are given.
+def expect_folds_by_number(cv: Any) -> None:
+    """Raise a ValueError if cv is a splitter or a list of folds, in a fit with times.
 
-    cv: parameter of the estimator; time: argument of `fit`, None without times.
+    cv: parameter of the estimator.
     """
-    if time is not None and not (cv is None or isinstance(cv, Integral)):
+    if not (cv is None or isinstance(cv, Integral)):
         raise ValueError(
             f"cv must be an integer or None with time, got {type(cv).__name__}: rows are then split "
-            f"in time order, and the latest ones validate. Fit without time to use this cv"
+            "in time order, and the latest ones validate. Fit without time to use this cv"
         )
 
 

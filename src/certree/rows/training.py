@@ -1123,24 +1123,9 @@ def training_rows(
     if groups is not None:
         groups = check_groups(groups, n_given)
     times = RowTimes.read(time, X, n_given, gap, independent)
-    expect_folds_by_number(getattr(model, "cv", None), time)
     duplicates = getattr(model, "duplicates", None)
-    (X, target, weight, groups, times), indices, places = _drop_rows(
-        X, target, weight, groups, times, duplicates
-    )
-    split = replace(TrainCalibrationSplit.train_on_all(len(target)), times=times)
-    if times is not None:
-        times.expect_order(groups)
-    if row_splitter is not None and times is not None:
-        split, kept = row_splitter.split_by_time(times, groups)
-        if len(kept) < len(target):
-            X, target, weight, groups = _take_each((X, target, weight, groups), kept)
-            indices = kept if indices is None else indices[kept]
-        if is_of_classes:
-            assert split.times is not None
-            expect_classes_in_both_parts(target, split.train, split.calibration, split.times)
-    elif row_splitter is not None:
-        split = row_splitter(len(target), groups, weight, partial(_hash_rows, model, X, target))
+    rows, indices, places = _drop_rows(X, target, weight, groups, times, duplicates)
+    (X, target, weight, groups), indices, split = _split_rows(model, rows, indices, row_splitter)
     compared = X, target, split, groups, None if times is not None else places
     repeats, is_worst, find, units = _find_repeats(*compared, duplicates, is_of_classes)
     if getattr(model, "class_weight", None) == "balanced":  # forests balance each bag themselves
@@ -1157,14 +1142,9 @@ def training_rows(
         counts = of_rows.get("_sample_counts")
         warn_of_many_copies(codes, hashes, 0 if counts is None else counts.n_distinct)
     about = groups, indices, n_given, repeats, duplicates == "copies", is_worst
-    split = TrainCalibrationSplit(
-        split.train,
-        split.calibration,
-        *about,
-        units=None if split.times is not None else units,
-        times=split.times,
-        period=split.period,
-    )
+    units = None if split.times is not None else units
+    found = None, units, split.times, split.period  # near copies are found below
+    split = TrainCalibrationSplit(split.train, split.calibration, *about, *found)
     known = learned["categories_"]
     sizes = None if known is None else known.extend(features.n_features).sizes
     inferred: dict[str, Any] = {"n_categories": sizes, "fixed_draw_order": order}
@@ -1230,6 +1210,60 @@ def _find_last_dates(
     assert isinstance(features, DenseFeatures)  # sparse rows hold no dates
     rows, columns = split.train if len(split.train) else split.calibration, features.columns
     return {j: one.with_last(columns[j][rows]) for j, one in dates.items()}
+
+
+def _split_rows(
+    model: Any,
+    rows: tuple[Any, ...],
+    indices: Indices | None,
+    row_splitter: TrainCalibrationSplitter | None,
+) -> tuple[tuple[Any, ...], Indices | None, TrainCalibrationSplit]:
+    """Split the rows of a fit into training and calibration set; rows in time order lose the gap.
+
+    Parameters
+    ----------
+    model : RowInputMixin
+        The estimator.
+    rows : tuple (X, target, weight, groups, times)
+        Rows of positive weight, from `_drop_rows`.
+    indices : ndarray of intp, or None
+        Their indices among the rows that were passed to `fit`; None: no row was dropped.
+    row_splitter : TrainCalibrationSplitter or None
+        Draws the sets; None: all rows are in the training set.
+
+    Returns
+    -------
+    rows : tuple (X, target, weight, groups)
+        The rows that are kept.
+    indices : ndarray of intp, or None
+        As the parameter, for these rows.
+    split : TrainCalibrationSplit
+        Both sets, and the times.
+
+    Raises
+    ------
+    ValueError
+        If one of the sets would be empty; with times, if all are equal, a set has one class, or the
+        model has a `cv` that is no number.
+    """
+    X, target, weight, groups, times = rows
+    split = replace(TrainCalibrationSplit.train_on_all(len(target)), times=times)
+    if times is not None:
+        times.expect_order(groups)
+        expect_folds_by_number(getattr(model, "cv", None))
+    if row_splitter is None:
+        return rows[:-1], indices, split
+    if times is None:
+        contents = partial(_hash_rows, model, X, target)
+        return rows[:-1], indices, row_splitter(len(target), groups, weight, contents)
+    split, kept = row_splitter.split_by_time(times, groups)
+    if len(kept) < len(target):
+        rows = _take_each(rows[:-1], kept)
+        indices = kept if indices is None else indices[kept]
+    if is_classifier(model):
+        assert split.times is not None
+        expect_classes_in_both_parts(rows[1], split.train, split.calibration, split.times)
+    return rows[:4], indices, split
 
 
 def _find_repeats(
