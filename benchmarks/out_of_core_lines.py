@@ -93,7 +93,7 @@ def run_tests(kind: str, python: str, tests: Sequence[str]) -> None:
     for old in [*BUILD.glob(f"{kind}*"), *CORE_BUILD.rglob("*.gcda")]:
         old.unlink()
     command = [python, "-m", "coverage", "run", "-m", "pytest", "-q", "-p", "no:randomly"]
-    command += ["-p", "benchmarks.out_of_core_lines", *tests]
+    command += ["-n", "logical", "-p", "benchmarks.out_of_core_lines", *tests]
     variables = {**os.environ, KIND: kind, "COVERAGE_FILE": str(BUILD / kind)}
     done = subprocess.run(command, cwd=PROJECT, env=variables, check=False)
     if done.returncode:

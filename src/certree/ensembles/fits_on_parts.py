@@ -137,8 +137,6 @@ def fit_on_parts(
     """
     before, callbacks = options.before, options.callbacks
     learned = _learn(model, parts, before)
-    if before is None:
-        model._set_learning_rate(stops_early(model.early_stopping, learned.found.n))
     is_judged, lie_apart = judged is not None, isinstance(parts, PartsWithValidation)
     parts.keep_to_limit(_need(model, learned, is_judged, lie_apart, _count_scored(model, parts)))
     if not is_classifier(model):
@@ -181,7 +179,7 @@ def fit_on_parts(
 
 
 def _learn(model: Any, parts: Executor, before: Trees | None) -> Learned:
-    """Learn classes, features and groups from all rows, and set them and the seed of a new fit.
+    """Learn classes, features and groups from all rows, and set them, seed and learning rate of a new fit.
 
     model, parts, before: as in `fit_on_parts`. Raise ValueError if rounds are added to a fit with
     other classes or features.
@@ -190,6 +188,7 @@ def _learn(model: Any, parts: Executor, before: Trees | None) -> Learned:
     if before is None:
         learned.set_attributes(model)
         model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
+        model._set_learning_rate(stops_early(model.early_stopping, learned.found.n))
     else:
         learned.expect_same_encoding(model)
     return learned

@@ -202,11 +202,12 @@ def _put_in_order(parts: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
             f"the rows are {ends[-1]} where they were {n} before: their source must give the same "
             "rows whenever it is read"
         )
-    weights, groups = ([one[k] for one in told if one[k] is not None] for k in (2, 3))
+    weights = [one[2] for one in told if one[2] is not None]
+    groups = [one[3] for one in told if one[3] is not None]
     weight = np.concatenate(weights) if weights else None
     hashes, group = np.concatenate([one[1] for one in told]), None
     if groups:  # Groups whose rows all have weight 0 have no number.
-        group = np.unique(np.concatenate(groups), return_inverse=True)[1]
+        group = np.unique(np.concatenate(groups), return_inverse=True)[1].astype(np.int32)
     else:
         warn_of_repeated_rows(count_rows_with_copies(hashes), n)
     order, content, group = sort_by_content(hashes, weight, group)
@@ -252,7 +253,8 @@ def hashes_of(
     part: PartOfRows,
 ) -> list[tuple[int, UInt64, Float64 | None, NDArray[np.intp] | None]]:
     """Return number, and hashes, weights and groups of the rows, of a block, as a list of one entry."""
-    weight, group = (None if one is None else np.array(one) for one in (part.weight, part.group))
+    weight = None if part.weight is None else np.array(part.weight)
+    group = None if part.group is None else np.array(part.group)
     return [(part.number, np.array(part.keys), weight, group)]
 
 
