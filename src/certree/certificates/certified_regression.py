@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -336,7 +337,8 @@ def certify_absolute_error(
     Hoeffding, "Probability inequalities for sums of bounded random variables", JASA 1963.
     """
     loss = compute_clipped_losses(predicted, y, limit, is_worst)
-    risk = float(loss.mean()) if weight is None else float(weight @ loss) / (n or len(y))
+    # fsum rounds once, so that the result does not depend on the order of the rows.
+    risk = fsum(loss if weight is None else weight * loss) / (n or len(y))
     entries = (risk,), n or len(y), 0.0, delta, 1.0
     baseline = compute_median_baseline(y, limit, weight)
     return compute_certificate("absolute_error", *entries, unit=limit, baseline=baseline, **drawn)
