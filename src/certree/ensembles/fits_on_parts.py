@@ -179,10 +179,10 @@ def fit_on_parts(
 
 
 def _learn(model: Any, parts: Executor, before: Trees | None) -> Learned:
-    """Learn classes, features and groups from all rows, and set them, seed and learning rate of a new fit.
+    """Learn classes, features and groups from all rows, and set them in a new fit.
 
-    model, parts, before: as in `fit_on_parts`. Raise ValueError if rounds are added to a fit with
-    other classes or features.
+    A new fit also gets its seed and learning rate. model, parts, before: as in `fit_on_parts`.
+    Raise ValueError if rounds are added to a fit with other classes or features.
     """
     learned = learn(model, parts).with_numbered_groups(parts)
     if before is None:
