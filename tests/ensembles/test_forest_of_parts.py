@@ -158,13 +158,18 @@ def test_groups_of_equal_rows_mean_the_same(weighed, tmp_path, left_nothing):
 
 
 def test_a_warm_start_has_the_same_groups(tmp_path, left_nothing):
-    _, rows = make_groups(make_table(N), "ints")
+    groups, rows = make_groups(make_table(N), "ints")
+    X, y, weight = split_table(rows.drop_columns(["g"]))
     files = write_files(tmp_path, rows)
-    whole = model_of("two").fit(files, "y", "w", groups="g")
-    model = model_of("two", warm_start=True, n_estimators=2).fit(files, "y", "w", groups="g")
-    expect_same(whole, model.set_params(n_estimators=4).fit(files, "y", "w", groups="g"))
-    with pytest.raises(ValueError, match="groups are not those of that fit"):
-        model.fit(files, "y", "w", groups="x1")
+    here, there = (model_of("two", warm_start=True, n_estimators=2) for _ in range(2))
+    for n_trees in (2, 4):
+        here.set_params(n_estimators=n_trees).fit(X, y, weight, groups=groups)
+        there.set_params(n_estimators=n_trees).fit(files, "y", "w", groups="g")
+        expect_same(here, there)
+    at = rows.column_names.index("g")
+    others = rows.set_column(at, "g", pa.array(np.random.RandomState(3).permutation(groups)))
+    with pytest.raises(ValueError, match="groups"):
+        there.set_params(n_estimators=5).fit(write_files(tmp_path, others), "y", "w", groups="g")
 
 
 SEVERAL = [{}, {"oob_score": True, "n_estimators": 40}, {"bootstrap": False, "max_leaf_nodes": 9}]

@@ -161,8 +161,8 @@ class DateColumn:
             *((per_day, np.inf) for per_day in _MOMENTS_PER_DAY),
             *((per_day, quarter) for per_day in _MOMENTS_PER_DAY[2:]),
         ):
-            before = np.floor(middle * per_day)
-            dates = np.stack([before, before + 1]) / per_day
+            # Rounding may put a date below the one before it, so that the third one is needed.
+            dates = (np.floor(middle * per_day) + np.arange(3.0)[:, None]) / per_day
             distance = np.abs(dates - threshold)
             distance[(dates <= low) | (dates >= high) | (distance >= reach)] = np.inf
             nearest = distance.argmin(axis=0), every
