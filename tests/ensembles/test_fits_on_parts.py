@@ -28,7 +28,7 @@ from certree.ensembles import (
     rounds,
     scored_sample,
 )
-from certree.ensembles.fits_on_parts import fit_on_parts
+from certree.ensembles.fits_on_parts import RoundOptions, fit_on_parts
 from certree.files import load
 from certree.grow import code_trees
 from certree.interface.arrays import stack_columns
@@ -905,7 +905,7 @@ def test_blocks_of_a_warm_start_get_no_trees_and_hashes(monkeypatch):
     for name in ("look", "make"):
         monkeypatch.setattr(Here, name, partialmethod(partial(record, getattr(Here, name))))
     parts = Here(ChunkedRows(X, y, None, [0, 700, N]), None, 1)
-    fit_on_parts(model.set_params(max_iter=7), parts, before=model.trees_)
+    fit_on_parts(model.set_params(max_iter=7), parts, options=RoundOptions(model.trees_))
     assert len(readers) >= 3
     for reader in readers:
         assert not {"trees_", "_sample_counts"} & {
