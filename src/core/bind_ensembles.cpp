@@ -50,8 +50,7 @@ auto loss_gradients(const std::string& name, double parameter, const Doubles& y,
   const Loss loss = loss_of(name, parameter);
   const auto before = scores_of(loss, scores, y.size());
   const auto loop = [&](auto gradient, auto hessian) {
-    const ScaledLoss by_rows =
-        scale ? ScaledLoss{loss, *scale} : scaled(loss, view(y), before);
+    const ScaledLoss by_rows = scale ? ScaledLoss{loss, *scale} : scaled(loss, view(y), before);
     compute_gradients(by_rows, view(y), before, gradient, hessian);
   };
   return run(loop, Rows<double>(before.n_rows, before.width),
@@ -427,9 +426,9 @@ void bind_ensembles(nb::module_& core) {
            "scale"_a = nb::none(),
            "(gradient, hessian) of the loss of each row by its scores. scale: that of the loss by "
            "all rows, of which these are some; None: the scale by these rows.");
-  core.def("compute_scale_terms", &scale_terms_of, "name"_a, "parameter"_a, "y"_array,
-           "scores"_array,
-           "Numbers of the rows of which the scale of a loss is the mean; for \"huber\" a quantile.");
+  core.def(
+      "compute_scale_terms", &scale_terms_of, "name"_a, "parameter"_a, "y"_array, "scores"_array,
+      "Numbers of the rows of which the scale of a loss is the mean; for \"huber\" a quantile.");
   core.def("compute_losses", &losses, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "Loss of each row.");
   core.def("compute_mean_loss", &mean_loss, "name"_a, "parameter"_a, "y"_array, "scores"_array,
