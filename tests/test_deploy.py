@@ -285,5 +285,5 @@ def test_the_commands_of_the_page_run(model):
     assert "No alarm" in printed["monitor"]
     check_predictions(pd.read_parquet("predictions.parquet"), model)
     assert Path("late.sql").read_text().strip() == model.to_sql("orders", keep=["id"])
-    assert "Error 18.4 %" in printed["evaluate"]
+    assert "Error 18.5 %" in printed["evaluate"]
     assert "With probability at least 95 %" in printed["certify"]
