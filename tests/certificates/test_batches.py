@@ -124,7 +124,7 @@ def test_what_files_cannot_certify_is_said(model, folder):
     other = BoostedTreesClassifier(max_iter=2).fit(X.rename(columns={"a": "b"}), y)
     with pytest.raises(ValueError, match="X must name files with a column 'b'"):
         certify(other, place, "label")
-    with pytest.raises(TypeError, match="must have classes_ if X names files, got PrunedTree"):
+    with pytest.raises(TypeError, match="must predict classes, got the regressor PrunedTree"):
         certify(PrunedTreeRegressor().fit(X, np.arange(600.0)), place, "label")
     with pytest.raises(ValueError, match="must hold classes among"):
         certify(DecisionTreeClassifier().fit(X[["a"]], y), place, "kind")

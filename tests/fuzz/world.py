@@ -216,6 +216,8 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "measure.y": lambda w: w.target,
     "grow_cart.y": lambda w: w.random.choice([w.y, w.target]),
     "sample_weight": lambda w: w.sample_weight,
+    "time": lambda w: w.random.choice([None, w.generator.integers(0, 50, w.n)]),
+    "independent": lambda w: w.random.random() < 0.5,
     "tree": lambda w: w.tree,
     "stats": lambda w: w.stats if w.random.random() < 0.8 else w.target_stats,
     "validation": lambda w: w.stats,
