@@ -460,7 +460,6 @@ def test_what_asks_about_one_target_refuses_models_of_several(tmp_path):
     X, y, labels = table()
     numbers, classes = TreeForestRegressor(3).fit(X, y), TreeForestClassifier(3).fit(X, labels)
     for ask, model, target, kind in (
-        (certify, numbers, y, "Regressor"),
         (certify, classes, labels, "Classifier"),
         (page, numbers, y, "Regressor"),
         (page, classes, labels[:, 0], "Classifier"),
