@@ -2529,7 +2529,6 @@ def test_invalid_fits_to_a_folder_are_refused(tmp_path, folder):
         ),
         (("--model", "tree", "--grower", "kd"), "Cart(max_bins=255)"),
         (("--test-size", "0.2"), "--test-size is for a single table"),
-        (("--model", "forest", "--groups", "key"), "groups must be None for out-of-core"),
         (("--model", "certified", "--groups", "place"), "groups='place' is no column"),
         (("--increasing", "height"), "no feature 'height'"),
         (("--weights", "height"), "sample_weight='height' is no column"),

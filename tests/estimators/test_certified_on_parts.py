@@ -639,13 +639,10 @@ def test_uneven_weights_are_worth_one_warning():
 
 
 @linux
-def test_a_limit_takes_no_groups(tmp_path):
+def test_a_limit_takes_groups(tmp_path):
     rows = make_table(N).drop_columns(["w"]).append_column("g", pa.array(np.arange(N) // 3))
     files = write_files(tmp_path, rows)
-    with (
-        resources(memory_limit="8GB"),
-        pytest.raises(
-            ValueError, match="memory_limit must be None for certified trees of rows with groups"
-        ),
-    ):
-        model_of("two").fit(files, "y", groups="g")
+    plain = model_of("two").fit(files, "y", groups="g")
+    with resources(memory_limit="8GB"):
+        limited = model_of("two").fit(files, "y", groups="g")
+    assert limited.certificate_ == plain.certificate_

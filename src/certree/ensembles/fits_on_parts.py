@@ -314,13 +314,8 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool, n_scor
         of_row += _THIRD_BYTES
     of_cell = count_histogram_bytes(p)
     # Trees, all of them and once more when they are put together.
-    trees = (
-        2.0
-        * n_leaves
-        * (n_rounds or 0)
-        * model._count_members()
-        * (250 + 32 * K + 12 * max(n_levels, default=0))
-    )
+    trees = 2.0 * n_leaves * (n_rounds or 0) * model._count_members()
+    trees *= 250 + 32 * K + 12 * max(n_levels, default=0)
     if model.scoring != "loss" and is_dealt:
         n_scored = count_held_out(model.validation_fraction, n, "rows")
     # Where rows are few they are fitted in memory.
