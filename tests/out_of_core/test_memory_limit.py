@@ -238,7 +238,8 @@ def test_what_goes_with_the_rows_is_told_from_above(name, weight, tmp_path, monk
 
     few, many = least(10_000), least(30_000)
     held, told = many - few
-    assert held <= told <= 1.5 * held
+    # Certified trees without groups hold less than what is told, which has room for groups, too.
+    assert held <= told <= 1.7 * held
 
 
 @linux
