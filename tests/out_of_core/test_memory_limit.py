@@ -214,6 +214,9 @@ def traced(model, n, weight, folder, monkeypatch, n_classes=2):
         return Portions(1, 2**12, 2**13, 2**18)
 
     monkeypatch.setattr("certree.out_of_core.executors.choose_portions", within)
+    # The test of the order of rows has a fixed size, which is larger than that of the rows here.
+    for name in ("_MOST_NUMBERS", "_FEWEST_UNITS"):
+        monkeypatch.setattr(f"certree.certificates.row_order.{name}", 2**7)
     tracemalloc.start()
     try:
         with resources(memory_limit="100GB"):
@@ -238,8 +241,7 @@ def test_what_goes_with_the_rows_is_told_from_above(name, weight, tmp_path, monk
 
     few, many = least(10_000), least(30_000)
     held, told = many - few
-    # Certified trees without groups hold less than what is told, which has room for groups, too.
-    assert held <= told <= 1.7 * held
+    assert held <= told <= 1.5 * held
 
 
 @linux
