@@ -469,6 +469,8 @@ def test_what_asks_about_one_target_refuses_models_of_several(tmp_path):
     ):
         with pytest.raises(ValueError, match=f"needs a model with one target.*MultiOutput{kind}"):
             ask(model, X, target)
+    with pytest.raises(TypeError, match="must predict classes, got the regressor TreeForestReg"):
+        certify(numbers, X, y)
     for model in (numbers, classes):
         assert "n_outputs_" in dir(model)
         assert "TreeForest" in model._repr_html_()

@@ -406,6 +406,9 @@ def test_what_takes_one_target_says_so(estimator, tmp_path):
     asked = [lambda: report(model, X, y, tmp_path / "page.html"), lambda: plot_tree(model)]
     if kind == "Classifier":
         asked.append(lambda: certify(model, X, y))
+    else:
+        with pytest.raises(TypeError, match="must predict classes, got the regressor"):
+            certify(model, X, y)
     for ask in asked:
         with pytest.raises(ValueError, match=f"needs a model with one target.*MultiOutput{kind}"):
             ask()

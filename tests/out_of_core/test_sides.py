@@ -40,7 +40,7 @@ def test_both_sides_are_those_of_one_table(target, weights, kind):
     model = made(Cart(max_bins=9), duplicates="genuine", random_state=0)
     expected = in_memory(model, X, y, weight, groups)
     parts = Here(ChunkedRows(X, y, weight, [0, 1, 1, 200, N], groups), None, 1)
-    learned = learn(model, parts).with_numbered_groups(parts)
+    learned = learn(model, parts)
     sides = split_blocks(parts, learned.reader, 0.4, np.random.RandomState(2))
     assert (sides.n, sides.n_certifying) == (
         len(expected.train) + sides.n_certifying,

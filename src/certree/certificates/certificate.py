@@ -21,7 +21,7 @@ from certree.interface.signatures import validate_arguments, validate_settings
 from certree.interface.stored_fields import StoredField, restore_value
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.near_copies import NearCopies
-from certree.rows.time_order import Period
+from certree.rows.time_order import Period, may_depend
 
 # Largest number of rows of a certificate: doubles still hold each integer exactly.
 _MOST_ROWS = 2**50
@@ -248,15 +248,15 @@ class Certificate:
         near = () if self.near_copies is None else self.near_copies.assumptions
         if self.grouped:
             near = (_NEW_GROUPS, *near)
-        order: tuple[str, ...] = ()
-        if self.row_order is not None and self.row_order.is_dependent:
-            order = (self.row_order.assumption,)
+        order = () if self._order_assumption is None else (self._order_assumption,)
         return *drawn, *order, *self._duplicate_assumptions, *near, METHODS[self.method].needs
 
     @property
-    def _depends_on_order(self) -> bool:
-        """Whether the errors of the calibration rows were found to depend on their order."""
-        return self.row_order is not None and self.row_order.is_dependent
+    def _order_assumption(self) -> str | None:
+        """What is assumed if errors of calibration rows depend on their order; None if they do not."""
+        if self.row_order is None or not self.row_order.is_dependent:
+            return None
+        return self.row_order.assumption
 
     def _list_period_assumptions(self, units: str) -> tuple[str, ...]:
         """Return what the certificate assumes of the rows of its period, and of later rows.
@@ -434,7 +434,7 @@ class Certificate:
                 "drift describes later rows, but the calibration rows have no times: pass time to fit "
                 "or certify, or use total_variation"
             )
-        if drift is None and self.period is not None and not self.period.is_independent:
+        if drift is None and may_depend(self.period):
             raise ValueError(
                 "kl and total_variation need independent rows, and rows of this period may depend on "
                 "each other: use drift"
@@ -572,7 +572,7 @@ class Certificate:
         caveats = ""
         if self.is_below_baseline is False:
             caveats = " The bound does not show that the model is better than this constant."
-        if self._depends_on_order:
+        if self._order_assumption is not None:
             caveats += (
                 " Errors depend on the order of the rows: the bound may not hold for later rows."
             )
@@ -610,8 +610,9 @@ class Certificate:
             units += self.shift.kept
         if self.period is None:
             return units
-        is_independent = self.period.is_independent
-        how = "taken as independent" if is_independent else "which may depend on each other"
+        how = (
+            "which may depend on each other" if may_depend(self.period) else "taken as independent"
+        )
         return f"{units}, {how}"
 
     def _describe_new_rows(self, where: str) -> str:
@@ -705,8 +706,9 @@ def expect_method_for_period(method: str, period: Period | None) -> None:
 
     method: key of `METHODS`; period: period of the calibration rows, None without times.
     """
-    is_dependent = period is not None and not period.is_independent
-    if is_dependent and method in METHODS and not get_inequality(method).allows_dependence:
+    if not may_depend(period) or method not in METHODS:
+        return
+    if not get_inequality(method).allows_dependence:
         raise ValueError(
             f"method {method!r} needs independent rows, but rows in time order may depend on each "
             "other: pass independent=True if rows of one period do not"
@@ -786,7 +788,7 @@ def compute_certificate(
         If `method` is unknown; if `delta`, `share` or `n` is out of range; or if the rows come in
         groups, or may depend on earlier rows, and the method needs independent rows.
     """
-    if period is not None and not period.is_independent:
+    if may_depend(period):
         method = get_period_method(method)
     log_delta = compute_log_delta(delta, share)
     inequality = get_inequality(method)
@@ -864,7 +866,7 @@ def _store_certificate(certificate: Certificate) -> dict[str, Any]:
     equal.
     """
     entries = asdict(certificate)
-    if not certificate._depends_on_order:
+    if certificate._order_assumption is None:
         del entries["row_order"]
     if certificate.baseline is None:
         del entries["baseline"]

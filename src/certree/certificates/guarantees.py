@@ -98,7 +98,7 @@ from certree.rows.dates import has_dates
 from certree.rows.duplicates import Duplicates
 from certree.rows.folds import Indices
 from certree.rows.out_of_core import is_file_source
-from certree.rows.time_order import RowTimes, expect_no_times, has_dependent_rows
+from certree.rows.time_order import RowTimes, expect_no_row_times, has_dependent_rows
 from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights
 from certree.weights.rule_numbers import RuleNumbers
@@ -1541,7 +1541,7 @@ def certify(
     (0.108, 0.144)
     """
     if is_file_source(X):
-        expect_no_times(time, what="calibration rows in files")
+        expect_no_row_times(time, what="calibration rows in files")
         labels: list[NDArray[Any]] = []
         batches = read_batches(classifier, X, y, groups, labels)
         of_rows = None if groups is None else labels

@@ -46,6 +46,7 @@ from certree.certificates.priors import (
 )
 from certree.interface.arrays import Int32
 from certree.interface.signatures import validate_arguments, validate_settings
+from certree.rows.time_order import may_depend
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Ballots, Vote, Voting
@@ -507,7 +508,7 @@ def _find_best_vote(
     """
     held, log_delta = model_selection.held, math.log(model_selection.delta)
     holds = bounds.occam_mean_holds if held.grouped else bounds.occam_holds
-    if held.period is not None and not held.period.is_independent:
+    if may_depend(held.period):
         holds = bounds.martingale_mean_holds
     best, below = None, 1.0
     for candidate in candidates:
@@ -540,7 +541,7 @@ def _certify_alternatives(
     are none for rows in time order that may depend on each other.
     """
     held, prior, delta = model_selection.held, model_selection.structure, model_selection.delta
-    if held.period is not None and not held.period.is_independent:
+    if may_depend(held.period):
         return
     if not held.grouped:
         likeliest = map_pruning(held.tree, best.posterior)
@@ -560,6 +561,18 @@ TIME_SHARE = 0.65
 # Fraction of the rows that is always used for training (the pilot), and the fractions to choose from.
 PILOT = 0.35
 SHARES = (PILOT, 0.5, 0.65, 0.75, 0.85)
+
+
+def get_fixed_train_size(train_size: float | str, has_times: bool) -> float | None:
+    """Return the fraction of the rows that trains; None if a learning curve chooses it.
+
+    train_size: parameter of the estimator, a fraction or "auto"; has_times: whether rows are split by
+    time, so that no error may choose the fraction.
+    """
+    if not isinstance(train_size, str):
+        return float(train_size)
+    return TIME_SHARE if has_times else None
+
 
 # Mean and standard deviation of exponents of learning curves of trees, measured on eight public data
 # sets; and the largest exponent allowed.

@@ -102,7 +102,7 @@ from certree.rows.folds import Fold
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.sparse_rows import DenseOrSparseFeatures, stack_tables, to_dense
-from certree.rows.time_order import expect_no_times
+from certree.rows.time_order import expect_no_row_times
 from certree.rows.training import Training, training_rows
 from certree.tree import Trees
 
@@ -369,7 +369,7 @@ class BoostedTrees(StagedTrees):
         limit = TimeLimit.start(self.max_time)
         callbacks, before = check_callbacks(callbacks), self._get_previous_trees()
         if is_out_of_core(X):
-            expect_no_times(time, gap, what="out-of-core data")
+            expect_no_row_times(time, gap, what="out-of-core data")
             rows = X, y, sample_weight, groups, offset
             validation = X_val, y_val, sample_weight_val, offset_val
             return self._fit_out_of_core(rows, before, validation, callbacks, limit)

@@ -36,9 +36,9 @@ from certree.certificates.guarantees import (
 from certree.certificates.hold_out import hold_out_rows
 from certree.certificates.model_selection import (
     PILOT,
-    TIME_SHARE,
     CurvePoint,
     choose_train_fraction,
+    get_fixed_train_size,
 )
 from certree.certificates.row_order import compute_class_residuals, note_row_order
 from certree.certificates.subsets.coverage import Scores
@@ -402,10 +402,10 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         is_pilot: whether another split may follow. has_times: whether rows are split by time, so
         that no error may choose the size.
         """
-        if has_times or not isinstance(self.train_size, str):
-            by_user = self.train_size
-            self.train_size_ = TIME_SHARE if isinstance(by_user, str) else float(by_user)
-            return split_rows(self.train_size_)
+        fixed = get_fixed_train_size(self.train_size, has_times)
+        if fixed is not None:
+            self.train_size_ = fixed
+            return split_rows(fixed)
         pilot = split_rows(PILOT, is_pilot=True)
         curve = self._compute_learning_curve(pilot)
         self.train_size_ = choose_train_fraction(

@@ -43,7 +43,7 @@ from certree.ensembles.scored_sample import (
 from certree.grow.code_trees import convert_codes_to_floats, iterate_row_blocks
 from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.joined_rows import JoinedRows
+from certree.out_of_core.joined_rows import Storage
 from certree.out_of_core.part import refuse_other_rows
 from certree.out_of_core.ranks import Rank
 from certree.tree import Trees
@@ -112,7 +112,7 @@ def start_rounds(
             y[:] = rows.y
         if isinstance(loss, MultiOutputLoss) and loss.needs_factors:
             weight = None if rows.weight is None else rows.weight[:n]
-            scores = make_start_scores(rows, plain_start)
+            scores = make_start_scores(rows.storage, rows.y.shape[1], plain_start)
             means = [
                 one.compute_mean(
                     np.ascontiguousarray(y[k, :n]), scores[k : k + 1, :n].copy(), weight, rank.links
@@ -133,7 +133,7 @@ def start_rounds(
                 y=y if isinstance(loss, MultiOutputLoss) else y[0],
                 weight=rows.weight,
                 keys=rows.keys,
-                scores=make_start_scores(rows, start, rows.offset),
+                scores=make_start_scores(rows.storage, rows.y.shape[1], start, rows.offset),
                 seed=run.seed + k,
                 values=rows.values,
                 updates_scores=True,
@@ -180,7 +180,7 @@ def add_previous_rounds(
     """
     (run,), rows, stages = rank.state, rank.rows, []
     n_threads = run.grower.n_jobs
-    run.scores[:] = make_start_scores(rows, start, rows.offset)
+    run.scores[:] = make_start_scores(rows.storage, rows.y.shape[1], start, rows.offset)
     for first, last in pairwise([0, *ends]):
         for block in iterate_row_blocks(rows.n, len(rows.codes)):
             X = convert_codes_to_floats(np.ascontiguousarray(rows.codes[:, block].T))
@@ -322,12 +322,14 @@ def make_scores_on_ranks(model: Any, scorer: Any, parts: Executor) -> list[Score
     ]
 
 
-def make_start_scores(rows: JoinedRows, start: Float64, offset: Float64 | None = None) -> Float64:
+def make_start_scores(
+    storage: Storage, n: int, start: Float64, offset: Float64 | None = None
+) -> Float64:
     """Make scores (n_outputs, n) that are `start`, (n_outputs,), in each row, plus the offsets.
 
-    offset: (n_outputs, n), or None for no offsets.
+    storage: allocates them; offset: (n_outputs, n), or None for no offsets.
     """
-    scores = rows.storage.allocate((len(start), rows.y.shape[1]), np.float64)
+    scores = storage.allocate((len(start), n), np.float64)
     scores[:] = start[:, None]
     if offset is not None:
         scores += offset

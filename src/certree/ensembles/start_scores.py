@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -225,11 +225,10 @@ def _find_quantile(
     if sums.largest_weight is not None:
         unit = fixed_unit(sums.largest_weight, sums.n)
     quantile = 0.5 if isinstance(loss, HuberLoss) else loss.quantile
-    numbers: Sequence[Any] = (target, output)
-    first: PrefixCounts = parts.collect(count_prefixes, take_target, tuple(numbers), unit)
+    first: PrefixCounts = parts.collect(count_prefixes, take_target, (target, output), unit)
     rank = compute_quantile_rank(quantile, int(first.counts.sum()))
     return find_order_statistics(
-        parts, [rank], take_target, *numbers, first_counts=first, unit=unit
+        parts, [rank], take_target, target, output, first_counts=first, unit=unit
     )
 
 

@@ -25,6 +25,7 @@ from certree.ensembles.evaluation import average_scores
 from certree.ensembles.levels_of_parts import compute_category_statistics
 from certree.ensembles.losses import Loss
 from certree.ensembles.rounds import UNWATCHED, Rounds, advance, resolve_threshold_counts
+from certree.ensembles.rounds_on_ranks import make_start_scores
 from certree.ensembles.staged import make_constant_scores
 from certree.ensembles.standard_errors import (
     StandardErrors,
@@ -262,10 +263,7 @@ def fit_third(rank: Rank, number: int, third: ThirdFit, n_members: int, n_rounds
         )
         runs = []
         for member in range(n_members):
-            scores = storage.allocate((len(third.start), rows.n), np.float64)
-            scores[:] = third.start[:, None]
-            if offset is not None:
-                scores += offset
+            scores = make_start_scores(storage, rows.n, third.start, offset)
             seed = model_run.seed + member
             runs.append(run.copy_without_trees(scores=scores, seed=seed, updates_scores=True))
         advance(runs, 0, n_rounds, UNWATCHED, rank.links)

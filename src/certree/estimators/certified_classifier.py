@@ -30,13 +30,13 @@ from certree.certificates.guarantees import (
 )
 from certree.certificates.model_selection import (
     PILOT,
-    TIME_SHARE,
     CurvePoint,
     Deploy,
     LabelledSelection,
     ModelSelection,
     SelectedModel,
     choose_train_fraction,
+    get_fixed_train_size,
     select_labelled,
     select_model,
 )
@@ -73,7 +73,7 @@ from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter
-from certree.rows.time_order import expect_no_times, has_dependent_rows
+from certree.rows.time_order import expect_no_row_times, has_dependent_rows
 from certree.rows.training import Training, compute_mean_weight
 from certree.stats import NodeStats
 from certree.tree import Tree
@@ -396,7 +396,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             The fitted estimator.
         """
         if is_out_of_core(X):
-            expect_no_times(time, gap, what="out-of-core data")
+            expect_no_row_times(time, gap, what="out-of-core data")
             fit_blocks = partial(self._fit_blocks, classes=classes)
             arrays = fit_elsewhere(self, X, y, sample_weight, groups, fit_blocks)
             if arrays is None:
@@ -406,7 +406,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         depends_on_rows = self._get_grower().depends_on_rows
         if not depends_on_rows:
             self._check_grid(classes)
-            expect_no_times(time, gap, what=f"grower={self.grower!r}, which has no training set")
+            expect_no_row_times(
+                time, gap, what=f"grower={self.grower!r}, which has no training set"
+            )
         shuffled = deepcopy(random_state)
 
         def take_rows(train_size: float, is_pilot: bool = False) -> Training:
@@ -499,10 +501,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             All encoded rows of the fit; the attribute `split` has the indices of the training and
             of the calibration rows.
         """
-        if has_times or not isinstance(self.train_size, str):
-            by_user = self.train_size
-            self.train_size_ = TIME_SHARE if isinstance(by_user, str) else float(by_user)
-            return take_rows(self.train_size_)
+        fixed = get_fixed_train_size(self.train_size, has_times)
+        if fixed is not None:
+            self.train_size_ = fixed
+            return take_rows(fixed)
         pilot = take_rows(PILOT, is_pilot=True)
         curve = self._compute_pilot_curve(pilot, random_state)
         units = pilot.split.n_units

@@ -57,7 +57,7 @@ from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Fold
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter
-from certree.rows.time_order import expect_no_times, has_dependent_rows
+from certree.rows.time_order import expect_no_row_times, has_dependent_rows
 from certree.rows.training import WeightedTarget
 from certree.stats import Stats, TargetStats
 from certree.stats.exact_leaf_sums import measure_exactly, reduce_in_memory
@@ -319,7 +319,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             The fitted estimator.
         """
         if is_out_of_core(X):
-            expect_no_times(time, gap, what="out-of-core data")
+            expect_no_row_times(time, gap, what="out-of-core data")
             arrays = self._fit_out_of_core(X, y, sample_weight, groups)
             if arrays is None:
                 return self

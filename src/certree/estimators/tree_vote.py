@@ -51,7 +51,7 @@ from certree.out_of_core.lazy_predictions import support_dask_collections
 from certree.rows.folds import Fold, Indices
 from certree.rows.monotonic import MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
-from certree.rows.time_order import expect_no_times
+from certree.rows.time_order import expect_no_row_times
 from certree.rows.training import Training, WeightedTarget, to_table
 from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.exact_leaf_sums import count_exactly, measure_exactly, reduce_in_memory
@@ -303,7 +303,7 @@ class TreeVoteEstimator(TreeModel):
             The fitted estimator.
         """
         if self._takes_blocks and is_out_of_core(X):
-            expect_no_times(time, gap, what="out-of-core data")
+            expect_no_row_times(time, gap, what="out-of-core data")
             arrays = self._fit_out_of_core(X, y, sample_weight, groups)
             if arrays is None:
                 return self

@@ -161,6 +161,21 @@ def without_class_weights(model: Any) -> Any:
     return made
 
 
+def get_group_names(reader: Any) -> NDArray[Any] | None:
+    """Return the groups of all rows, ascending; None if the reader does not number them.
+
+    reader: copy of the model that encodes rows; see `Learned.with_numbered_groups`.
+    """
+    names: NDArray[Any] | None = reader.__dict__.get("_group_names")
+    return names
+
+
+def number_known_groups(reader: Any, groups: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers of groups, (n,); the groups unchanged if the reader does not number them."""
+    names = get_group_names(reader)
+    return groups if names is None else np.searchsorted(names, groups)
+
+
 def training_of(reader: Any, chunk: Chunk, weighing: Weighing | None) -> Training | None:
     """The rows of a chunk as a fit takes them, weights of a mean of 1; None: there are none."""
     rows = positive(reader, _convert_offset(reader, chunk))
@@ -173,9 +188,7 @@ def training_of(reader: Any, chunk: Chunk, weighing: Weighing | None) -> Trainin
     except (ValueError, TypeError) as error:
         error.add_note(f"in {chunk.where}")
         raise
-    groups, names = rows.groups, reader.__dict__.get("_group_names")
-    if groups is not None and names is not None:
-        groups = np.searchsorted(names, groups)
+    groups = None if rows.groups is None else number_known_groups(reader, rows.groups)
     sides = replace(training.split, groups=groups)
     order = reader.__dict__.get("_draw_order")
     offset = None if rows.offset is None else np.ascontiguousarray(rows.offset.T)

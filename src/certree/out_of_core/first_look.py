@@ -21,6 +21,7 @@ from certree.interface.arrays import Float64, Int32, divide_by_largest
 from certree.out_of_core.chunks import (
     Chunk,
     Weighing,
+    get_group_names,
     positive,
     positive_rows,
     reader_of,
@@ -250,13 +251,13 @@ class Learned:
     def with_groups_of(self, other: Self) -> Self:
         """Return a copy that numbers groups as `other` does, of whose rows these are some."""
         reader = copy(self.reader)
-        reader._group_names = other.reader.__dict__.get("_group_names")
+        reader._group_names = get_group_names(other.reader)
         return replace(self, reader=reader)
 
     @property
     def n_groups(self) -> int:
         """Number of groups after `with_numbered_groups`; 0 without groups."""
-        names = self.reader.__dict__.get("_group_names")
+        names = get_group_names(self.reader)
         return 0 if names is None else len(names)
 
     def set_attributes(self, model: Any) -> None:

@@ -21,7 +21,7 @@ from certree.out_of_core.binned_parts import (
     find_category_positions,
     make_bins,
 )
-from certree.out_of_core.chunks import Chunk, Weighing, training_of
+from certree.out_of_core.chunks import Chunk, Weighing, get_group_names, training_of
 from certree.out_of_core.exact_sums import exact_sum, round_sum, sum_class_weights
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.fit_hashes import add_hashes
@@ -327,15 +327,16 @@ def _made_part(
         return without_rows(number, reader, weighing, len(edges), len(many)), None
     if held_division is None or mask is None:
         part, made = _coded(number, _scale_weights(training, weighing), reader, edges, many, order)
-        unscaled = training
     else:
         train, held = held_division.split_rows(training, mask)
         part, made = _coded(number, train, reader, edges, many, order)
         part, _ = put_beside(part, held)
         more = digest_of_rows(hashes_of_rows(held, order), held.weight, held.offset)
         part = replace(part, digest=part.digest + more)
-        unscaled = replace(held_division, weighings=(None, None)).split_rows(training, mask)[0]
     if fold_division is not None and folds is not None:
+        unscaled = training
+        if held_division is not None and mask is not None:
+            unscaled = replace(held_division, weighings=(None, None)).split_rows(training, mask)[0]
         fold_order, fold = fold_division.sort_rows(unscaled)[0], np.empty(part.n, dtype=np.uint8)
         fold_division.expect_rows(len(folds), len(fold_order))
         fold[fold_order] = folds
@@ -373,7 +374,7 @@ def _coded(
     places = find_category_positions(training.features, {j: edges[j][0] for j in many})
     none_held = numbers[..., :0]
     beside: dict[str, Any] = {"places": places, "y_held": none_held, "offset": training.offset}
-    if reader.__dict__.get("_group_names") is not None:
+    if get_group_names(reader) is not None:
         beside["group"] = training.split.groups
     part = PartOfRows(number, codes, numbers, weight, hashes, digest, **beside)
     return part, Made(ends, sum_targets(part, is_classifier(reader)))

@@ -89,15 +89,13 @@ class PartOfRows:
 
         rows: mask or indices of the rows.
         """
-        changed: dict[str, Any] = {
+        selected: dict[str, Any] = {
             name: np.asarray(value)[..., rows]
             for name in ("codes", "y", "weight", "keys", "places", "fold", "offset", "group")
             if (value := getattr(self, name)) is not None and value.shape[-1] == self.n
         }
-        none = PartOfRows(self.number, self.codes, self.y, None, self.keys)
-        for name in ("known", "known_rounded", "values", "y_held", "weight_held", "offset_held"):
-            changed[name] = getattr(none, name)
-        return replace(self, **changed)
+        empty = PartOfRows(self.number, self.codes, self.y, None, self.keys)
+        return replace(empty, digest=self.digest, tables=self.tables, **selected)
 
     @property
     def ties(self) -> Float64 | None:

@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, find_positions
-from certree.out_of_core.chunks import Chunk, positive_rows, without_class_weights
+from certree.out_of_core.chunks import (
+    Chunk,
+    number_known_groups,
+    positive_rows,
+    without_class_weights,
+)
 from certree.out_of_core.dealt_groups import assign_by_groups, number_all_groups
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.fit_hashes import add_hashes
@@ -547,8 +552,7 @@ def route_calibration_rows(
     positive = None if len(rows) == n_given else rows
     groups = None
     if chunk.groups is not None and len(rows):
-        names = of_all.__dict__.get("_group_names")
-        groups = number_groups(np.searchsorted(names, chunk.groups[rows]))
+        groups = number_groups(number_known_groups(of_all, chunk.groups[rows]))
     block = partial(CalibrationBlock, number, n_given, positive, is_calibration, groups, worst)
     plain = without_class_weights(reader)
     found = positive_rows(plain, calibration)

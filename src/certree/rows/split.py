@@ -143,10 +143,7 @@ def draw_row_per_group(groups: NDArray[Any]) -> Indices:
     source, so are the drawn rows: each is a random row of a new group. The draw is the same in each
     call. groups: group of each row, (n,). Raise ValueError if an entry is missing.
     """
-    _, group = number_groups(check_groups(groups, len(groups)))
-    order = np.random.default_rng(0).permutation(len(group))
-    _, first = np.unique(group[order], return_index=True)
-    return np.sort(order[first])
+    return _draw_row_per_unit(number_groups(check_groups(groups, len(groups)))[1], seed=0)
 
 
 def draw_copies(first: Indices, kept: Indices) -> Indices:
@@ -181,15 +178,16 @@ def rank_units(keys: NDArray[Any], places: Indices | None = None) -> Indices:
     return rank[unit]
 
 
-def _draw_row_per_unit(unit: Indices) -> Indices:
+def _draw_row_per_unit(unit: Indices, seed: int | None = None) -> Indices:
     """Draw one row of each unit at random, and return their indices, ascending, (n_units,).
 
-    The seed is a checksum of the argument. If the rows of a table are shuffled, other rows of large
-    units are drawn, whereas the same seed would draw the same places in all tables.
-
-    unit: number of the unit of each row, (n,).
+    unit: number of the unit of each row, (n,). seed: of the draw; the same seed draws the same places
+    in all tables. None: a checksum of `unit`, by which other rows of large units are drawn if the
+    rows of a table are shuffled.
     """
-    order = np.random.default_rng(crc32(unit.tobytes())).permutation(len(unit))
+    order = np.random.default_rng(crc32(unit.tobytes()) if seed is None else seed).permutation(
+        len(unit)
+    )
     _, first = np.unique(unit[order], return_index=True)
     drawn: Indices = np.sort(order[first])
     return drawn

@@ -68,13 +68,18 @@ class Period:
         )
 
 
+def may_depend(period: Period | None) -> bool:
+    """Return whether rows of a period may depend on each other; False if they have no period."""
+    return period is not None and not period.is_independent
+
+
 def has_dependent_rows(source: Any) -> bool:
     """Return whether calibration rows may depend on each other: they have groups, or a period.
 
     source: object with the attributes `grouped` and `period`, such as a certificate or a
     calibration set. False if rows of the period are taken as independent.
     """
-    return bool(source.grouped or (source.period is not None and not source.period.is_independent))
+    return bool(source.grouped or may_depend(source.period))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,7 +278,7 @@ def expect_classes_in_both_parts(
             span = times.take(rows).name_period().span
             raise ValueError(
                 f"y must have two classes among the {len(rows):,} {name} rows {span}, got only "
-                f"{labels[0]!r}: change train_size, or pass more rows"
+                f"{labels[:1].tolist()[0]!r}: change train_size, or pass more rows"
             )
 
 
@@ -289,7 +294,7 @@ def expect_folds_by_number(cv: Any) -> None:
         )
 
 
-def expect_no_times(time: Any, gap: Any = 0, *, what: str) -> None:
+def expect_no_row_times(time: Any, gap: Any = 0, *, what: str) -> None:
     """Raise a ValueError if times or a gap are given where they are not supported.
 
     time, gap: arguments of `fit`; what: what does not support them, for the message.

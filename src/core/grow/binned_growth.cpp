@@ -43,7 +43,7 @@ class GrowingBuffer {
 // -- one tree on gradients
 
 struct GrowthMemory::Arrays {
-  KeptMemory<Gradients> dense;
+  SumsPool dense;
   SparseMemory<Gradients> sparse;
   GrowingBuffer<std::int32_t> growing, others, room;
   GrowingBuffer<Gradients::Item> items;  // by number of row

@@ -11,12 +11,6 @@
 namespace certree {
 namespace {
 
-// Memory that is reused from tree to tree.
-template <class Target>
-struct KeptMemory {
-  SumsPool pool;
-};
-
 template <class Target>
 class KeptSums : public SiblingSearch<Target, KeptSums<Target>> {
   using Search = SiblingSearch<Target, KeptSums<Target>>;
@@ -26,13 +20,13 @@ class KeptSums : public SiblingSearch<Target, KeptSums<Target>> {
  public:
   KeptSums(const BinnedTable& table, std::span<const std::int32_t> rows, const NodeTotals& sums,
            std::span<const std::int32_t> features, const BinnedGrowth& growth, const Target& target,
-           const typename Target::Item* items, KeptMemory<Target>& memory)
+           const typename Target::Item* items, SumsPool& pool)
       : Search(table, rows, sums, features, growth, target, items),
         layout_(features, table.n_bins, Target::kLanes),
-        memory_(memory) {
-    memory_.pool.restart(layout_.size());
+        pool_(pool) {
+    pool_.restart(layout_.size());
   }
-  ~KeptSums() { memory_.pool.end(); }
+  ~KeptSums() { pool_.end(); }
 
   CodesOfFeature codes(const BinnedNode&, std::int32_t feature) const {
     return {table_.codes.of_features.row(feature)};
@@ -57,7 +51,7 @@ class KeptSums : public SiblingSearch<Target, KeptSums<Target>> {
 
   void prepare(std::size_t which) {
     if (!is_small(which) && pair_->splits[which].place == SumsPool::kNone)
-      pair_->splits[which].place = memory_.pool.take();
+      pair_->splits[which].place = pool_.take();
   }
 
   std::int64_t n_parts(const std::vector<std::int32_t>& features) const {
@@ -77,9 +71,9 @@ class KeptSums : public SiblingSearch<Target, KeptSums<Target>> {
   bool is_small(std::size_t which) const {
     return !growth_.ranks && pair_->nodes[which].size() < kWorthKeeping;
   }
-  bool keeps(std::size_t which) const { return !is_small(which) && !memory_.pool.is_full(); }
+  bool keeps(std::size_t which) const { return !is_small(which) && !pool_.is_full(); }
   void drop(SplitInfo& split_info) {
-    memory_.pool.give_back(split_info.place);
+    pool_.give_back(split_info.place);
     split_info.place = SumsPool::kNone;
   }
 
@@ -92,9 +86,7 @@ class KeptSums : public SiblingSearch<Target, KeptSums<Target>> {
           f(sums_at(which) + layout_.start(j), static_cast<std::ptrdiff_t>(layout_.length(j)));
   }
 
-  std::int64_t* sums_at(std::size_t which) const {
-    return memory_.pool.at(pair_->splits[which].place);
-  }
+  std::int64_t* sums_at(std::size_t which) const { return pool_.at(pair_->splits[which].place); }
 
   void search_by(std::span<const std::int32_t> features, std::array<SplitInfo, 2>& found) const {
     thread_local Work work{{}, FewSums<Target>(target_), {}};
@@ -153,7 +145,7 @@ class KeptSums : public SiblingSearch<Target, KeptSums<Target>> {
   }
 
   SumsLayout layout_;
-  KeptMemory<Target>& memory_;
+  SumsPool& pool_;
 };
 
 }  // namespace

@@ -14,11 +14,12 @@
 namespace certree {
 namespace {
 
-// What is done for one of two nodes.
+// What the search does for one of two nodes.
 struct SearchTask {
-  bool add_up = false;    // its sums, from its rows
-  bool subtract = false;  // those of the other from what the node above left in its place
-  bool search = false;
+  bool add_up = false;  // add up its histogram from its rows
+  bool subtract =
+      false;            // subtract the other's histogram from that of the node above, in its place
+  bool search = false;  // find its best split
 };
 
 // Two nodes that are searched together, or the root alone, and what is found.
@@ -166,10 +167,7 @@ class SiblingSearch {
     pair.tasks[large].subtract = subtract;
     if (may[small] || subtract) add_up(small);
     if (may[large] && !subtract) add_up(large);
-    if (has_categories_) {
-      pair.squares[small] = squares_of(small);
-      pair.squares[large] -= pair.squares[small];
-    }
+    if (has_categories_) pair.squares[small] = squares_of(small);
     return true;
   }
 
@@ -186,8 +184,10 @@ class SiblingSearch {
     }
   }
 
+  // `squares` of the node whose rows were not added up are still those of the node above.
   void search_pair(Siblings& pair) {
     pair_ = &pair;
+    pair.squares[1 - pair.added_up] -= pair.squares[pair.added_up];
     settle_splits(do_tasks());
   }
 
@@ -222,15 +222,10 @@ class SiblingSearch {
     });
     growth_.ranks->reduce(words_, words_.size());
     if (!growth_.ranks->decides()) return;
-    // What remains for a sibling has been computed by the rows of this rank alone.
-    for (Siblings* const pair : pairs)
-      pair->squares[1 - pair->added_up] += pair->squares[pair->added_up];
     each_sum_of(pairs, [from = words_.begin()](std::int64_t* sums, std::ptrdiff_t n) mutable {
       std::copy_n(from, n, sums);
       from += n;
     });
-    for (Siblings* const pair : pairs)
-      pair->squares[1 - pair->added_up] -= pair->squares[pair->added_up];
   }
   template <class F>
   void each_sum_of(std::span<Siblings* const> pairs, F&& f) {

@@ -34,8 +34,8 @@ _MANY_ROWS = 10**6
 # Fraction of a threshold's level that the two limits of the prevalence use; the confidence band of each
 # class uses half of the rest.
 _OF_PREVALENCE = 0.1
-# Tilts of the martingale bound double from the least one until they exceed half of this number.
-_MOST_TILT = 4.0
+# The tilts of the martingale bound double from the least one until one is at least this large.
+_LARGE_TILT = 2.0
 # With more rows, or at a lower level, the two kinds of errors are bounded separately.
 _MOST_JOINT_ROWS, _LEAST_JOINT_LEVEL = 3000, -25.0
 
@@ -660,7 +660,7 @@ def _choose_tilts(n: float, nats: float) -> list[float]:
     The least is best for a risk of one half, and each is twice the one before.
     """
     tilts = [math.sqrt(8 * nats / n)]
-    while tilts[-1] < _MOST_TILT / 2:
+    while tilts[-1] < _LARGE_TILT:
         tilts.append(2 * tilts[-1])
     return tilts
 
