@@ -33,9 +33,9 @@ from certree.ensembles import (
     TreeForestRegressor,
     scored_sample,
 )
-from certree.out_of_core import cluster, resources, rows_elsewhere, sources, worker_links
+from certree.out_of_core import cluster, open_rows, resources, sources, worker_links
 from certree.out_of_core.cluster import OnCluster
-from certree.out_of_core.on_worker import received
+from certree.out_of_core.worker_actor import received
 from certree.out_of_core.worker_links import Unlinked
 from same_models import (
     add_targets,
@@ -229,7 +229,7 @@ def test_arrays_are_cut_alike(client):
 
 def test_without_a_cluster_partitions_are_read_here(tmp_path, monkeypatch):
     X, y = arrays()
-    monkeypatch.setattr(rows_elsewhere, "current_client", lambda: None)
+    monkeypatch.setattr(open_rows, "current_client", lambda: None)
     given = da.from_array(X, chunks=(600, 4)), da.from_array(y, chunks=600)
     expect_same(model_of("two").fit(X, y), model_of("two").fit(*given), tmp_path)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from certree import Cart, PACBayesTreeClassifier
-from certree.estimators.trees_on_parts import fit_tree_on_parts
+from certree.estimators.out_of_core_trees import fit_tree_on_parts
 from certree.grow.bins import Bins
 from certree.interface.fitted_state import atomic_fit
 from certree.out_of_core import gathered_rows, joined_rows
@@ -12,7 +12,7 @@ from certree.out_of_core.executors import Here, Parts
 from certree.out_of_core.gathered_rows import BinnedSamples, gather_rows
 from certree.out_of_core.joined_rows import MEMORY
 from certree.out_of_core.memory_limit import Portions
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 from certree.out_of_core.scratch import scratch
 from certree.rows.features import DenseFeatures
 from same_models import ChunkedRows, expect_same_tree, make_table, split_table

@@ -10,7 +10,7 @@ from certree.out_of_core.executors import added
 from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.keys import count_repeated_rows, set_keys
 from certree.out_of_core.memory_limit import Portions
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 from certree.rows.hashes import compute_keys, count_rows_with_copies, merge_hashes, mix
 from certree.rows.repeat_counts import RepeatCounts
 from same_models import assert_same

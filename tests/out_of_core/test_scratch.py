@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 from certree.out_of_core.scratch import scratch
 
 

@@ -39,7 +39,6 @@ from certree.ensembles.evaluation import (
     make_scorer_scores,
     stops_early,
 )
-from certree.ensembles.fits_on_parts import RoundOptions, expect_what_parts_can, fit_on_parts
 from certree.ensembles.label_columns import LabelColumns
 from certree.ensembles.linear_start import grow_linear_start
 from certree.ensembles.losses import (
@@ -54,6 +53,7 @@ from certree.ensembles.losses import (
 )
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.offsets import convert_offset
+from certree.ensembles.out_of_core_boosting import RoundOptions, expect_what_parts_can, fit_on_parts
 from certree.ensembles.round_schedule import (
     CLASS_SCHEDULE,
     NUMBER_SCHEDULE,
@@ -94,9 +94,9 @@ from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads_or_all
 from certree.out_of_core.executors import InMemory
-from certree.out_of_core.judging_rows import PartsWithValidation
 from certree.out_of_core.lazy_predictions import support_dask_collections
-from certree.out_of_core.rows_elsewhere import rows_elsewhere
+from certree.out_of_core.open_rows import rows_elsewhere
+from certree.out_of_core.validation_set import PartsWithValidation
 from certree.rows.calendar_parts import add_parts_to_groups
 from certree.rows.folds import Fold
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst

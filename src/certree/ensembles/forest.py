@@ -24,7 +24,6 @@ from certree.ensembles.forest_importances import (
     compute_permutation_importances,
     sum_in_bag_targets,
 )
-from certree.ensembles.forest_of_parts import samples_of_parts
 from certree.ensembles.forest_samples import (
     ForestSamples,
     InputRows,
@@ -41,6 +40,7 @@ from certree.ensembles.leaves import (
     expand_to_all_classes,
 )
 from certree.ensembles.losses import SquaredLoss
+from certree.ensembles.out_of_core_forest import samples_of_parts
 from certree.ensembles.staged import to_prediction_shape
 from certree.explain.additive_trees import AdditiveTrees
 from certree.explain.output_groups import OutputGroups
@@ -66,7 +66,7 @@ from certree.interface.threads import N_JOBS, get_n_threads_or_all
 from certree.out_of_core.chunks import without_large_attributes
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.lazy_predictions import support_dask_collections
-from certree.out_of_core.rows_elsewhere import rows_elsewhere
+from certree.out_of_core.open_rows import rows_elsewhere
 from certree.out_of_core.scratch import scratch
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core

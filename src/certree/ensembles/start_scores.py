@@ -24,11 +24,11 @@ from certree.ensembles.losses import (
 )
 from certree.ensembles.staged import make_constant_scores
 from certree.interface.arrays import Float64, UInt64
+from certree.out_of_core.binned_blocks import sum_targets
 from certree.out_of_core.exact_quantiles import PrefixCounts, count_prefixes, find_order_statistics
 from certree.out_of_core.exact_sums import round_sum
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.made_parts import sum_targets
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +40,7 @@ class TargetSums:
     n : int
         Number of rows.
     totals : Counter
-        Exact sums of weights and targets; see `certree.out_of_core.made_parts.Made`.
+        Exact sums of weights and targets; see `certree.out_of_core.binned_blocks.Made`.
     largest_weight : float or None
         Largest weight of a row; None: rows have no weights.
     """

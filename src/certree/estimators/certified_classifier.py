@@ -45,8 +45,9 @@ from certree.certificates.row_order import compute_class_residuals, note_row_ord
 from certree.certificates.subsets.node_bounds import NodeBounds
 from certree.certificates.trained_classes import TRAINED_CLASSES_FIELD, TrainedClasses
 from certree.certificates.tree_calibration import TreeCalibrationSet
-from certree.estimators.certified_on_parts import CertifiedFitOfParts
 from certree.estimators.compact import map_to_smaller_tree
+from certree.estimators.out_of_core_certified_trees import CertifiedFitOfParts
+from certree.estimators.out_of_core_trees import fit_elsewhere
 from certree.estimators.pac_bayes import (
     PACBayesPosteriors,
     PACBayesTree,
@@ -55,7 +56,6 @@ from certree.estimators.pac_bayes import (
 )
 from certree.estimators.small_tree import choose_small_alpha, shrink_tree
 from certree.estimators.tree_vote import TreeVoteClassifier
-from certree.estimators.trees_on_parts import fit_elsewhere
 from certree.estimators.tune import Candidate, GrownFold, Mixture, Objective, find_best_loss
 from certree.grow.grower import grow_trees
 from certree.grow.training_samples import MaxDepth

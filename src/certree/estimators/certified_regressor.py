@@ -37,8 +37,8 @@ from certree.certificates.subsets.coverage import (
 from certree.certificates.subsets.node_bounds import NodeBounds
 from certree.certificates.subsets.row_subsets import count_rows_in_nodes
 from certree.estimators.certified_classifier import CertifiedTreeClassifier
-from certree.estimators.certified_on_parts import CertifiedFitOfParts, ValidationErrorSums
 from certree.estimators.compact import FittedVote, map_to_smaller_tree
+from certree.estimators.out_of_core_certified_trees import CertifiedFitOfParts, ValidationErrorSums
 from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesTree, PACBayesTreeRegressor
 from certree.estimators.small_tree import choose_small_alpha, find_small_pruning, shrink_tree
 from certree.estimators.tree_vote import TreeVoteRegressor

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree._core import score_nodes
 from certree.certificates.subsets.node_bounds import NodeBounds
-from certree.estimators.trees_on_parts import fit_elsewhere, fit_tree_on_parts
+from certree.estimators.out_of_core_trees import fit_elsewhere, fit_tree_on_parts
 from certree.estimators.tune import (
     Candidate,
     GrownFold,

@@ -25,8 +25,8 @@ from certree.out_of_core.chunks import Chunk, as_list, joined
 from certree.out_of_core.executors import added
 from certree.out_of_core.joined_rows import Storage, choose_storage
 from certree.out_of_core.memory_limit import Need, Portions
-from certree.out_of_core.on_worker import Below, Leader, OnWorker, dump, received
 from certree.out_of_core.sources import normalize_targets
+from certree.out_of_core.worker_actor import Below, Leader, OnWorker, dump, received
 from certree.out_of_core.worker_links import Epoch, Unlinked
 
 # What stands beside X, by the names of arguments.

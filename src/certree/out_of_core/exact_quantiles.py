@@ -11,7 +11,7 @@ import numpy as np
 from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.exact_sums import convert_to_integers
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 
 # Number of low bits that each pass ignores. The last pass compares whole numbers. The first compares
 # sign, exponent and ten digits, so that few numbers have a prefix of their own.

@@ -21,9 +21,9 @@ from certree.out_of_core.memory_limit import (
     measure_memory,
     release_memory,
 )
-from certree.out_of_core.part import PartOfRows
 from certree.out_of_core.plan import FitPlan, PlannedError, is_planned
 from certree.out_of_core.ranks import Rank
+from certree.out_of_core.row_block import PartOfRows
 from certree.out_of_core.scratch import Scratch
 
 _NO_LIMIT = 2**62  # bytes

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import UInt64, freeze
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 from certree.rows.hashes import hash_fractional_rows, hash_samples, merge_hashes
 from certree.rows.repeat_counts import RepeatCounts, hash_table
 

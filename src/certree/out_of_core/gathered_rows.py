@@ -20,7 +20,7 @@ from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import Float64
 from certree.out_of_core.executors import Executor, added
 from certree.out_of_core.joined_rows import Storage
-from certree.out_of_core.part import PartOfRows, refuse_other_rows
+from certree.out_of_core.row_block import PartOfRows, refuse_other_rows
 from certree.rows.folds import Indices
 
 # Bytes of a row beside its codes: target, weight, number of its fold, and leaves in two trees.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 from certree.rows.hashes import compute_keys, mix
 from certree.rows.queries import sum_weights_by_group
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from certree.grow.bins import CACHE, UInt8
 from certree.interface.arrays import Float64, Int32, UInt64
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 
 # Rows that are transposed at a time.
 _TRANSPOSED_ROWS = 2**16

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64, Int64, UInt64
-from certree.out_of_core.part import PartOfRows, refuse_other_rows
+from certree.out_of_core.row_block import PartOfRows, refuse_other_rows
 from certree.rows.hashes import (
     ChangedRowsError,
     EarlierCopies,

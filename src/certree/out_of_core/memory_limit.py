@@ -334,7 +334,7 @@ def parse_size(size: Any) -> int:
 def count_categories(learned: Any) -> list[int]:
     """Return the number of categories of each feature, 0 for numeric ones; [] if all are numeric.
 
-    learned: metadata of the rows, see `certree.out_of_core.first_look.Learned`.
+    learned: metadata of the rows, see `certree.out_of_core.metadata_pass.Learned`.
     """
     categories = learned.attributes["categories_"]
     return [] if categories is None else [len(names or ()) for names in categories.names]
@@ -343,7 +343,7 @@ def count_categories(learned: Any) -> list[int]:
 def count_most_categories(learned: Any) -> int:
     """Return the number of categories of the feature that has most, 0 if all are numeric.
 
-    learned: metadata of the rows, see `certree.out_of_core.first_look.Learned`.
+    learned: metadata of the rows, see `certree.out_of_core.metadata_pass.Learned`.
     """
     return max(count_categories(learned), default=0)
 

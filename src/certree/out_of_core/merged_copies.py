@@ -14,10 +14,15 @@ from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.chunks import Chunk, positive_rows
-from certree.out_of_core.dealt_groups import assign_by_groups, number_all_groups
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.order_of_rows import Division
-from certree.out_of_core.sides import HashedRows, find_range, read_hashed_rows, share_keys
+from certree.out_of_core.group_assignment import assign_by_groups, number_all_groups
+from certree.out_of_core.row_assignment import Division
+from certree.out_of_core.train_calibration_split import (
+    HashedRows,
+    find_range,
+    read_hashed_rows,
+    share_keys,
+)
 from certree.out_of_core.transformed_rows import TransformedRows
 from certree.rows.duplicates import raise_for_copies_in_groups
 

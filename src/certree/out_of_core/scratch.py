@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import set_scratch_folder
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 
 # Bytes that are written at a time.
 _BLOCK = 2**20

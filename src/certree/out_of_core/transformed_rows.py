@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from certree.out_of_core.binned_blocks import without_rows
 from certree.out_of_core.chunks import Chunk
 from certree.out_of_core.executors import Executor, SomeRows
-from certree.out_of_core.made_parts import without_rows
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 
 
 class TransformedRows(SomeRows):

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from certree.out_of_core import on_worker
-from certree.out_of_core.on_worker import Below, Leader, OnWorker
+from certree.out_of_core import worker_actor
+from certree.out_of_core.worker_actor import Below, Leader, OnWorker
 from certree.out_of_core.worker_links import Unlinked
 
 with warnings.catch_warnings():
@@ -68,10 +68,10 @@ class Home:
 @pytest.fixture(autouse=True)
 def home(monkeypatch):
     made = Home()
-    before = on_worker.import_extra
+    before = worker_actor.import_extra
     at_home = SimpleNamespace(get_worker=lambda: made)
     monkeypatch.setattr(
-        on_worker,
+        worker_actor,
         "import_extra",
         lambda name, extra: at_home if name == "distributed" else before(name, extra),
     )
@@ -179,11 +179,11 @@ def test_who_waits_for_a_worker_that_says_nothing_is_told_to_stop(home):
 @pytest.mark.parametrize("n", [0, 10, 100_000])
 def test_what_is_told_is_the_same_once_packed(n):
     told = {"sums": np.arange(n), "few": np.arange(3.0), "number": n}
-    *large, rest = on_worker.packed(told)
+    *large, rest = worker_actor.packed(told)
     assert len(large) == (8 * n >= 2**14)
     assert len(rest) < 2**14
     odd = [np.append(np.uint8(0), one)[1:] for one in large]  # as Dask may lay it
-    again = on_worker.unpacked([*odd, rest])
+    again = worker_actor.unpacked([*odd, rest])
     assert again["number"] == n
     assert again["sums"].tobytes() == told["sums"].tobytes()
     assert again["few"].tobytes() == told["few"].tobytes()

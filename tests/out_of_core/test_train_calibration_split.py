@@ -5,8 +5,8 @@ import pytest
 
 from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor
 from certree.out_of_core.executors import Here
-from certree.out_of_core.first_look import learn
-from certree.out_of_core.sides import (
+from certree.out_of_core.metadata_pass import learn
+from certree.out_of_core.train_calibration_split import (
     join_calibration_blocks,
     route_calibration_rows,
     select_training_set,

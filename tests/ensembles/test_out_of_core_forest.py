@@ -10,15 +10,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from certree.ensembles import TreeForestClassifier, TreeForestRegressor, binned_features, leaves
-from certree.ensembles.forest_of_parts import WholeWeighing, at_places, samples_of_parts
 from certree.ensembles.forest_samples import ForestSamples, InputRows
+from certree.ensembles.out_of_core_forest import WholeWeighing, at_places, samples_of_parts
 from certree.files import load, save
 from certree.grow import code_trees
 from certree.interface.arrays import stack_columns
 from certree.out_of_core import executors, scratch, sources
 from certree.out_of_core.executors import Here
 from certree.out_of_core.memory_limit import Portions
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 from certree.out_of_core.scratch import Scratch
 from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit, compute_integer_weights
 from certree.rows.training import training_rows

@@ -6,7 +6,7 @@ import pytest
 
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor, CustomLoss
 from certree.out_of_core import sources
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 from same_models import add_targets, add_towns, expect_same, make_groups, make_table, write_files
 
 N = 1500

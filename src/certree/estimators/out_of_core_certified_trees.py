@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree.certificates.model_selection import PILOT, SHARES
-from certree.estimators.trees_on_parts import (
+from certree.estimators.out_of_core_trees import (
     FoldTree,
     OutOfCoreTrees,
     expect_rows_for_classes,
@@ -24,16 +24,16 @@ from certree.estimators.tune import GrownFold, Mixture
 from certree.interface.arrays import Float64, Int32
 from certree.out_of_core.chunks import without_class_weights
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.first_look import (
-    Learned,
-    learn,
-    measure_effective_size,
-)
 from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.gathered_rows import GatheredRows
 from certree.out_of_core.memory_limit import Need
 from certree.out_of_core.merged_copies import merge_copies_of_blocks
-from certree.out_of_core.sides import (
+from certree.out_of_core.metadata_pass import (
+    Learned,
+    learn,
+    measure_effective_size,
+)
+from certree.out_of_core.train_calibration_split import (
     TrainCalibrationMasks,
     join_calibration_blocks,
     mark_worst_case,

@@ -18,27 +18,27 @@ from certree.ensembles.category_statistics import (
     CategoryStatistics,
 )
 from certree.ensembles.custom_loss import CustomLoss
-from certree.ensembles.evaluation import Callback, get_scorer, stops_early
-from certree.ensembles.levels_of_parts import add_category_statistics
-from certree.ensembles.losses import Loss
-from certree.ensembles.multi_output_loss import MultiOutputLoss
-from certree.ensembles.rounds import Rounds, Settings
-from certree.ensembles.rounds_on_ranks import (
+from certree.ensembles.distributed_rounds import (
     EvaluationOnRanks,
     add_previous_rounds,
     make_scores_on_ranks,
     start_rounds,
 )
-from certree.ensembles.start_scores import (
-    TargetSums,
-    check_custom_gradients,
-    compute_start_scores,
-)
-from certree.ensembles.thirds_on_ranks import (
+from certree.ensembles.evaluation import Callback, get_scorer, stops_early
+from certree.ensembles.losses import Loss
+from certree.ensembles.multi_output_loss import MultiOutputLoss
+from certree.ensembles.out_of_core_categories import add_category_statistics
+from certree.ensembles.out_of_core_standard_errors import (
     ThirdFit,
     assign_to_thirds,
     compute_standard_errors,
     prepare_thirds,
+)
+from certree.ensembles.rounds import Rounds, Settings
+from certree.ensembles.start_scores import (
+    TargetSums,
+    check_custom_gradients,
+    compute_start_scores,
 )
 from certree.ensembles.time_limit import TimeLimit
 from certree.grow.binned_grower import BinnedGrower
@@ -46,17 +46,7 @@ from certree.grow.bins import Bins
 from certree.grow.code_trees import convert_trees_to_bin_codes, find_divided_feature
 from certree.interface.arrays import Float64, divide_by_largest
 from certree.interface.parameter_aliases import check_for_unknown_score
-from certree.out_of_core.binned_parts import Sketch
-from certree.out_of_core.chunks import Weighing
-from certree.out_of_core.exact_sums import exact_sum, round_sum
-from certree.out_of_core.executors import Executor, InMemory
-from certree.out_of_core.first_look import Learned, find_largest_targets, learn
-from certree.out_of_core.fit_hashes import set_hashes_of_fit
-from certree.out_of_core.group_keys import set_group_keys
-from certree.out_of_core.held_out import RowsHeldOut, hold_out
-from certree.out_of_core.judging_rows import PartsWithValidation
-from certree.out_of_core.keys import set_keys
-from certree.out_of_core.made_parts import (
+from certree.out_of_core.binned_blocks import (
     Sketched,
     make_parts,
     order_of_training,
@@ -64,6 +54,13 @@ from certree.out_of_core.made_parts import (
     sketched,
     warn_of_identifiers,
 )
+from certree.out_of_core.binning import Sketch
+from certree.out_of_core.chunks import Weighing
+from certree.out_of_core.exact_sums import exact_sum, round_sum
+from certree.out_of_core.executors import Executor, InMemory
+from certree.out_of_core.fit_hashes import set_hashes_of_fit
+from certree.out_of_core.group_keys import set_group_keys
+from certree.out_of_core.keys import set_keys
 from certree.out_of_core.memory_limit import (
     Need,
     bound_leaves,
@@ -71,7 +68,10 @@ from certree.out_of_core.memory_limit import (
     count_group_bytes,
     count_histogram_bytes,
 )
-from certree.out_of_core.part import digests
+from certree.out_of_core.metadata_pass import Learned, find_largest_targets, learn
+from certree.out_of_core.row_block import digests
+from certree.out_of_core.validation_set import PartsWithValidation
+from certree.out_of_core.validation_split import RowsHeldOut, hold_out
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.training import Training, count_held_out
 from certree.tree import Trees

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.out_of_core.executors import Here
-from certree.out_of_core.first_look import learn
-from certree.out_of_core.held_out import hold_out
 from certree.out_of_core.memory_limit import Portions
-from certree.out_of_core.order_of_rows import Division
+from certree.out_of_core.metadata_pass import learn
+from certree.out_of_core.row_assignment import Division
+from certree.out_of_core.validation_split import hold_out
 from same_models import ChunkedRows
 
 

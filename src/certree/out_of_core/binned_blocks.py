@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 
 from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, Int32, UInt64
-from certree.out_of_core.binned_parts import (
+from certree.out_of_core.binning import (
     BinRanges,
     Sketch,
     bin_rows,
@@ -25,9 +25,9 @@ from certree.out_of_core.chunks import Chunk, Weighing, get_group_names, trainin
 from certree.out_of_core.exact_sums import exact_sum, round_sum, sum_class_weights
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.fit_hashes import add_hashes
-from certree.out_of_core.held_out import FoldAssignment, RowsHeldOut
-from certree.out_of_core.order_of_rows import Division, Mask
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_assignment import Division, Mask
+from certree.out_of_core.row_block import PartOfRows
+from certree.out_of_core.validation_split import FoldAssignment, RowsHeldOut
 from certree.rows.categories import warn_if_identifier
 from certree.rows.draw_order import ColumnSums
 from certree.rows.hashes import hash_samples, hash_target

@@ -21,18 +21,18 @@ from certree.grow.bins import EDGE_ROWS
 from certree.grow.code_trees import CODES_PER_BLOCK
 from certree.interface.arrays import Float64, Int32, UInt64
 from certree.interface.threads import get_n_threads_or_all
+from certree.out_of_core.binned_blocks import Sketched, make_parts, sketched, warn_of_identifiers
 from certree.out_of_core.chunks import Chunk, Weighing, positive, without_class_weights
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.first_look import Learned, learn
 from certree.out_of_core.fit_hashes import set_hashes_of_fit
-from certree.out_of_core.made_parts import Sketched, make_parts, sketched, warn_of_identifiers
 from certree.out_of_core.memory_limit import (
     Need,
     bound_leaves,
     count_group_bytes,
     count_most_categories,
 )
-from certree.out_of_core.part import PartOfRows, digests, expect_same_rows
+from certree.out_of_core.metadata_pass import Learned, learn
+from certree.out_of_core.row_block import PartOfRows, digests, expect_same_rows
 from certree.out_of_core.scratch import Scratch
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from certree import Cart, PACBayesTreeRegressor
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
-from certree.ensembles.fits_on_parts import fit_on_parts
+from certree.ensembles.out_of_core_boosting import fit_on_parts
 from certree.interface.arrays import stack_columns
 from certree.interface.fitted_state import atomic_fit
 from certree.out_of_core import sources

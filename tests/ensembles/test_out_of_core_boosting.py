@@ -24,18 +24,18 @@ from certree.ensembles import (
     CertifiedForestClassifier,
     CustomLoss,
     evaluation,
-    fits_on_parts,
+    out_of_core_boosting,
     rounds,
     scored_sample,
 )
-from certree.ensembles.fits_on_parts import RoundOptions, fit_on_parts
+from certree.ensembles.out_of_core_boosting import RoundOptions, fit_on_parts
 from certree.files import load
 from certree.grow import code_trees
 from certree.interface.arrays import stack_columns
 from certree.interface.fitted_state import atomic_fit
-from certree.out_of_core import binned_parts, executors, joined_rows, resources, scratch, sources
+from certree.out_of_core import binning, executors, joined_rows, resources, scratch, sources
+from certree.out_of_core.binned_blocks import _sketch
 from certree.out_of_core.executors import Here, InMemory
-from certree.out_of_core.made_parts import _sketch
 from certree.tables import table_files
 from same_models import (
     COLUMNS,
@@ -732,7 +732,7 @@ def test_many_rows_have_edges_of_a_sample(spare, tmp_path, monkeypatch, left_not
     """Where too few rows are kept at first, as many are equal, they are asked for again."""
     looks, before = [], Here.look
     monkeypatch.setattr(Here, "look", lambda *a, **how: looks.append(a[1]) or before(*a, **how))
-    monkeypatch.setattr(binned_parts, "_SPARE", spare)
+    monkeypatch.setattr(binning, "_SPARE", spare)
     n = 2**17 + 5000
     rs = np.random.RandomState(0)
     X = rs.normal(size=(n, 2)).astype(np.float32)
@@ -1142,7 +1142,7 @@ def test_arrays_of_the_core_lie_in_files_too(tmp_path, monkeypatch, left_nothing
     rows = pa.table({"a": X[:, 0], "b": X[:, 1], "y": X[:, 0] * X[:, 1]})
     here = model_of("numbers").fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
     write_files(tmp_path, rows, (0, 70_000, 150_000))
-    run, maps = fits_on_parts.start_rounds, []
+    run, maps = out_of_core_boosting.start_rounds, []
 
     def noted(*given):
         started = run(*given)
@@ -1171,7 +1171,7 @@ def test_arrays_of_the_core_lie_in_files_too(tmp_path, monkeypatch, left_nothing
         return call
 
     monkeypatch.setattr(joined_rows, "_MOST_BYTES_IN_MEMORY", 0)
-    monkeypatch.setattr(fits_on_parts, "start_rounds", noted)
+    monkeypatch.setattr(out_of_core_boosting, "start_rounds", noted)
     expect_same(here, model_of("numbers").fit(tmp_path, "y"), tmp_path)
     if sys.platform == "linux":
         assert all(during > before for before, during in maps)

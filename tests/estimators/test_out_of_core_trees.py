@@ -19,7 +19,7 @@ from certree import (
     PrunedTreeClassifier,
     PrunedTreeRegressor,
 )
-from certree.estimators.trees_on_parts import fit_tree_on_parts
+from certree.estimators.out_of_core_trees import fit_tree_on_parts
 from certree.interface.fitted_state import atomic_fit
 from certree.out_of_core import sources
 from certree.out_of_core.executors import Here

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from certree.interface.extras import import_extra
+from certree.out_of_core.binned_blocks import hashes_of_rows, put_beside
 from certree.out_of_core.chunks import Chunk, Weighing, as_list, joined, training_of
 from certree.out_of_core.executors import Executor, SomeRows
-from certree.out_of_core.first_look import Learned, ValidationMetadata, learn_validation_set
 from certree.out_of_core.fit_hashes import add_hashes
-from certree.out_of_core.made_parts import hashes_of_rows, put_beside
 from certree.out_of_core.memory_limit import Need, RowsRead
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.metadata_pass import Learned, ValidationMetadata, learn_validation_set
+from certree.out_of_core.row_block import PartOfRows
 
 
 class SourceWithValidation:

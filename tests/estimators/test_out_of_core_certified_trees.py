@@ -17,7 +17,7 @@ from sklearn.base import clone
 from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor, PACBayesPosteriors
 from certree.certificates.model_selection import PILOT
 from certree.estimators.certified_classifier import compute_learning_curve
-from certree.estimators.certified_on_parts import CertifiedFitOfParts
+from certree.estimators.out_of_core_certified_trees import CertifiedFitOfParts
 from certree.interface.fitted_state import atomic_fit
 from certree.out_of_core import resources, sources
 from certree.out_of_core.executors import Here

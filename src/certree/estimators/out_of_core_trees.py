@@ -21,25 +21,25 @@ from certree.grow.code_trees import learn_missing_from_codes, route_codes
 from certree.grow.training_samples import resolve_max_depth
 from certree.interface.arrays import Int32
 from certree.interface.threads import get_n_threads
+from certree.out_of_core.binned_blocks import make_parts, sketched, warn_of_identifiers
 from certree.out_of_core.exact_sums import round_sum
 from certree.out_of_core.executors import Executor, InMemory
-from certree.out_of_core.first_look import (
-    Learned,
-    expect_one_target,
-    learn,
-)
 from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.gathered_rows import BinnedSamples, GatheredRows, gather_rows
-from certree.out_of_core.held_out import assign_to_folds
 from certree.out_of_core.keys import count_repeated_rows
-from certree.out_of_core.made_parts import make_parts, sketched, warn_of_identifiers
 from certree.out_of_core.memory_limit import (
     Need,
     bound_leaves,
     count_group_bytes,
     count_most_categories,
 )
-from certree.out_of_core.rows_elsewhere import rows_elsewhere
+from certree.out_of_core.metadata_pass import (
+    Learned,
+    expect_one_target,
+    learn,
+)
+from certree.out_of_core.open_rows import rows_elsewhere
+from certree.out_of_core.validation_split import assign_to_folds
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.stats import NodeStats, Stats
 from certree.stats.exact_leaf_sums import RoutedRows, count_exactly, measure_exactly

@@ -21,11 +21,11 @@ from certree.ensembles.category_statistics import (
     find_high_cardinality_features,
     list_categories,
 )
+from certree.ensembles.distributed_rounds import make_start_scores
 from certree.ensembles.evaluation import average_scores
-from certree.ensembles.levels_of_parts import compute_category_statistics
 from certree.ensembles.losses import Loss
+from certree.ensembles.out_of_core_categories import compute_category_statistics
 from certree.ensembles.rounds import UNWATCHED, Rounds, advance, resolve_threshold_counts
-from certree.ensembles.rounds_on_ranks import make_start_scores
 from certree.ensembles.staged import make_constant_scores
 from certree.ensembles.standard_errors import (
     StandardErrors,
@@ -44,11 +44,11 @@ from certree.grow.code_trees import (
 from certree.interface.arrays import Float64, Int32, divide_by_largest
 from certree.out_of_core.exact_sums import exact_sum, round_sum
 from certree.out_of_core.executors import Executor, SomeRows
-from certree.out_of_core.held_out import FoldAssignment, RowsHeldOut, assign_to_folds
 from certree.out_of_core.joined_rows import transpose_codes
-from certree.out_of_core.part import PartOfRows
 from certree.out_of_core.ranks import Rank
-from certree.out_of_core.sides import select_training_set
+from certree.out_of_core.row_block import PartOfRows
+from certree.out_of_core.train_calibration_split import select_training_set
+from certree.out_of_core.validation_split import FoldAssignment, RowsHeldOut, assign_to_folds
 from certree.rows.folds import Indices
 from certree.tree import Trees
 

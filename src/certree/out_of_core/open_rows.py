@@ -9,11 +9,11 @@ from typing import Any
 from certree.interface.extras import import_extra
 from certree.out_of_core.cluster import OnCluster, Partitions
 from certree.out_of_core.executors import Executor, Here
-from certree.out_of_core.judging_rows import PartsWithValidation, SourceWithValidation
 from certree.out_of_core.plan import is_planned
 from certree.out_of_core.resources import get_active_client, get_memory_limit
 from certree.out_of_core.scratch import scratch
 from certree.out_of_core.sources import FileRows
+from certree.out_of_core.validation_set import PartsWithValidation, SourceWithValidation
 from certree.rows.out_of_core import is_dask_collection
 from certree.tables.table_source import with_format
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.order_of_rows import RowsToAssign
+from certree.out_of_core.row_assignment import RowsToAssign
 from certree.rows.folds import Indices, number_groups
 
 

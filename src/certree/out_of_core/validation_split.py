@@ -17,11 +17,11 @@ from sklearn.base import is_classifier
 
 from certree.interface.arrays import Float64, Int32, Int64, divide_by_largest
 from certree.out_of_core.chunks import Weighing
-from certree.out_of_core.dealt_groups import assign_by_groups, number_all_groups
 from certree.out_of_core.exact_sums import exact_sum, round_sum
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.first_look import join_ranges
-from certree.out_of_core.order_of_rows import (
+from certree.out_of_core.group_assignment import assign_by_groups, number_all_groups
+from certree.out_of_core.metadata_pass import join_ranges
+from certree.out_of_core.row_assignment import (
     Division,
     Mask,
     RowsToAssign,

@@ -44,8 +44,8 @@ from certree.grow.code_trees import convert_codes_to_floats, iterate_row_blocks
 from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.joined_rows import Storage
-from certree.out_of_core.part import refuse_other_rows
 from certree.out_of_core.ranks import Rank
+from certree.out_of_core.row_block import refuse_other_rows
 from certree.tree import Trees
 
 

@@ -11,7 +11,7 @@ from certree.out_of_core import resources, sources
 from certree.out_of_core.executors import added
 from certree.out_of_core.group_keys import set_group_keys
 from certree.out_of_core.memory_limit import Portions
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 from certree.rows.hashes import mix
 from certree.rows.queries import compute_group_keys
 from same_models import (

@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, find_positions
+from certree.out_of_core.binned_blocks import without_rows
 from certree.out_of_core.chunks import (
     Chunk,
     number_known_groups,
     positive_rows,
     without_class_weights,
 )
-from certree.out_of_core.dealt_groups import assign_by_groups, number_all_groups
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.fit_hashes import add_hashes
-from certree.out_of_core.made_parts import without_rows
-from certree.out_of_core.order_of_rows import (
+from certree.out_of_core.group_assignment import assign_by_groups, number_all_groups
+from certree.out_of_core.row_assignment import (
     Division,
     Groups,
     Mask,
@@ -34,7 +34,7 @@ from certree.out_of_core.order_of_rows import (
     assign_rows,
     sort_block,
 )
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 from certree.out_of_core.transformed_rows import TransformedRows
 from certree.rows.folds import Indices, compute_random_word, number_groups
 from certree.rows.hashes import RowHashes, merge_hashes

@@ -27,7 +27,7 @@ from certree.interface.arrays import Float64
 from certree.out_of_core.exact_quantiles import find_order_statistics
 from certree.out_of_core.exact_sums import convert_to_integers
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import PartOfRows
 
 
 def add_category_statistics(
