@@ -16,21 +16,21 @@ from certree.certificates.model_selection import PILOT, SHARES
 from certree.estimators.out_of_core_trees import (
     FoldTree,
     OutOfCoreTrees,
+    estimate_tree_memory,
     expect_rows_for_classes,
-    folds_that_choose,
-    need_of_tree,
+    get_n_folds,
 )
 from certree.estimators.tune import GrownFold, Mixture
 from certree.interface.arrays import Float64, Int32
-from certree.out_of_core.chunks import without_class_weights
+from certree.out_of_core.chunks import copy_without_class_weights
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.gathered_rows import GatheredRows
-from certree.out_of_core.memory_limit import Need
+from certree.out_of_core.memory_limit import MemoryNeed
 from certree.out_of_core.merged_copies import merge_copies_of_blocks
 from certree.out_of_core.metadata_pass import (
-    Learned,
-    learn,
+    FitMetadata,
+    collect_metadata,
     measure_effective_size,
 )
 from certree.out_of_core.train_calibration_split import (
@@ -47,162 +47,205 @@ from certree.stats import Stats
 from certree.stats.exact_leaf_sums import Reduce, RoutedRows
 from certree.tree import Tree
 
-# Of the learning curve of the pilot.
+# Number of folds of the pilot's learning curve.
 _PILOT_FOLDS = 3
 # ``reduce(limit)`` returns a `Reduce` over errors divided by the limit.
 ErrorReduce = Callable[[float], Reduce]
 Mask = NDArray[np.bool_]
-# Bytes of a leaf, and for each class of it, by which classifiers are elected.
-_OF_LEAF = 1200, 400
+# Bytes of a leaf, and of each class in a leaf, while classifiers are selected and certified.
+_LEAF_BYTES = 1200, 400
 
 
 @dataclass(slots=True, eq=False)
-class CertifiedFitOfParts:
-    """A fit to parts of which some rows grow and the others certify.
+class OutOfCoreCertifiedFit:
+    """A certified fit to blocks: grows a tree on a training set, and routes a calibration set.
 
     Parameters
     ----------
     model : CertifiedTreeClassifier or CertifiedTreeRegressor
-        The model, which learns what the rows that grow tell.
-    parts : Executor
-        Holds all rows.
-    known : Learned
-        What all rows tell, by which they are dealt.
+        The model, which gets classes and features of the training set.
+    executor : Executor
+        Reads all rows.
+    metadata : FitMetadata
+        Metadata of all rows, by which they are split.
     classes : ndarray of shape (K,), or None
-        The classes that may be predicted, sorted; None: those of the rows that grow.
+        The classes that may be predicted, sorted; None: those of the training set.
     """
 
     model: Any
-    parts: Executor
-    known: Learned
+    executor: Executor
+    metadata: FitMetadata
     classes: NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, model: Any, parts: Executor, classes: Any = None) -> CertifiedFitOfParts:
-        """Learn what all rows tell; classes: the argument of `fit`.
+    def from_executor(
+        cls, model: Any, executor: Executor, classes: Any = None
+    ) -> OutOfCoreCertifiedFit:
+        """Collect metadata of all rows, and merge copies of rows if the model says so.
+
+        classes: the argument of `fit`.
 
         Raises
         ------
+        InMemory
+            If there are so few rows that they are fitted in memory.
         ValueError
-            If the fit needs rows in memory.
+            If a parameter needs rows in memory, or rows are wrong.
         """
-        _expect_parts(model)
-        reader, are_merged = model, model.duplicates == "copies"
+        _expect_out_of_core_parameters(model)
+        encoder, are_merged = model, model.duplicates == "copies"
         if isinstance(getattr(model, "class_weight", None), str):
-            reader = without_class_weights(model)  # rows that certify have no say in them
-        known = learn(reader, parts, are_all=not are_merged, has_parts=False)
-        expect_rows_for_classes(known, _shares(model)[0])
-        known = known.with_numbered_groups(parts)
-        parts.keep_to_limit(_need(model, known))
+            encoder = copy_without_class_weights(model)  # calibration rows must not affect them
+        metadata = collect_metadata(
+            encoder, executor, are_all=not are_merged, has_calendar_parts=False
+        )
+        expect_rows_for_classes(metadata, _get_train_sizes(model)[0])
+        metadata = metadata.with_numbered_groups(executor)
+        executor.apply_memory_limit(_estimate_memory(model, metadata))
         if are_merged:
-            given = parts
-            parts = merge_copies_of_blocks(parts, known.reader)
-            # Weights of merged rows are multiplied by those of classes.
-            reader = reader if parts is given else without_class_weights(model)
-            learned = learn(reader, parts, are_all=given.has_weights, has_parts=False)
-            known = learned.with_groups_of(known)
-        return cls(model, parts, known, None if classes is None else np.unique(classes))
+            all_rows, of_all = executor, metadata
+            executor = merge_copies_of_blocks(all_rows, of_all.encoder)
+            # Weights of merged rows are multiplied by class weights already.
+            encoder = encoder if executor is all_rows else copy_without_class_weights(model)
+            metadata = collect_metadata(
+                encoder, executor, are_all=all_rows.has_weights, has_calendar_parts=False
+            ).with_groups_of(of_all)
+        return cls(model, executor, metadata, None if classes is None else np.unique(classes))
 
-    def _dealt(
-        self, share: float, dealing: np.random.RandomState
-    ) -> tuple[TrainCalibrationMasks, Executor, Learned]:
-        """Both sides, the one that grows, and what it has told the model."""
-        sides = split_blocks(self.parts, self.known.reader, share, dealing)
+    def _split(
+        self, train_size: float, split_state: np.random.RandomState
+    ) -> tuple[TrainCalibrationMasks, Executor, FitMetadata]:
+        """Split the rows, and set classes and features of the training set in the model.
+
+        train_size: fraction of the rows in the training set; split_state: randomness of the split.
+        Return the split, an executor of the training set alone, and metadata of the training set.
+        """
+        split = split_blocks(self.executor, self.metadata.encoder, train_size, split_state)
         if self.model.duplicates == "copies":
-            sides = replace(sides, repeats=0)
-        elif decide_worst_case(sides.repeats, sides.n_certifying, self.model.duplicates):
-            sides = replace(sides, is_worst=mark_worst_case(self.parts, sides.n))
-        growing = select_training_set(self.parts, sides.reader, sides.division, sides.masks)
-        reader = self.model
-        if isinstance(getattr(reader, "class_weight", None), dict):
-            reader = copy(reader)  # of all classes, some of which may not grow
-            reader.class_weight = self.known.reader.class_weight  # None: copies are merged by it
-        learned = learn(reader, growing, are_all=False, classes=self.classes)
-        learned = learned.with_groups_of(self.known)
-        learned.set_attributes(self.model)
-        # That of the rows which certify, too, by the same weights of classes.
-        size = self.known.attributes["effective_sample_size_"]
-        if isinstance(getattr(reader, "class_weight", None), str):
-            size = measure_effective_size(self._weighing_all(learned.reader), self.parts)
+            split = replace(split, repeats=0)
+        elif decide_worst_case(split.repeats, split.n_calibration, self.model.duplicates):
+            split = replace(split, is_worst=mark_worst_case(self.executor, split.n))
+        train = select_training_set(self.executor, split.encoder, split.splitter, split.masks)
+        encoder = self.model
+        if isinstance(getattr(encoder, "class_weight", None), dict):
+            # Weights of all classes, some of which may not be in the training set; None after copies
+            # of rows were merged, whose weights are multiplied by class weights already.
+            encoder = copy(encoder)
+            encoder.class_weight = self.metadata.encoder.class_weight
+        metadata = collect_metadata(encoder, train, are_all=False, classes=self.classes)
+        metadata = metadata.with_groups_of(self.metadata)
+        metadata.set_attributes(self.model)
+        # The effective sample size is that of all rows, with the class weights of the training set.
+        size = self.metadata.attributes["effective_sample_size_"]
+        if isinstance(getattr(encoder, "class_weight", None), str):
+            size = measure_effective_size(self._weight_all_classes(metadata.encoder), self.executor)
         self.model.effective_sample_size_ = size
         self.model.preprocessor_ = None
-        return sides, growing, learned
+        return split, train, metadata
 
-    def _weighing_all(self, reader: Any) -> Any:
-        """A copy of what reads rows that grow; rows of classes which only certify count once."""
-        reader, classes = copy(reader), self.known.found.classes
+    def _weight_all_classes(self, encoder: Any) -> Any:
+        """Return a copy of an encoder with weight 1 for classes that only calibration rows have."""
+        encoder, classes = copy(encoder), self.metadata.rows.classes
         assert classes is not None
-        reader.class_weight = {**dict.fromkeys(classes[0].tolist(), 1.0), **reader.class_weight}
-        return reader
+        encoder.class_weight = {**dict.fromkeys(classes[0].tolist(), 1.0), **encoder.class_weight}
+        return encoder
 
-    def pilot(
-        self, share: float, dealing: np.random.RandomState, random_state: np.random.RandomState
+    def grow_pilot(
+        self,
+        train_size: float,
+        split_state: np.random.RandomState,
+        random_state: np.random.RandomState,
     ) -> tuple[
         tuple[list[tuple[list[GrownFold], list[tuple[int, int]]]], int], TrainCalibrationMasks
     ]:
-        """What a learning curve takes, folds of each size and the number of rows; and both sides."""
-        sides, growing, learned = self._dealt(share, dealing)
-        trees = OutOfCoreTrees.from_blocks(self.model, growing, learned, _PILOT_FOLDS, random_state)
+        """Grow the trees of a learning curve on small training sets.
+
+        Parameters
+        ----------
+        train_size : float
+            Fraction of the rows in the training set, which is divided into three folds.
+        split_state, random_state : RandomState
+            Randomness of the split, and of folds and trees.
+
+        Returns
+        -------
+        pilot : tuple
+            A list with an entry for trees of one fold and one for trees of two folds: the grown folds,
+            and for each its numbers of training and validation rows; and the number of all rows.
+        split : TrainCalibrationMasks
+            The split.
+        """
+        split, train, metadata = self._split(train_size, split_state)
+        trees = OutOfCoreTrees.from_blocks(self.model, train, metadata, _PILOT_FOLDS, random_state)
         folds = []
         for is_swapped in (True, False):
             masks = (trees.get_validation_mask(k) != is_swapped for k in range(_PILOT_FOLDS))
-            made = [_without_leaves(one) for one in map(trees.grow_fold, masks) if one.grown]
-            grown = [fold for one in made for fold in one.grown]
-            folds.append((grown, [(one.n_train, one.n_validation) for one in made]))
-        return (folds, self.known.found.n), sides
+            trained = [_drop_leaves(fold) for fold in map(trees.grow_fold, masks) if fold.grown]
+            grown = [fold for of_fold in trained for fold in of_fold.grown]
+            folds.append((grown, [(fold.n_train, fold.n_validation) for fold in trained]))
+        return (folds, self.metadata.rows.n), split
 
-    def grown(
-        self, share: float, dealing: np.random.RandomState, random_state: np.random.RandomState
-    ) -> GrownOnSide:
-        """Grow the tree of a share of the rows, and choose posteriors by folds of them.
+    def grow(
+        self,
+        train_size: float,
+        split_state: np.random.RandomState,
+        random_state: np.random.RandomState,
+    ) -> GrownTrainingSet:
+        """Grow the tree of the training set, and choose posteriors by its cross-validation.
 
-        dealing: source of the order of all rows; random_state: of all else.
+        train_size: fraction of the rows in the training set; split_state, random_state: randomness of
+        the split, and of folds and trees.
         """
-        model, n_folds = self.model, folds_that_choose(self.model)
-        sides, growing, learned = self._dealt(share, dealing)
-        trees = OutOfCoreTrees.from_blocks(model, growing, learned, n_folds, random_state)
+        model, n_folds = self.model, get_n_folds(self.model)
+        split, train, metadata = self._split(train_size, split_state)
+        trees = OutOfCoreTrees.from_blocks(model, train, metadata, n_folds, random_state)
         if is_classifier(model):
-            classes = self.known.found.classes
+            classes = self.metadata.rows.classes
             assert classes is not None
             others = np.setdiff1d(classes[0], model.classes_)
             model._calibration_classes = others if self.classes is None else others[:0]
-            model.sample_hashes_, model._sample_counts = merge_fit_hashes(growing, learned.found.n)
+            model.sample_hashes_, model._sample_counts = merge_fit_hashes(train, metadata.rows.n)
         with model._show_progress(range(n_folds)) as advance:
             folds, numbers = [], []
-            validation_leaf = trees.rows.storage.allocate((learned.found.n,), np.int32)
+            validation_leaf = trees.rows.storage.allocate((metadata.rows.n,), np.int32)
             for k in range(n_folds):
                 is_validation = trees.get_validation_mask(k)
-                made = trees.grow_fold(is_validation)
-                if made.grown:
-                    validation_leaf[is_validation] = made.leaf[is_validation]
+                fold = trees.grow_fold(is_validation)
+                if fold.grown:
+                    validation_leaf[is_validation] = fold.leaf[is_validation]
                     numbers.append(k)
-                folds += made.grown
+                folds += fold.grown
                 advance()
             tree, stats, leaf = trees.grow_whole()
             advance()
             posteriors = model._tune(folds, advance)
         routed = RoutedFolds(trees.rows, leaf, validation_leaf, numbers)
-        return GrownOnSide(sides, learned, tree, stats, posteriors, folds, routed)
+        return GrownTrainingSet(split, metadata, tree, stats, posteriors, folds, routed)
 
     def route_calibration_set(
-        self, grown: GrownOnSide
+        self, grown: GrownTrainingSet
     ) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
         """Return the train/calibration split; leaf, target and weight of each calibration row."""
-        sides = grown.sides
-        of_all = sides.reader, sides.division, self.classes is not None
-        about = grown.learned.reader, grown.tree, *of_all
-        worst: list[Any] = sides.is_worst or [None] * len(sides.masks)
-        masks = [*zip(sides.masks, worst, strict=True)]
-        blocks = self.parts.make(route_calibration_rows, *about, own=masks)
-        if is_classifier(self.model):
-            model, n = self.model, sides.n_certifying
-            beside = model.sample_hashes_, model._sample_counts
-            model.sample_hashes_, model._sample_counts = merge_fit_hashes(self.parts, n, beside)
-        is_distinct = self.model.duplicates == "copies"
-        return join_calibration_blocks(blocks, sides.repeats, is_distinct=is_distinct)
+        split, model = grown.split, self.model
+        worst: list[Any] = split.is_worst or [None] * len(split.masks)
+        blocks = self.executor.make_blocks(
+            route_calibration_rows,
+            grown.metadata.encoder,
+            grown.tree,
+            split.encoder,
+            split.splitter,
+            self.classes is not None,
+            per_block=[*zip(split.masks, worst, strict=True)],
+        )
+        if is_classifier(model):
+            n, of_train = split.n_calibration, (model.sample_hashes_, model._sample_counts)
+            hashes, counts = merge_fit_hashes(self.executor, n, of_train)
+            model.sample_hashes_, model._sample_counts = hashes, counts
+        is_distinct = model.duplicates == "copies"
+        return join_calibration_blocks(blocks, split.repeats, is_distinct=is_distinct)
 
 
-def _without_leaves(fold: FoldTree) -> FoldTree:
+def _drop_leaves(fold: FoldTree) -> FoldTree:
     """Return the tree of a fold without the leaves of rows, which take memory."""
     return replace(fold, leaf=fold.leaf[:0].copy())
 
@@ -259,14 +302,14 @@ class RoutedFolds:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GrownOnSide:
-    """The result of the training set of a certified fit.
+class GrownTrainingSet:
+    """The result of growth on the training set of a certified fit.
 
     Parameters
     ----------
-    sides : TrainCalibrationMasks
+    split : TrainCalibrationMasks
         Which rows are in the training set.
-    learned : Learned
+    metadata : FitMetadata
         Result of the metadata pass over the training set.
     tree : Tree
         The tree that was grown on it.
@@ -280,8 +323,8 @@ class GrownOnSide:
         Its rows, and the leaves that they reach.
     """
 
-    sides: TrainCalibrationMasks
-    learned: Learned
+    split: TrainCalibrationMasks
+    metadata: FitMetadata
     tree: Tree
     stats: Stats
     posteriors: Mixture
@@ -314,7 +357,7 @@ class GrownOnSide:
         return ValidationErrorSums(
             largest >= 0,
             max(largest, 0.0),
-            tuple(self.learned.found.ends[0].tolist()),
+            tuple(self.metadata.rows.ends[0].tolist()),
             self.routed.reduce_errors(values, node_map, n_threads),
             self.stats.weight_unit,
         )
@@ -346,50 +389,55 @@ class ValidationErrorSums:
     weight_unit: float
 
 
-def _expect_parts(model: Any) -> None:
-    """Raise ValueError for parameters that need rows in memory."""
-    folds_that_choose(model)
+def _expect_out_of_core_parameters(model: Any) -> None:
+    """Raise ValueError if a parameter of the model needs rows in memory."""
+    get_n_folds(model)
     if model.preprocessor is not None:
         raise ValueError(
-            "preprocessor needs rows in memory, got out-of-core X: load it into a data frame"
+            "preprocessor must be None for out-of-core or distributed X: remove it, or pass X as a "
+            "data frame in memory"
         )
 
 
-def _shares(model: Any) -> tuple[float, float]:
-    """The least and the largest share of the rows that may grow the tree."""
+def _get_train_sizes(model: Any) -> tuple[float, float]:
+    """Return the smallest and the largest fraction of the rows that may be in the training set."""
     if isinstance(model.train_size, str):
         return PILOT, max(SHARES)
     return model.train_size, model.train_size
 
 
-def _need(model: Any, known: Learned) -> Need:
-    """What the fit holds in memory, from above: to grow a tree, and then to certify it."""
-    least, most = _shares(model)
-    n_folds = max(folds_that_choose(model), _PILOT_FOLDS if most > least else 0)
-    of_leaf = _OF_LEAF if is_classifier(model) else (0, 0)
-    n, need = known.found.n, need_of_tree(known, n_folds, most, of_leaf)
-    n_certifying, of_weight = (1 - least) * n, 8.0 * (known.weighing is not None)
-    # Which rows certify, also while it is decided; and what parts tell of these.
-    always = need.always + (3 + of_weight) * n + (12 + of_weight) * n_certifying
+def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
+    """Estimate the memory of growing a tree, and then of its certificates, from above."""
+    least, most = _get_train_sizes(model)
+    n_folds = max(get_n_folds(model), _PILOT_FOLDS if most > least else 0)
+    leaf_bytes = _LEAF_BYTES if is_classifier(model) else (0, 0)
+    n, need = metadata.rows.n, estimate_tree_memory(metadata, n_folds, most, leaf_bytes)
+    n_calibration, weight_bytes = (1 - least) * n, 8.0 * (metadata.weight_scaling is not None)
+    # Masks of calibration rows, twice while they are computed; leaves and targets of these rows.
+    fixed = need.fixed + (3 + weight_bytes) * n + (12 + weight_bytes) * n_calibration
     if model.duplicates == "copies":
-        always += (
-            24 * n
-        )  # the weights of merged rows, also as they are told, and those that are kept
-    if known.found.are_grouped:
-        # Groups of rows on both sides, as they are numbered, collected and kept.
-        always += 48 * n
-    at_last = _at_last(model, n, n_certifying, of_weight)
-    return replace(need, always=always, later=need.later + max(0.0, at_last - always))
+        fixed += 24 * n  # weights of merged rows, three times while they are collected
+    if metadata.rows.are_grouped:
+        # Groups of the rows of both sets, while they are numbered, collected and stored.
+        fixed += 48 * n
+    certifying = _estimate_certificate_bytes(model, n, n_calibration, weight_bytes)
+    after_reading = need.after_reading + max(0.0, certifying - fixed)
+    return replace(need, fixed=fixed, after_reading=after_reading)
 
 
-def _at_last(model: Any, n: int, n_certifying: float, of_weight: float) -> float:
-    """Bytes of what is known of rows where they certify, n_certifying of n."""
-    is_small = model.max_leaf_nodes is not None  # which is certified after the whole tree
+def _estimate_certificate_bytes(
+    model: Any, n: int, n_calibration: float, weight_bytes: float
+) -> float:
+    """Estimate the memory of the rows while the tree is certified from above, in bytes.
+
+    n, n_calibration: numbers of all rows, and of calibration rows; weight_bytes: bytes of a weight.
+    """
+    has_pruning = model.max_leaf_nodes is not None  # a small tree is certified after the whole one
     if is_classifier(model):
-        # Hashes; which rows are on which side, as they are told, kept, and compared with each other;
-        # leaves and classes, as they are told and kept, and places.
-        of_row, of_certifying = 51 + 8 * is_small, 24 + of_weight + 20 * is_small
+        # Hashes; masks of both sets, collected, stored and compared; leaves and classes, collected and
+        # stored, and positions.
+        row_bytes, calibration_bytes = 51 + 8 * has_pruning, 24 + weight_bytes + 20 * has_pruning
     else:
-        # Which rows are on which side; leaves, targets and errors, as they are told and put in order.
-        of_row, of_certifying = 9, 100 + 15 * is_small
-    return (of_row + of_weight) * n + (of_certifying + of_weight) * n_certifying
+        # Masks of both sets; leaves, targets and errors, collected and sorted.
+        row_bytes, calibration_bytes = 9, 100 + 15 * has_pruning
+    return (row_bytes + weight_bytes) * n + (calibration_bytes + weight_bytes) * n_calibration

@@ -1,4 +1,4 @@
-"""The parts that chunks become, whose rows lie in the bins of all rows; and what these add up to."""
+"""Make binned blocks of the rows of an out-of-core fit, and sum up their bins and targets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree.grow.bins import MISSING, Bins
+from certree.grow.bins import MISSING, Bins, UInt8
 from certree.interface.arrays import Float64, Int32, UInt64
 from certree.out_of_core.binning import (
     BinRanges,
@@ -21,13 +21,13 @@ from certree.out_of_core.binning import (
     find_category_positions,
     make_bins,
 )
-from certree.out_of_core.chunks import Chunk, Weighing, get_group_names, training_of
+from certree.out_of_core.chunks import Chunk, WeightScaling, encode_chunk, get_group_names
 from certree.out_of_core.exact_sums import exact_sum, round_sum, sum_class_weights
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.fit_hashes import add_hashes
-from certree.out_of_core.row_assignment import Division, Mask
-from certree.out_of_core.row_block import PartOfRows
-from certree.out_of_core.validation_split import FoldAssignment, RowsHeldOut
+from certree.out_of_core.row_assignment import Mask, RowSplitter
+from certree.out_of_core.row_block import RowBlock
+from certree.out_of_core.validation_split import FoldAssignment, ValidationSplit
 from certree.rows.categories import warn_if_identifier
 from certree.rows.draw_order import ColumnSums
 from certree.rows.hashes import hash_samples, hash_target
@@ -35,376 +35,424 @@ from certree.rows.training import Training
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sketched:
-    """What is known of all rows before they lie in bins.
+class SketchedRows:
+    """Result of the pass that finds bin edges; see `sketch_rows`.
 
     Parameters
     ----------
     sketch : Sketch
-        What decides the bins.
-    weighings : tuple of two Weighings or None
-        How rows that train and rows that are held out are weighed; None: each counts once.
-    held : RowsHeldOut or None
-        Which rows are held out; None: none are.
-    order : tuple of int
-        In which order several targets tell rows apart; none: as they stand.
+        Sample and distinct values of the training rows, by which bin edges are chosen.
+    weight_scalings : tuple of two (WeightScaling or None)
+        How weights of training rows, and of validation rows, are scaled; None: they are not.
+    split : ValidationSplit or None
+        Which rows are validation rows; None: none.
+    target_order : tuple of int
+        Order in which several targets are hashed; (): 0, 1, ...
     """
 
     sketch: Sketch
-    weighings: tuple[Weighing | None, Weighing | None]
-    held: RowsHeldOut | None = None
-    order: tuple[int, ...] = ()
+    weight_scalings: tuple[WeightScaling | None, WeightScaling | None]
+    split: ValidationSplit | None = None
+    target_order: tuple[int, ...] = ()
 
     @property
     def n(self) -> int:
-        """How many rows train."""
+        """Number of training rows."""
         return self.sketch.n
 
     @property
-    def n_held(self) -> int:
-        """How many rows are held out."""
-        return 0 if self.held is None else self.held.sides.held.n
+    def n_val(self) -> int:
+        """Number of validation rows."""
+        return 0 if self.split is None else self.split.summary.validation.n
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Made:
-    """What is known of all rows once parts are made; those of more add up.
+class BinningSummary:
+    """Range of values in each bin, and sums of targets, of blocks. Adding two objects joins their rows.
 
     Parameters
     ----------
-    ends : BinRanges
-        Of the bins.
+    ranges : BinRanges
+        Smallest and largest value in each bin.
     totals : Counter
-        Exact weight of each class by the number of the target and its code; of numbers the weight
-        ("weight"), and the weighed sum by the number of the target. Weights of 1 are counted.
+        Exact sums as `exact_sum` returns them. Classes: the weight of each class, by the number of the
+        target and the class code. Numbers: the weight of all rows, by "weight", and the sum of weight
+        times target, by the number of the target. Without weights, rows are counted.
     """
 
-    ends: BinRanges
+    ranges: BinRanges
     totals: Counter[Any]
 
     def __add__(self, other: Self) -> Self:
-        """That of both."""
-        ends, totals = self.ends + other.ends, Counter(self.totals)
-        totals.update(other.totals)  # sums below 0 stay
-        return replace(self, ends=ends, totals=totals)
+        """Return the summary of the rows of both. other: the summary of other rows."""
+        ranges, totals = self.ranges + other.ranges, Counter(self.totals)
+        totals.update(other.totals)  # `+` would drop negative sums
+        return replace(self, ranges=ranges, totals=totals)
 
 
-def sketched(
-    parts: Executor,
-    reader: Any,
-    weighing: Weighing | None,
+def sketch_rows(
+    executor: Executor,
+    encoder: Any,
+    weight_scaling: WeightScaling | None,
     n: int,
-    held: RowsHeldOut | None = None,
+    split: ValidationSplit | None = None,
     largest: Float64 | None = None,
-) -> Sketched:
-    """Look at all rows for what decides their bins.
+) -> SketchedRows:
+    """Find what the bin edges of all training rows depend on, in one or two passes.
 
     Parameters
     ----------
-    parts : Executor
-        Holds the rows.
-    reader : object
-        Reads them by what is known of all.
-    weighing : Weighing or None
-        How they are weighed, as far as it is known; None: each counts once.
+    executor : Executor
+        Reads the rows.
+    encoder : object
+        Copy of the model that encodes rows.
+    weight_scaling : WeightScaling or None
+        How weights are scaled, as far as it is known; None: rows have no weights.
     n : int
-        How many there are.
-    held : RowsHeldOut or None
-        Which of them are held out; None: none are.
-    largest : ndarray of shape (n_targets,), or None
-        The largest size of each target, of those that train, where their order is asked for.
+        Number of rows.
+    split : ValidationSplit or None
+        Which rows are validation rows, that are skipped; None: none.
+    largest : ndarray of float64, shape (n_targets,), or None
+        Largest magnitude of each target of the training rows, by which several targets are ordered;
+        None: the order does not matter.
 
     Returns
     -------
-    Sketched
+    SketchedRows
+        The sketch, and the scaling of weights to a mean of 1.
     """
-    if held is not None:
-        known: Sketch = parts.make(_sketch_of_side, reader, held.division, largest, own=held.masks)
-        return Sketched(known, held.division.weighings, held)
-    known = parts.look(_sketch, reader, weighing, largest, choose_hash_limit(n))
-    if not known.is_complete:
-        known = parts.look(_sketch, reader, weighing, largest)
-    if weighing is not None:
-        weighing = replace(weighing, factor=known.n / round_sum(known.weight))
-    return Sketched(known, (weighing, None))
+    if split is not None:
+        sketch: Sketch = executor.make_blocks(
+            _sketch_training_rows, encoder, split.splitter, largest, per_block=split.masks
+        )
+        return SketchedRows(sketch, split.splitter.weight_scalings, split)
+    sketch = executor.scan(_sketch_chunk, encoder, weight_scaling, largest, choose_hash_limit(n))
+    if not sketch.is_complete:
+        sketch = executor.scan(_sketch_chunk, encoder, weight_scaling, largest)
+    if weight_scaling is not None:
+        weight_scaling = replace(weight_scaling, factor=sketch.n / round_sum(sketch.weight))
+    return SketchedRows(sketch, (weight_scaling, None))
 
 
-def order_of_training(parts: Executor, reader: Any, held: RowsHeldOut) -> Int32:
-    """In which order columns are looked at, as the rows tell that are not held out."""
-    sums: ColumnSums = parts.make(_sums_of_side, reader, held.division, own=held.masks)
+def compute_training_draw_order(executor: Executor, encoder: Any, split: ValidationSplit) -> Int32:
+    """Return the draw order of the features, (p,), by the training rows; see `Training.draw_order`."""
+    sums: ColumnSums = executor.make_blocks(
+        _sum_training_columns, encoder, split.splitter, per_block=split.masks
+    )
     return sums.order_columns()
 
 
-def make_parts(
-    parts: Executor,
-    reader: Any,
-    known: Sketched,
+def make_binned_blocks(
+    executor: Executor,
+    encoder: Any,
+    sketched: SketchedRows,
     n_bins: int = MISSING,
-    dealt: FoldAssignment | None = None,
+    folds: FoldAssignment | None = None,
     *,
     fine_ends: bool = False,
-    many: tuple[int, ...] = (),
+    indexed: tuple[int, ...] = (),
 ) -> tuple[Bins, Counter[Any]]:
-    """Let an executor make parts of the rows, whose keys are hashes as yet.
+    """Read all rows, and make the binned blocks that the executor holds from then on.
+
+    The keys of the blocks are hashes; see `set_keys`.
 
     Parameters
     ----------
-    parts : Executor
-        Holds the rows.
-    reader : object
-        Reads them.
-    known : Sketched
-        What is known of them.
+    executor : Executor
+        Reads the rows, and holds the blocks.
+    encoder : object
+        Copy of the model that encodes rows.
+    sketched : SketchedRows
+        Result of `sketch_rows`.
     n_bins : int
-        Most bins of a feature of numbers.
-    dealt : FoldAssignment or None
-        Folds of the rows that are not held out; None: there are no folds.
+        Largest number of bins of a numeric feature.
+    folds : FoldAssignment or None
+        Folds of the training rows; None: there are no folds.
     fine_ends : bool
-        Whether bins are fine towards the ends; see `Bins.from_table`.
-    many : tuple of int
-        Features of categories of which parts know the level of each row beside its bin.
+        Whether bins are narrower near the smallest and largest values; see `Bins.from_table`.
+    indexed : tuple of int
+        Categorical features of which blocks store the index of each row's category.
 
     Returns
     -------
     bins : Bins
-        Those of all rows that train, without codes.
+        Bins of the training rows, without codes.
     totals : Counter
-        See `Made`.
+        Sums of targets; see `BinningSummary`.
     """
-    edges, held = known.sketch.choose_edges(n_bins, fine_ends=fine_ends), known.held
-    divisions = None if held is None else held.division, None if dealt is None else dealt.division
-    masks: list[Any] = [] if held is None else held.masks
-    folds: list[Any] = [] if dealt is None else dealt.folds
-    own = [*zip_longest(masks, folds)] or None  # one of the lists may be empty
-    given = reader, known.weighings[0], edges, many, known.order, divisions
-    made: Made = parts.make(_made_part, *given, own=own)
-    bins = make_bins(edges, made.ends, _category(reader))
-    return bins.with_dates(reader.dates_), made.totals
+    edges, split = sketched.sketch.choose_edges(n_bins, fine_ends=fine_ends), sketched.split
+    splitters = None if split is None else split.splitter, None if folds is None else folds.splitter
+    masks: list[Any] = [] if split is None else split.masks
+    numbers: list[Any] = [] if folds is None else folds.folds
+    per_block = [*zip_longest(masks, numbers)] or None  # one of the lists may be empty
+    summary: BinningSummary = executor.make_blocks(
+        _make_binned_block,
+        encoder,
+        sketched.weight_scalings[0],
+        edges,
+        indexed,
+        sketched.target_order,
+        splitters,
+        per_block=per_block,
+    )
+    bins = make_bins(edges, summary.ranges, _mark_categorical(encoder))
+    return bins.with_dates(encoder.dates_), summary.totals
 
 
-def warn_of_identifiers(model: Any, known: Sketch) -> None:
-    """Warn of features of categories most of which hardly any two rows share."""
+def warn_of_identifiers(model: Any, sketch: Sketch) -> None:
+    """Warn of categorical features in which almost every row has a category of its own."""
     names = getattr(model, "feature_names_in_", None)
     categories = getattr(model, "categories_", None)
-    for j, values in enumerate(known.values):
+    for j, values in enumerate(sketch.values):
         if isinstance(values, tuple):
             texts = () if categories is None else categories.names[j] or ()
             warn_if_identifier(j, names, int(values[1].sum()), len(values[0]), texts)
 
 
-def put_beside(part: PartOfRows, held: Training | None) -> tuple[PartOfRows, int]:
-    """A part that has rows beside it which are held out; None: it has none."""
-    if held is None:
-        return part, 0
-    values, y = held.features.matrix.astype(np.float64), held.y.T.astype(np.float64)
-    y_held = np.ascontiguousarray(y)
-    about: dict[str, Any] = {"weight_held": held.weight, "offset_held": held.offset}
-    return replace(part, values=values, y_held=y_held, **about), 0
+def add_validation_rows(block: RowBlock, validation: Training | None) -> tuple[RowBlock, int]:
+    """Return a block with validation rows, or the same block for None; and 0."""
+    if validation is None:
+        return block, 0
+    X_val = validation.features.matrix.astype(np.float64)
+    y_val = np.ascontiguousarray(validation.y.T.astype(np.float64))
+    weight, offset = validation.weight, validation.offset
+    return replace(block, X_val=X_val, y_val=y_val, weight_val=weight, offset_val=offset), 0
 
 
-# -- of one chunk
+# -- functions of one chunk
 
 
-def _sketch(
+def _sketch_chunk(
     chunk: Chunk,
-    reader: Any,
-    weighing: Weighing | None,
+    encoder: Any,
+    weight_scaling: WeightScaling | None,
     largest: Float64 | None,
     below: int | None = None,
 ) -> Sketch | None:
-    """What decides the bins of a chunk, and the sum of its weights in units of the largest one.
+    """Return the sketch of a chunk, with the sum of its weights; None if it has no rows.
 
-    below: of rows whose hashes are below it; None: of all.
+    below: the sample has only rows with smaller hashes; None: rows with any hash. The other
+    parameters are those of `sketch_rows`.
     """
-    training: Any = training_of(reader, chunk, weighing)
+    training: Any = encode_chunk(encoder, chunk, weight_scaling)
     if training is None:
         return None
-    made, weight = _sketch_of_rows(training, reader, largest, below), training.weight
-    return made if weight is None else replace(made, weight=exact_sum(weight))
+    sketch, weight = _sketch_encoded_rows(training, encoder, largest, below), training.weight
+    return sketch if weight is None else replace(sketch, weight=exact_sum(weight))
 
 
-def _sketch_of_side(
+def _sketch_training_rows(
     number: int,
     chunk: Chunk,
-    reader: Any,
-    division: Division,
+    encoder: Any,
+    splitter: RowSplitter,
     largest: Float64 | None,
     mask: Mask,
-) -> tuple[PartOfRows, Sketch | None]:
-    """What decides the bins: the rows of a chunk that train; the part is an empty one."""
-    training: Any = division.read_rows(reader, chunk)
-    made = None
+) -> tuple[RowBlock, Sketch | None]:
+    """Return a block without rows, and the sketch of the training rows of a chunk (None: no rows).
+
+    mask: True for validation rows, in the order of `splitter`; largest: as in `sketch_rows`.
+    """
+    training: Any = splitter.read_rows(encoder, chunk)
+    sketch = None
     if training is not None and not mask.all():
-        train: Any = division.split_rows(training, mask)[0]
-        made = _sketch_of_rows(train, reader, largest)
-    return without_rows(number, reader, None, reader._n_encoded), made
+        train: Any = splitter.split_rows(training, mask)[0]
+        sketch = _sketch_encoded_rows(train, encoder, largest)
+    return make_empty_block(number, encoder, None, encoder._n_encoded), sketch
 
 
-def _sums_of_side(
-    number: int, chunk: Chunk, reader: Any, division: Division, mask: Mask
-) -> tuple[PartOfRows, ColumnSums | None]:
-    """What rows of a chunk that train add up to by column; the part is an empty one."""
-    training, made = division.read_rows(reader, chunk), None
+def _sum_training_columns(
+    number: int, chunk: Chunk, encoder: Any, splitter: RowSplitter, mask: Mask
+) -> tuple[RowBlock, ColumnSums | None]:
+    """Return a block without rows, and sums over the training rows of a chunk (None: no rows).
+
+    mask: True for validation rows, in the order of `splitter`.
+    """
+    training, sums = splitter.read_rows(encoder, chunk), None
     if training is not None and not mask.all():
-        train = division.split_rows(training, mask)[0]
-        made = ColumnSums.sum_rows(train.features, train.y, train.n_categories)
-    return without_rows(number, reader, None, reader._n_encoded), made
+        train = splitter.split_rows(training, mask)[0]
+        sums = ColumnSums.sum_rows(train.features, train.y, train.n_categories)
+    return make_empty_block(number, encoder, None, encoder._n_encoded), sums
 
 
-def _sketch_of_rows(
-    rows: Any, reader: Any, largest: Float64 | None, below: int | None = None
+def _sketch_encoded_rows(
+    rows: Any, encoder: Any, largest: Float64 | None, below: int | None = None
 ) -> Sketch:
-    """A sketch that has keys of several targets of its rows, if these are asked for."""
+    """Return the sketch of encoded rows, with keys of the targets unless `largest` is None.
+
+    rows: a `Training`; largest, below: as in `_sketch_chunk`.
+    """
     order = rows.draw_order
-    made = Sketch.from_rows(rows.features, _category(reader), below, order)
+    sketch = Sketch.from_rows(rows.features, _mark_categorical(encoder), below, order)
     if largest is None:
-        return made
+        return sketch
     hashes, targets = hash_samples(*rows.features.tables, order=order), rows.y.T.astype(np.float64)
-    told = zip(targets, largest.tolist(), strict=True)
-    keys = [hash_target(one, hashes, largest=most) for one, most in told]
-    return replace(made, target_keys=np.array(keys, dtype=np.uint64))
+    pairs = zip(targets, largest.tolist(), strict=True)
+    keys = [hash_target(target, hashes, largest=most) for target, most in pairs]
+    return replace(sketch, target_keys=np.array(keys, dtype=np.uint64))
 
 
-def without_rows(
-    number: int, reader: Any, weighing: Weighing | None, p: int, n_many: int = 0
-) -> PartOfRows:
-    """A part that a chunk becomes of which no row weighs anything; p: of so many features."""
-    n_targets, codes = getattr(reader, "n_outputs_", 1), np.zeros((p, 0), dtype=np.uint8)
+def make_empty_block(
+    number: int, encoder: Any, weight_scaling: WeightScaling | None, p: int, n_indexed: int = 0
+) -> RowBlock:
+    """Return a block without rows.
+
+    number: number of the block; encoder: fitted as far as `n_outputs_`; weight_scaling: None if rows
+    have no weights; p: number of features; n_indexed: number of rows of `RowBlock.categories`.
+    """
+    n_targets, codes = getattr(encoder, "n_outputs_", 1), np.zeros((p, 0), dtype=np.uint8)
     y = np.zeros(0) if n_targets == 1 else np.zeros((n_targets, 0))
-    weight = None if weighing is None else np.zeros(0)
-    places, keys = np.zeros((n_many, 0), dtype=np.int32), np.zeros(0, dtype=np.uint64)
-    return PartOfRows(number, codes, y, weight, keys, places=places, y_held=y)
+    weight = None if weight_scaling is None else np.zeros(0)
+    categories, keys = np.zeros((n_indexed, 0), dtype=np.int32), np.zeros(0, dtype=np.uint64)
+    return RowBlock(number, codes, y, weight, keys, categories=categories, y_val=y)
 
 
-def _category(reader: Any) -> Any:
-    mask = reader._category_mask()
-    return np.zeros(reader._n_encoded, np.uint8) if mask is None else mask.astype(np.uint8)
+def _mark_categorical(encoder: Any) -> UInt8:
+    """Return 1 for each categorical feature, and 0 for each numeric one, (p,)."""
+    mask = encoder._category_mask()
+    return np.zeros(encoder._n_encoded, np.uint8) if mask is None else mask.astype(np.uint8)
 
 
-def _made_part(
+def _make_binned_block(
     number: int,
     chunk: Chunk,
-    reader: Any,
-    weighing: Weighing | None,
+    encoder: Any,
+    weight_scaling: WeightScaling | None,
     edges: tuple[Any, ...],
-    many: tuple[int, ...] = (),
-    order: tuple[int, ...] = (),
-    divisions: tuple[Division | None, Division | None] = (None, None),
-    own: tuple[Mask | None, NDArray[np.uint8] | None] = (None, None),
-) -> tuple[PartOfRows, Made | None]:
-    """Make a block of the rows of a chunk, in bins; its keys are still hashes.
+    indexed: tuple[int, ...] = (),
+    target_order: tuple[int, ...] = (),
+    splitters: tuple[RowSplitter | None, RowSplitter | None] = (None, None),
+    assigned: tuple[Mask | None, NDArray[np.uint8] | None] = (None, None),
+) -> tuple[RowBlock, BinningSummary | None]:
+    """Make a binned block of the rows of a chunk; its keys are hashes.
 
     Parameters
     ----------
     number, chunk : int, Chunk
         Number of the block, and its rows.
-    reader : object
+    encoder : object
         Copy of the model that encodes rows.
-    weighing : Weighing or None
-        How weights are scaled if no rows are held out; None: they are not.
+    weight_scaling : WeightScaling or None
+        How weights are scaled if there are no validation rows; None: they are not.
     edges : tuple
         Bin edges of each feature.
-    many : tuple of int
-        Features of which the block keeps the category of each row.
-    order : tuple of int
+    indexed : tuple of int
+        Features of which the block stores the index of each row's category.
+    target_order : tuple of int
         Order of several targets in hashes.
-    divisions : tuple of two (Division or None)
-        How the rows are sorted for the mask of held-out rows, and for the folds.
-    own : tuple of two (ndarray or None)
-        Mask of the held-out rows, and fold of each other row, in the orders of `divisions`; None:
-        no rows are held out, or there are no folds.
+    splitters : tuple of two (RowSplitter or None)
+        How the rows are sorted for the mask of validation rows, and for the folds.
+    assigned : tuple of two (ndarray or None)
+        Mask of the validation rows, and fold of each other row, in the orders of `splitters`; None:
+        there are no validation rows, or no folds.
 
     Returns
     -------
-    part : PartOfRows
+    block : RowBlock
         The block.
-    made : Made or None
-        Ends of its bins, and totals of its targets; None: it has no rows of positive weight.
+    summary : BinningSummary or None
+        Its bin ranges and sums of targets; None: it has no rows of positive weight.
     """
-    (held_division, fold_division), (mask, folds) = divisions, own
-    training = training_of(reader, chunk, None)
+    (splitter, fold_splitter), (mask, folds) = splitters, assigned
+    training = encode_chunk(encoder, chunk, None)
     if training is None:
-        return without_rows(number, reader, weighing, len(edges), len(many)), None
-    if held_division is None or mask is None:
-        part, made = _coded(number, _scale_weights(training, weighing), reader, edges, many, order)
+        return make_empty_block(number, encoder, weight_scaling, len(edges), len(indexed)), None
+    settings = encoder, edges, indexed, target_order
+    if splitter is None or mask is None:
+        rows = _scale_weights(training, weight_scaling)
+        block, summary = _make_training_block(number, rows, *settings)
     else:
-        train, held = held_division.split_rows(training, mask)
-        part, made = _coded(number, train, reader, edges, many, order)
-        part, _ = put_beside(part, held)
-        more = digest_of_rows(hashes_of_rows(held, order), held.weight, held.offset)
-        part = replace(part, digest=part.digest + more)
-    if fold_division is not None and folds is not None:
+        train, validation = splitter.split_rows(training, mask)
+        block, summary = _make_training_block(number, train, *settings)
+        block, _ = add_validation_rows(block, validation)
+        hashes = hash_rows(validation, target_order)
+        digest = compute_digest(hashes, validation.weight, validation.offset)
+        block = replace(block, digest=block.digest + digest)
+    if fold_splitter is not None and folds is not None:
         unscaled = training
-        if held_division is not None and mask is not None:
-            unscaled = replace(held_division, weighings=(None, None)).split_rows(training, mask)[0]
-        fold_order, fold = fold_division.sort_rows(unscaled)[0], np.empty(part.n, dtype=np.uint8)
-        fold_division.expect_rows(len(folds), len(fold_order))
-        fold[fold_order] = folds
-        part = replace(part, fold=fold)
-    return _knowing(part, reader, training), made
+        if splitter is not None and mask is not None:
+            unscaled = replace(splitter, weight_scalings=(None, None)).split_rows(training, mask)[0]
+        order, fold = fold_splitter.sort_rows(unscaled)[0], np.empty(block.n, dtype=np.uint8)
+        fold_splitter.expect_rows(len(folds), len(order))
+        fold[order] = folds
+        block = replace(block, fold=fold)
+    return _add_fit_hashes(block, encoder, training), summary
 
 
-def _scale_weights(training: Training, weighing: Weighing | None) -> Training:
-    """Return rows whose weights are scaled; `weighing` or their weights may be None."""
-    if weighing is None or training.weight is None:
+def _scale_weights(training: Training, weight_scaling: WeightScaling | None) -> Training:
+    """Return rows whose weights are scaled; `weight_scaling` or their weights may be None."""
+    if weight_scaling is None or training.weight is None:
         return training
-    return replace(training, weight=weighing(training.weight))
+    return replace(training, weight=weight_scaling(training.weight))
 
 
-def _knowing(part: PartOfRows, reader: Any, training: Training) -> PartOfRows:
-    """A part that knows the hashes by which a classifier knows its rows again."""
-    if not is_classifier(reader):
-        return part
-    return add_hashes(part, training.features.tables, training.y)
+def _add_fit_hashes(block: RowBlock, encoder: Any, training: Training) -> RowBlock:
+    """Return a classifier's block with the hashes of its rows, and a regressor's block unchanged."""
+    if not is_classifier(encoder):
+        return block
+    return add_hashes(block, training.features.tables, training.y)
 
 
-def _coded(
+def _make_training_block(
     number: int,
     training: Any,
-    reader: Any,
+    encoder: Any,
     edges: tuple[Any, ...],
-    many: tuple[int, ...],
-    order: tuple[int, ...],
-) -> tuple[PartOfRows, Made]:
-    """The part that rows become which train."""
-    weight, hashes = training.weight, hashes_of_rows(training, order)
-    codes, ends = bin_rows(training.features, edges)
-    y = np.ascontiguousarray(training.y.T)
-    numbers, digest = y.astype(np.float64), digest_of_rows(hashes, weight, training.offset)
-    places = find_category_positions(training.features, {j: edges[j][0] for j in many})
-    none_held = numbers[..., :0]
-    beside: dict[str, Any] = {"places": places, "y_held": none_held, "offset": training.offset}
-    if get_group_names(reader) is not None:
-        beside["group"] = training.split.groups
-    part = PartOfRows(number, codes, numbers, weight, hashes, digest, **beside)
-    return part, Made(ends, sum_targets(part, is_classifier(reader)))
+    indexed: tuple[int, ...],
+    target_order: tuple[int, ...],
+) -> tuple[RowBlock, BinningSummary]:
+    """Return a block of training rows, and its summary.
+
+    training: a `Training` with scaled weights. The other parameters are those of
+    `_make_binned_block`.
+    """
+    weight, hashes = training.weight, hash_rows(training, target_order)
+    codes, ranges = bin_rows(training.features, edges)
+    y = np.ascontiguousarray(training.y.T).astype(np.float64)
+    has_groups = get_group_names(encoder) is not None
+    block = RowBlock(
+        number,
+        codes,
+        y,
+        weight,
+        hashes,
+        compute_digest(hashes, weight, training.offset),
+        categories=find_category_positions(training.features, {j: edges[j][0] for j in indexed}),
+        y_val=y[..., :0],
+        offset=training.offset,
+        group=training.split.groups if has_groups else None,
+    )
+    return block, BinningSummary(ranges, sum_targets(block, is_classifier(encoder)))
 
 
-def sum_targets(part: PartOfRows, has_classes: bool) -> Counter[Any]:
-    """Sum up the weights and targets of the training rows of a block; see `Made.totals`.
+def sum_targets(block: RowBlock, has_classes: bool) -> Counter[Any]:
+    """Sum up weights and targets of the training rows of a block; see `BinningSummary.totals`.
 
     has_classes: whether targets are class codes.
     """
     totals: Counter[Any] = Counter()
     if has_classes:
-        for k, codes in enumerate(np.atleast_2d(part.y)):
-            sums = sum_class_weights(codes.astype(np.intp), part.weight)
-            totals.update({(k, c): one for c, one in enumerate(sums)})
+        for k, codes in enumerate(np.atleast_2d(block.y)):
+            sums = sum_class_weights(codes.astype(np.intp), block.weight)
+            totals.update({(k, c): weight for c, weight in enumerate(sums)})
         return totals
-    totals["weight"] = part.n if part.weight is None else exact_sum(part.weight)
-    for k, numbers in enumerate(np.atleast_2d(part.y)):
-        totals[k] = exact_sum(numbers if part.weight is None else numbers * part.weight)
+    totals["weight"] = block.n if block.weight is None else exact_sum(block.weight)
+    for k, numbers in enumerate(np.atleast_2d(block.y)):
+        totals[k] = exact_sum(numbers if block.weight is None else numbers * block.weight)
     return totals
 
 
-def hashes_of_rows(rows: Training, order: tuple[int, ...]) -> UInt64:
-    """Hashes of rows and their targets, of which several stand in an order."""
-    y = rows.y[:, list(order)] if order and rows.y.ndim > 1 else rows.y
+def hash_rows(rows: Training, target_order: tuple[int, ...]) -> UInt64:
+    """Return a hash of features and targets of each row, (n,).
+
+    target_order: order in which several targets are hashed; (): 0, 1, ...
+    """
+    y = rows.y[:, list(target_order)] if target_order and rows.y.ndim > 1 else rows.y
     return hash_samples(*rows.features.tables, y, order=rows.draw_order)
 
 
-def digest_of_rows(hashes: UInt64, weight: Float64 | None, offset: Float64 | None = None) -> int:
-    """Compute a number by which it is noticed that rows, their weights or offsets have changed."""
+def compute_digest(hashes: UInt64, weight: Float64 | None, offset: Float64 | None = None) -> int:
+    """Return a checksum of rows, which changes if their hashes, weights or offsets change."""
     digest = int(hashes.sum(dtype=np.uint64))
     for numbers in (weight, offset):
         if numbers is not None:

@@ -1,4 +1,4 @@
-"""Rows in files, or on a cluster, as what holds their parts."""
+"""Open out-of-core or distributed rows: choose the source and the executor of a fit."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from certree.interface.extras import import_extra
-from certree.out_of_core.cluster import OnCluster, Partitions
-from certree.out_of_core.executors import Executor, Here
+from certree.out_of_core.cluster import DaskExecutor, DaskRows
+from certree.out_of_core.executors import Executor, LocalExecutor
 from certree.out_of_core.plan import is_planned
 from certree.out_of_core.resources import get_active_client, get_memory_limit
-from certree.out_of_core.scratch import scratch
+from certree.out_of_core.scratch import open_scratch
 from certree.out_of_core.sources import FileRows
-from certree.out_of_core.validation_set import PartsWithValidation, SourceWithValidation
+from certree.out_of_core.validation_set import ExecutorWithValidation, SourceWithValidation
 from certree.rows.out_of_core import is_dask_collection
 from certree.tables.table_source import with_format
 
 
-def current_client() -> Any:
-    """The client of the cluster that this process uses; None: there is none."""
+def get_current_client() -> Any:
+    """Return the current Dask client of this process; None if there is none."""
     try:
         return import_extra("distributed", "dask").get_client()
     except (ValueError, ImportError):
@@ -27,7 +27,7 @@ def current_client() -> Any:
 
 
 @contextmanager
-def rows_elsewhere(
+def open_rows(
     X: Any,
     y: Any,
     sample_weight: Any,
@@ -35,70 +35,81 @@ def rows_elsewhere(
     *,
     groups: Any = None,
     offset: Any = None,
-    judges: tuple[Any, Any, Any, Any] | None = None,
-    shown: bool = False,
+    validation: tuple[Any, Any, Any, Any] | None = None,
+    is_shown: bool = False,
 ) -> Iterator[Executor]:
-    """Hold the parts of rows in files, or on a cluster, until the block is left.
+    """Open out-of-core or distributed rows, and release them at the end of the with statement.
 
     Parameters
     ----------
-    X : path, list of paths, pyarrow.dataset.Dataset, or collection of Dask
-        Rows.
-    y, sample_weight : str, or collections of Dask
-        Target and weights; names of columns where rows are in files.
+    X : path, list of paths, pyarrow.dataset.Dataset, or Dask collection
+        Features of the rows.
+    y, sample_weight, groups, offset : str, list of str, Dask collection, or None
+        Targets, weights, groups and offsets: names of columns, or collections if X is one. Only y and
+        offset may be lists.
     n_threads : int
-        Number of threads, where rows are in files.
-    groups : str, collection of Dask, or None
-        Group of each row, given as `y` is.
-    offset : str, list of str, collection of Dask, or None
-        Offset of each row, given as `y` is.
-    judges : tuple of X, y, weights and offsets, or None
-        Rows that judge, given as these are; they need not lie where the others do. None: there are
-        none.
-    shown : bool
-        Whether progress of what is read is shown.
+        Largest number of threads that read files.
+    validation : tuple of four objects, or None
+        Features, targets, weights and offsets of a validation set, as those of the rows. It may be of
+        another kind than X. None: there is no such validation set.
+    is_shown : bool
+        Whether a progress bar shows how many rows of files have been read.
 
     Yields
     ------
     Executor
-        With rows that judge a `PartsWithValidation`.
+        The executor; an `ExecutorWithValidation` if there is a validation set.
+
+    Raises
+    ------
+    TypeError, ValueError, FileNotFoundError
+        If an argument is invalid; see `FileRows` and `DaskRows`. If a memory limit is set for a Dask
+        collection.
     """
-    client, rows = get_active_client(), _source(X, y, sample_weight, groups, offset)
+    client, rows = get_active_client(), _open_source(X, y, sample_weight, groups, offset)
     if is_dask_collection(X) and client is None:
-        client = current_client()
+        client = get_current_client()
     source: Any = rows
-    if judges is not None:
+    if validation is not None:
         try:
             found = rows.inferred_schema.table_format if isinstance(rows, FileRows) else None
-            X_val, y_val, weight_val, offset_val = judges
+            X_val, y_val, weight_val, offset_val = validation
             source = SourceWithValidation(
-                rows, _source(with_format(X_val, found), y_val, weight_val, None, offset_val)
+                rows,
+                _open_source(with_format(X_val, found), y_val, weight_val, None, offset_val),
             )
         except (ValueError, TypeError) as error:
             error.add_note("of X_val, y_val, sample_weight_val and offset_val")
             raise
-    with scratch() as kept:
+    with open_scratch() as scratch:
         if client is not None:
-            with closing(OnCluster(source, client, kept)) as parts:
-                yield _judged(parts, source)
+            with closing(DaskExecutor(source, client, scratch)) as executor:
+                yield _wrap_validation(executor, source)
             return
-        yield _judged(Here(source, kept, n_threads, shown=shown, limit=get_memory_limit()), source)
+        local = LocalExecutor(
+            source, scratch, n_threads, is_shown=is_shown, memory_limit=get_memory_limit()
+        )
+        yield _wrap_validation(local, source)
 
 
-def _source(X: Any, y: Any, sample_weight: Any, groups: Any, offset: Any) -> FileRows | Partitions:
+def _open_source(
+    X: Any, y: Any, sample_weight: Any, groups: Any, offset: Any
+) -> FileRows | DaskRows:
+    """Return the source of rows. Parameters and errors are those of `open_rows`."""
     limit = get_memory_limit()
     if not is_dask_collection(X):
         is_limited = limit is not None or is_planned()
         return FileRows(X, y, sample_weight, groups, offset, is_limited=is_limited)
     if limit is not None:
         raise ValueError(
-            "memory_limit is for files, got a collection of Dask: workers have a memory_limit of "
-            "their own there"
+            "memory_limit is for files, got a Dask collection as X: set the memory_limit of the "
+            "workers in Dask, and remove memory_limit from resources"
         )
-    return Partitions(X, y, sample_weight, groups, offset)
+    return DaskRows(X, y, sample_weight, groups, offset)
 
 
-def _judged(parts: Executor, source: Any) -> Executor:
+def _wrap_validation(executor: Executor, source: Any) -> Executor:
+    """Return an executor that keeps the validation set apart, if the source has one."""
     if isinstance(source, SourceWithValidation):
-        return PartsWithValidation(parts, source)
-    return parts
+        return ExecutorWithValidation(executor, source)
+    return executor

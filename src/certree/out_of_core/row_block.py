@@ -1,7 +1,7 @@
-"""A part of the rows of a fit, and what becomes of it.
+"""Blocks: rows of an out-of-core fit that are processed together, after binning.
 
-Parts are immutable: a function that changes a part returns another one. A part that a worker has lost
-is made again from its source.
+Blocks are immutable: a function that changes a block returns another one. A block that was lost with a
+worker is recomputed from its partition.
 """
 
 from __future__ import annotations
@@ -18,42 +18,43 @@ from certree.interface.arrays import Float64, Int32, UInt64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PartOfRows:
-    """Rows of a fit that lie together, n of them.
+class RowBlock:
+    """Binned training rows of a block, n of them, and raw rows of the validation set, n_val of them.
 
     Parameters
     ----------
     number : int
-        Which of the parts it is.
+        Number of the block.
     codes : ndarray of uint8, shape (p, n)
-        Bins of the values.
+        Bin codes of the training rows.
     y : ndarray of float64, shape (n,) or (n_targets, n)
-        Targets, or codes of classes; of several targets those of each.
+        Targets or class codes of the training rows.
     weight : ndarray of float64, shape (n,), or None
-        Weights.
+        Weights of the training rows; None: 1.
     keys : ndarray of uint64, shape (n,)
-        Numbers by which rows are drawn, and their hashes before there are any.
+        Random keys of the training rows. Before keys are computed, the hashes of the rows.
     digest : int
-        What its source says of all its rows.
-    known, known_rounded : ndarray of uint64, shape (any,)
-        Hashes by which a model is to know the rows again, ascending: one for each row, and the
-        distinct ones of numbers that are rounded to float32.
-    tables : tuple of two int
-        Sums of the hashes of rows with their targets, of rows of the fit and of an evaluation set.
-    places : ndarray of int32, shape (q, n)
-        Places of levels of q features among all, until it is known what rows see of them.
-    fold : ndarray of uint8, shape (n,), or (0,)
-        Number of the fold whose validation set has the row; empty: there are no folds.
-    values : ndarray of float64, shape (n_held, p)
-        Rows that are held out. A threshold may lie anywhere between values of bins, so bins would not
-        tell all of them apart.
-    y_held, weight_held : ndarray of float64
-        What these have in place of `y` and `weight`.
-    offset, offset_held : ndarray of float64, shape (n_outputs, n) and (n_outputs, n_held), or None
-        Offsets of the rows that train, and of those that are held out; None: there are none.
+        Checksum of all rows of the block, by which a recomputed block is compared with the first one.
+    fit_hashes, rounded_hashes : ndarray of uint64
+        Hashes that a classifier stores to detect its rows later, ascending: one for each row, and the
+        distinct hashes of fractional rows after rounding to float32. See `add_hashes`.
+    table_hashes : tuple of two int
+        Sums of the hashes of rows with their targets: training rows, and validation rows.
+    categories : ndarray of int32, shape (q, n)
+        Index of the category of each training row in q features with many categories; q is 0 once
+        these are replaced by statistics.
+    fold : ndarray of uint8, shape (n,) or (0,)
+        Number of the fold whose validation set has the row; empty without folds.
+    X_val : ndarray of float64, shape (n_val, p)
+        Feature values of the validation rows. They are not binned, because trees that are converted
+        to thresholds may separate values of one bin.
+    y_val, weight_val : ndarray of float64
+        Targets and weights of the validation rows, as `y` and `weight`.
+    offset, offset_val : ndarray of float64, shape (n_outputs, n) and (n_outputs, n_val), or None
+        Offsets of the training rows and of the validation rows; None: no offsets.
     group : ndarray of intp, shape (n,), or None
-        Number of the group of each row that trains, until `keys` are those of groups; None: there are
-        no groups.
+        Number of the group of each training row, until `keys` are computed from groups; None: no
+        groups.
     """
 
     number: int
@@ -62,66 +63,66 @@ class PartOfRows:
     weight: Float64 | None
     keys: UInt64
     digest: int = 0
-    known: UInt64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
-    known_rounded: UInt64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
-    tables: tuple[int, int] = (0, 0)
-    places: Int32 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
+    fit_hashes: UInt64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    rounded_hashes: UInt64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    table_hashes: tuple[int, int] = (0, 0)
+    categories: Int32 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
     fold: UInt8 = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
-    values: Float64 = field(default_factory=lambda: np.zeros((0, 1)))
-    y_held: Float64 = field(default_factory=lambda: np.zeros(0))
-    weight_held: Float64 | None = None
+    X_val: Float64 = field(default_factory=lambda: np.zeros((0, 1)))
+    y_val: Float64 = field(default_factory=lambda: np.zeros(0))
+    weight_val: Float64 | None = None
     offset: Float64 | None = None
-    offset_held: Float64 | None = None
+    offset_val: Float64 | None = None
     group: NDArray[np.intp] | None = None
 
     @property
     def n(self) -> int:
-        """How many rows train."""
+        """Number of training rows."""
         return int(self.y.shape[-1])
 
     @property
-    def n_held(self) -> int:
-        """How many rows are held out."""
-        return int(self.y_held.shape[-1])
+    def n_val(self) -> int:
+        """Number of validation rows."""
+        return int(self.y_val.shape[-1])
 
-    def select_training_rows(self, rows: NDArray[Any]) -> PartOfRows:
-        """Return a block of some training rows, without held-out rows and without `known`.
+    def select_training_rows(self, rows: NDArray[Any]) -> RowBlock:
+        """Return a block of some of the training rows, without validation rows and stored hashes.
 
         rows: mask or indices of the rows.
         """
         selected: dict[str, Any] = {
             name: np.asarray(value)[..., rows]
-            for name in ("codes", "y", "weight", "keys", "places", "fold", "offset", "group")
+            for name in ("codes", "y", "weight", "keys", "categories", "fold", "offset", "group")
             if (value := getattr(self, name)) is not None and value.shape[-1] == self.n
         }
-        empty = PartOfRows(self.number, self.codes, self.y, None, self.keys)
-        return replace(empty, digest=self.digest, tables=self.tables, **selected)
+        empty = RowBlock(self.number, self.codes, self.y, None, self.keys)
+        return replace(empty, digest=self.digest, table_hashes=self.table_hashes, **selected)
 
     @property
     def ties(self) -> Float64 | None:
-        """Numbers, (n,) or (k, n), by which equal rows are ordered; None: there are none.
+        """Weights, (n,), or offsets followed by weights, (k, n), by which equal rows are ordered.
 
-        These are the weights, or offsets followed by weights. The last row of several decides first.
+        The last row of the array is compared first. None: rows have neither weights nor offsets.
         """
         if self.offset is None:
             return self.weight
         return np.vstack([self.offset, *([] if self.weight is None else [self.weight])])
 
 
-def expect_same_rows(part: PartOfRows, digests: Mapping[int, int]) -> None:
-    """Refuse a part that has been made again of other rows."""
-    if digests[part.number] != part.digest:
-        refuse_other_rows(part.number)
+def expect_same_rows(block: RowBlock, digests: Mapping[int, int]) -> None:
+    """Raise ValueError if a block was recomputed from other rows. digests: by the number of a block."""
+    if digests[block.number] != block.digest:
+        raise_for_changed_rows(block.number)
 
 
-def refuse_other_rows(number: int) -> NoReturn:
-    """Raise an error that names the part by its number."""
+def raise_for_changed_rows(number: int) -> NoReturn:
+    """Raise a ValueError that says that a recomputed partition has other rows. number: its number."""
     raise ValueError(
-        f"partition {number} has been made anew and has other rows than before: its source must "
-        "give the same rows whenever it is read"
+        f"partition {number} has other rows than before, although its source must give the same rows "
+        "whenever it is read: fit again when no program changes the source"
     )
 
 
-def digests(part: PartOfRows) -> list[tuple[int, int]]:
-    """What the source of a part says of its rows, by its number."""
-    return [(part.number, part.digest)]
+def list_digests(block: RowBlock) -> list[tuple[int, int]]:
+    """Return number and digest of a block, as a list of one pair."""
+    return [(block.number, block.digest)]

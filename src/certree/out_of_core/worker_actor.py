@@ -1,8 +1,8 @@
-"""The parts of a fit that a worker of Dask holds, and how workers ask each other.
+"""Dask actors: each holds the blocks of one worker, and forwards requests to other workers.
 
-Workers form a tree: each asks those below it what it is asked, and adds what they tell to what its own
-parts do. So none has more than two answers to read, however many workers there are. The one at the top
-decides, too: a job of many questions, as a round of boosting is, is made there.
+The workers of a fit form a binary tree. A worker forwards a request to its children, and adds their
+results to the result of its own blocks, so that no worker reads more than two answers. The root also
+runs whole jobs of several requests, such as the passes of `set_keys`.
 """
 
 from __future__ import annotations
@@ -18,53 +18,55 @@ from typing import Any
 import numpy as np
 
 from certree.interface.extras import import_extra
-from certree.out_of_core.executors import Parts, added
+from certree.out_of_core.executors import LocalBlocks, sum_results
 from certree.out_of_core.joined_rows import MEMORY, JoinedRows
 from certree.out_of_core.ranks import Rank
-from certree.out_of_core.worker_links import Arrivals, Epoch, Unlinked, WorkerLinks
+from certree.out_of_core.worker_links import Epoch, LinkLost, PendingConnections, WorkerLinks
 
-# Arrays of fewer bytes are pickled with what holds them.
+# Arrays of fewer bytes are pickled with the object that holds them.
 _LARGE = 1 << 14
-# Where numbers of all kinds may begin; Dask lays arrays anywhere.
+# Alignment in bytes that any dtype accepts. Dask places received arrays at any address.
 _ALIGNED = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What parts are asked.
+class BlockRequest:
+    """A call of a function for all blocks of a fit.
 
     Parameters
     ----------
     f : callable
-        A function of a part.
-    given : tuple
-        What else it is given.
-    change : int or None
-        Which change of parts it is, in whose places is put what it gives; None: it is none.
-    own : mapping or None
-        What is given to each of the parts alone, by their numbers.
+        ``f(block, *arguments)``, as in `Executor.reduce` or `Executor.replace_blocks`.
+    arguments : tuple
+        Arguments that all blocks share.
+    replacement : int or None
+        Number of the replacement of all blocks, counted from 0; None: blocks are not replaced.
+    per_block : mapping of int to object, or None
+        Last argument for each block, by the number of the block; None: there is none.
     """
 
     f: Callable[..., Any]
-    given: tuple[Any, ...]
-    change: int | None = None
-    own: Mapping[int, Any] | None = None
+    arguments: tuple[Any, ...]
+    replacement: int | None = None
+    per_block: Mapping[int, Any] | None = None
 
-    def of(self, numbers: Sequence[int]) -> Asked:
-        """What some of the parts are asked, by their numbers."""
-        return self if self.own is None else replace(self, own={i: self.own[i] for i in numbers})
+    def select(self, numbers: Sequence[int]) -> BlockRequest:
+        """Return the request for some of the blocks, without arguments of the others."""
+        if self.per_block is None:
+            return self
+        return replace(self, per_block={i: self.per_block[i] for i in numbers})
 
 
 @dataclass(frozen=True, slots=True)
-class Below:
-    """A worker that is asked by another one.
+class ChildWorker:
+    """A worker to which another one forwards requests.
 
     Parameters
     ----------
     address, key : str
-        Where it is reached, and its actor there.
+        Dask's address of the worker, and key of its actor.
     numbers : tuple of int
-        Of its parts, and of those of workers below it.
+        Numbers of its blocks, and of those of its descendants.
     """
 
     address: str
@@ -72,129 +74,149 @@ class Below:
     numbers: tuple[int, ...]
 
 
-class OnWorker(Parts):
-    """The parts of a fit on a worker, as many of which are asked at a time as it has threads.
+class WorkerActor(LocalBlocks):
+    """The blocks of a fit on one worker; as many are processed at a time as the worker has threads.
+
+    Each request runs in a thread of its own. Dask has one thread for all actors of a worker, which may
+    hold two actors of a fit after another worker was lost.
 
     Parameters
     ----------
     numbers : tuple of int
-        Which of the partitions they are.
-    *pairs : tuples
-        The parts, and what they have told when they were made.
+        Numbers of the blocks.
+    *pairs : tuple of (RowBlock, object)
+        For each block, the block and the partial result of the function that has made it.
     """
 
     def __init__(self, numbers: tuple[int, ...], *pairs: tuple[Any, Any]) -> None:
         worker = import_extra("distributed", "dask").get_worker()
-        super().__init__([received(part) for part, _ in pairs], worker.state.nthreads)
+        super().__init__([align_arrays(block) for block, _ in pairs], worker.state.nthreads)
         self._worker, self._numbers = worker, numbers
-        self._below: Sequence[Below] = ()
-        self._answers: list[Future[list[Any]]] = []  # that are waited for
-        # The change that was made last, and what it told, as somebody on the way may have been lost.
+        self._children: Sequence[ChildWorker] = ()
+        self._answers: list[Future[list[Any]]] = []  # of the children, to the current request
+        # Number and result of the last replacement: it is not repeated if its answer was lost.
         self._last: tuple[int, Any] = (-1, None)
         self._turn = threading.Lock()
-        # The rank that the rows here are, its links, and the call that its thread works on.
+        # The rank of these rows, its links, and the call that its thread executes.
         self._rank: Rank | None = None
         self._epoch = ""
         self._links: WorkerLinks | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._call: asyncio.Future[bytes] | None = None
-        Arrivals.at(worker)
+        PendingConnections.get_or_register(worker)
 
-    # What is asked of an actor runs in threads of its own: Dask has one for all actors of a worker, and
-    # there may be two of a fit once others are lost.
-
-    async def meet(self, below: Sequence[Below]) -> str:
-        """Take the workers below in the place of those so far; tells where this one is reached."""
-        for one in self._answers:  # who waits for a lost worker waits no more
-            one.cancel()
-        await asyncio.to_thread(self._take, below)
+    async def set_children(self, children: Sequence[ChildWorker]) -> str:
+        """Replace the children, and return the address of this worker."""
+        for answer in self._answers:  # a lost worker never answers
+            answer.cancel()
+        await asyncio.to_thread(self._set_children, children)
         return str(self._worker.address)
 
-    def _take(self, below: Sequence[Below]) -> None:
-        with self._turn:  # once nobody is asked any more
-            self._below = below
+    def _set_children(self, children: Sequence[ChildWorker]) -> None:
+        """Replace the children once the current request has ended."""
+        with self._turn:
+            self._children = children
 
-    async def tell(self, asked: bytes) -> list[Any]:
-        """What the worker above asks, pickled, and what it is told, as `packed` has it.
+    async def answer(self, request: bytes) -> list[Any]:
+        """Return the result of a request over the blocks of this worker and its descendants.
+
+        request: a pickled `BlockRequest`. The result is encoded by `pack`. Raise `LinkLost` if a
+        worker is lost.
+        """
+        return await asyncio.to_thread(lambda: pack(self.process(pickle.loads(request))))
+
+    async def run_job(self, job: bytes, n_replacements: int) -> tuple[bytes, bytes, int]:
+        """Run a job of several requests on this worker, the root; see `DaskExecutor.run_on_root`.
+
+        Parameters
+        ----------
+        job : bytes
+            A function and a tuple of its arguments, pickled; its first argument is a `Leader`.
+        n_replacements : int
+            How often blocks have been replaced before.
+
+        Returns
+        -------
+        result, replacements : bytes
+            Result of the job, and its requests that replace blocks, pickled.
+        n : int
+            Number of these requests.
 
         Raises
         ------
-        Unlinked
+        LinkLost
             If a worker is lost.
         """
-        return await asyncio.to_thread(lambda: packed(self.told(pickle.loads(asked))))
+        return await asyncio.to_thread(self._run_job, job, n_replacements)
 
-    async def lead(self, job: bytes, n_changes: int) -> tuple[bytes, bytes, int]:
-        """What a job tells, the changes that it has made, and how many; see `Executor.led`.
+    def _run_job(self, job: bytes, n_replacements: int) -> tuple[bytes, bytes, int]:
+        """See `run_job`."""
+        leader = Leader(self, n_replacements)
+        f, arguments = pickle.loads(job)
+        result = dump(f(leader, *arguments))
+        return result, dump(leader.replacements), len(leader.replacements)
 
-        job: a function and what it is given. n_changes: how many there have been before.
-
-        Raises
-        ------
-        Unlinked
-            If a worker is lost.
-        """
-        return await asyncio.to_thread(self._lead, job, n_changes)
-
-    def _lead(self, job: bytes, n_changes: int) -> tuple[bytes, bytes, int]:
-        leader = Leader(self, n_changes)
-        f, given = pickle.loads(job)
-        told = dump(f(leader, *given))
-        return told, dump(leader.changes), len(leader.changes)
-
-    def told(self, asked: Asked) -> Any:
-        """What the parts here and below tell together, or an error.
+    def process(self, request: BlockRequest) -> Any:
+        """Return the sum of results over the blocks of this worker and its descendants, or a failure.
 
         Raises
         ------
-        Unlinked
-            If a worker below is lost.
+        LinkLost
+            If a descendant is lost.
         """
         with self._turn:
             loop = self._worker.loop.asyncio_loop
             self._answers = [
-                asyncio.run_coroutine_threadsafe(_answer(self._worker, one, asked), loop)
-                for one in self._below
+                asyncio.run_coroutine_threadsafe(_forward(self._worker, child, request), loop)
+                for child in self._children
             ]
             try:
-                told = [self._own(asked), *(unpacked(one.result()) for one in self._answers)]
+                results = [
+                    self._process_here(request),
+                    *(unpack(answer.result()) for answer in self._answers),
+                ]
             except CancelledError as error:
-                raise Unlinked from error
-        failed = [one for one in told if isinstance(one, _Failed)]
-        return failed[0] if failed else added(told)
+                raise LinkLost from error
+        failed = [result for result in results if isinstance(result, _Failure)]
+        return failed[0] if failed else sum_results(results)
 
-    def _own(self, asked: Asked) -> Any:
-        """What the parts here tell; errors, too, as others still tell what they are asked."""
+    def _process_here(self, request: BlockRequest) -> Any:
+        """Return the result over the blocks of this worker.
+
+        Errors are returned as `_Failure`, because other workers still answer the request.
+        """
         try:
-            if asked.change is None:
-                return self.collect(asked.f, *asked.given)
-            if asked.change != self._last[0]:
-                own = None if asked.own is None else [asked.own[i] for i in self._numbers]
-                self._last = asked.change, self.change(asked.f, *asked.given, own=own)
+            if request.replacement is None:
+                return self.reduce(request.f, *request.arguments)
+            if request.replacement != self._last[0]:
+                per_block = request.per_block
+                values = None if per_block is None else [per_block[i] for i in self._numbers]
+                result = self.replace_blocks(request.f, *request.arguments, per_block=values)
+                self._last = request.replacement, result
             return self._last[1]
-        except Exception as error:  # noqa: BLE001 # it is raised where the fit is made
-            return _Failed(error)
+        except Exception as error:  # noqa: BLE001 # it is raised on the client
+            return _Failure(error)
 
     async def run_on_rank(self, epoch: Epoch, calls: Sequence[bytes], from_all: bool) -> bytes:
-        """Call functions with the rank of the parts here; see `Executor.run_on_ranks`.
+        """Call functions with the rank of the rows of this worker; see `Executor.run_on_ranks`.
 
         Parameters
         ----------
         epoch : Epoch
-            The ranks. If they are new, they link up first, and forget the state of those before.
+            The set of ranks. If it is new, the ranks connect first, and lose their state.
         calls : sequence of bytes
-            Functions, and what they are given, pickled; they are called one after the other.
+            Pickled pairs of a function and a tuple of arguments, which are called in order.
         from_all : bool
-            Whether all ranks send what the last one has returned, or rank 0 alone.
+            Whether all ranks return the last result, or rank 0 alone.
 
         Returns
         -------
         bytes
-            What the last one has returned, pickled; empty if another rank sends it.
+            The last result, pickled; empty if only rank 0 returns it.
 
         Raises
         ------
-        Unlinked
+        LinkLost
             If a worker is lost.
         """
         links = self._links
@@ -206,16 +228,16 @@ class OnWorker(Parts):
             if self._rank is not None:
                 self._rank.state = None
         if self._thread is None:
-            # A thread of its own: the ranks of workers in one process wait for each other.
+            # A thread of its own, because ranks of workers in one process wait for each other.
             self._thread = ThreadPoolExecutor(1)
-        work = asyncio.get_running_loop().run_in_executor(
+        call = asyncio.get_running_loop().run_in_executor(
             self._thread, self._run_calls, links, calls, from_all
         )
-        self._call = work
-        return await work
+        self._call = call
+        return await call
 
     async def end_rank(self) -> None:
-        """Close the links of the rank, and wait until its thread has ended what it does."""
+        """Close the links of the rank, and wait until its thread has ended."""
         if self._links is not None:
             self._links.close()
         if self._call is not None:
@@ -223,58 +245,60 @@ class OnWorker(Parts):
         self._epoch, self._links, self._call = "", None, None
 
     def _run_calls(self, links: WorkerLinks, calls: Sequence[bytes], from_all: bool) -> bytes:
+        """Run calls in the thread of the rank; the first call joins the blocks to one table."""
         try:
             if self._rank is None:
-                rows = JoinedRows.join(self._parts, MEMORY)
+                rows = JoinedRows.join(self._blocks, MEMORY)
                 self._rank = Rank(rows, n_threads=self._worker.state.nthreads)
-                self._parts = []
+                self._blocks = []
             self._rank.links = links
             for call in calls:
-                f, given = pickle.loads(call)
-                result = f(self._rank, *given)
+                f, arguments = pickle.loads(call)
+                result = f(self._rank, *arguments)
             return dump(result) if from_all or links.decides else b""
         except BaseException:
-            links.abort()  # the others end, too
+            links.abort()  # so that all other ranks end, too
             raise
 
-    async def change_again(self, jobs: Sequence[bytes]) -> None:
-        """Make the changes of jobs that parts before these have made."""
-        await asyncio.to_thread(self._change_again, jobs)
+    async def repeat_replacements(self, jobs: Sequence[bytes]) -> None:
+        """Replace recomputed blocks as jobs have replaced the lost ones. jobs: see `run_job`."""
+        await asyncio.to_thread(self._repeat_replacements, jobs)
 
-    def _change_again(self, jobs: Sequence[bytes]) -> None:
+    def _repeat_replacements(self, jobs: Sequence[bytes]) -> None:
+        """See `repeat_replacements`."""
         for job in jobs:
-            for one in pickle.loads(job):
-                known(self._own(one))
+            for request in pickle.loads(job):
+                raise_if_failed(self._process_here(request))
 
 
 @dataclass(frozen=True, slots=True)
-class _Failed:
-    """What is told where parts cannot answer."""
+class _Failure:
+    """The result of a request that has raised an error."""
 
     error: Exception
 
 
-def known(told: Any) -> Any:
-    """What is told, if it is no error."""
-    if isinstance(told, _Failed):
-        raise told.error
-    return told
+def raise_if_failed(result: Any) -> Any:
+    """Return a result, or raise the error of a failed request."""
+    if isinstance(result, _Failure):
+        raise result.error
+    return result
 
 
-async def _answer(worker: Any, below: Below, asked: Asked) -> list[Any]:
-    """What a worker below tells, as one actor of Dask asks another."""
-    serialized = import_extra("distributed.protocol", "dask").to_serialize
-    given = [serialized(dump(asked.of(below.numbers)))]
+async def _forward(worker: Any, child: ChildWorker, request: BlockRequest) -> list[Any]:
+    """Send a request to a child, as one Dask actor calls another; return its packed result."""
+    serialize = import_extra("distributed.protocol", "dask").to_serialize
+    arguments = [serialize(dump(request.select(child.numbers)))]
     try:
-        told = await worker.rpc(below.address).actor_execute(
-            function="tell", actor=below.key, args=given
+        answer = await worker.rpc(child.address).actor_execute(
+            function="answer", actor=child.key, args=arguments
         )
     except (OSError, KeyError) as error:
-        raise Unlinked from error
-    if told["status"] != "OK":
-        raise told["exception"]
-    answer: list[Any] = told["result"]
-    return answer
+        raise LinkLost from error
+    if answer["status"] != "OK":
+        raise answer["exception"]
+    result: list[Any] = answer["result"]
+    return result
 
 
 def dump(value: Any) -> bytes:
@@ -283,71 +307,82 @@ def dump(value: Any) -> bytes:
     return pickled
 
 
-def packed(told: Any) -> list[Any]:
-    """The bytes of large arrays, if there are any, and behind them all else, pickled.
+def pack(value: Any) -> list[Any]:
+    """Return the bytes of the large arrays of a value, if any, and then everything else, pickled.
 
-    Dask sends an array as it lies, but takes its time for each of many small ones.
+    Dask sends an array without a copy, but each array takes time, so small ones are pickled.
     """
     large: list[Any] = []
 
-    def stays(buffer: pickle.PickleBuffer) -> bool:
+    def is_small(buffer: pickle.PickleBuffer) -> bool:
+        """Return whether a buffer is pickled; a large one is appended to the list."""
         raw = buffer.raw()
         if raw.nbytes >= _LARGE:
             large.append(np.frombuffer(raw, dtype=np.uint8))
         return raw.nbytes < _LARGE
 
-    rest = pickle.dumps(told, 5, buffer_callback=stays)
+    rest = pickle.dumps(value, 5, buffer_callback=is_small)
     return [*large, rest]
 
 
-def unpacked(told: list[Any]) -> Any:
-    """What has been packed."""
-    *large, rest = told
-    aligned = [one if one.ctypes.data % _ALIGNED == 0 else one.copy() for one in large]
+def unpack(packed: list[Any]) -> Any:
+    """Return the value that `pack` has encoded."""
+    *large, rest = packed
+    aligned = [raw if raw.ctypes.data % _ALIGNED == 0 else raw.copy() for raw in large]
     return pickle.loads(rest, buffers=aligned)
 
 
 class Leader:
-    """Asks all parts of a fit from the worker at the top.
+    """Sends requests to all blocks of a fit from the root of the workers, as an `Executor` does.
 
     Parameters
     ----------
-    top : OnWorker
-        Its own parts.
-    n_changes : int
-        How many changes there have been.
+    root : WorkerActor
+        The actor of the root.
+    n_replacements : int
+        How often blocks have been replaced before.
+
+    Attributes
+    ----------
+    replacements : list of BlockRequest
+        The requests of this job that have replaced blocks.
     """
 
-    def __init__(self, top: OnWorker, n_changes: int) -> None:
-        self._top, self._n_changes = top, n_changes
-        self.changes: list[Asked] = []
+    def __init__(self, root: WorkerActor, n_replacements: int) -> None:
+        self._root, self._n_replacements = root, n_replacements
+        self.replacements: list[BlockRequest] = []
 
-    def collect(self, f: Callable[..., Any], *given: Any) -> Any:
+    def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
         """See `Executor`."""
-        return known(self._top.told(Asked(f, given)))
+        return raise_if_failed(self._root.process(BlockRequest(f, arguments)))
 
-    def change(
-        self, f: Callable[..., Any], *given: Any, own: Mapping[int, Any] | None = None
+    def replace_blocks(
+        self, f: Callable[..., Any], *arguments: Any, per_block: Mapping[int, Any] | None = None
     ) -> Any:
         """See `Executor`."""
-        asked = Asked(f, given, self._n_changes + len(self.changes), own)
-        told = known(self._top.told(asked))
-        self.changes.append(asked)
-        return told
+        number = self._n_replacements + len(self.replacements)
+        request = BlockRequest(f, arguments, number, per_block)
+        result = raise_if_failed(self._root.process(request))
+        self.replacements.append(request)
+        return result
 
 
-def received(given: Any) -> Any:
-    """What came in a message of Dask, whose arrays may start at any byte, as the core reads it."""
-    if isinstance(given, np.ndarray):
-        return given if given.flags.aligned else given.copy()
-    if isinstance(given, dict):
-        return type(given)({key: received(one) for key, one in given.items()})
-    if isinstance(given, tuple | list):
-        made = map(received, given)
-        return type(given)(*made) if hasattr(given, "_fields") else type(given)(made)
-    if not is_dataclass(given) or isinstance(given, type):
-        return given
-    own = {one.name: getattr(given, one.name) for one in fields(given) if one.init}
-    told = {name: received(one) for name, one in own.items()}
-    moved = {name: one for name, one in told.items() if one is not own[name]}
-    return replace(given, **moved) if moved else given
+def align_arrays(value: Any) -> Any:
+    """Return a received value in which all arrays are aligned, as the core needs them.
+
+    Arrays in a Dask message may start at any byte. Unaligned arrays are copied, also those in
+    dictionaries, tuples, lists and dataclasses.
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy()
+    if isinstance(value, dict):
+        return type(value)({key: align_arrays(item) for key, item in value.items()})
+    if isinstance(value, tuple | list):
+        items = map(align_arrays, value)
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    before = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    after = {name: align_arrays(item) for name, item in before.items()}
+    copied = {name: item for name, item in after.items() if item is not before[name]}
+    return replace(value, **copied) if copied else value
