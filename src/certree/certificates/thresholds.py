@@ -569,9 +569,10 @@ class ThresholdGuarantees:
         rows : list of list of str
         """
         if thresholds is None:
-            taken = self.predicted_positive_rate.observed
+            apart = np.flatnonzero(self._is_apart)
+            taken = self.predicted_positive_rate.observed[apart]
             some = np.unique(np.searchsorted(taken, np.linspace(0, 1, _LINES + 2)[1:-1]))
-            thresholds = [self._place_threshold(entry) for entry in some.tolist()]
+            thresholds = [self._place_threshold(entry) for entry in apart[some].tolist()]
         head = ["threshold", "taken", "false positive rate", "recall", "precision"]
         lines = []
         for threshold in thresholds:
