@@ -111,8 +111,8 @@ _PERIOD_NOT_SUPPORTED = (
 )
 _GROUPS_NOT_SUPPORTED = (
     "conditional guarantees, thresholds, prediction sets and abstention need independent rows, but "
-    "the calibration rows came in groups, whose rows depend on each other: pass one row of each of "
-    "some new groups to Guarantees.by_rows, without groups"
+    "the calibration rows came in groups, whose rows depend on each other: pass one row of each new "
+    "group to Guarantees.by_rows, without groups"
 )
 # The message for thresholds if the probabilities depend on the calibration rows.
 _CHOSEN_NOT_SUPPORTED = (
@@ -240,8 +240,8 @@ class Guarantees:
         groups : array-like of shape (n,), or None
             Group of each row, such as a customer, if rows of a group depend on each other.
             `certificate` and `nearby` then count groups, as `certree.certify` does, and the other
-            methods raise ValueError, as they need independent rows. None: rows are independent.
-            Groups to compare are an argument of `conditional_guarantees` instead.
+            methods raise ValueError, as they need independent rows. None: rows are independent. To
+            compare the errors of groups, pass them to `conditional_guarantees` instead.
 
         Returns
         -------
