@@ -274,11 +274,13 @@ def test_thresholds_of_probabilities_that_calibration_rows_chose_are_refused(tmp
     model = CertifiedTreeClassifier(random_state=0, selection="vote").fit(X, y)
     certree.save(model, tmp_path / "model")
     for one in (model, certree.load(tmp_path / "model")):
-        for call in (one.guarantees_.thresholds, lambda: one.guarantees_.predict_threshold(X, 0.5)):  # noqa: B023
-            with pytest.raises(
-                ValueError, match=r"chosen the vote .* selection='training', or pass new rows to"
-            ):
-                call()
+        refused = pytest.raises(
+            ValueError, match=r"chosen the vote .* selection='training', or pass new rows to"
+        )
+        with refused:
+            one.guarantees_.thresholds()
+        with refused:
+            one.guarantees_.predict_threshold(X, 0.5)
         assert "thresholds()" not in one.report()
     new, y_new = rows(200, seed=1)
     found = Guarantees.by_rows(model, new, y_new).thresholds()
