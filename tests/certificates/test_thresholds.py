@@ -18,6 +18,7 @@ from certree import (
     CertifiedBoostedTreesClassifier,
     CertifiedTreeClassifier,
     Grid,
+    PACBayesPosteriors,
     predict_files,
 )
 from certree.certificates import Guarantees, hold_out
@@ -167,9 +168,42 @@ def test_the_highest_threshold_has_the_recall_that_was_asked_for(recall):
     found = guaranteed(400)[1]
     point = found.highest_threshold(recall=recall)
     assert point.recall.lowest >= recall
+    score = found.score[found.score >= point.threshold].min()
     for threshold, lowest in zip(found.threshold, found.recall.lowest, strict=True):
-        assert threshold <= point.threshold or lowest < recall
+        assert threshold <= score or lowest < recall
     assert point == found.at(point.threshold)
+
+
+def test_chosen_thresholds_lie_between_scores_and_have_few_digits():
+    X, y = rows(500)
+    score = np.round(LogisticRegression().fit(X, y).predict_proba(X)[:, 1], 2)
+    # Scores that differ by rounding only are no place for a threshold.
+    score = np.where(np.arange(500) % 2, score, score * (1 + 1e-9))
+    found = made(score, y == 1)
+    points = [found.lowest_cost(5, 1), found.lowest_cost(1, 5), found.highest_recall(0.5)]
+    points += [found.highest_threshold(recall) for recall in np.linspace(0.05, 0.9, 12)]
+    chosen = [point.threshold for point in points]
+    chosen += [float(line[0]) for line in found.table()[1]]
+    assert len({*chosen}) > 10
+    for threshold in chosen:
+        assert np.abs(score - threshold).min() > 1e-3
+        assert threshold == round(threshold, 4)
+    for point in points:
+        assert point == replace(found.at(point.threshold), certificate=point.certificate)
+        next_score = score[score >= point.threshold].min()
+        limits = replace(found.at(next_score), threshold=point.threshold)
+        assert limits == replace(point, certificate=None)
+        assert (score.astype(np.float32) >= np.float32(point.threshold)).sum() == round(
+            500 * point.predicted_positive_rate.observed
+        )
+
+
+@pytest.mark.parametrize("score", [0.0, 0.3, 5e-324, 1.0])
+def test_a_threshold_of_equal_scores_takes_all_rows(score):
+    found = made([score] * 40, [0, 1] * 20)
+    point = found.highest_threshold(0.5)
+    assert 0 <= point.threshold <= score
+    assert point.predicted_positive_rate.observed == 1
 
 
 def test_a_recall_that_is_not_certified_is_refused():
@@ -213,24 +247,44 @@ def test_groups_and_the_whole_share_delta():
     assert found.groups["low"].lowest_cost(5, 1).certificate.share == pytest.approx(1 / 3)
 
 
-def test_scores_of_certified_fits_are_those_of_the_training_samples(tmp_path):
+@pytest.mark.parametrize("settings", [{}, {"max_leaf_nodes": 6}, {"vote": "majority"}])
+def test_thresholds_of_certified_trees_are_about_predict_proba(tmp_path, settings):
     X, y = rows(1000)
-    model = CertifiedTreeClassifier(random_state=0, selection="vote").fit(X, y)
-    found = model.guarantees_.thresholds(costs=(5, 1))
-    weigh = model.calibration_.given
-    score = 1 - model.guarantees_.rows.score[:, 1][model.apply(X)]
-    np.testing.assert_array_equal(found.score, score[weigh])
-    np.testing.assert_array_equal(found.is_positive, y[weigh] == 1)
-    # What the rows chose is paid for by what predicts, and costs these nothing.
-    assert model.certificate_.complexity > 0
-    assert found.complexity == 0
-    point = found.lowest_cost(5, 1)
-    np.testing.assert_array_equal(
-        model.guarantees_.predict_threshold(X, point.threshold), score >= point.threshold
-    )
+    model = CertifiedTreeClassifier(random_state=0, selection="training", **settings).fit(X, y)
     certree.save(model, tmp_path / "model")
-    again = certree.load(tmp_path / "model").guarantees_.thresholds(costs=(5, 1))
-    assert again.lowest_cost(5, 1) == point
+    loaded = certree.load(tmp_path / "model")
+    weigh, score = model.calibration_.given, model.predict_proba(X)
+    for pos_label in (0, 1):
+        found = model.guarantees_.thresholds(costs=(5, 1), pos_label=pos_label)
+        np.testing.assert_array_equal(found.score, score[weigh, pos_label])
+        np.testing.assert_array_equal(found.is_positive, y[weigh] == pos_label)
+        # The calibration rows have chosen nothing.
+        assert found.complexity == 0
+        point = found.lowest_cost(5, 1)
+        predicted = model.guarantees_.predict_threshold(X, point)
+        np.testing.assert_array_equal(
+            predicted == pos_label, score[:, pos_label] >= point.threshold
+        )
+        again = loaded.guarantees_.thresholds(costs=(5, 1), pos_label=pos_label)
+        assert again.lowest_cost(5, 1) == point
+
+
+def test_thresholds_of_probabilities_that_calibration_rows_chose_are_refused(tmp_path):
+    X, y = rows(400)
+    model = CertifiedTreeClassifier(random_state=0, selection="vote").fit(X, y)
+    certree.save(model, tmp_path / "model")
+    for one in (model, certree.load(tmp_path / "model")):
+        refused = pytest.raises(
+            ValueError, match=r"chosen the vote .* selection='training', or pass new rows to"
+        )
+        with refused:
+            one.guarantees_.thresholds()
+        with refused:
+            one.guarantees_.predict_threshold(X, 0.5)
+        assert "thresholds()" not in one.report()
+    new, y_new = rows(200, seed=1)
+    found = Guarantees.by_rows(model, new, y_new).thresholds()
+    np.testing.assert_array_equal(found.score, model.predict_proba(new)[:, 1])
 
 
 def test_a_classifier_that_judging_rows_chose_pays_its_price():
@@ -250,7 +304,12 @@ def test_the_first_class_is_positive_as_the_second_of_exchanged_classes_is(is_ce
     both = []
     for labels, pos_label in ((names, "default"), (exchanged, None)):
         if is_certified:
-            guarantees = CertifiedTreeClassifier(random_state=0).fit(X, labels).guarantees_
+            # Folds would depend on the order of the classes.
+            posteriors = PACBayesPosteriors(lambda_error=1.0, lambda_penalty=0.1)
+            model = CertifiedTreeClassifier(
+                posteriors=posteriors, train_size=0.5, selection="training", random_state=0
+            )
+            guarantees = model.fit(X, labels).guarantees_
         else:
             model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X[:100], labels[:100])
             guarantees = Guarantees.by_rows(model, X[100:], labels[100:])
@@ -331,9 +390,7 @@ def test_bad_questions_say_what_was_expected():
     with pytest.raises(ValueError, match="delta must lie between 0 and 1, got 2"):
         guarantees.thresholds(delta=2.0)
     grouped = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=np.arange(60) // 2)
-    with pytest.raises(
-        ValueError, match=r"one row of each of some new groups .* Guarantees\.by_rows"
-    ):
+    with pytest.raises(ValueError, match=r"one row of each new group to Guarantees\.by_rows"):
         grouped.guarantees_.thresholds()
     boxed = CertifiedTreeClassifier(Grid((X.min(axis=0), X.max(axis=0))), max_depth=4)
     with pytest.raises(ValueError, match="with another grower"):

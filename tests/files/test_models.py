@@ -2,6 +2,7 @@ import copy
 import io
 import json
 import os
+import pickle
 import struct
 import warnings
 import zipfile
@@ -51,6 +52,7 @@ from certree.prunings import (
     DescriptionLength,
     Pessimistic,
     Polynomial,
+    PruningRule,
     SiblingMerge,
     SpatiallyAdaptive,
     SquareRoot,
@@ -416,6 +418,21 @@ def test_subclasses_of_rules_votes_and_posteriors_are_not_saved(tmp_path):
         with pytest.raises(TypeError, match=f"'{name}' cannot be saved"):
             certree.save(model.fit(X, Y), tmp_path / "model.npz")
     assert list(tmp_path.iterdir()) == []
+
+
+class LeafPrice(PruningRule):
+    """Charge alpha for each leaf, as a rule of the user's own."""
+
+    def family(self, tree, stats):
+        return CostComplexity().family(tree, stats)
+
+
+def test_a_rule_of_the_users_own_is_kept_by_pickle_as_the_message_says(tmp_path):
+    model = PrunedTreeClassifier(rule=LeafPrice()).fit(X, Y)
+    with pytest.raises(TypeError, match=r"'rule' cannot be saved: .* with pickle"):
+        certree.save(model, tmp_path / "model.npz")
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
 def test_a_generator_inside_a_grower_is_not_saved(tmp_path):

@@ -150,7 +150,7 @@ def plausible_parameter(random: Random, parameter: str, p: int) -> Any:
         "bootstrap": [True, False],
         "leaves": ["plain", "refilled", "shrunk", "honest"],
         "oob_score": [False, True],
-        "selection": ["best", "vote"],
+        "selection": ["best", "training", "vote"],
         "bins": ["auto", 3],
         "var_smoothing": [0.0, 1e-3],
         "scale": [True, False],

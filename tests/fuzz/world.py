@@ -335,7 +335,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "exponent": lambda w: w.random.choice([None, 0.5, 2.0]),
     "categorical_features": lambda w: w.random.choice([None, [0], [True] * w.p]),
     "monotonic_cst": lambda w: w.random.choice([None, [1] * w.p, [0] * w.p]),
-    "selection": lambda w: w.random.choice(["best", "vote"]),
+    "selection": lambda w: w.random.choice(["best", "training", "vote"]),
     "n_draws": lambda w: w.random.choice([1, 2, 5]),
     "n_wrong": lambda w: w.random.choice([1, 2]),
     **dict.fromkeys(

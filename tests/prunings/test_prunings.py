@@ -612,6 +612,17 @@ def test_rules_refuse_settings_out_of_range():
             rule.family(tree, stats)
 
 
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_every_rule_solves_one_alpha(name):
+    rule, rng = resolve_rule(name), np.random.default_rng(0)
+    X, y = rng.random((300, 2)), rng.integers(0, 2, 300)
+    tree = certree.grow_cart(X, y)
+    stats = certree.count(tree, X, y, n_classes=2)
+    for alpha in (0.0, 0.3, 2.0):
+        expected = rule.family(tree, stats).solve(alpha)
+        np.testing.assert_array_equal(rule.solve(tree, stats, alpha).weight, expected.weight)
+
+
 def test_a_rule_without_its_prunings_says_what_to_define():
     class Unfinished(PruningRule):
         """A rule that does not say which prunings are best."""

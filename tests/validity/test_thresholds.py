@@ -6,14 +6,34 @@ that a band a tenth too narrow is found out here.
 """
 
 import os
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
+from typer.testing import CliRunner
 
+import certree
+from certree import (
+    Cart,
+    CertifiedBoostedTreesClassifier,
+    CertifiedForestClassifier,
+    CertifiedTreeClassifier,
+    predict_files,
+)
+from certree.certificates import Guarantees
 from certree.certificates.subsets.families import CertificateTerms
 from certree.certificates.thresholds import Limits, ThresholdGuarantees
+from certree.cli import app
+from certree.export.engines import run_in_onnxruntime
+from certree.interface.fitted_state import atomic_fit
+from certree.out_of_core.executors import Here
+from certree.show.page.evaluated_model import EvaluatedModel
+from same_models import ChunkedRows
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 2000 if LONG else 150
@@ -132,3 +152,147 @@ def test_named_costs_hold_wherever_the_bound_is_lowest(n, costs):
         true = costs[0] * 0.25 * (1 - recall) + costs[1] * 0.75 * alarmed
         misses += true > point.cost_at_most
     expect_few(misses, repeats)
+
+
+# -- where thresholds are applied --------------------------------------------------------------------
+
+# Points of a grid, whose classes have known probabilities.
+POINTS = np.stack(np.meshgrid(*2 * [np.arange(64.0)], indexing="ij"), axis=-1).reshape(-1, 2)
+NAMES = ["x0", "x1"]
+OF_YES = np.where(POINTS.sum(axis=1) > 63, 0.7, 0.3)
+FITS = 100 if LONG else 5
+HOW = {"duplicates": "genuine", "random_state": 0}
+
+
+def draw_points(rng, n):
+    point = rng.integers(0, len(POINTS), n)
+    return POINTS[point], np.where(rng.random(n) < OF_YES[point], "yes", "no")
+
+
+def fit_tree(X, y, **settings):
+    model = CertifiedTreeClassifier(selection="training", **HOW, **settings).fit(X, y)
+    return model, model.guarantees_
+
+
+def fit_best(X, y):
+    """The default vote; that of the training rows if calibration rows have chosen another one."""
+    model = CertifiedTreeClassifier(**HOW).fit(X, y)
+    if not model.guarantees_.fixed:
+        model.set_params(selection="training").fit(X, y)
+    return model, model.guarantees_
+
+
+@atomic_fit
+def fit_in_blocks(model, X, y):
+    model._fit_blocks(Here(ChunkedRows(X, y, None, (0, 700, len(y))), None, 1))
+    return model
+
+
+def fit_out_of_core(X, y):
+    grower = Cart(max_bins=255)
+    model = fit_in_blocks(CertifiedTreeClassifier(grower, selection="training", **HOW), X, y)
+    return model, model.guarantees_
+
+
+def fit_boosted(X, y):
+    model = CertifiedBoostedTreesClassifier(max_iter=6, max_leaf_nodes=6, **HOW).fit(X, y)
+    return model, model.guarantees_
+
+
+def fit_forest(X, y):
+    half = len(y) // 2
+    model = CertifiedForestClassifier(10, max_depth=4, **HOW).fit(X[:half], y[:half])
+    return model, Guarantees.by_rows(model, X[half:], y[half:], duplicates="genuine")
+
+
+FITTED = {
+    "tree": fit_tree,
+    "tree of the lowest bound": fit_best,
+    "small tree": partial(fit_tree, max_leaf_nodes=6),
+    "out of core": fit_out_of_core,
+    "boosted": fit_boosted,
+    "forest": fit_forest,
+}
+
+
+def predict_by_probability(model, guarantees, point, folder):
+    positive = [*model.classes_].index(point.positive)
+    return model.predict_proba(POINTS)[:, positive] >= point.threshold
+
+
+def predict_by_guarantees(model, guarantees, point, folder):
+    return guarantees.predict_threshold(POINTS, point) == point.positive
+
+
+def predict_by_sql(model, guarantees, point, folder):
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE points (x0, x1)")
+        connection.executemany("INSERT INTO points VALUES (?, ?)", POINTS.tolist())
+        found = connection.execute(model.to_sql("points", threshold=point)).fetchall()
+    return np.array([row[0] for row in found]) == point.positive
+
+
+def predict_by_onnx(model, guarantees, point, folder):
+    """By probabilities of float32, which a program may compare as float64."""
+    positive = [*model.classes_].index(point.positive)
+    found = run_in_onnxruntime(model.to_onnx(), POINTS.astype(np.float32))[1]
+    return found[:, positive].astype(np.float64) >= point.threshold
+
+
+def predict_by_file(model, guarantees, point, folder):
+    predict_files(model, folder / "points.csv", folder / "out.csv", threshold=point)
+    return pd.read_csv(folder / "out.csv").prediction.to_numpy() == point.positive
+
+
+def predict_by_loaded_model(model, guarantees, point, folder):
+    loaded = certree.load(folder / "model")
+    return predict_by_probability(loaded, None, point, folder)
+
+
+def predict_by_command(model, guarantees, point, folder):
+    threshold = ["--threshold", repr(point.threshold), "--positive", point.positive]
+    files = [str(folder / name) for name in ("model", "points.csv", "out.csv")]
+    done = CliRunner().invoke(app, ["predict", *files[:2], "-o", files[2], *threshold])
+    assert done.exit_code == 0, done.output
+    return pd.read_csv(files[2]).prediction.to_numpy() == point.positive
+
+
+def predict_by_report(model, guarantees, point, folder):
+    y = np.resize(model.classes_, len(POINTS))
+    how = {"pos_label": point.positive, "threshold": point.threshold}
+    return EvaluatedModel.from_rows(model, POINTS, y, **how).predicted == point.positive
+
+
+APPLIED = [
+    *(predict_by_probability, predict_by_guarantees, predict_by_sql, predict_by_onnx),
+    *(predict_by_file, predict_by_loaded_model, predict_by_command, predict_by_report),
+]
+
+
+def keeps_limits(point, is_taken):
+    """Whether the true rates of a rule are within all limits of an operating point."""
+    of_positive = OF_YES if point.positive == "yes" else 1 - OF_YES
+    true = {
+        "recall": of_positive[is_taken].sum() / of_positive.sum(),
+        "false_positive_rate": (1 - of_positive)[is_taken].sum() / (1 - of_positive).sum(),
+        "precision": of_positive[is_taken].mean(),
+        "predicted_positive_rate": is_taken.mean(),
+    }
+    return all(holds(getattr(point, name), rate, 1.0) for name, rate in true.items())
+
+
+@pytest.mark.parametrize("fit", FITTED.values(), ids=FITTED)
+def test_limits_hold_wherever_a_threshold_is_applied(fit, tmp_path):
+    pd.DataFrame(POINTS, columns=NAMES).to_csv(tmp_path / "points.csv", index=False)
+    misses = dict.fromkeys(APPLIED, 0)
+    for seed in range(FITS):
+        X, y = draw_points(np.random.default_rng(seed), 2000)
+        model, guarantees = fit(X, y)
+        certree.save(model, tmp_path / "model")
+        found = guarantees.thresholds(pos_label=("yes", "no")[seed % 2])
+        points = [found.highest_threshold(recall) for recall in (0.3, 0.6, 0.8)]
+        for apply in APPLIED:
+            kept = [keeps_limits(one, apply(model, guarantees, one, tmp_path)) for one in points]
+            misses[apply] += not all(kept)
+    for count in misses.values():
+        expect_few(count, FITS)

@@ -73,7 +73,7 @@ def kushilevitz_mansour(
         Probability that the guarantee is wrong.
     budget : int or None
         Largest number of rows at which the function is evaluated; None: as many as needed. The
-        number grows like theta^-4.
+        number is about proportional to `n_features`, and grows at worst like theta^-4.
     random_state : int, RandomState or None
         Draws the rows.
 

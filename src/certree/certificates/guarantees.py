@@ -111,8 +111,14 @@ _PERIOD_NOT_SUPPORTED = (
 )
 _GROUPS_NOT_SUPPORTED = (
     "conditional guarantees, thresholds, prediction sets and abstention need independent rows, but "
-    "the calibration rows came in groups, whose rows depend on each other: pass one row of each of "
-    "some new groups to Guarantees.by_rows, without groups"
+    "the calibration rows came in groups, whose rows depend on each other: pass one row of each new "
+    "group to Guarantees.by_rows, without groups"
+)
+# The message for thresholds if the probabilities depend on the calibration rows.
+_CHOSEN_NOT_SUPPORTED = (
+    "thresholds need probabilities that were fixed before the calibration rows, but these rows have "
+    "chosen the vote that predicts: fit with selection='training', or pass new rows to "
+    "Guarantees.by_rows"
 )
 # Margins below which a classifier may abstain, fixed before any row is seen.
 _MARGINS = [i / 20 for i in range(20)]
@@ -234,8 +240,8 @@ class Guarantees:
         groups : array-like of shape (n,), or None
             Group of each row, such as a customer, if rows of a group depend on each other.
             `certificate` and `nearby` then count groups, as `certree.certify` does, and the other
-            methods raise ValueError, as they need independent rows. None: rows are independent.
-            Groups to compare are an argument of `conditional_guarantees` instead.
+            methods raise ValueError, as they need independent rows. None: rows are independent. To
+            compare the errors of groups, pass them to `conditional_guarantees` instead.
 
         Returns
         -------
@@ -794,9 +800,9 @@ class Guarantees:
         """Bound rates and costs of a binary classifier at every decision threshold simultaneously.
 
         As all thresholds are covered together, a threshold may be chosen after looking at the
-        bounds. The score of a row is a probability of the positive class that was fixed before the
-        calibration rows: of certified trees that of the training set's vote, of other classifiers
-        ``predict_proba``.
+        bounds. A threshold is about the probability of the positive class that ``predict_proba``
+        returns, which must have been fixed before the calibration rows. That of a certified tree
+        was if the vote of the training set predicts, which selection="training" makes certain.
 
         Parameters
         ----------
@@ -830,7 +836,8 @@ class Guarantees:
             calibration rows have other classes; if fewer than 10 calibration rows are there, or in
             a group; if costs are not pairs of non-negative numbers with a positive one; if some
             rows count as the worst case (field `is_worst`); if the rows of the fit came in groups;
-            or if the model was fitted with a `Grid`.
+            if calibration rows have chosen the vote of a certified tree; or if the model was fitted
+            with a `Grid`.
         TypeError
             If the classifier has no ``predict_proba``.
 
@@ -886,15 +893,15 @@ class Guarantees:
     def predict_threshold(
         self, X: ArrayLike, threshold: float | OperatingPoint, *, pos_label: Any = None
     ) -> NDArray[Any]:
-        """Predict the positive class for rows whose score is at least a threshold, else the other.
+        """Predict the positive class if its probability is at least a threshold, else the other class.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, p)
             New rows.
         threshold : float or OperatingPoint
-            Threshold on the scores of `thresholds`, which are probabilities of the positive class:
-            a point that was chosen there, or a number in [0, 1]. Infinity predicts no row positive.
+            Threshold of the probability of the positive class by ``predict_proba``: a point that
+            was chosen by `thresholds`, or a number in [0, 1]. Infinity predicts no row positive.
         pos_label : object or None
             The positive class, the same as in `thresholds`; None: that of the point, or else the
             second of ``classes_``.
@@ -908,8 +915,8 @@ class Guarantees:
         ------
         ValueError
             If the threshold is not in [0, 1], the classifier does not have two classes,
-            `pos_label` is not one of them or not that of the point, or the rows of the fit came in
-            groups.
+            `pos_label` is not one of them or not that of the point, the rows of the fit came in
+            groups, or calibration rows have chosen the vote of a certified tree.
         TypeError
             If the classifier has no ``predict_proba``.
         """
@@ -1169,7 +1176,7 @@ class TreeGuarantees(FitGuarantees):
         Vote of the prunings in each node, which the classifier predicts by.
     fixed : bool
         Whether the vote was fixed without the calibration set. The margins of abstention are then
-        chosen by the training rows.
+        chosen by the training rows, and thresholds of its probabilities can be certified.
     numbers : RuleNumbers or None
         The numbers of the rules, if a single small tree predicts; None: they have none.
     """
@@ -1263,17 +1270,20 @@ class TreeGuarantees(FitGuarantees):
         _expect_independent_rows(self.rows.check_training_set())
         return self._look_up_scores(self.rows.leaf)
 
-    def _compute_class_probabilities(self, index: int, X: ArrayLike | None = None) -> Float64:
-        """Return the training set's probability of a class for new or calibration rows.
+    def _get_calibration_probabilities(self) -> Float64:
+        """Return what ``predict_proba`` returns for the calibration rows, (n, n_scored).
 
-        It is that of the leaf that the row reaches, and was fixed before the calibration rows.
-        index: index of the class in `_scored_classes`; X: new rows, (n_rows, p); None: the
-        calibration rows. Return float64 array (n_rows,) or (n,).
+        Columns are the n_scored classes of `_scored_classes`. Raises ValueError if the calibration
+        rows have chosen the vote, so that its probabilities were not fixed before them; if rows
+        came in groups; or if there is no training set.
         """
-        scores = self._get_calibration_scores() if X is None else self._compute_scores(X)
-        return 1 - scores[:, index]
+        _expect_independent_rows(self.rows.check_training_set())
+        if not self.fixed:
+            raise ValueError(_CHOSEN_NOT_SUPPORTED)
+        votes = self.ballot.score[self.rows.leaf, : len(self._scored_classes)]
+        return votes / votes.sum(axis=1, keepdims=True)
 
-    # The scores depend on the training rows alone, so no price is paid for them.
+    # Thresholds are about probabilities that depend on the training rows alone, so no price is paid.
     _score_complexity = 0.0
 
     def _certify_margins(self, delta: float) -> tuple[Selective, ...]:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
@@ -52,7 +52,7 @@ from certree.tree import Tree
 from certree.votes import Ballots, Vote, Voting
 from certree.weights.node_weights import NodeWeights, map_pruning
 
-Deploy = Literal["best", "vote"]
+Deploy = Literal["best", "training", "vote"]
 
 # Inverse temperatures (nats for each error) of the Gibbs posteriors that are tried.
 PATH = (2.0 ** np.linspace(-6, 3, 10)).tolist()
@@ -386,9 +386,9 @@ def select_model(
         Posteriors among which the calibration set's vote with the lowest bound is searched; empty:
         Gibbs posteriors of three priors and ten temperatures, as `ModelSelection.path` yields them.
         All posteriors are covered at once, whatever chose them.
-    selection : {"best", "vote"}
-        "best": select the candidate with the lower bound; "vote": always select the calibration
-        set's vote.
+    selection : {"best", "training", "vote"}
+        "best": select the candidate with the lower bound; "training": always select the training
+        set's vote; "vote": always select the calibration set's vote.
 
     Returns
     -------
@@ -421,12 +421,12 @@ def select_model(
     >>> [(other.method, round(other.bound, 3)) for other in selected.alternatives]
     [('occam_vote', 0.01), ('occam_vote', 0.01)]
     """
-    if selection not in ("best", "vote"):
-        raise ValueError(f'selection must be "best" or "vote", got {selection!r}')
+    if selection not in get_args(Deploy):
+        raise ValueError(f'selection must be "best", "training" or "vote", got {selection!r}')
     proposed = _certify_labels(model_selection, model_selection.alone.label)
     best, voted = _find_best_vote(model_selection, model_selection.candidates(posteriors))
     alternatives, others = (proposed, voted), tuple(_certify_alternatives(model_selection, best))
-    if selection == "best" and proposed.bound <= voted.bound:
+    if selection == "training" or (selection == "best" and proposed.bound <= voted.bound):
         grown = model_selection.held.grown
         return SelectedModel(
             model_selection.posterior,

@@ -41,7 +41,8 @@ from certree.interface.signatures import validate_arguments
 _LOG_ODDS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 # Number of thresholds in the printed table.
 _LINES = 10
-# By how much probabilities may be below 0 or above 1 by rounding.
+# By how much probabilities may be below 0 or above 1 by rounding, and by what fraction of it another
+# program may return another probability, as ONNX does with float32.
 _ROUNDING = 1e-6
 
 
@@ -91,7 +92,9 @@ class OperatingPoint:
     positive : object
         The positive class, predicted for rows with a score of at least the threshold.
     threshold : float
-        The threshold; inf: no row is predicted positive.
+        The threshold; inf: no row is predicted positive. A threshold that limits have chosen lies
+        between two scores of the calibration rows, so that a program which rounds probabilities
+        differently predicts the same.
     false_positive_rate : Limits
         Fraction of negative rows that are predicted positive.
     recall : Limits
@@ -379,6 +382,29 @@ class ThresholdGuarantees:
 
     # -- choices -----------------------------------------------------------------------------------
 
+    @cached_property
+    def _next_lower(self) -> Float64:
+        """The next lower entry of the field `threshold` for each, (m,); 0 for the last."""
+        return np.append(self.threshold[1:], min(float(self.threshold[-1]), 0.0))
+
+    @cached_property
+    def _is_apart(self) -> NDArray[np.bool_]:
+        """Whether a threshold between each entry and the next lower one survives rounding, (m,).
+
+        A database or an ONNX model may round scores differently. The choice of a threshold leaves
+        out entries that this could exchange.
+        """
+        return (self._next_lower < (1 - _ROUNDING) * self.threshold) | (self.threshold <= 0)
+
+    def _place_threshold(self, entry: int) -> float:
+        """Return the threshold that stands for one entry of the field `threshold`.
+
+        All thresholds above the next lower entry have the same limits. Near the middle of this gap
+        no calibration score is, which rounding might move below the threshold.
+        """
+        high = float(self.threshold[entry])
+        return high if math.isinf(high) else _round_between(float(self._next_lower[entry]), high)
+
     @validate_arguments
     def at(self, threshold: float) -> OperatingPoint:
         """Return the limits of all rates at one threshold as an `OperatingPoint`.
@@ -416,9 +442,9 @@ class ThresholdGuarantees:
             If a cost is negative or not finite, or both are 0.
         """
         costs = _check_cost_pair((false_negative, false_positive))
-        place = int(np.argmin(self.cost(*costs).highest))
-        found = [self._certificate("every_threshold", float(self.threshold[place]), costs)]
-        thresholds = [float(self.threshold[place])]
+        highest = np.where(self._is_apart, self.cost(*costs).highest, math.inf)
+        thresholds = [self._place_threshold(int(np.argmin(highest)))]
+        found = [self._certificate("every_threshold", thresholds[0], costs)]
         if any(_are_multiples(costs, named) for named in self.costs):
             direct = _choose_thresholds(costs).tolist()
             found += [self._certificate("named_cost", one, costs) for one in direct]
@@ -477,7 +503,7 @@ class ThresholdGuarantees:
         """
         sure = self._find_certified("precision", precision, self.precision.lowest)
         place = int(np.argmax(np.where(sure, self.recall.lowest, -1.0)))
-        return self.at(float(self.threshold[place]))
+        return self.at(self._place_threshold(place))
 
     @validate_arguments
     def highest_threshold(self, recall: float) -> OperatingPoint:
@@ -501,16 +527,18 @@ class ThresholdGuarantees:
             If no threshold has such a lower limit of the recall.
         """
         sure = self._find_certified("recall", recall, self.recall.lowest)
-        return self.at(float(self.threshold[int(np.argmax(sure))]))
+        return self.at(self._place_threshold(int(np.argmax(sure))))
 
     def _find_certified(self, name: str, wanted: float, lowest: Float64) -> NDArray[np.bool_]:
         """Return at which thresholds the lower limit of a rate is at least as high as wanted, (m,).
 
+        Thresholds that rounding could exchange with the next lower one are left out.
         name: the rate, for messages; wanted: number between 0 and 1; lowest: lower limits, (m,).
         Raise ValueError if `wanted` is out of range, or there is no such threshold.
         """
         if not 0 < wanted < 1:
             raise ValueError(f"{name} must lie between 0 and 1, got {wanted!r}")
+        lowest = np.where(self._is_apart, lowest, 0.0)
         sure = lowest >= wanted
         if not sure.any():
             raise ValueError(
@@ -541,9 +569,10 @@ class ThresholdGuarantees:
         rows : list of list of str
         """
         if thresholds is None:
-            taken = self.predicted_positive_rate.observed
+            apart = np.flatnonzero(self._is_apart)
+            taken = self.predicted_positive_rate.observed[apart]
             some = np.unique(np.searchsorted(taken, np.linspace(0, 1, _LINES + 2)[1:-1]))
-            thresholds = self.threshold[some].tolist()
+            thresholds = [self._place_threshold(entry) for entry in apart[some].tolist()]
         head = ["threshold", "taken", "false positive rate", "recall", "precision"]
         lines = []
         for threshold in thresholds:
@@ -701,6 +730,20 @@ def _choose_thresholds(costs: tuple[float, float]) -> Float64:
     with np.errstate(divide="ignore"):
         odds = np.exp(_LOG_ODDS) * np.float64(of_alarm) / of_miss
     return np.where(np.isinf(odds), 1.0, odds / (1 + np.where(np.isinf(odds), 0.0, odds)))
+
+
+def _round_between(low: float, high: float) -> float:
+    """Return the number with the fewest decimal digits in the middle half of an interval.
+
+    Of several it is the nearest to the middle. low, high: the ends, low <= high. Without a number
+    between them return `high`.
+    """
+    middle, reach = low + (high - low) / 2, (high - low) / 4
+    for digits in range(17):
+        rounded = round(middle, digits)
+        if abs(rounded - middle) <= reach:
+            return rounded
+    return middle if low < middle else high
 
 
 def _round_up(rate: float) -> str:

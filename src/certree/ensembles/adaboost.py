@@ -84,8 +84,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     A learner without an error ends the rounds and alone makes the predictions; the bound is 0 from
     there. A learner with eps of 1/2 or more ends the rounds, too, and is dropped. If the first
     learner is dropped, the class of largest weight is always predicted, and the bound is 1.
-    Otherwise the model is that of scikit-learn's `AdaBoostClassifier`, whose `estimator_weights_`
-    are twice those here.
+    Otherwise the model is that of scikit-learn's `AdaBoostClassifier` with the same `estimator`,
+    such as ``DecisionTreeClassifier(max_depth=1)``; its `estimator_weights_` are twice those here.
+    The trees of certree (estimator=None) may split otherwise than those of scikit-learn.
 
     K > 2 classes use SAMME: ``alpha = 1/2 (ln((1 - eps) / eps) + ln(K - 1))``, and the class with
     the largest sum of alphas is predicted. Zhu, Zou, Rosset and Hastie (section 2) show that each

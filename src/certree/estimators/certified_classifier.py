@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import astuple, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -185,10 +185,11 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         first training set of 35 % of the rows. Not used with `Grid`.
     delta : float, default=0.05
         Probability with which the certificate may fail.
-    selection : {"best", "vote"}, default="best"
+    selection : {"best", "training", "vote"}, default="best"
         Which vote predicts. "best": the vote with posterior weights by the training set or the one
-        with weights by the calibration set, whichever has the lower bound. "vote": always the one
-        by the calibration set.
+        with weights by the calibration set, whichever has the lower bound. "training": always the
+        one by the training set, whose decision thresholds can be certified. "vote": always the one
+        by the calibration set. A `Grid` has no training set, and its only vote predicts.
     posteriors : {"bound", "cv"} or PACBayesPosteriors, default="bound"
         How the posterior by the calibration set is chosen. "bound": of all weights ``prior *
         exp(-lambda * errors)``, those of the lambda with the lowest bound. "cv": with the inverse
@@ -306,7 +307,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         **TreeVoteClassifier._parameter_constraints,
         "train_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
-        "selection": [StrOptions({"best", "vote"})],
+        "selection": [StrOptions(set(get_args(Deploy)))],
         "posteriors": [StrOptions({"bound", "cv"}), PACBayesPosteriors],
         "vote": [StrOptions({"majority", "mean"}), Voting],
         "preprocessor": [HasMethods(["fit", "transform"]), None],
@@ -1027,11 +1028,12 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
 
         The sentence begins with a space. A threshold is the least probability of the second class
         for which it is predicted. Return "" if thresholds cannot be certified: with more than two
-        classes, with groups, or without a calibration set.
+        classes, with groups, without a calibration set, or if it has chosen the vote.
         """
         if len(self.classes_) != 2 or self._trained is not None:
             return ""
-        if has_dependent_rows(self.certificate_) or self.guarantees_ is None:
+        guarantees = self.guarantees_
+        if guarantees is None or not guarantees.fixed or has_dependent_rows(self.certificate_):
             return ""
         return (
             " If errors of the two classes cost differently, guarantees_.thresholds() certifies every "

@@ -490,7 +490,9 @@ def _encode_parameter(name: str, value: Any) -> Any:
         return value
     raise TypeError(
         f"parameter {name!r} cannot be saved: it must be a number, a string, a grower, pruning "
-        f"rule, vote or posteriors of certree, or a decision tree of scikit-learn, got {value!r}"
+        f"rule, vote or posteriors of certree, or a decision tree of scikit-learn, got {value!r}. "
+        "Model files hold no other objects, as these need code of their own: for your own use, write "
+        "the model with pickle, and load such a file only if you trust its source"
     )
 
 

@@ -389,7 +389,9 @@ def write_notes(table: Sequence[Line]) -> list[str]:
     """
     notes = [
         "Ratio: mean error over mean error of the optimal pruning (below 1 is better); ± is the "
-        "standard error over the repetitions. Paper: Nguyen and Kpotufe, NeurIPS 2018, Table 2."
+        "standard error over the repetitions. Paper: Nguyen and Kpotufe, NeurIPS 2018, Table 2.",
+        f"{UNPRUNED}: the whole tree. {GIBBS}: one pruning, drawn anew for each test row from the "
+        "posterior by which PAC-Bayes joint votes.",
     ]
     expanded = {line.dataset: line for line in table if line.grower == EXPANDED}
     if expanded:

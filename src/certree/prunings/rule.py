@@ -42,9 +42,11 @@ class PruningRule(BaseEstimator):
 
         tree: the tree; stats: statistics of its nodes, such as `NodeStats`; alpha: factor of the
         penalty, >= 0. The result has weight 1 at the leaves of the pruning and 0 at other nodes.
-        Subclasses implement this method if their penalty is no sum over leaves; cross-validation
-        calls it for each alpha that it tries. It is not called if they override `family`.
+        Here it is that of `family`. Subclasses override this method instead of `family` if their
+        penalty is no sum over leaves; cross-validation then calls it for each alpha that it tries.
         """
+        if type(self).family is not PruningRule.family:
+            return self.family(tree, stats).solve(alpha)
         raise NotImplementedError(
             f"{type(self).__name__} must define solve(self, tree, stats, alpha), which returns the "
             "pruning of an alpha, or family(self, tree, stats), which returns those of all alphas: "

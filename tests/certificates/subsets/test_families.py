@@ -482,7 +482,7 @@ def test_few_rows_and_rows_in_groups_are_refused():
     patients = np.arange(len(y)) // 4
     grouped = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=patients)
     for name in FAMILIES:
-        with pytest.raises(ValueError, match="pass one row of each of some new groups"):
+        with pytest.raises(ValueError, match="pass one row of each new group"):
             grouped.conditional_guarantees(name, groups=groups)
 
 
