@@ -19,7 +19,13 @@ from certree import show
 from certree.cli.app import command, output_file_option, print_note, print_text
 from certree.cli.contribution_table import tabulate_contributions, write_contributions
 from certree.cli.figure_output import expect_figure_path, save_figure
-from certree.cli.group_draw import OnePerGroup, draw_rows
+from certree.cli.group_draw import (
+    GroupColumns,
+    Independent,
+    OnePerGroup,
+    choose_groups,
+    draw_rows,
+)
 from certree.cli.json_output import AsJson, describe_rules, print_json
 from certree.cli.read_options import takes_source
 from certree.cli.table_input import (
@@ -348,13 +354,15 @@ def report(
     threshold_cost: ThresholdCost = None,
     positive: Positive = None,
     one_per_group: OnePerGroup = None,
+    independent: Independent = False,
 ) -> None:
     """Write an HTML page about a model and its scores on the rows of a table.
 
     With --groups the page compares groups; with --threshold-cost it has the certified threshold of
     lowest cost. With --threshold, error, recall, precision and confusion matrix are those of the
     classes that the threshold predicts. Intervals and guarantees hold for independent rows: use
-    --one-per-group if several rows belong to one customer, patient or shop.\f
+    --one-per-group if several rows belong to one customer, patient or shop. For a model that was
+    fitted with --groups, this is done by the same column.\f
 
     Parameters
     ----------
@@ -375,12 +383,20 @@ def report(
     positive : str or None
         The positive one of two classes; None: the second.
     one_per_group : str or None
-        Column of groups, of each of which one row is used; None: rows are independent.
+        Column of groups, of each of which one row is used; None: rows are independent, or the model's
+        column of groups is used.
+    independent : bool
+        Whether rows are independent, although the model was fitted with groups.
     """
     expect_writable(output)
     costs = parse_costs(threshold_cost)
     model = load_model(model_file)
-    draw = draw_rows(model, source, target, one_per_group)
+    chosen = choose_groups(
+        *(model, source, target, GroupColumns(one_per_group=one_per_group)),
+        is_independent=independent,
+        needs_draw=True,
+    )
+    draw = draw_rows(model, source, target, chosen.one_per_group)
     rows, y, group_labels = read_labelled_rows(model, source, target, groups, draw)
     model, X = transform_rows(model, rows)
     pos_label = parse_positive(model, positive)

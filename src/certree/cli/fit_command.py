@@ -55,6 +55,7 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import models
 from certree.files.output_paths import expect_writable
 from certree.interface.extras import import_extra
+from certree.interface.fitted_state import name_groups_column
 from certree.interface.formatting import (
     format_duration,
     format_file_size,
@@ -409,6 +410,7 @@ def fit(
     monotonic = increasing or [], decreasing or []
     with _limit_resources(scheduler, memory_limit, Path(source)):
         summary, seconds = (_fit_folder if is_folder else _fit_table)(model, request, monotonic)
+    name_groups_column(model, groups)
     models.save(
         model,
         model_path,

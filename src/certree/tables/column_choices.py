@@ -213,16 +213,16 @@ def _decide(
         If it is not decided, but needed.
     """
     counts, file = column.evidence.counts, files[0]
+    if form.kind == "date":
+        problem = _find_date_problem(form, counts)
+        if problem and is_needed:
+            raise ValueError(
+                f"column {name!r} of {file.name} must show {problem}, or leave the column out by "
+                f"drop= (--drop {name!r})"
+            )
+        return None if problem else form
     if form.is_decided:
         return form
-    if form.kind == "date":
-        if not is_needed:
-            return None
-        raise ValueError(
-            f"column {name!r} of {file.name} must show whether day or month comes first, but dates "
-            f"such as {counts.examples[0]} allow both: state dates='dd/mm' or dates='mm/dd' (--dates "
-            f"dd/mm or --dates mm/dd), or leave the column out by drop= (--drop {name!r})"
-        )
     if counts is None and marks != {"."}:
         counts = file.count_texts([name])[name]
     is_comma = file.dialect.separator == _COMMA and "," not in counts.thousands["."]
@@ -236,6 +236,29 @@ def _decide(
         f"column {name!r} of {file.name} must show its decimal mark, but numbers such as {example} "
         "allow both: state decimal='.' or decimal=',' (--decimal . or --decimal ,)"
     )
+
+
+def _find_date_problem(form: TextFormat, counts: TextCounts) -> str:
+    """Return what dates of a column must show, and do not show, with a remedy; "" if they are clear.
+
+    form, counts: their format, and counts of their texts.
+    """
+    keep = "keep them as text by keep_text= (--keep-text)"
+    if form.has_short_years and counts.dates["century"] > (1 - ENOUGH) * counts.n:
+        return (
+            "the century of its dates, but years of two digits from 40 to 69 may be in the 1900s or in "
+            f"the 2000s: write years with four digits, {keep}"
+        )
+    if form.is_decided:
+        return ""
+    example = counts.examples[0]
+    state = "state dates='dd/mm' or dates='mm/dd' (--dates dd/mm or --dates mm/dd)"
+    if form.has_short_years:
+        return (
+            f"the order of day, month and year, but dates such as {example} allow several: {state}, "
+            f"{keep}"
+        )
+    return f"whether day or month comes first, but dates such as {example} allow both: {state}"
 
 
 def _find_reason_to_leave_out(name: str, column: InferredColumn, files: Sequence[CsvFile]) -> str:

@@ -82,7 +82,8 @@ def _expect_known(form: TextFormat) -> None:
     """Raise ValueError if a stored format of a column is none that text has."""
     orders = {"date": (DAY_FIRST, MONTH_FIRST, YEAR_FIRST), "number": ("",)}
     is_known = form.kind in orders and form.order in orders[form.kind]
-    is_known = is_known and form.decimal in (".", ",") and type(form.has_time) is bool
+    is_known = is_known and form.decimal in (".", ",")
+    is_known = is_known and {type(form.has_time), type(form.has_short_years)} == {bool}
     texts = form.thousands, form.symbol
     if not is_known or not all(isinstance(text, str) and len(text) < 32 for text in texts):
         raise ValueError(f"a column has the format {form!r}")
