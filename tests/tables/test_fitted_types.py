@@ -359,9 +359,8 @@ def test_numbers_without_the_percent_signs_of_the_fit_are_read_with_a_warning(tm
     assert "lack the percent signs of the fit" in output
     assert pd.read_csv(target).prediction.tolist() == (numbers > 20).astype(int).tolist()
     # Numbers with and without signs have two units, and are refused as before.
-    pd.DataFrame({"rate": [f"{number}{'%' * (i % 2)}" for i, number in enumerate(numbers)]}).to_csv(
-        file
-    )
+    mixed = [f"{number}{'%' * (i % 2)}" for i, number in enumerate(numbers)]
+    pd.DataFrame({"rate": mixed}).to_csv(file)
     with pytest.raises(ValueError, match="'rate' must hold numbers as in the fit"):
         read_table(file, like=model)
 

@@ -1527,7 +1527,8 @@ def certify(
     ValueError
         If there are no rows, y does not have one class for each row, files cannot be read or lack a
         column, y has a class that the classifier does not have, or `look` is not a positive
-        integer; if `groups` is None, but the classifier was fitted with groups; if more rows equal each other or rows of the fit than `duplicates` allows; if the
+        integer; if `groups` is None, but the classifier was fitted with groups;
+        if more rows equal each other or rows of the fit than `duplicates` allows; if the
         model was saved without the hashes of these rows and `duplicates` is not "genuine"; or if
         `groups` does not name a group for each row, or `time` misses a time or all are equal.
 

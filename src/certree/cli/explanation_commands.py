@@ -679,6 +679,8 @@ def export(
                 f"{option} needs an --output that ends in {' or '.join(suffixes)}, got {output}: "
                 "leave it out"
             )
+    if keep is not None and not all(keep):
+        raise ValueError("--keep must name a column of the table, got an empty text: leave it out")
     if suffix == ".sql":
         expect_given("--threshold", threshold, positive)
     model = load_estimator(model_file, "exported")

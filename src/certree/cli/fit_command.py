@@ -79,7 +79,15 @@ from certree.tables.table_source import TableSource
 MonotonicFeatures = tuple[list[str], list[str]]
 
 # Parameters of estimators that have options of their own.
-_PARAMETERS = ("grower", "max_leaf_nodes", "max_depth", "train_size", "delta", "duplicates")
+_PARAMETERS = (
+    "grower",
+    "max_leaf_nodes",
+    "max_depth",
+    "train_size",
+    "delta",
+    "duplicates",
+    "max_time",
+)
 # Most distinct numbers of a target for which classification is assumed without asking.
 _MAX_NUMERIC_CLASSES = 20
 # Posteriors of a mixture that --verbose prints, by largest weight.
@@ -259,6 +267,15 @@ def fit(
             show_default="auto",
         ),
     ] = None,
+    max_time: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="Most seconds of a fit of boosted trees, which keeps the rounds made so far.",
+            show_default="no limit",
+        ),
+    ] = None,
     no_sample_hashes: Annotated[
         bool,
         typer.Option(
@@ -358,7 +375,7 @@ def fit(
         Whether to predict the target as a number, or to treat each number as a class.
     test_size : float or None
         Fraction of the rows in the test set; None: 0.2 for a table, 0 for a folder.
-    grower, max_leaf_nodes, max_depth, train_size, delta, duplicates
+    grower, max_leaf_nodes, max_depth, train_size, delta, duplicates, max_time
         Parameters of the estimator; None: its default. The grower has `max_leaf_nodes` if the
         estimator has no such parameter.
     no_sample_hashes, no_calibration_samples : bool
@@ -393,7 +410,7 @@ def fit(
         model_name = ModelName.boosted if is_folder else ModelName.tree
     model_path = _default_model_path(Path(source)) if output is None else output
     expect_writable(model_path)
-    values = (grower, max_leaf_nodes, max_depth, train_size, delta, duplicates)
+    values = (grower, max_leaf_nodes, max_depth, train_size, delta, duplicates, max_time)
     choices = dict(zip(_PARAMETERS, values, strict=True))
     model, used_options = _create_estimator(model_name, regression, choices)
     parameters = model.get_params(deep=False)
@@ -497,6 +514,10 @@ def _fit_table(
     if request.dry_run:
         raise ValueError(f"--dry-run is for a folder, got the file {request.source}: leave it out")
     table, *extra_columns = _read_table(request)
+    if not len(table.X):
+        raise ValueError(
+            f"FILE must have rows to fit a model to, but {request.source} has a header and no rows"
+        )
     if not request.classification:
         _expect_target(table.y, request.target_name, request.regression)
     model.set_params(categorical_features=table.categorical)

@@ -88,8 +88,8 @@ def monitor(
         float | None,
         typer.Option(
             metavar="B",
-            help="Certified bound on the error of a classifier, as certify prints it, such as 0.12; with "
-            "--threshold-cost on the mean cost.",
+            help="Certified bound on the error of a classifier, as certify prints it, such as 0.12; "
+            "with --threshold-cost on the mean cost.",
             show_default="that of the model's fit",
         ),
     ] = None,
@@ -116,8 +116,8 @@ def monitor(
         str | None,
         typer.Option(
             metavar="A:B",
-            help="Monitor costs at --threshold instead of errors: those of a missed row of the positive "
-            "class, and of a false alarm.",
+            help="Monitor costs at --threshold instead of errors: those of a missed row of the "
+            "positive class, and of a false alarm.",
         ),
     ] = None,
     plot: Annotated[
@@ -248,7 +248,10 @@ class _Decision:
         return cls(threshold, str(classes[index]), costs)
 
     def __str__(self) -> str:
-        """Return what the losses are, such as "costs 10:1 of predicting yes from 0.25 on"; "": errors."""
+        """Return what the losses are, such as "costs 10:1 of predicting yes from 0.25 on".
+
+        "": errors of the model's own predictions.
+        """
         if self.threshold is None:
             return ""
         what = "" if self.costs is None else "costs {:g}:{:g} of ".format(*self.costs)

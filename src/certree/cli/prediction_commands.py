@@ -261,7 +261,7 @@ def evaluate(
 
 def _note_positive(model: Any) -> None:
     """Print on standard error which of two classes thresholds are about by default."""
-    for line in describe_positive(split_pipeline(model)[0]):
+    for line in describe_positive(split_pipeline(model)[0], "choose by --positive"):
         print_note(line)
 
 

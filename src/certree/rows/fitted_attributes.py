@@ -31,7 +31,8 @@ def store_features(model: Any) -> dict[str, Any]:
     features whose texts are stored as hashes) and "dates" (index, kind, time zone and last date of
     features that hold dates) if there are any, "effective_sample_size" if the model has it,
     "n_outputs" for several targets, and "table_format" if it was fitted to CSV files in an unusual
-    format; "groups" is the column of groups of rows, if there were any. "unknown_categories" is "code" if unknown categories have a code of their own; the entry is
+    format; "groups" is the column of groups of rows, if there were any.
+    "unknown_categories" is "code" if unknown categories have a code of their own; the entry is
     missing if they are encoded as missing values.
 
     model: fitted estimator with `n_features_in_` and `categories_`.

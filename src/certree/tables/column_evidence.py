@@ -28,6 +28,13 @@ from certree.tables.text_formats import (
     trim,
 )
 
+# Words of people who have no value to write, in lower case, which are categories unless they are stated
+# as missing values.
+NO_ANSWERS = (
+    *("unknown", "missing", "not available", "not specified", "not stated", "no answer", "n.d."),
+    *("unbekannt", "keine angabe", "ohne angabe", "nicht angegeben", "fehlt", "n.v.", "inconnu"),
+    *("non renseigné", "desconocido", "sconosciuto", "leer", "blank", "#n/v", "tbd"),
+)
 # Fraction of numbers in a column of text that a description mentions.
 MANY = 0.5
 # Examples that are kept; and most distinct exceptions that are counted, those of the largest counts.
@@ -171,6 +178,14 @@ class TextCounts:
             self.markers + other.markers,
             self.n_decorated + other.n_decorated,
         )
+
+    def list_missing_words(self) -> list[tuple[str, int]]:
+        """Return texts of a column of text that may stand for missing values, with their counts."""
+        words = Counter(self.markers)
+        for text, n in self.others["date"].items():
+            if text.strip().lower() in NO_ANSWERS:
+                words[text] = n
+        return [(text, n) for text, n in words.most_common() if text.strip()]
 
     def choose_symbol(self) -> str:
         """Return the symbol of most numbers; "" if there is none, or most percentages lack it."""

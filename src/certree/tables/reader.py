@@ -31,6 +31,7 @@ from certree.tables.pipeline_columns import InputColumn
 from certree.tables.table import (
     InferredSchema,
     Table,
+    TableDescription,
     describe_columns,
     describe_dialect,
     split_target,
@@ -88,7 +89,8 @@ def read_table(
     {separator} {decimal} {encoding} {missing} {dates} {drop} {keep_text} {timezone}
     like : fitted estimator or pipeline, or None
         A model for which the table is read: columns get the types and formats of its fit, and the
-        features are those of the model, in its order. None: types and formats are detected.
+        features are those of the model, in its order; `description` lists the other columns. None:
+        types and formats are detected.
 
     Returns
     -------
@@ -156,13 +158,29 @@ def read_table(
                 f"like must be a model whose features are columns of {inferred.where}, but there is "
                 f"no column {missing_names[0]!r}"
             )
-        columns = columns.select([*names, *([] if target is None else [target])])
+        selected = [*names, *([] if target is None else [target])]
+        description = _leave_out(description, selected)
+        columns = columns.select(selected)
     return split_target(
         columns,
         target,
         description,
         inferred.table_format,
         where=inferred.where,
+    )
+
+
+def _leave_out(description: TableDescription, names: Collection[str]) -> TableDescription:
+    """Return the description of a table of which only some columns are kept, `names`.
+
+    The others become lines on columns that are left out.
+    """
+    others = [one.name for one in description.columns if one.name not in names]
+    lines = [f"{name}: left out: no feature of the model, and not the target" for name in others]
+    return replace(
+        description,
+        columns=tuple(one for one in description.columns if one.name in names),
+        left_out=(*description.left_out, *lines),
     )
 
 

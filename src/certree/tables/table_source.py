@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
+from certree.interface.parameter_aliases import suggests_arguments
 from certree.interface.signatures import validate_settings
 from certree.interface.stored_state import DamagedModelError
 from certree.tables.text_formats import (
@@ -216,6 +217,10 @@ class TableSource(os.PathLike[str]):
 
     def __repr__(self) -> str:
         return f"TableSource({self.source!r})"
+
+
+# A data class has no constructor to decorate before it exists.
+TableSource.__init__ = suggests_arguments(TableSource.__init__)  # type: ignore[method-assign]
 
 
 def with_format(source: Any, stored: TableFormat | None) -> Any:

@@ -260,7 +260,8 @@ def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
         content += tag(
             "p",
             "All other sections of this page are about the most probable class, at threshold 0.5. Pass "
-            f"threshold={number!r} (--threshold {number!r}) to see them at the threshold of lowest cost.",
+            f"threshold={number!r} (--threshold {number!r}) to see them at the threshold of lowest "
+            "cost.",
         )
     return Section("thresholds", "Choice of a threshold", content)
 
