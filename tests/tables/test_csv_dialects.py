@@ -396,6 +396,7 @@ def test_descriptions_for_a_model_have_the_types_of_other_columns(tmp_path):
     (tmp_path / "new.csv").write_text(text_of(columns, ";"))
     lines = str(read_table(tmp_path / "new.csv", "y", like=model).description).splitlines()
     assert "other: number, thousands separators removed" in lines
+    assert lines[-1] == "neither features of the model nor the target, left out: other, shown"
 
 
 # -- exceptions and numbers that stay text ----------------------------------------------------------

@@ -342,6 +342,7 @@ def test_percent_signs_warn_if_the_fit_stored_none(tmp_path):
     assert pd.read_csv(target).prediction.tolist() == (numbers > 20).tolist()
 
 
+@pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("decimal", [None, "."])
 def test_numbers_without_the_percent_signs_of_the_fit_are_read_with_a_warning(tmp_path, decimal):
     numbers = np.linspace(0, 60, 200).round(1)
@@ -355,7 +356,7 @@ def test_numbers_without_the_percent_signs_of_the_fit_are_read_with_a_warning(tm
     assert read.X[:, 0].tolist() == numbers.tolist()
     save(model, tmp_path / "m.certree")
     code, output = call("predict", tmp_path / "m.certree", file, "-o", target)
-    assert code == 0
+    assert code == 0, output
     assert "lack the percent signs of the fit" in output
     assert pd.read_csv(target).prediction.tolist() == (numbers > 20).astype(int).tolist()
     # Numbers with and without signs have two units, and are refused as before.

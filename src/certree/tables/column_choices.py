@@ -98,7 +98,8 @@ def choose_columns(
     columns, left_out = {}, {}
     for name, column in joined.items():
         is_needed = name not in is_kept and (needed is None or name in needed)
-        if is_needed and name not in text_dates and name in choices and choices[name] is None:
+        is_open = name not in wanted and name not in text_dates
+        if is_open and is_needed and name in choices and choices[name] is None:
             _expect_agreement(name, column.evidence.counts, files[0])
         form = None if name in is_kept else options.stored.columns.get(name)
         if form is None and name in wanted:

@@ -173,15 +173,11 @@ def read_table(
 def _leave_out(description: TableDescription, names: Collection[str]) -> TableDescription:
     """Return the description of a table of which only some columns are kept, `names`.
 
-    The others become lines on columns that are left out.
+    A line says which of the others are left out.
     """
     others = [one.name for one in description.columns if one.name not in names]
-    lines = [f"{name}: left out: no feature of the model, and not the target" for name in others]
-    return replace(
-        description,
-        columns=tuple(one for one in description.columns if one.name in names),
-        left_out=(*description.left_out, *lines),
-    )
+    line = f"neither features of the model nor the target, left out: {join_names(others)}"
+    return replace(description, left_out=(*description.left_out, *([line] if others else [])))
 
 
 def read(source: Any, types: Types = no_types, text_dates: Collection[str] = ()) -> pa.Table:
