@@ -187,7 +187,7 @@ def test_decisions_at_a_threshold_are_monitored(models, batches, tmp_path):
         ((), "--threshold, --positive and --threshold-cost must be those of the state"),
         (("--threshold", 0.3, "--bound", 0.4), "got predicting yes from 0.3 on: give the same"),
         ((*decision, "--bound", 1.0), "--bound must be the bound of the state, 2, got 1.0"),
-        (decision[:2] + ("--positive", "maybe"), "--positive must be one of two classes"),
+        ((*decision[:2], "--positive", "maybe"), "--positive must be one of two classes"),
         (decision[2:4], "--threshold-cost is about the decisions at a threshold"),
         (decision[4:], "--positive yes changes --threshold only"),
     ):

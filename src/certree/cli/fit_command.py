@@ -23,6 +23,7 @@ from certree.cli.fit_settings import (
     set_monotonic_constraints,
     split_rows,
 )
+from certree.cli.group_draw import GroupDraw, OnePerGroup
 from certree.cli.read_options import announce, takes_source
 from certree.cli.table_input import (
     DuplicateRows,
@@ -66,6 +67,7 @@ from certree.out_of_core import resources
 from certree.out_of_core.plan import plan_fit
 from certree.out_of_core.resources import get_memory_limit
 from certree.out_of_core.sources import FileRows
+from certree.rows.split import draw_row_per_group
 from certree.show.model_description import describe_features, describe_size
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import compute_scores, format_scores
@@ -312,6 +314,7 @@ def fit(
             "report, --groups instead names groups to compare.",
         ),
     ] = None,
+    one_per_group: OnePerGroup = None,
     increasing: Annotated[
         list[str] | None,
         typer.Option(
@@ -384,6 +387,8 @@ def fit(
         Further parameters as NAME=VALUE.
     weights, groups : str or None
         Columns of the rows' weights and groups.
+    one_per_group : str or None
+        Column of groups, of each of which one row is used; None: all rows are.
     increasing, decreasing : list of str or None
         Features along which predictions must not fall, and must not rise.
     seed : int
@@ -419,10 +424,15 @@ def fit(
     if is_folder and "grower" in parameters and grower in (None, GrowerName.cart):
         model.set_params(grower__max_bins=_MAX_BINS)
     apply_settings(model, parse_settings(settings or []), used_options)
-    expect_not_dropped(source, {"--weights": weights, "--groups": groups})
+    others = {"--groups": groups, "--one-per-group": one_per_group}
+    expect_not_dropped(source, {"--weights": weights, **others})
+    if None not in others.values():
+        raise ValueError("--groups and --one-per-group exclude each other: give one")
+    if is_folder and one_per_group is not None:
+        raise ValueError("--one-per-group is for a single table in fit: use --groups for a folder")
     request = _FitRequest(
         *(source, target, weights, groups, regression, classification, test_size, seed, quiet),
-        dry_run,
+        *(dry_run, one_per_group),
     )
     monotonic = increasing or [], decreasing or []
     with _limit_resources(scheduler, memory_limit, Path(source)):
@@ -471,6 +481,8 @@ class _FitRequest:
         Whether not to print how the columns were read.
     dry_run : bool
         Whether the fit to a folder is planned only.
+    one_per_group : str or None
+        Column of groups, of each of which one row is used; None: all rows are.
     """
 
     source: TableSource
@@ -483,6 +495,7 @@ class _FitRequest:
     seed: int
     quiet: bool
     dry_run: bool
+    one_per_group: str | None
 
     @property
     def target_name(self) -> str:
@@ -659,18 +672,25 @@ def _read_table(request: _FitRequest) -> tuple[Table, NDArray[Any] | None, NDArr
     weights, groups : ndarray of shape (n,), or None
         Their values; None if there is no such column.
     """
-    target, extra_columns = request.target, [request.weights, request.groups]
-    text_columns = [request.groups, None if request.regression else target]
+    target, one_per_group = request.target, request.one_per_group
+    extra_columns = [request.weights, request.groups]
+    others = [target, *extra_columns, one_per_group]
+    text_columns = [request.groups, one_per_group, None if request.regression else target]
     table, inferred = reader.read_with_schema(
         request.source, text_dates=[name for name in text_columns if name]
     )
-    description = describe_columns(table, inferred, [target, *extra_columns])
+    description = describe_columns(table, inferred, others)
     if not request.quiet:
         announce(description)
+    if one_per_group is not None:
+        labels = read_extra_column(table, one_per_group, target)
+        draw = GroupDraw(one_per_group, draw_row_per_group(labels), len(labels))
+        print_text(str(draw))
+        table = draw.take(table)
     weights, groups = (
         None if name is None else read_extra_column(table, name, target) for name in extra_columns
     )
-    table = table.drop_columns([*{*extra_columns} - {None}])
+    table = table.drop_columns([*{*extra_columns, one_per_group} - {None}])
     read = split_target(table, target, description, inferred.table_format, where=inferred.where)
     return read, weights, groups
 

@@ -343,7 +343,7 @@ def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
     if name not in table.column_names or name == target:
         others = [column for column in table.column_names if column != target]
         raise ValueError(
-            "--weights, --groups and --dependent must name columns, but there is no column "
+            "columns of weights and groups must be in the table, but there is no column "
             f"{name!r} beside the target: name one of {join_names(others)}"
         )
     values = extract_values("the column", table, name, "the table")
