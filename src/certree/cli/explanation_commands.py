@@ -142,10 +142,10 @@ def explain(
     With two classes all rows explain the probability or score of the positive class. Below a score is
     the probability that belongs to it. --rows and --key explain several rows; with
     --output they are written to a table, which has the number of the row, the columns of --keep, the
-    prediction, probabilities, the unit of the contributions, and base and contributions. Without --rows, --output writes all rows. With --json the rows of this
-    table are printed. --plot draws the single row. With --interactions, print (and draw) which
-    fraction of the variance of the predictions for all rows is due to each feature and each pair of
-    features instead.\f
+    prediction, probabilities, the unit of the contributions, and base and contributions. Without
+    --rows, --output writes all rows. With --json the rows of this table are printed. --plot draws the
+    single row. With --interactions, print (and draw) which fraction of the variance of the
+    predictions for all rows is due to each feature and each pair of features instead.\f
 
     Parameters
     ----------
