@@ -1,12 +1,14 @@
 """Each option that a command names in its output must be its own, or that of a command it names."""
 
 import re
+from importlib import import_module
 
 import pytest
 
-from certree.cli import app as cli
 from certree.cli.app import _COMMANDS, list_commands
 
+# The package has the Typer application under the name of this module.
+cli = import_module("certree.cli.app")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 
 

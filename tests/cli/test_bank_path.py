@@ -87,7 +87,7 @@ def test_rows_of_groups_do_not_certify_in_silence(bank):
 def test_commands_take_the_groups_of_the_fit(bank, tmp_path):
     text = call(*run(bank, "certify"))
     assert "--dependent customer: the model was fitted with these groups" in text.stderr
-    assert "300 groups of rows" in text.stdout
+    assert "300 groups of calibration rows" in text.stdout
     chosen = call(*run(bank, "certify", "--threshold-cost", "5:1", "--positive", "yes"))
     assert "--one-per-group customer" in chosen.stderr
     assert "draw of 300 calibration rows" in chosen.stdout
@@ -116,7 +116,7 @@ def test_a_folder_is_certified_by_its_groups(bank, tmp_path):
     for i in range(3):
         new[200 * i : 200 * (i + 1)].to_csv(folder / f"{i}.csv", index=False)
     arguments = ("certify", bank / "model.certree", folder, "--target", "late")
-    assert "300 groups of rows" in call(*arguments).stdout
+    assert "300 groups of calibration rows" in call(*arguments).stdout
     assert "600 " in succeeds(*arguments, "--independent")
     chosen = call(*arguments, "--recall", 0.3)
     assert "draw of 300 calibration rows" in chosen.stdout
