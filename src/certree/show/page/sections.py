@@ -255,8 +255,8 @@ def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
     panels = create_threshold_panels(thresholds, point, evaluated.costs)
     content += embed_figures(draw_separately(panels, [PANEL] * len(panels)), str(point))
     content += collapse("Table", table(headings, rows, "Thresholds"))
-    if evaluated.threshold is None:
-        number = point.threshold
+    number = point.threshold
+    if evaluated.threshold is None and number <= 1:  # Infinity predicts no row as positive.
         content += tag(
             "p",
             "All other sections of this page are about the most probable class, at threshold 0.5. Pass "
