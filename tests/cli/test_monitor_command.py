@@ -133,9 +133,21 @@ def test_a_monitor_needs_a_certificate(models, batches, tmp_path):
 
 def test_groups_count_as_one_row(models, batches, tmp_path):
     may, _ = batches
-    message = fails(*watch(models, "groups", tmp_path, may))
+    renamed = tmp_path / "renamed.csv"
+    pd.read_csv(may).rename(columns={"customer": "client"}).to_csv(renamed, index=False)
+    message = fails(*watch(models, "groups", tmp_path, renamed))
     assert "--dependent must name the column of groups" in message
-    succeeds(*watch(models, "groups", tmp_path, may, "--dependent", "customer"))
+    assert "groups of 'customer', which" in message
+    # The column of the fit is used without an option.
+    result = call(*watch(models, "groups", tmp_path, may))
+    assert "--dependent customer: the model was fitted with these groups" in result.stderr
+    assert "On 150 new groups it is" in result.stdout
+    state = tmp_path / "state"
+    other = (*watch(models, "groups", tmp_path, may)[:-1], tmp_path / "independent")
+    assert "On 300 new rows it is" in succeeds(*other, "--independent")
+    message = fails(*watch(models, "groups", tmp_path, may, "--independent", "--batch", "June"))
+    assert "--dependent must be used for all batches or for none" in message
+    assert certree.load(state).grouped
     monitor, rows = certree.load(tmp_path / "state"), pd.read_csv(may)
     wrong = certree.load(models / "groups").predict(rows[["income"]]) != rows["late"]
     assert monitor.rows == 150
@@ -157,3 +169,33 @@ def test_absolute_errors_are_monitored_in_units_of_the_target(models, batches, t
     assert f"it is {np.minimum(errors, unit).mean():.4g}. No alarm" in text
     other = (*watch(models, "numbers", tmp_path, may, target="amount")[:-1], tmp_path / "other")
     assert "--bound is for errors of classifiers" in fails(*other, "--bound", 0.2)
+
+
+def test_decisions_at_a_threshold_are_monitored(models, batches, tmp_path):
+    may, june = batches
+    decision = ("--threshold", 0.3, "--threshold-cost", "4:1", "--positive", "yes")
+    settings = (*decision, "--bound", 2.0)
+    text = succeeds(*watch(models, "plain", tmp_path, may, *settings))
+    model, rows = certree.load(models / "plain"), pd.read_csv(may)
+    is_late = model.predict_proba(rows[["income"]])[:, 1] >= 0.3
+    losses = np.where(rows["late"] == "yes", 4 * ~is_late, is_late) / 4
+    monitor = certree.load(tmp_path / "state")
+    assert monitor.mean_loss == pytest.approx(losses.mean())
+    assert (monitor.bound, monitor.unit) == (0.5, 4)
+    assert text.startswith("A mean loss (costs 4:1 of predicting yes from 0.3 on) of at most 2 was")
+    for options, message in (
+        ((), "--threshold, --positive and --threshold-cost must be those of the state"),
+        (("--threshold", 0.3, "--bound", 0.4), "got predicting yes from 0.3 on: give the same"),
+        ((*decision, "--bound", 1.0), "--bound must be the bound of the state, 2, got 1.0"),
+        ((*decision[:2], "--positive", "maybe"), "--positive must be one of two classes"),
+        (decision[2:4], "--threshold-cost is about the decisions at a threshold"),
+        (decision[4:], "--positive yes changes --threshold only"),
+    ):
+        assert message in fails(*watch(models, "plain", tmp_path, june, *options))
+    found = call(*watch(models, "plain", tmp_path, june, *decision))
+    assert "On 600 new rows" in found.stdout
+    # The errors of the decisions, without costs; a bound must be given.
+    other = (*watch(models, "plain", tmp_path, may)[:-1], tmp_path / "errors", "--threshold", 0.3)
+    assert "--bound must be given with --threshold" in fails(*other)
+    wrong = is_late != (rows["late"] == "yes")
+    assert f"it is {100 * wrong.mean():.1f} %" in succeeds(*other, "--bound", 0.5)

@@ -52,3 +52,10 @@ def test_columns_and_certificates_are_short_at_a_prompt():
     )
     part = model.conditional_guarantees().recall.worst
     assert f"part='{part.part}'" in repr(part)
+
+
+def test_totals_that_are_no_integers_are_weights():
+    assert format_row_total(1.0) == "1 row"
+    assert format_row_total(1234, "training row") == "1,234 training rows"
+    assert format_row_total(484.381) == "rows of weight 484.4"
+    assert format_row_total(0.5, "training row") == "training rows of weight 0.5"

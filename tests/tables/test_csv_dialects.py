@@ -264,6 +264,19 @@ REFUSED = {
         r"column 'd' .* such as 03/04/2024 allow both: .*--dates dd/mm",
         [({"dates": "dd/mm", "drop": ["d"]}, [3.0]), ({"keep_text": ["d"]}, [3.0])],
     ),
+    "day, month or year first": (
+        text_of(rows(x=["3"], d=["22/12/21", "03/04/21"])),
+        r"column 'd' .* the order of day, month and year, .*22/12/21 allow several: .*--dates dd/mm",
+        [
+            ({"dates": "dd/mm", "drop": ["x"]}, [dt.date(2021, 12, 22), dt.date(2021, 4, 3)]),
+            ({"keep_text": ["d"]}, [3.0]),
+        ],
+    ),
+    "1954 or 2054": (
+        text_of(rows(x=["3"], d=["22.12.54", "03.04.21"])),
+        r"column 'd' .* must show the century of its dates, .*\(--keep-text\), or .*--drop 'd'",
+        [({"drop": ["d"]}, [3.0]), ({"keep_text": ["d"]}, [3.0])],
+    ),
     "times": (
         text_of(rows(x=["3"], d=["10:00", "11:30"])),
         r"feature 'd' must hold numbers, strings or dates, got time32\[s\]: .*by drop= \(--drop\)",
@@ -383,6 +396,7 @@ def test_descriptions_for_a_model_have_the_types_of_other_columns(tmp_path):
     (tmp_path / "new.csv").write_text(text_of(columns, ";"))
     lines = str(read_table(tmp_path / "new.csv", "y", like=model).description).splitlines()
     assert "other: number, thousands separators removed" in lines
+    assert lines[-1] == "neither features of the model nor the target, left out: other, shown"
 
 
 # -- exceptions and numbers that stay text ----------------------------------------------------------
@@ -555,6 +569,16 @@ def test_labels_of_rows_of_r_are_left_out(tmp_path):
         (["2024/04/13", "2024/5/6"], "date, yyyy/mm", "2024-04-13"),
         (["13/04/2024 10:30", "5/6/2024"], "date, dd/mm/yyyy with time", "2024-04-13 10:30:00"),
         (["13/04/2024", "?"], "date, dd/mm/yyyy, 20 missing (?)", "2024-04-13"),
+        (["13.04.99", "01.02.24"], "date, dd/mm/yy of 1970 to 2039", "1999-04-13"),
+        (["13/04/99", "01/02/24"], "date, dd/mm/yy of 1970 to 2039", "1999-04-13"),
+        (["04/13/00", "01/02/24"], "date, mm/dd/yy of 1970 to 2039", "2000-04-13"),
+        (
+            ["1.2.39 8:30", "1.2.70"],
+            "date, dd/mm/yy of 1970 to 2039 with time",
+            "2039-02-01 08:30:00",
+        ),
+        (["13.04.99", "01.02.2024"], "date, dd/mm/yy of 1970 to 2039", "1999-04-13"),
+        (["13.14.99", "45.02.24"], "category", None),
         (["13/04/2024", "04/13/2024"], "category, dates, with the day first in some", None),
         (["2024-04-13", "2024-05-06"], "date", "2024-04-13"),
     ],
@@ -580,6 +604,15 @@ def test_days_that_do_not_exist_become_missing():
         *("2024-01-31", "None", "None", "None", "None", "2024-02-29")
     ]
     assert exceptions.to_pylist() == ["31/02/2024", "0/1/2024", "1/13/2024"]
+
+
+def test_years_of_two_digits_have_one_century_each():
+    form = TextFormat("date", order="dd/mm", has_short_years=True)
+    texts = pa.array([f"01/02/{year:02}" for year in range(100)] + ["01/02/2054"])
+    values, exceptions = convert_texts(texts, form)
+    years = [None if one is None else one.year for one in values.to_pylist()]
+    assert years == [*range(2000, 2040), *[None] * 30, *range(1970, 2000), 2054]
+    assert exceptions.to_pylist() == [f"01/02/{year}" for year in range(40, 70)]
 
 
 # -- models use the formats of their fit again --------------------------------------------------------

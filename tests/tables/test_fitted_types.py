@@ -342,6 +342,30 @@ def test_percent_signs_warn_if_the_fit_stored_none(tmp_path):
     assert pd.read_csv(target).prediction.tolist() == (numbers > 20).tolist()
 
 
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("decimal", [None, "."])
+def test_numbers_without_the_percent_signs_of_the_fit_are_read_with_a_warning(tmp_path, decimal):
+    numbers = np.linspace(0, 60, 200).round(1)
+    fitted, file, target = (tmp_path / name for name in ("fit.csv", "new.csv", "predicted.csv"))
+    pd.DataFrame({"rate": [f"{number}%" for number in numbers], "y": numbers > 20}).to_csv(fitted)
+    table = read_table(fitted, "y", drop=["column 1"])
+    model = PrunedTreeClassifier().fit(table.to_arrow(), table.y)
+    pd.DataFrame({"rate": numbers}).to_csv(file, index=False)
+    with pytest.warns(UserWarning, match="'rate' of .*new.csv: its numbers lack the percent signs"):
+        read = read_table(file, like=model, decimal=decimal)
+    assert read.X[:, 0].tolist() == numbers.tolist()
+    save(model, tmp_path / "m.certree")
+    code, output = call("predict", tmp_path / "m.certree", file, "-o", target)
+    assert code == 0, output
+    assert "lack the percent signs of the fit" in output
+    assert pd.read_csv(target).prediction.tolist() == (numbers > 20).astype(int).tolist()
+    # Numbers with and without signs have two units, and are refused as before.
+    mixed = [f"{number}{'%' * (i % 2)}" for i, number in enumerate(numbers)]
+    pd.DataFrame({"rate": mixed}).to_csv(file)
+    with pytest.raises(ValueError, match="'rate' must hold numbers as in the fit"):
+        read_table(file, like=model)
+
+
 def test_later_blocks_have_the_symbol_of_the_first_one(tmp_path, monkeypatch):
     monkeypatch.setattr("certree.tables.formats._BLOCK", 1000)
     numbers = np.linspace(1, 60, 400).round(1)

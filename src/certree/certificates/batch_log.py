@@ -59,9 +59,12 @@ class BatchLog:
         if batch is not None:
             self._rows[str(batch)] = (n_before + 1, n_before + n_rows)
 
-    def locate(self, row: int) -> str:
-        """Return the number of a row with the name of its batch, such as "row 12 (batch 'May')"."""
-        text = f"row {row:,}"
+    def locate(self, row: int, word: str = "row") -> str:
+        """Return the number of a row with the name of its batch, such as "row 12 (batch 'May')".
+
+        word: what the message calls a row, such as "group".
+        """
+        text = f"{word} {row:,}"
         for name, (first, last) in self._rows.items():
             if first <= row <= last:
                 return f"{text} (batch {escape_controls(name)!r})"

@@ -477,7 +477,7 @@ class Certificate:
         Monitor
             A monitor without rows. Pass it the losses of new rows, divided by `unit` if that is not
             None; if the certificate is about a subset of the rows (`part`), the losses of this
-            subset.
+            subset; if it counts groups (`grouped`), the mean loss of each group.
 
         Raises
         ------
@@ -487,7 +487,7 @@ class Certificate:
         """
         self._check_single_error("a monitor")
         bound = self.bound / self._largest_bound
-        return Monitor(bound, alpha, self.unit, block, self.delta, model_hash)
+        return Monitor(bound, alpha, self.unit, block, self.delta, model_hash, self.grouped)
 
     def _check_single_error(self, what: str) -> None:
         """Raise ValueError if the certificate bounds a difference of two errors.

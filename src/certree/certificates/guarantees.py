@@ -240,8 +240,10 @@ class Guarantees:
         groups : array-like of shape (n,), or None
             Group of each row, such as a customer, if rows of a group depend on each other.
             `certificate` and `nearby` then count groups, as `certree.certify` does, and the other
-            methods raise ValueError, as they need independent rows. None: rows are independent. To
-            compare the errors of groups, pass them to `conditional_guarantees` instead.
+            methods raise ValueError, as they need independent rows. Groups of one row each are
+            independent rows. None: rows are independent, which a model that was fitted with groups
+            does not accept. To compare the errors of groups, pass them to `conditional_guarantees`
+            instead.
 
         Returns
         -------
@@ -269,6 +271,7 @@ class Guarantees:
         delta: float = 0.05,
         *,
         duplicates: Duplicates = "auto",
+        groups: Sequence[NDArray[Any]] | None = None,
     ) -> Guarantees:
         """Collect the guarantees of a fitted classifier from calibration rows that arrive in batches.
 
@@ -288,6 +291,9 @@ class Guarantees:
             "auto": a small number of rows may equal each other or rows of the fit
             (`certree.certify` states it); "genuine": all rows are new draws; "copies": equal rows
             count once; "refuse": no row may equal another or one of the fit.
+        groups : sequence of ndarray of shape (n_batch,), or None
+            Group of each row of each batch, as of `by_rows`. It is read after the last batch, so that
+            `batches` may fill it. None: rows are independent.
 
         Returns
         -------
@@ -310,7 +316,7 @@ class Guarantees:
         expect_rows(len(outputs), "certify a model")
         y, predicted, shares = (np.concatenate(one) for one in zip(*outputs, strict=True))
         expect_known_labels("y", np.unique(y), np.asarray(classifier.classes_))
-        selected = check.select_rows()
+        selected = check.select_rows(None if groups is None else np.concatenate(groups))
         rows = selected.rows
         classes, codes = np.unique(y, return_inverse=True)
         return cls(
@@ -1504,7 +1510,8 @@ def certify(
         groups are independent; if X names files, the name of the column of groups. Pass all
         calibration rows of a group. No row of the fit may be of these groups. This is not checked,
         as models do not store the groups of their fit. Equal rows of one group count as one
-        repeated row. None: rows are independent.
+        repeated row. Groups of one row each are independent rows. None: rows are independent, which
+        a model that was fitted with groups does not accept.
     time : array-like of shape (n,), str or None
         Time of each row, numbers or dates, or the name of such a column of X, if rows are in time
         order and all of them are later than the rows of the fit. The certificate then names their
@@ -1530,7 +1537,8 @@ def certify(
     ValueError
         If there are no rows, y does not have one class for each row, files cannot be read or lack a
         column, y has a class that the classifier does not have, or `look` is not a positive
-        integer; if more rows equal each other or rows of the fit than `duplicates` allows; if the
+        integer; if `groups` is None, but the classifier was fitted with groups;
+        if more rows equal each other or rows of the fit than `duplicates` allows; if the
         model was saved without the hashes of these rows and `duplicates` is not "genuine"; or if
         `groups` does not name a group for each row, or `time` misses a time or all are equal.
 
@@ -1626,7 +1634,8 @@ def conditional_guarantees(
     Raises
     ------
     ValueError
-        If fewer than 10 rows are there, or kept by the weights; a family is unknown, or needs
+        If the classifier was fitted with groups (use `Guarantees.by_rows`, which takes them); if
+        fewer than 10 rows are there, or kept by the weights; a family is unknown, or needs
         groups; there is only one group; a weight exceeds `max_weight`; y has a class that the
         classifier does not have; or too many rows equal each other or rows of the fit.
 

@@ -16,7 +16,7 @@ from certree.certificates.hold_out import hold_out_rows
 from certree.certificates.inequalities.good_turing import bound_matches, estimate_matches
 from certree.certificates.row_order import measure_row_order
 from certree.interface.arrays import Float64, UInt64, find_positions, to_array
-from certree.interface.fitted_state import expect_rows
+from certree.interface.fitted_state import expect_rows, find_groups_column
 from certree.rows.columns import as_data_frame, copy_raw_values
 from certree.rows.duplicates import (
     QUESTION,
@@ -285,6 +285,8 @@ class LeakageCheck:
     def __init__(self, classifier: Any, duplicates: Duplicates) -> None:
         self._classifier, self._duplicates = classifier, duplicates
         self._alike, self._has_hashes = RowHasher(), True
+        # The column of the groups of the classifier's fit, or of the fits inside it.
+        self._groups_column = find_groups_column(classifier)
         self._fits: list[_MatchesOfFit] = []
         self._hashes: list[RowHashes] = []
         self._exact: list[NDArray[np.bool_]] = []
@@ -312,14 +314,18 @@ class LeakageCheck:
         row, or None. Return a `CalibrationRows` with all rows, or with "copies" the first of each
         set of equal rows. Raises ValueError if more rows equal rows of the fit, or each other, than
         `duplicates` accepts, if "copies" are in different groups, if `groups` has another length or
-        missing entries, or if all times are equal.
+        missing entries, or if all times are equal; or if `groups` is None, but the classifier was
+        fitted with groups, and no rows of a period may depend on each other. Groups of one row each
+        are independent rows.
         """
+        if groups is None and (times is None or times.is_independent):
+            self._expect_no_groups()
         expect_rows(sum(map(len, self._exact)), "certify a model")
         exact, rounded = np.concatenate(self._exact), np.concatenate(self._rounded)
         seen, has_hashes, word = exact | rounded, self._has_hashes, self._duplicates
         first = find_first_equal_keys(RowHashes.concatenate(self._hashes).keys)
         rows, places = np.arange(len(first)), None
-        group = None if groups is None else number_groups(check_groups(groups, len(rows)))[1]
+        group = None if groups is None else _number_dependent_groups(groups, len(rows))
         if word == "copies":
             rows = merge_copies(first, None, group)[0]
             places = draw_copies(first, rows)
@@ -346,6 +352,17 @@ class LeakageCheck:
         times.expect_order(None)
         drawn["period"] = times.name_period()
         return CalibrationRows(rows, drawn, None, is_worst, weight)
+
+    def _expect_no_groups(self) -> None:
+        """Raise ValueError if the classifier was fitted with groups of rows."""
+        column = self._groups_column
+        if column is not None:
+            name = f" of {column!r}" if column else ""
+            raise ValueError(
+                f"groups must be passed, as the model was fitted with groups{name}, so that rows of a "
+                "group may depend on each other: pass the group of each row. If each row is of another "
+                "group, groups=range(len(y)) says so, and rows count as independent"
+            )
 
     def _check_new(self, seen: NDArray[np.bool_], exact: NDArray[np.bool_], repeats: int) -> None:
         """Raise ValueError if rows equal rows of the fit and `duplicates` does not accept that.
@@ -399,6 +416,8 @@ class LeakageCheck:
         exact, rounded = np.zeros(len(truth), dtype=bool), np.zeros(len(truth), dtype=bool)
         place = 0
         for model, rows in _find_fitted_models(self._classifier, X):
+            if self._groups_column is None:
+                self._groups_column = find_groups_column(model)
             if getattr(model, "sample_hashes_", None) is None:
                 self._has_hashes = False
                 if hasattr(model, "sample_hashes_") and self._duplicates != "genuine":
@@ -412,6 +431,15 @@ class LeakageCheck:
             of_model = self._fits[place].add(rows, _encode_classes(model, self._classifier, truth))
             exact, rounded, place = exact | of_model[0], rounded | of_model[1], place + 1
         return exact, rounded
+
+
+def _number_dependent_groups(groups: ArrayLike, n: int) -> Indices | None:
+    """Return the number of each row's group, (n,); None if each row is of another group.
+
+    groups: group of each row. Raise ValueError if it has another length, or missing entries.
+    """
+    names, codes = number_groups(check_groups(groups, n))
+    return None if len(names) == n else codes
 
 
 def _encode_classes(model: Any, classifier: Any, truth: NDArray[Any]) -> NDArray[Any]:

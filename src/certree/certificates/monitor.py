@@ -82,6 +82,12 @@ class Monitor:
     model_hash : str or None
         Hash of the file of the monitored model. `update` then accepts losses of this model only.
         None: losses of any model are accepted, and the monitor cannot be saved.
+    grouped : bool
+        Whether each loss is the mean loss of a group of rows, such as a customer, as the certificate
+        counts groups. Sentences then speak of groups, and `rows` is their number.
+    loss : str or None
+        What the losses are, such as "cost at threshold 0.1", for sentences; None: errors, or in
+        units of `unit` mean losses.
 
     Raises
     ------
@@ -116,6 +122,8 @@ class Monitor:
     block: int = 1
     delta: float = 0.0
     model_hash: str | None = None
+    grouped: bool = False
+    loss: str | None = None
 
     def __post_init__(self) -> None:
         self._check_settings()
@@ -178,8 +186,9 @@ class Monitor:
         self.block = int(self.block)
         if not 0 <= self.delta < 1:
             raise ValueError(f"delta must be at least 0 and below 1, got {self.delta!r}")
-        if self.model_hash is not None:
-            check_text("model_hash", self.model_hash)
+        for name in ("model_hash", "loss"):
+            if (text := getattr(self, name)) is not None:
+                check_text(name, text)
 
     @property
     def _stakes(self) -> Float64:
@@ -198,7 +207,7 @@ class Monitor:
 
     @property
     def rows(self) -> int:
-        """Number of rows whose losses this monitor has seen."""
+        """Number of rows, or of groups of rows, whose losses this monitor has seen."""
         return self._rows
 
     @property
@@ -356,32 +365,42 @@ class Monitor:
 
     def __str__(self) -> str:
         """Return what was certified, what the new rows show, how certain this is, and what to do."""
-        is_error, unit = self.unit is None, self.unit or 1.0
-        claim = f"An error of at most {format_bound(self.bound)} was certified."
-        if not is_error:
-            # The product with the unit may exceed the certified bound by rounding.
-            bound = format_loss_bound(self.bound * unit * (1 - 1e-12))
-            claim = f"A mean loss of at most {bound} was certified."
+        claim, word = self._describe_claim(), self._word
         if not self._rows:
-            return f"{claim} No new rows have come in yet: pass their losses to update."
+            return f"{claim} No new {word}s have come in yet: pass their losses to update."
         mean = self._sum / self._rows
-        seen = f"{100 * mean:.1f} %" if is_error else f"{mean * unit:.4g}"
-        found = f"{claim} On {format_quantity(self._rows, 'new row')} it is {seen}."
+        seen = f"{100 * mean:.1f} %" if self.unit is None else f"{mean * self.unit:.4g}"
+        found = f"{claim} On {format_quantity(self._rows, f'new {word}')} it is {seen}."
         chance = f"{100 * self.false_alarm_probability:.4g} %"
         if self._first_alarm is not None and self._likely_change is not None:
-            alarm, change = map(self._batches.locate, (self._first_alarm, self._likely_change))
+            places = self._first_alarm, self._likely_change
+            alarm, change = (self._batches.locate(place, word) for place in places)
             return (
-                f"{found} Alarm after {alarm}: the losses probably rose at {change}. If the rows "
+                f"{found} Alarm after {alarm}: the losses probably rose at {change}. If the {word}s "
                 "still came from the certified source, the probability of any alarm would be at most "
                 f"{chance}. Stop relying on "
                 "the certificate: look for what has changed in the rows or labels, then fit and "
                 "certify again on new rows."
             )
         evidence = f"e-value {self.e_value:.2g}, alarm from {1 / self.alpha:.4g}"
-        judged = "No alarm: the new rows do not contradict the certificate"
+        judged = f"No alarm: the new {word}s do not contradict the certificate"
         if mean > self.bound:
             judged = "This is above the bound, but may be chance: no alarm"
-        return f"{found} {judged} ({evidence}). Add further rows as they arrive."
+        return f"{found} {judged} ({evidence}). Add further {word}s as they arrive."
+
+    @property
+    def _word(self) -> str:
+        """What a loss is of: "row" or "group"."""
+        return "group" if self.grouped else "row"
+
+    def _describe_claim(self) -> str:
+        """Return a sentence with the certified bound, and what it bounds."""
+        of = "" if self.loss is None else f" ({self.loss})"
+        if self.unit is None:
+            return f"An error{of} of at most {format_bound(self.bound)} was certified."
+        # The product with the unit may exceed the certified bound by rounding.
+        bound = format_loss_bound(self.bound * self.unit * (1 - 1e-12))
+        return f"A mean loss{of} of at most {bound} was certified."
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self}>"
@@ -393,11 +412,11 @@ class Monitor:
         """
         mean = "" if self.mean_loss is None else f"{self.mean_loss:.4f}"
         alarm, change = (
-            "none" if row is None else self._batches.locate(row)
+            "none" if row is None else self._batches.locate(row, self._word)
             for row in (self._first_alarm, self._likely_change)
         )
         lines = [
-            ["rows seen", f"{self._rows:,}"],
+            [f"{self._word}s seen", f"{self._rows:,}"],
             ["mean loss", mean],
             ["guaranteed at most", f"{self.bound:.4f}"],
             ["evidence (e-value)", f"{self.e_value:.4g}"],

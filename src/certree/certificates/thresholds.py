@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from certree.certificates.baseline import Baseline
 from certree.certificates.certificate import (
     Certificate,
     compute_certificate,
@@ -32,7 +33,12 @@ from certree.certificates.inequalities.bounds import (
 from certree.certificates.inequalities.order_statistics import compute_cdf_bounds
 from certree.certificates.subsets.families import CertificateTerms
 from certree.interface.arrays import Float64, check_nonnegative
-from certree.interface.formatting import align_columns, format_confidence, format_quantity
+from certree.interface.formatting import (
+    align_columns,
+    format_confidence,
+    format_quantity,
+    shorten_label,
+)
 from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_arguments
 
@@ -134,6 +140,12 @@ class OperatingPoint:
             f"{_round_up(self.predicted_positive_rate.highest)} of new rows are predicted as "
             f"{self.positive}."
         )
+        if self.predicted_positive_rate.observed in (0, 1):
+            which = "All" if self.predicted_positive_rate.observed else "No"
+            rows = "rows are" if which == "All" else "row is"
+            text += (
+                f" {which} calibration {rows} predicted as {self.positive}: this decides nothing."
+            )
         return text if self.certificate is None else f"{text}\n{self.certificate}"
 
 
@@ -474,13 +486,24 @@ class ThresholdGuarantees:
             observed = (missed, alarms, *weights)
             nats += math.log(len(self.costs) * len(_LOG_ODDS))
         text = f"{costs[0]:.4g} for a missed {self.positive}, {costs[1]:.4g} for a false alarm"
-        return compute_certificate(
+        found = compute_certificate(
             *(method, observed, self.n, nats, terms.delta, terms.share),
             risk=unit * min(weights[0] * missed + weights[1] * alarms, 1.0),
             part=f"threshold {threshold:.4g} ({text})",
             **get_sampling_facts(terms),
             unit=None if unit == 1 else unit,
         )
+        return replace(found, baseline=self._compute_constant_cost(*costs))
+
+    def _compute_constant_cost(self, false_negative: float, false_positive: float) -> Baseline:
+        """Return the mean cost on the calibration rows of predicting the same class for all rows.
+
+        It is that of the cheaper class. false_negative, false_positive: costs as of `lowest_cost`.
+        """
+        name, (negatives, positives) = shorten_label(str(self.positive)), self._class_sizes
+        never = Baseline(f"never {name}", false_negative * positives / self.n)
+        always = Baseline(f"always {name}", false_positive * negatives / self.n)
+        return min(never, always, key=lambda one: one.value)
 
     @validate_arguments
     def highest_recall(self, precision: float) -> OperatingPoint:

@@ -19,7 +19,13 @@ from certree import show
 from certree.cli.app import command, output_file_option, print_note, print_text
 from certree.cli.contribution_table import tabulate_contributions, write_contributions
 from certree.cli.figure_output import expect_figure_path, save_figure
-from certree.cli.group_draw import OnePerGroup, draw_rows
+from certree.cli.group_draw import (
+    GroupColumns,
+    Independent,
+    OnePerGroup,
+    choose_groups,
+    draw_rows,
+)
 from certree.cli.json_output import AsJson, describe_rules, print_json
 from certree.cli.read_options import takes_source
 from certree.cli.table_input import (
@@ -94,6 +100,14 @@ def explain(
             "all.",
         ),
     ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN=VALUE",
+            help="Rows to explain instead of one: those with a value in a column, such as "
+            "loan=L100003.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         output_file_option(
@@ -125,13 +139,13 @@ def explain(
 ) -> None:
     """Print how much each feature adds to the prediction of a row.
 
-    With two classes all rows explain the probability or score of the positive class. --rows
-    explains several rows; with --output they are written to a table, which has the number of the
-    row, the columns of --keep, the prediction, probabilities, the unit of the contributions, and
-    base and contributions. Without --rows, --output writes all rows. With --json the rows of this
-    table are printed. --plot draws the single row. With --interactions, print (and draw) which
-    fraction of the variance of the predictions for all rows is due to each feature and each pair of
-    features instead.\f
+    With two classes all rows explain the probability or score of the positive class. Below a score is
+    the probability that belongs to it. --rows and --key explain several rows; with
+    --output they are written to a table, which has the number of the row, the columns of --keep, the
+    prediction, probabilities, the unit of the contributions, and base and contributions. Without
+    --rows, --output writes all rows. With --json the rows of this table are printed. --plot draws the
+    single row. With --interactions, print (and draw) which fraction of the variance of the
+    predictions for all rows is due to each feature and each pair of features instead.\f
 
     Parameters
     ----------
@@ -143,6 +157,8 @@ def explain(
         Index of the row to explain, from 0; None: the first, unless `rows` is set.
     rows : str or None
         Rows to explain, as `parse_rows` reads them; None: only `row`.
+    key : str or None
+        "COLUMN=VALUE": rows with this value are explained; None: `rows` or `row`.
     output : Path or None
         Table of the contributions to write, for `rows` or else for all rows; None: none.
     plot : Path or None
@@ -163,9 +179,12 @@ def explain(
     expect_figure_path(plot)
     others = {"--row": row is not None, "--plot": plot, "--interactions": interactions}
     _expect_unused("--rows", others if rows is not None else {})
+    _expect_unused("--key", {**others, "--rows": rows} if key is not None else {})
     _expect_unused("--json", {**others, "--row": False} if as_json else {})
     model = load_model(model_file)
-    read, keys = read_features(model, source, keep or [])
+    key_column, _, key_value = (key or "").partition("=")
+    named = [key_column] if key is not None else []
+    read, keys = read_features(model, source, [*dict.fromkeys([*(keep or []), *named])])
     model, X = transform_rows(model, read)
     if not hasattr(model, "explain"):
         raise ValueError(
@@ -175,8 +194,12 @@ def explain(
     if interactions:
         _print_interactions(model, X, plot)
         return
-    shown = _choose_rows(row, rows, len(X), source)
-    written = np.arange(len(X)) if rows is None and output is not None else shown
+    if key is not None:
+        shown = _find_rows(keys[key_column], key, key_value)
+    else:
+        shown = _choose_rows(row, rows, len(X), source)
+    is_single = rows is None and key is None
+    written = np.arange(len(X)) if is_single and output is not None else shown
     explain_rows = _choose_method(model, X, shapley, positive)
     explanation = explain_rows(take_rows(X, shown))
     if output is not None or as_json:
@@ -190,10 +213,11 @@ def explain(
             place = {"explanations": table.to_pylist()} if output is None else {"output": output}
             print_json({"model": type(model).__name__, "rows": len(table), **place})
             return
-    if rows is not None and output is not None:
+    if not is_single and output is not None:
         print_text(f"{format_quantity(len(written), 'row')} written to {output}")
         return
-    _print_explanations(explanation, shown, keys, has_headings=rows is not None)
+    predictions = predict_columns(model, take_rows(X, shown))
+    _print_explanations(explanation, shown, keys, predictions, has_headings=rows is not None)
     if plot is not None:
         save_figure(plot, lambda: show.plot_explanation(explanation))
 
@@ -227,6 +251,23 @@ def _choose_rows(
     return np.array([first])
 
 
+def _find_rows(column: Any, key: str, value: str) -> NDArray[np.intp]:
+    """Return the indices of the rows that have a value in a column of the table.
+
+    column: its values; key: value of the option --key, for messages; value: its part after "=". Raise
+    ValueError if there is no such row.
+    """
+    if "=" not in key:
+        raise ValueError(f"--key must be COLUMN=VALUE, such as loan=L100003, got {key!r}")
+    found = np.flatnonzero([str(one) == value for one in column.to_pylist()])
+    if not len(found):
+        examples = ", ".join(str(one) for one in column[:3].to_pylist())
+        raise ValueError(
+            f"--key must name a value of a row, but no row has {key}: values are such as {examples}"
+        )
+    return found
+
+
 def _choose_method(
     model: Any, X: Any, shapley: bool, positive: str | None
 ) -> Callable[[Any], Explanation]:
@@ -243,19 +284,33 @@ def _choose_method(
 
 
 def _print_explanations(
-    explanation: Explanation, rows: NDArray[np.intp], keys: dict[str, Any], *, has_headings: bool
+    explanation: Explanation,
+    rows: NDArray[np.intp],
+    keys: dict[str, Any],
+    predictions: dict[str, Any],
+    *,
+    has_headings: bool,
 ) -> None:
     """Print the explanations of rows, each below its number and keys.
 
     explanation: contributions for the r rows; rows: their indices in the table, (r,); keys: columns
-    of --keep of all rows of the table, by name; has_headings: whether there are headings without
-    keys, too.
+    of --keep of all rows of the table, by name; predictions: output columns of these rows, as
+    `predict_columns` returns them, of which probabilities follow scores; has_headings: whether there
+    are headings without keys, too.
     """
     texts = []
+    of_scores = explanation.scale == "raw score"
+    labels = explanation.output_names if of_scores else ()
+    shown = {one: predictions.get(f"probability_{one}") for one in labels}
     for i, row in enumerate(rows.tolist()):
         named = "".join(f", {name} = {column[row].as_py()}" for name, column in keys.items())
         heading = f"row {row}{named}\n" if keys or has_headings else ""
-        texts.append(f"{heading}{explanation[i]}")
+        lines = [
+            f"probability of {one}: {values[i]:.3f}"
+            for one, values in shown.items()
+            if values is not None
+        ]
+        texts.append("\n".join([f"{heading}{explanation[i]}", *lines]))
     print_text("\n\n".join(texts))
 
 
@@ -348,13 +403,23 @@ def report(
     threshold_cost: ThresholdCost = None,
     positive: Positive = None,
     one_per_group: OnePerGroup = None,
+    independent: Independent = False,
+    card: Annotated[
+        bool,
+        typer.Option(
+            "--card",
+            help="Write a short model card instead, as HTML or, if --output does not end in .html, as "
+            "Markdown.",
+        ),
+    ] = False,
 ) -> None:
     """Write an HTML page about a model and its scores on the rows of a table.
 
     With --groups the page compares groups; with --threshold-cost it has the certified threshold of
     lowest cost. With --threshold, error, recall, precision and confusion matrix are those of the
     classes that the threshold predicts. Intervals and guarantees hold for independent rows: use
-    --one-per-group if several rows belong to one customer, patient or shop.\f
+    --one-per-group if several rows belong to one customer, patient or shop. For a model that was
+    fitted with --groups, this is done by the same column.\f
 
     Parameters
     ----------
@@ -375,15 +440,31 @@ def report(
     positive : str or None
         The positive one of two classes; None: the second.
     one_per_group : str or None
-        Column of groups, of each of which one row is used; None: rows are independent.
+        Column of groups, of each of which one row is used; None: rows are independent, or the model's
+        column of groups is used.
+    independent : bool
+        Whether rows are independent, although the model was fitted with groups.
+    card : bool
+        Whether to write a model card instead.
     """
+    others = {"--threshold": threshold, "--threshold-cost": threshold_cost}
+    _expect_unused("--card", others if card else {})
     expect_writable(output)
     costs = parse_costs(threshold_cost)
     model = load_model(model_file)
-    draw = draw_rows(model, source, target, one_per_group)
+    chosen = choose_groups(
+        *(model, source, target, GroupColumns(one_per_group=one_per_group)),
+        is_independent=independent,
+        needs_draw=True,
+    )
+    draw = draw_rows(model, source, target, chosen.one_per_group)
     rows, y, group_labels = read_labelled_rows(model, source, target, groups, draw)
-    model, X = transform_rows(model, rows)
     pos_label = parse_positive(model, positive)
+    if card:
+        show.model_card(model, rows, y, output, groups=group_labels, pos_label=pos_label)
+        print_text(f"written to {output}")
+        return
+    model, X = transform_rows(model, rows)
     show.report(
         *(model, X, y, output),
         title=None if draw is None else f"{type(model).__name__} on {draw.phrase}",
@@ -663,6 +744,8 @@ def export(
                 f"{option} needs an --output that ends in {' or '.join(suffixes)}, got {output}: "
                 "leave it out"
             )
+    if keep is not None and not all(keep):
+        raise ValueError("--keep must name a column of the table, got an empty text: leave it out")
     if suffix == ".sql":
         expect_given("--threshold", threshold, positive)
     model = load_estimator(model_file, "exported")

@@ -23,6 +23,7 @@ from certree.cli.fit_settings import (
     set_monotonic_constraints,
     split_rows,
 )
+from certree.cli.group_draw import GroupDraw, OnePerGroup
 from certree.cli.read_options import announce, takes_source
 from certree.cli.table_input import (
     DuplicateRows,
@@ -55,6 +56,7 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import models
 from certree.files.output_paths import expect_writable
 from certree.interface.extras import import_extra
+from certree.interface.fitted_state import name_groups_column
 from certree.interface.formatting import (
     format_duration,
     format_file_size,
@@ -65,6 +67,7 @@ from certree.out_of_core import resources
 from certree.out_of_core.plan import plan_fit
 from certree.out_of_core.resources import get_memory_limit
 from certree.out_of_core.sources import FileRows
+from certree.rows.split import draw_row_per_group
 from certree.show.model_description import describe_features, describe_size
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import compute_scores, format_scores
@@ -78,7 +81,15 @@ from certree.tables.table_source import TableSource
 MonotonicFeatures = tuple[list[str], list[str]]
 
 # Parameters of estimators that have options of their own.
-_PARAMETERS = ("grower", "max_leaf_nodes", "max_depth", "train_size", "delta", "duplicates")
+_PARAMETERS = (
+    "grower",
+    "max_leaf_nodes",
+    "max_depth",
+    "train_size",
+    "delta",
+    "duplicates",
+    "max_time",
+)
 # Most distinct numbers of a target for which classification is assumed without asking.
 _MAX_NUMERIC_CLASSES = 20
 # Posteriors of a mixture that --verbose prints, by largest weight.
@@ -258,6 +269,15 @@ def fit(
             show_default="auto",
         ),
     ] = None,
+    max_time: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="Most seconds of a fit of boosted trees, which keeps the rounds made so far.",
+            show_default="no limit",
+        ),
+    ] = None,
     no_sample_hashes: Annotated[
         bool,
         typer.Option(
@@ -294,6 +314,7 @@ def fit(
             "report, --groups instead names groups to compare.",
         ),
     ] = None,
+    one_per_group: OnePerGroup = None,
     increasing: Annotated[
         list[str] | None,
         typer.Option(
@@ -357,7 +378,7 @@ def fit(
         Whether to predict the target as a number, or to treat each number as a class.
     test_size : float or None
         Fraction of the rows in the test set; None: 0.2 for a table, 0 for a folder.
-    grower, max_leaf_nodes, max_depth, train_size, delta, duplicates
+    grower, max_leaf_nodes, max_depth, train_size, delta, duplicates, max_time
         Parameters of the estimator; None: its default. The grower has `max_leaf_nodes` if the
         estimator has no such parameter.
     no_sample_hashes, no_calibration_samples : bool
@@ -366,6 +387,8 @@ def fit(
         Further parameters as NAME=VALUE.
     weights, groups : str or None
         Columns of the rows' weights and groups.
+    one_per_group : str or None
+        Column of groups, of each of which one row is used; None: all rows are.
     increasing, decreasing : list of str or None
         Features along which predictions must not fall, and must not rise.
     seed : int
@@ -392,7 +415,7 @@ def fit(
         model_name = ModelName.boosted if is_folder else ModelName.tree
     model_path = _default_model_path(Path(source)) if output is None else output
     expect_writable(model_path)
-    values = (grower, max_leaf_nodes, max_depth, train_size, delta, duplicates)
+    values = (grower, max_leaf_nodes, max_depth, train_size, delta, duplicates, max_time)
     choices = dict(zip(_PARAMETERS, values, strict=True))
     model, used_options = _create_estimator(model_name, regression, choices)
     parameters = model.get_params(deep=False)
@@ -401,14 +424,20 @@ def fit(
     if is_folder and "grower" in parameters and grower in (None, GrowerName.cart):
         model.set_params(grower__max_bins=_MAX_BINS)
     apply_settings(model, parse_settings(settings or []), used_options)
-    expect_not_dropped(source, {"--weights": weights, "--groups": groups})
+    others = {"--groups": groups, "--one-per-group": one_per_group}
+    expect_not_dropped(source, {"--weights": weights, **others})
+    if None not in others.values():
+        raise ValueError("--groups and --one-per-group exclude each other: give one")
+    if is_folder and one_per_group is not None:
+        raise ValueError("--one-per-group is for a single table in fit: use --groups for a folder")
     request = _FitRequest(
         *(source, target, weights, groups, regression, classification, test_size, seed, quiet),
-        dry_run,
+        *(dry_run, one_per_group),
     )
     monotonic = increasing or [], decreasing or []
     with _limit_resources(scheduler, memory_limit, Path(source)):
         summary, seconds = (_fit_folder if is_folder else _fit_table)(model, request, monotonic)
+    name_groups_column(model, groups)
     models.save(
         model,
         model_path,
@@ -452,6 +481,8 @@ class _FitRequest:
         Whether not to print how the columns were read.
     dry_run : bool
         Whether the fit to a folder is planned only.
+    one_per_group : str or None
+        Column of groups, of each of which one row is used; None: all rows are.
     """
 
     source: TableSource
@@ -464,6 +495,7 @@ class _FitRequest:
     seed: int
     quiet: bool
     dry_run: bool
+    one_per_group: str | None
 
     @property
     def target_name(self) -> str:
@@ -495,6 +527,10 @@ def _fit_table(
     if request.dry_run:
         raise ValueError(f"--dry-run is for a folder, got the file {request.source}: leave it out")
     table, *extra_columns = _read_table(request)
+    if not len(table.X):
+        raise ValueError(
+            f"FILE must have rows to fit a model to, but {request.source} has a header and no rows"
+        )
     if not request.classification:
         _expect_target(table.y, request.target_name, request.regression)
     model.set_params(categorical_features=table.categorical)
@@ -636,18 +672,25 @@ def _read_table(request: _FitRequest) -> tuple[Table, NDArray[Any] | None, NDArr
     weights, groups : ndarray of shape (n,), or None
         Their values; None if there is no such column.
     """
-    target, extra_columns = request.target, [request.weights, request.groups]
-    text_columns = [request.groups, None if request.regression else target]
+    target, one_per_group = request.target, request.one_per_group
+    extra_columns = [request.weights, request.groups]
+    others = [target, *extra_columns, one_per_group]
+    text_columns = [request.groups, one_per_group, None if request.regression else target]
     table, inferred = reader.read_with_schema(
         request.source, text_dates=[name for name in text_columns if name]
     )
-    description = describe_columns(table, inferred, [target, *extra_columns])
+    description = describe_columns(table, inferred, others)
     if not request.quiet:
         announce(description)
+    if one_per_group is not None:
+        labels = read_extra_column(table, one_per_group, target)
+        draw = GroupDraw(one_per_group, draw_row_per_group(labels), len(labels))
+        print_text(str(draw))
+        table = draw.take(table)
     weights, groups = (
         None if name is None else read_extra_column(table, name, target) for name in extra_columns
     )
-    table = table.drop_columns([*{*extra_columns} - {None}])
+    table = table.drop_columns([*{*extra_columns, one_per_group} - {None}])
     read = split_target(table, target, description, inferred.table_format, where=inferred.where)
     return read, weights, groups
 

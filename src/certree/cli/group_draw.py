@@ -1,4 +1,4 @@
-"""The option --one-per-group: one row of each group, as intervals and guarantees need such rows."""
+"""Options on rows that depend on each other: --dependent, --one-per-group and --independent."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ import pyarrow as pa
 import typer
 from numpy.typing import NDArray
 
+from certree.cli.app import print_note
 from certree.cli.table_input import expect_not_dropped, read_extra_column
+from certree.files.pipelines import split_pipeline
 from certree.files.predictions import ROWS_PER_BATCH
+from certree.interface.fitted_state import find_groups_column
 from certree.interface.formatting import format_quantity
 from certree.rows.folds import Indices
 from certree.rows.split import draw_row_per_group
 from certree.tables.column_names import join_names, suggest_separator
-from certree.tables.csv_text import STANDARD_STREAM
+from certree.tables.csv_text import STANDARD_STREAM, get_display_name
 from certree.tables.fitted_types import get_fitted_columns, use_model_format
+from certree.tables.formats import open_files
 from certree.tables.pipeline_columns import InputColumn
 from certree.tables.reader import read_batches
 from certree.tables.table_source import TableSource
@@ -30,6 +34,87 @@ OnePerGroup = Annotated[
         "each group, drawn at random, as intervals and guarantees need independent rows.",
     ),
 ]
+Independent = Annotated[
+    bool,
+    typer.Option(
+        "--independent",
+        help="Each row is of another group, so that rows are independent, although the model was "
+        "fitted with groups.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupColumns:
+    """How a command takes rows of a model that was fitted with groups. `choose_groups` makes it.
+
+    Parameters
+    ----------
+    dependent : str or None
+        Column of groups of which each counts once; None: rows are independent, or drawn.
+    one_per_group : str or None
+        Column of groups, of each of which one row is drawn; None: all rows are used.
+    """
+
+    dependent: str | None = None
+    one_per_group: str | None = None
+
+
+def choose_groups(
+    model: Any,
+    source: TableSource,
+    target: str,
+    given: GroupColumns,
+    *,
+    is_independent: bool,
+    needs_draw: bool,
+) -> GroupColumns:
+    """Return the columns of groups that a command uses: those of its options, or that of the fit.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        The model, which may store the column of the groups of its fit.
+    source : TableSource
+        Table or folder of new rows.
+    target : str
+        Column of the target.
+    given : GroupColumns
+        Options of the command.
+    is_independent : bool
+        Whether --independent is used.
+    needs_draw : bool
+        Whether the command needs one row of each group, as it cannot count groups.
+
+    Raises
+    ------
+    ValueError
+        If options exclude each other, or the model was fitted with groups of which the table has no
+        column.
+    """
+    used = {
+        "--dependent": given.dependent is not None,
+        "--one-per-group": given.one_per_group is not None,
+        "--independent": is_independent,
+    }
+    names = [name for name, is_used in used.items() if is_used]
+    if len(names) > 1:
+        raise ValueError(f"{names[0]} and {names[1]} exclude each other: give one")
+    column = find_groups_column(split_pipeline(model)[0])
+    if column is None or names:
+        return given
+    option = "--one-per-group" if needs_draw else "--dependent"
+    is_stream = str(source) == STANDARD_STREAM
+    if is_stream or column not in open_files(source)[0].names() or column == target:
+        name = f" of {column!r}, which {get_display_name(source)} lacks" if column else ""
+        if is_stream:
+            name = ", and standard input cannot be read twice"
+        raise ValueError(
+            f"{option} must name the column of groups, as the model was fitted with groups{name}: give "
+            f"{option} COLUMN, or --independent if each row is of another group"
+        )
+    print_note(f"{option} {column}: the model was fitted with these groups")
+    return GroupColumns(None, column) if needs_draw else GroupColumns(column)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -53,6 +53,8 @@ _MONITOR_FIELDS = (
     "false_alarm_probability",
     "block",
     "model_hash",
+    "grouped",
+    "loss",
 )
 
 

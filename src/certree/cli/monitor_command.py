@@ -1,5 +1,6 @@
 """The command monitor: test, batch by batch, whether a certified bound still holds."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,22 +13,32 @@ from certree import show
 from certree.certificates import Monitor
 from certree.cli.app import command, output_file_option, print_text
 from certree.cli.figure_output import expect_figure_path, save_figure
+from certree.cli.group_draw import GroupColumns, Independent, choose_groups
 from certree.cli.json_output import AsJson, describe_monitor, print_json
 from certree.cli.read_options import takes_source
 from certree.cli.table_input import (
     ModelFile,
+    Positive,
     TableFile,
     Target,
+    Threshold,
+    expect_given,
     expect_not_dropped,
     hash_model_file,
     load_model,
     load_monitor,
+    parse_costs,
+    parse_positive,
     read_labelled_rows,
 )
 from certree.files import models
 from certree.files.output_paths import expect_writable
 from certree.files.pipelines import split_pipeline
+from certree.files.predictions import apply_threshold
 from certree.interface.arrays import Float64
+from certree.interface.formatting import shorten_label
+from certree.interface.positive_class import check_threshold
+from certree.show.ranking import check_costs
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.table_source import TableSource
 
@@ -77,7 +88,8 @@ def monitor(
         float | None,
         typer.Option(
             metavar="B",
-            help="Certified bound on the error of a classifier, as certify prints it, such as 0.12.",
+            help="Certified bound on the error of a classifier, as certify prints it, such as 0.12; "
+            "with --threshold-cost on the mean cost.",
             show_default="that of the model's fit",
         ),
     ] = None,
@@ -93,8 +105,19 @@ def monitor(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column of groups of rows that depend on each other. A group counts as one row, with "
-            "its mean loss.",
+            help="Column of groups of rows that depend on each other. A group counts once, with its "
+            "mean loss.",
+        ),
+    ] = None,
+    independent: Independent = False,
+    threshold: Threshold = None,
+    positive: Positive = None,
+    threshold_cost: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A:B",
+            help="Monitor costs at --threshold instead of errors: those of a missed row of the "
+            "positive class, and of a false alarm.",
         ),
     ] = None,
     plot: Annotated[
@@ -109,8 +132,12 @@ def monitor(
     state, and an alarm is raised if all losses so far contradict the bound. Labels may arrive late and
     in any order that does not depend on them. After an alarm the exit code is 3.
 
+    With --threshold, the losses are the errors of the classes that the threshold predicts, or with
+    --threshold-cost their costs; --bound is then what certify has printed for this threshold. For a
+    model that was fitted with --groups, the same column is used by --dependent.
+
     --alpha, --block, --bound and --delta are stored in the state, and need to be given for the first
-    batch only.\f
+    batch only. The losses must be the same for all batches.\f
 
     Parameters
     ----------
@@ -133,7 +160,17 @@ def monitor(
     delta : float or None
         Probability with which `bound` may fail; None: that of the state, or 0.05.
     dependent : str or None
-        Column of groups of rows that depend on each other; None: there are no groups.
+        Column of groups of rows that depend on each other; None: there are no groups, or the model's
+        column of groups is used.
+    independent : bool
+        Whether rows are independent, although the model was fitted with groups.
+    threshold : float or None
+        Probability from which the positive class is predicted; None: the more probable class.
+    positive : str or None
+        The positive one of two classes, which needs `threshold`; None: the second.
+    threshold_cost : str or None
+        "A:B", the cost of a missed row of the positive class and of a false alarm, which needs
+        `threshold`; None: losses are errors.
     plot : Path or None
         Figure to write; None: none is drawn.
     as_json : bool
@@ -145,11 +182,18 @@ def monitor(
     name = _choose_batch(source, batch)
     digest = hash_model_file(model_file)
     model = load_model(model_file)
-    X, y, groups = read_labelled_rows(model, source, target, dependent)
+    decision = _Decision.parse(model, threshold, positive, threshold_cost)
+    chosen = choose_groups(
+        *(model, source, target, GroupColumns(dependent)),
+        is_independent=independent,
+        needs_draw=False,
+    )
     settings = {"alpha": alpha, "block": block, "bound": bound, "delta": delta}
-    watched = _open_monitor(model, model_file, digest, state, settings)
-    _expect_groups(model, watched, dependent)
-    losses = _compute_losses(model, X, y, watched.unit, groups)
+    watched = _open_monitor(model, model_file, digest, state, settings, decision, chosen.dependent)
+    X, y, groups = read_labelled_rows(model, source, target, chosen.dependent)
+    losses = decision.compute_losses(model, X, y, watched.unit)
+    if groups is not None:
+        losses = _average_groups(losses, groups)
     watched.update(losses, batch=name, model_hash=digest)
     models.save(watched, state)
     if as_json:
@@ -160,6 +204,99 @@ def monitor(
         save_figure(plot, lambda: show.plot_monitor(watched))
     if watched.broken:
         raise typer.Exit(_ALARM)
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """The predictions whose losses are monitored. `parse` makes it from options of the command.
+
+    Parameters
+    ----------
+    threshold : float or None
+        Probability from which the positive class is predicted; None: the model's own prediction.
+    positive : str
+        Text of the positive class; "" without a threshold.
+    costs : pair of float, or None
+        Cost of a missed row of the positive class, and of a false alarm; None: losses are errors.
+    """
+
+    threshold: float | None = None
+    positive: str = ""
+    costs: tuple[float, float] | None = None
+
+    @classmethod
+    def parse(
+        cls, model: Any, threshold: float | None, positive: str | None, threshold_cost: str | None
+    ) -> "_Decision":
+        """Return the decision of the options --threshold, --positive and --threshold-cost.
+
+        Raise ValueError if an option lacks --threshold, or the model has not two classes.
+        """
+        expect_given("--threshold", threshold, positive)
+        costs = parse_costs(threshold_cost)
+        if threshold is None:
+            if costs is not None:
+                raise ValueError(
+                    "--threshold-cost is about the decisions at a threshold: give --threshold as well"
+                )
+            return cls()
+        if costs is not None:
+            check_costs(*costs)
+        classes = np.asarray(model.classes_ if is_classifier(model) else [])
+        index = check_threshold(classes, threshold, parse_positive(model, positive))
+        assert index is not None  # There is a threshold.
+        return cls(threshold, str(classes[index]), costs)
+
+    def __str__(self) -> str:
+        """Return what the losses are, such as "costs 10:1 of predicting yes from 0.25 on".
+
+        "": errors of the model's own predictions.
+        """
+        if self.threshold is None:
+            return ""
+        what = "" if self.costs is None else "costs {:g}:{:g} of ".format(*self.costs)
+        return f"{what}predicting {shorten_label(self.positive)} from {self.threshold!r} on"
+
+    @property
+    def unit(self) -> float | None:
+        """The largest cost, by which costs are divided; None: losses are errors."""
+        return None if self.costs is None else max(self.costs)
+
+    def compute_losses(self, model: Any, X: Any, y: NDArray[Any], unit: float | None) -> Float64:
+        """Return the losses of rows, between 0 and 1, as an array (n,).
+
+        Parameters
+        ----------
+        model : fitted estimator
+            The model.
+        X : ndarray of shape (n, p), or pandas.DataFrame
+            Features, in the order of the fit.
+        y : ndarray of shape (n,)
+            Targets.
+        unit : float or None
+            Number by which losses are divided: the largest cost, or the largest absolute error that
+            counts; None: errors of classes.
+        """
+        if self.threshold is None and unit is not None:
+            return np.minimum(np.abs(y - model.predict(X)), unit) / unit
+        if self.threshold is None:
+            return np.asarray(model.predict(X) != y, dtype=np.float64)
+        positive = parse_positive(model, self.positive)
+        probabilities = dict(enumerate(model.predict_proba(X).T))
+        predicted = apply_threshold(model, probabilities, self.threshold, positive)
+        missed, false_alarm = (1.0, 1.0) if self.costs is None else self.costs
+        losses = np.where(y == positive, missed, false_alarm) * (predicted != y)
+        return losses / max(missed, false_alarm)
+
+
+def _average_groups(losses: Float64, groups: NDArray[Any]) -> Float64:
+    """Return the mean loss of each group, in the order of their first rows.
+
+    losses, groups: loss and group of each row, both (n,).
+    """
+    _, first, index = np.unique(groups, return_index=True, return_inverse=True)
+    means = np.bincount(index, weights=losses) / np.bincount(index)
+    return means[np.argsort(first)]
 
 
 def _choose_batch(source: TableSource, batch: str | None) -> str:
@@ -175,7 +312,13 @@ def _choose_batch(source: TableSource, batch: str | None) -> str:
 
 
 def _open_monitor(
-    model: Any, model_file: Path, digest: str, state: Path, settings: dict[str, float | None]
+    model: Any,
+    model_file: Path,
+    digest: str,
+    state: Path,
+    settings: dict[str, float | None],
+    decision: _Decision,
+    dependent: str | None,
 ) -> Monitor:
     """Load the monitor of a model, or make a new one if there is no state yet.
 
@@ -191,6 +334,10 @@ def _open_monitor(
         File of the monitor.
     settings : dict from str to number or None
         Options "alpha", "block", "bound" and "delta"; None: not given.
+    decision : _Decision
+        The predictions whose losses are monitored.
+    dependent : str or None
+        Column of groups that count once; None: rows are independent.
 
     Returns
     -------
@@ -202,7 +349,7 @@ def _open_monitor(
         If the state is of another model or has other settings, or the model has no certificate.
     """
     if not state.exists():
-        return _create_monitor(model, model_file, digest, settings)
+        return _create_monitor(model, model_file, digest, settings, decision, dependent)
     watched = load_monitor(state)
     if watched.model_hash != digest:
         raise ValueError(
@@ -210,17 +357,36 @@ def _open_monitor(
             f"{watched.model_hash}, and that of {model_file} is {digest}: give each model a state file "
             "of its own"
         )
+    if (watched.loss or "") != str(decision):
+        raise ValueError(
+            f"--threshold, --positive and --threshold-cost must be those of the state, which monitors "
+            f"{watched.loss or 'the errors of the most probable class'}, got "
+            f"{str(decision) or 'none of them'}: give the same, or begin another state file"
+        )
+    if watched.grouped != (dependent is not None):
+        counted = "groups of rows: give --dependent COLUMN" if watched.grouped else "rows"
+        raise ValueError(
+            f"--dependent must be used for all batches or for none, but the state counts {counted}, or "
+            "begin another state file"
+        )
     for name, value in settings.items():
-        if value is not None and value != getattr(watched, name):
+        factor = watched.unit or 1.0 if name == "bound" else 1.0
+        known = getattr(watched, name)
+        if value is not None and value / factor != known:
             raise ValueError(
-                f"--{name} must be the {name} of the state, {getattr(watched, name)}, got {value}: "
-                f"leave out --{name}, or begin another state file"
+                f"--{name} must be the {name} of the state, {known * factor:.12g}, got {value}: leave "
+                f"out --{name}, or begin another state file"
             )
     return watched
 
 
 def _create_monitor(
-    model: Any, model_file: Path, digest: str, settings: dict[str, float | None]
+    model: Any,
+    model_file: Path,
+    digest: str,
+    settings: dict[str, float | None],
+    decision: _Decision,
+    dependent: str | None,
 ) -> Monitor:
     """Return a monitor without rows; the parameters are those of `_open_monitor`."""
     alpha = _ALPHA if settings["alpha"] is None else settings["alpha"]
@@ -233,10 +399,19 @@ def _create_monitor(
                 f"--bound is for errors of classifiers, but {model_file} predicts numbers: leave it out"
             )
         delta = _DELTA if delta is None else delta
-        return Monitor(bound, alpha, block=block, delta=delta, model_hash=digest)
+        unit = decision.unit
+        return Monitor(
+            *(bound / (unit or 1.0), alpha, unit, block, delta, digest, dependent is not None),
+            str(decision) or None,
+        )
     if delta is not None:
         raise ValueError(
             f"--delta {delta} is the probability that --bound fails: give --bound, too"
+        )
+    if decision.threshold is not None:
+        raise ValueError(
+            f"--bound must be given with --threshold: the bound for {decision} is what certree certify "
+            "--threshold-cost prints"
         )
     certificate = getattr(estimator, "certificate_", None)
     if certificate is None:
@@ -245,54 +420,4 @@ def _create_monitor(
             "certify the model by other rows, and give --bound"
         )
     watched: Monitor = certificate.monitor(alpha, block=block, model_hash=digest)
-    return watched
-
-
-def _expect_groups(model: Any, watched: Monitor, dependent: str | None) -> None:
-    """Raise ValueError if a monitored certificate counts groups of rows, but --dependent is missing.
-
-    model: the fitted model; watched: its monitor; dependent: value of the option.
-    """
-    certificate = getattr(split_pipeline(model)[0], "certificate_", None)
-    if certificate is None or not certificate.grouped or dependent is not None:
-        return
-    if watched.bound == certificate.bound / (certificate.unit or 1.0):
-        raise ValueError(
-            "--dependent must name the column of groups, as the model's certificate counts groups of "
-            "rows: give --dependent COLUMN"
-        )
-
-
-def _compute_losses(
-    model: Any, X: Any, y: NDArray[Any], unit: float | None, groups: NDArray[Any] | None
-) -> Float64:
-    """Return the losses of rows, between 0 and 1, or the mean losses of groups of rows.
-
-    Parameters
-    ----------
-    model : fitted estimator
-        The model.
-    X : ndarray of shape (n, p), or pandas.DataFrame
-        Features, in the order of the fit.
-    y : ndarray of shape (n,)
-        Targets.
-    unit : float or None
-        Largest absolute error that counts, by which errors are divided; None: errors of classes.
-    groups : ndarray of shape (n,), or None
-        Group of each row; None: no groups.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,) or (number of groups,)
-        In the order of the rows, or of the first row of each group.
-    """
-    predicted = model.predict(X)
-    if unit is None:
-        losses = np.asarray(predicted != y, dtype=np.float64)
-    else:
-        losses = np.minimum(np.abs(y - predicted), unit) / unit
-    if groups is None:
-        return losses
-    _, first, index = np.unique(groups, return_index=True, return_inverse=True)
-    means = np.bincount(index, weights=losses) / np.bincount(index)
-    return means[np.argsort(first)]
+    return replace(watched, grouped=dependent is not None)

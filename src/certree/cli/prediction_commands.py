@@ -25,7 +25,14 @@ from certree.cli.app import (
     print_text,
 )
 from certree.cli.figure_output import expect_figure_path, save_figure
-from certree.cli.group_draw import GroupDraw, OnePerGroup, draw_rows
+from certree.cli.group_draw import (
+    GroupColumns,
+    GroupDraw,
+    Independent,
+    OnePerGroup,
+    choose_groups,
+    draw_rows,
+)
 from certree.cli.json_output import (
     AsJson,
     describe_certificate,
@@ -186,6 +193,7 @@ def evaluate(
     threshold: Threshold = None,
     positive: Positive = None,
     one_per_group: OnePerGroup = None,
+    independent: Independent = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -196,7 +204,8 @@ def evaluate(
     are printed, too. With --threshold, error, recall and precision are those of the classes that
     the threshold predicts. Rows that also occur among the rows of the fit are counted in a last
     line. The intervals hold for independent rows: use --one-per-group if several rows belong to one
-    customer, patient or shop.\f
+    customer, patient or shop. For a model that was fitted with --groups, this is done by the same
+    column.\f
 
     Parameters
     ----------
@@ -211,7 +220,10 @@ def evaluate(
     positive : str or None
         The positive one of two classes; None: the second.
     one_per_group : str or None
-        Column of groups, of each of which one row is used; None: rows are independent.
+        Column of groups, of each of which one row is used; None: rows are independent, or the model's
+        column of groups is used.
+    independent : bool
+        Whether rows are independent, although the model was fitted with groups.
     as_json : bool
         Whether to print a JSON document.
     quiet : bool
@@ -219,7 +231,12 @@ def evaluate(
     """
     model = load_model(model_file)
     pos_label = parse_positive(model, positive)
-    draw = draw_rows(model, source, target, one_per_group)
+    chosen = choose_groups(
+        *(model, source, target, GroupColumns(one_per_group=one_per_group)),
+        is_independent=independent,
+        needs_draw=True,
+    )
+    draw = draw_rows(model, source, target, chosen.one_per_group)
     errors, binary = _evaluate_rows(model, source, target, threshold, pos_label, quiet, draw)
     scores, n = [*errors.scores(), *(binary.scores() if binary else [])], len(errors.losses)
     name = type(split_pipeline(model)[0]).__name__
@@ -244,7 +261,7 @@ def evaluate(
 
 def _note_positive(model: Any) -> None:
     """Print on standard error which of two classes thresholds are about by default."""
-    for line in describe_positive(split_pipeline(model)[0]):
+    for line in describe_positive(split_pipeline(model)[0], "choose by --positive"):
         print_note(line)
 
 
@@ -406,13 +423,29 @@ def _certify_error(
     how = {"look": look, "duplicates": duplicates}
     if not Path(source).is_dir():
         X, y, labels = read_labelled_rows(model, source, target, groups, draw)
+        labels = np.arange(len(y)) if labels is None else labels
         return certify_rows(model, X, y, delta, groups=labels, **how)
-    group_labels = list[NDArray[Any]]()
-    batches = _read_labelled_batches(
-        model, source, target, "certifying", True, draw, groups, group_labels
-    )
-    of_rows = None if groups is None else group_labels
-    return certify_batches(model, batches, delta, groups=of_rows, **how)
+    labels_by_batch = list[NDArray[Any]]()
+    read = (model, source, target, "certifying", True, draw, groups, labels_by_batch)
+    batches = _read_labelled_batches(*read)
+    if groups is None:
+        batches = _number_rows(batches, labels_by_batch)
+    return certify_batches(model, batches, delta, groups=labels_by_batch, **how)
+
+
+def _number_rows(
+    batches: Iterator[tuple[Any, NDArray[Any]]], numbers: list[NDArray[Any]]
+) -> Iterator[tuple[Any, NDArray[Any]]]:
+    """Yield batches of rows unchanged, and append the numbers of the rows of each to a list.
+
+    As groups of one row each they say that rows are independent. batches: features and targets;
+    numbers: the list.
+    """
+    n = 0
+    for X, y in batches:
+        numbers.append(np.arange(n, n + len(y)))
+        n += len(y)
+        yield X, y
 
 
 def _compute_guarantees(
@@ -442,13 +475,18 @@ def _compute_guarantees(
     """
     if not Path(source).is_dir():
         X, y, labels = read_labelled_rows(model, source, target, groups, draw)
-        return Guarantees.by_rows(model, X, y, delta, duplicates=duplicates), labels
+        how: dict[str, Any] = {"duplicates": duplicates, "groups": np.arange(len(y))}
+        return Guarantees.by_rows(model, X, y, delta, **how), labels
     expect_not_dropped(source, {"--groups": groups})
     group_labels = list[NDArray[Any]]()
     batches = _read_labelled_batches(
         model, source, target, "certifying", True, draw, groups, group_labels
     )
-    guarantees = Guarantees.by_batches(model, batches, delta, duplicates=duplicates)
+    numbers = list[NDArray[Any]]()
+    numbered = _number_rows(batches, numbers)
+    guarantees = Guarantees.by_batches(
+        model, numbered, delta, duplicates=duplicates, groups=numbers
+    )
     return guarantees, None if groups is None else np.concatenate(group_labels)
 
 
@@ -502,11 +540,13 @@ def certify(
         ),
     ] = None,
     one_per_group: OnePerGroup = None,
+    independent: Independent = False,
     positive: Positive = None,
     plot: Annotated[
         Path | None,
         output_file_option(
-            help="Draw the guarantees of all thresholds to this file (.png, .svg, .pdf)."
+            help="Draw the guarantees of all thresholds to this file (.png, .svg, .pdf); needs "
+            "--threshold-cost."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -519,7 +559,8 @@ def certify(
     With --threshold-cost, --recall, --precision or --threshold, guarantees for every threshold of
     the positive class's probability are printed, and the chosen threshold, also for each group.
     Give these options together: all guarantees of one run hold jointly with probability 1 - delta,
-    those of two runs need not.\f
+    those of two runs need not. For a model that was fitted with --groups, the same column is used by
+    --dependent, or for other guarantees by --one-per-group.\f
 
     Parameters
     ----------
@@ -551,6 +592,8 @@ def certify(
         once; None: rows are independent. It cannot be used with `groups` or `threshold_cost`.
     one_per_group : str or None
         Column of such groups, of each of which one row is used; None: all rows are.
+    independent : bool
+        Whether rows are independent, although the model was fitted with groups.
     positive : str or None
         The positive one of two classes, which needs an option of thresholds; None: the second.
     plot : Path or None
@@ -563,15 +606,22 @@ def certify(
     choice = parse_choice(costs, recall, precision, thresholds)
     if plot is not None and costs is None:
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
-    _expect_options_together(positive, dependent, one_per_group, groups, choice is not None)
+    _expect_options_together(positive, dependent, groups, choice is not None)
     rule: Any = duplicates.value
     model = load_model(model_file)
     _expect_classifier(model, model_file)
-    draw = draw_rows(model, source, target, one_per_group)
+    is_error = choice is None and groups is None
+    chosen = choose_groups(
+        *(model, source, target, GroupColumns(dependent, one_per_group)),
+        is_independent=independent,
+        needs_draw=not is_error,
+    )
+    draw = draw_rows(model, source, target, chosen.one_per_group)
     read = (model, source, target, draw)
-    show_guarantees = partial(_print_guarantees, model, draw, dependent or one_per_group, as_json)
-    if choice is None and groups is None:
-        certificate = _certify_error(*read, delta, look, rule, dependent)
+    column = chosen.dependent or chosen.one_per_group
+    show_guarantees = partial(_print_guarantees, model, draw, column, as_json)
+    if is_error:
+        certificate = _certify_error(*read, delta, look, rule, chosen.dependent)
         show_guarantees(lambda: {"certificate": describe_certificate(certificate)}, certificate)
         return
     guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule)
@@ -602,17 +652,14 @@ def certify(
 def _expect_options_together(
     positive: str | None,
     dependent: str | None,
-    one_per_group: str | None,
     groups: str | None,
     has_thresholds: bool,
 ) -> None:
     """Raise ValueError if options of `certify` exclude each other, or miss one.
 
-    positive, dependent, one_per_group, groups: values of these options, None if they are not used;
+    positive, dependent, groups: values of these options, None if they are not used;
     has_thresholds: whether an option of thresholds is used.
     """
-    if dependent is not None and one_per_group is not None:
-        raise ValueError("--dependent and --one-per-group exclude each other: give one")
     if positive is not None and not has_thresholds:
         raise ValueError(
             f"--positive {positive} changes thresholds only: give {THRESHOLD_OPTIONS} as well"

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 Model = Any
 
+# How another positive class is chosen, in commands without --positive.
+_OF_OTHER_COMMANDS = "evaluate, certify and report choose another by --positive"
+
 # Suffixes of tables whose columns have types.
 _TYPED_SUFFIXES = (".parquet", ".pq", ".arrow", ".feather")
 
@@ -152,13 +155,23 @@ def load_model(model_file: Path) -> Model:
 
 def load_monitor(state: Path) -> Monitor:
     """Load a monitor from a file; raise ValueError if the file holds a model."""
-    monitor = models.load(state)
+    monitor = _load_state(state)
     if not isinstance(monitor, Monitor):
         raise ValueError(
             f"--state must be a file that certree monitor has written, but {state} holds a model: give "
             "another path"
         )
     return monitor
+
+
+def _load_state(state: Path) -> Any:
+    """Load what a file of --state holds; raise ValueError if it was not written by certree."""
+    try:
+        return models.load(state)
+    except ValueError as error:
+        raise ValueError(
+            f"--state must be a new path, or a file that certree monitor has written, but {error}"
+        ) from None
 
 
 def hash_model_file(model_file: Path) -> str:
@@ -330,7 +343,7 @@ def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
     if name not in table.column_names or name == target:
         others = [column for column in table.column_names if column != target]
         raise ValueError(
-            "--weights, --groups and --dependent must name columns, but there is no column "
+            "columns of weights and groups must be in the table, but there is no column "
             f"{name!r} beside the target: name one of {join_names(others)}"
         )
     values = extract_values("the column", table, name, "the table")
@@ -413,10 +426,13 @@ def expect_given(option: str, value: Any, positive: str | None) -> None:
         raise ValueError(f"--positive {positive} changes {option} only: give {option} as well")
 
 
-def describe_positive(model: Any) -> list[str]:
-    """Return a line that names the positive one of two classes; [] for other models."""
+def describe_positive(model: Any, chooser: str = _OF_OTHER_COMMANDS) -> list[str]:
+    """Return a line that names the positive one of two classes; [] for other models.
+
+    model: the fitted estimator; chooser: how another class is chosen, the end of the line.
+    """
     positive = find_default_positive(model)
-    return [] if positive is None else [f"positive class: {positive} (choose by --positive)"]
+    return [] if positive is None else [f"positive class: {positive} ({chooser})"]
 
 
 def find_default_positive(model: Any) -> str | None:

@@ -16,7 +16,12 @@ from certree.explain.path import Explainer, ShownNode
 from certree.explain.value_formatting import format_categories, format_prediction
 from certree.interface.arrays import Float64
 from certree.interface.extras import import_extra
-from certree.interface.formatting import format_bound, format_count, format_quantity
+from certree.interface.formatting import (
+    format_bound,
+    format_count,
+    format_quantity,
+    format_row_total,
+)
 from certree.interface.notebook import make_html_table
 from certree.rows.calendar_parts import DateFormat
 from certree.tree import ALL_LEFT, ALL_RIGHT, LEAF, Tree
@@ -151,8 +156,8 @@ def _format_rows(training_rows: float, calibration_rows: int | None, is_certifie
     calibration rows, None: not known; is_certified: False if all rows train.
     """
     if not is_certified:
-        return format_quantity(training_rows, "row")
-    trained = format_quantity(training_rows, "training row")
+        return format_row_total(training_rows)
+    trained = format_row_total(training_rows, "training row")
     if calibration_rows is None:
         return trained
     return f"{trained}, {format_quantity(calibration_rows, 'calibration row')}"

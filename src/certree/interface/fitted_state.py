@@ -30,6 +30,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 _READ_AFTER_FIT = frozenset({"n_jobs", "verbose"})
 
 
+# Private attribute of models that were fitted with groups: the name of their column, "" if unknown.
+GROUPS_ATTRIBUTE = "_groups_column"
+
+
 # Categories of warnings of the running fit, with those of its members. None: no fit is running.
 _warned: ContextVar[set[type[Warning]] | None] = ContextVar("warned", default=None)
 
@@ -317,6 +321,24 @@ class _AvailableUnless:
             name = self._method.__name__
             raise AttributeError(f"{owner.__name__} has no attribute {name!r} here: {reason}")
         return MethodType(self._method, model)
+
+
+def find_groups_column(model: Any) -> str | None:
+    """Return the column of the groups that a model was fitted with; None if it had no groups.
+
+    model: a fitted estimator. The name is "" if it is not known, as in fits to arrays, and for models
+    of early files, of which the certificate says that it counts groups.
+    """
+    column: str | None = getattr(model, "__dict__", {}).get(GROUPS_ATTRIBUTE)
+    if column is None and getattr(getattr(model, "certificate_", None), "grouped", False):
+        return ""
+    return column
+
+
+def name_groups_column(model: Any, column: str | None) -> None:
+    """Store the column of the groups of a fit in the fitted model; None: it had no groups."""
+    if column is not None and find_groups_column(model) is not None:
+        setattr(model, GROUPS_ATTRIBUTE, column)
 
 
 def expect_rows(n: int, purpose: str) -> None:

@@ -104,6 +104,16 @@ def format_quantity(number: float, singular: str, plural: str | None = None) -> 
     return f"{format_count(number)} {singular if number == 1 else plural or singular + 's'}"
 
 
+def format_row_total(total: float, noun: str = "row") -> str:
+    """Format the number of rows of a node, "3 rows", or their total weight, "rows of weight 2.5".
+
+    A total that is no integer is a weight. noun: the word for a row, such as "training row".
+    """
+    if float(total).is_integer():
+        return format_quantity(total, noun)
+    return f"{noun}s of weight {format_four_digits(total)}"
+
+
 def escape_controls(text: str) -> str:
     """Replace control characters and lone surrogates of a text by Python's escapes for them."""
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

@@ -464,6 +464,12 @@ def rejects_argument_aliases(method: Callable[..., Any]) -> Callable[..., Any]:
                 f"X must be rows for {type(self).__name__}.{method.__name__}, got {type(X).__name__}: "
                 f"{remedy}"
             )
+        is_given = len(args) > 1 or "y" in kwargs
+        if method.__name__ == "fit" and not is_given and _needs(arguments.get("y")):
+            raise TypeError(
+                f"{type(self).__name__}.fit misses y: pass the target of each row, or if X names files "
+                'the name of its column, as in fit("rows.csv", "target")'
+            )
         for name in kwargs:
             if name not in arguments:
                 label = f"{type(self).__name__}.{method.__name__}"
@@ -476,6 +482,11 @@ def rejects_argument_aliases(method: Callable[..., Any]) -> Callable[..., Any]:
     return call_without_aliases
 
 
+def _needs(argument: inspect.Parameter | None) -> bool:
+    """Return whether a function has an argument without a default."""
+    return argument is not None and argument.default is inspect.Parameter.empty
+
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -485,15 +496,15 @@ def suggests_arguments(function: Function) -> Function:
     function: it must not have ``**kwargs``. Other unknown keywords are passed on to it.
     """
     arguments = inspect.signature(function).parameters
+    # A constructor is called by the name of its class.
+    label = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
     @wraps(function)
     def call_without_aliases(*args: Any, **kwargs: Any) -> Any:
         for name in kwargs.keys() - arguments.keys():
             for suggested, detail, aliases in _FUNCTION_ALIASES:
                 if suggested in arguments and name in aliases.split():
-                    raise TypeError(
-                        f"{function.__name__} has no argument {name!r}: use {suggested}{detail}"
-                    )
+                    raise TypeError(f"{label} has no argument {name!r}: use {suggested}{detail}")
         return function(*args, **kwargs)
 
     return cast(Function, call_without_aliases)

@@ -18,6 +18,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _get_feature_names, _num_features
 
 from certree.interface.arrays import Float64, Int32, divide_by_largest
+from certree.interface.fitted_state import GROUPS_ATTRIBUTE
 from certree.out_of_core.chunks import (
     Chunk,
     WeightScaling,
@@ -723,6 +724,7 @@ def _make_attributes(found: RowMetadata, model: Any) -> dict[str, Any]:
         "categories_": Categories(names, (), not model._has_code_of_unknown()) if has_any else None,
         "dates_": found.dates or None,
         FORMAT_ATTRIBUTE: found.table_format,
+        GROUPS_ATTRIBUTE: "" if found.are_grouped else None,
         "n_features_in_": found.n_features,
         "feature_names_in_": None if found.names is None else np.array(found.names, dtype=object),
     }

@@ -51,7 +51,7 @@ from certree.interface.arrays import (
     to_array,
     to_contiguous,
 )
-from certree.interface.fitted_state import available_if, snapshot_method
+from certree.interface.fitted_state import GROUPS_ATTRIBUTE, available_if, snapshot_method
 from certree.interface.metadata_requests import shorten_request_docs
 from certree.interface.parameter_aliases import (
     METHODS,
@@ -600,12 +600,12 @@ def _find_kept_rows(place: Indices, rows: Indices) -> Indices:
 def set_learned_attributes(model: Any, learned: dict[str, Any]) -> None:
     """Set the fitted attributes that rows of a fit determine; some of them only if not None.
 
-    These are `feature_names_in_`, `dates_` and the format of CSV files.
+    These are `feature_names_in_`, `dates_`, the format of CSV files and the column of groups.
 
     model: the estimator. learned: values by name, as `training_rows` returns them.
     """
     model.__dict__.update(learned)
-    for name in ("feature_names_in_", "dates_", FORMAT_ATTRIBUTE):
+    for name in ("feature_names_in_", "dates_", FORMAT_ATTRIBUTE, GROUPS_ATTRIBUTE):
         if learned.get(name, model) is None:
             del model.__dict__[name]
 
@@ -1120,6 +1120,7 @@ def training_rows(
     is_of_classes = is_classifier(model)
     target, weight = check_target_and_weight(model, X, y, sample_weight, is_of_classes)
     n_given = len(target)
+    groups_column = _find_groups_name(groups)
     if groups is not None:
         groups = check_groups(groups, n_given)
     times = RowTimes.read(time, X, n_given, gap, independent)
@@ -1138,6 +1139,8 @@ def training_rows(
         model, X, target, weight, classes, split, reuse_encoding
     )
     learned |= of_rows
+    if groups is not None or not reuse_encoding:
+        learned[GROUPS_ATTRIBUTE] = groups_column
     if model._draws_rows and not reuse_encoding and groups is None and duplicates is None:
         counts = of_rows.get("_sample_counts")
         warn_of_many_copies(codes, hashes, 0 if counts is None else counts.n_distinct)
@@ -1154,6 +1157,15 @@ def training_rows(
     if len(split.train) and len(split.calibration):
         training = replace(training, train_subset=training.take(split.train))
     return training, learned
+
+
+def _find_groups_name(groups: Any) -> str | None:
+    """Return the name of groups, such as that of a column of a data frame; "" if they have none.
+
+    None if `groups` is None.
+    """
+    name = getattr(groups, "name", "")
+    return None if groups is None else name if isinstance(name, str) else ""
 
 
 def convert_training_dates(

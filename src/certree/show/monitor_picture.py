@@ -49,7 +49,8 @@ def plot_monitor(monitor: Monitor, ax: Any = None) -> Figure:
     unit = 1.0 if monitor.unit is None else monitor.unit
     starts = np.append(0, ends[:-1])
     ax = get_axes(ax)
-    length = format_quantity(int(ends[0]), "row")
+    word = "group" if monitor.grouped else "row"
+    length = format_quantity(int(ends[0]), word)
     ax.bar(
         starts,
         unit * means,
@@ -73,10 +74,10 @@ def plot_monitor(monitor: Monitor, ax: Any = None) -> Figure:
     ax.xaxis.set_major_formatter("{x:,.0f}")
     if monitor.unit is None:
         ax.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.3g} %")
-    ax.set_xlabel("new rows, in the order of their labels")
+    ax.set_xlabel(f"new {word}s, in the order of their labels")
     ax.set_ylabel("error" if monitor.unit is None else "mean loss")
     ax.legend(loc="upper left", ncols=2)
-    set_title(ax, _describe_alarm(monitor))
+    set_title(ax, _describe_alarm(monitor, word))
     figure: Figure = ax.figure
     return figure
 
@@ -92,12 +93,15 @@ def _merge_windows(monitor: Monitor) -> tuple[Float64, Float64]:
     return ends, merged / np.diff(ends, prepend=0)
 
 
-def _describe_alarm(monitor: Monitor) -> str:
-    """Return the title: the row of the alarm and of the likely change, or the evidence without one."""
+def _describe_alarm(monitor: Monitor, word: str) -> str:
+    """Return the title: the row of the alarm and of the likely change, or the evidence without one.
+
+    monitor: the monitor; word: "row" or "group".
+    """
     if monitor.first_alarm is not None:
         return (
-            f"Alarm after row {monitor.first_alarm:,}: the losses probably rose at row "
+            f"Alarm after {word} {monitor.first_alarm:,}: the losses probably rose at {word} "
             f"{monitor.likely_change:,}"
         )
     evidence = f"e-value {monitor.e_value:.2g}, alarm from {1 / monitor.alpha:.4g}"
-    return f"No alarm after {format_quantity(monitor.rows, 'row')} ({evidence})"
+    return f"No alarm after {format_quantity(monitor.rows, word)} ({evidence})"

@@ -18,6 +18,7 @@ from certree.interface.formatting import (
     format_bound,
     format_percent,
     format_quantity,
+    format_row_total,
     shorten_label,
 )
 from certree.show.style import (
@@ -189,7 +190,7 @@ def _format_node(branch: ShownNode, summary: TreeSummary) -> list[str]:
     summary: the tree with the predictions and bounds of its nodes.
     """
     node, bounds = branch.cell.node, summary.bounds
-    n_rows = format_quantity(branch.cell.rows, "row" if bounds is None else "training row")
+    n_rows = format_row_total(branch.cell.rows, "row" if bounds is None else "training row")
     lines = [f"{escape_controls(summary.format_prediction(node))} · {n_rows}"]
     if bounds is not None and not branch.children:
         bound, n_calibration = bounds.get_bound(node), bounds.count_rows(node)

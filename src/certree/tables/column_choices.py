@@ -8,7 +8,6 @@ that names the option.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -98,6 +97,10 @@ def choose_columns(
     marks = _list_marks(joined, choices, options.decimal_mark)
     columns, left_out = {}, {}
     for name, column in joined.items():
+        is_needed = name not in is_kept and (needed is None or name in needed)
+        is_open = name not in wanted and name not in text_dates
+        if is_open and is_needed and name in choices and choices[name] is None:
+            _expect_agreement(name, column.evidence.counts, files[0])
         form = None if name in is_kept else options.stored.columns.get(name)
         if form is None and name in wanted:
             if is_date_type(wanted[name]):
@@ -107,7 +110,6 @@ def choose_columns(
                 form = files[0].choose_number_format(name, column.evidence.counts)
         elif form is None and (form := choices.get(name)) is not None:
             is_text = name in text_dates and form.kind == "date"
-            is_needed = needed is None or name in needed
             form = None if is_text else _decide(name, column, form, marks, files, is_needed)
         if why := "" if name in wanted else _find_reason_to_leave_out(name, column, files):
             left_out[name] = f"left out: no name, and {why}"
@@ -213,16 +215,16 @@ def _decide(
         If it is not decided, but needed.
     """
     counts, file = column.evidence.counts, files[0]
+    if form.kind == "date":
+        problem = _find_date_problem(form, counts)
+        if problem and is_needed:
+            raise ValueError(
+                f"column {name!r} of {file.name} must show {problem}, or leave the column out by "
+                f"drop= (--drop {name!r})"
+            )
+        return None if problem else form
     if form.is_decided:
         return form
-    if form.kind == "date":
-        if not is_needed:
-            return None
-        raise ValueError(
-            f"column {name!r} of {file.name} must show whether day or month comes first, but dates "
-            f"such as {counts.examples[0]} allow both: state dates='dd/mm' or dates='mm/dd' (--dates "
-            f"dd/mm or --dates mm/dd), or leave the column out by drop= (--drop {name!r})"
-        )
     if counts is None and marks != {"."}:
         counts = file.count_texts([name])[name]
     is_comma = file.dialect.separator == _COMMA and "," not in counts.thousands["."]
@@ -236,6 +238,54 @@ def _decide(
         f"column {name!r} of {file.name} must show its decimal mark, but numbers such as {example} "
         "allow both: state decimal='.' or decimal=',' (--decimal . or --decimal ,)"
     )
+
+
+def _expect_agreement(name: str, counts: TextCounts, file: CsvFile) -> None:
+    """Raise ValueError if a stated decimal mark or order of dates is not that of a column.
+
+    By the option the column is text, and without the option it has numbers or dates. name: the column;
+    counts: counts of its texts; file: the file, whose source has the options.
+    """
+    options, form = file.source, choose_format(counts, None, None)
+    if form is None or not form.is_decided:
+        return
+    keep = f"keep the text of the column by keep_text= (--keep-text {name!r})"
+    where, example = f"column {name!r} of {file.name}", counts.examples[0]
+    if form.kind == "date" and options.dates not in (None, form.order):
+        raise ValueError(
+            f"dates must be the order of all dates, got {options.dates!r}, but {where} has "
+            f"{form.order!r}, as in {example}: state dates={form.order!r} (--dates {form.order}), or "
+            f"{keep}"
+        )
+    if form.kind == "number" and options.decimal not in (None, form.decimal):
+        raise ValueError(
+            f"decimal must be the mark of all numbers, got {options.decimal!r}, but {where} has "
+            f"{form.decimal!r}, as in {example}: state decimal={form.decimal!r} (--decimal "
+            f"{form.decimal}), or {keep}"
+        )
+
+
+def _find_date_problem(form: TextFormat, counts: TextCounts) -> str:
+    """Return what dates of a column must show, and do not show, with a remedy; "" if they are clear.
+
+    form, counts: their format, and counts of their texts.
+    """
+    keep = "keep them as text by keep_text= (--keep-text)"
+    if form.has_short_years and counts.dates["century"] > (1 - ENOUGH) * counts.n:
+        return (
+            "the century of its dates, but years of two digits from 40 to 69 may be in the 1900s or in "
+            f"the 2000s: write years with four digits, {keep}"
+        )
+    if form.is_decided:
+        return ""
+    example = counts.examples[0]
+    state = "state dates='dd/mm' or dates='mm/dd' (--dates dd/mm or --dates mm/dd)"
+    if form.has_short_years:
+        return (
+            f"the order of day, month and year, but dates such as {example} allow several: {state}, "
+            f"{keep}"
+        )
+    return f"whether day or month comes first, but dates such as {example} allow both: {state}"
 
 
 def _find_reason_to_leave_out(name: str, column: InferredColumn, files: Sequence[CsvFile]) -> str:
@@ -320,8 +370,7 @@ def _describe_markers(column: InferredColumn) -> str:
 
     The option that makes them missing replaces the usual markers, so the note names these as well.
     """
-    counts: Counter[str] = column.evidence.counts.markers
-    kept = [(text, n) for text, n in counts.most_common() if text.strip()]
+    kept = column.evidence.counts.list_missing_words()
     if not kept:
         return ""
     quoted = [json.dumps(text, ensure_ascii=False) for text, _ in kept]

@@ -28,6 +28,13 @@ from certree.tables.text_formats import (
     trim,
 )
 
+# Words of people who have no value to write, in lower case, which are categories unless they are stated
+# as missing values.
+NO_ANSWERS = (
+    *("unknown", "missing", "not available", "not specified", "not stated", "no answer", "n.d."),
+    *("unbekannt", "keine angabe", "ohne angabe", "nicht angegeben", "fehlt", "n.v.", "inconnu"),
+    *("non renseigné", "desconocido", "sconosciuto", "leer", "blank", "#n/v", "tbd"),
+)
 # Fraction of numbers in a column of text that a description mentions.
 MANY = 0.5
 # Examples that are kept; and most distinct exceptions that are counted, those of the largest counts.
@@ -171,6 +178,14 @@ class TextCounts:
             self.markers + other.markers,
             self.n_decorated + other.n_decorated,
         )
+
+    def list_missing_words(self) -> list[tuple[str, int]]:
+        """Return texts of a column of text that may stand for missing values, with their counts."""
+        words = Counter(self.markers)
+        for text, n in self.others["date"].items():
+            if text.strip().lower() in NO_ANSWERS:
+                words[text] = n
+        return [(text, n) for text, n in words.most_common() if text.strip()]
 
     def choose_symbol(self) -> str:
         """Return the symbol of most numbers; "" if there is none, or most percentages lack it."""
@@ -370,8 +385,11 @@ def choose_format(counts: TextCounts, decimal: str | None, dates: str | None) ->
         return None
     if max(counts.dates["any"], counts.dates["year"]) >= enough:
         order = YEAR_FIRST if counts.dates["year"] >= enough else _choose_order(counts, dates)
+        if order is None:
+            return None
+        has_short_years = order != YEAR_FIRST and counts.dates["short"] > counts.n - enough
         has_time = counts.dates["time"] > 0
-        return None if order is None else TextFormat("date", order=order, has_time=has_time)
+        return TextFormat("date", order=order, has_time=has_time, has_short_years=has_short_years)
     numbers = {mark: counts.count_numbers(mark) for mark in counts.thousands}
     marks = [one for one, n in numbers.items() if n >= enough and decimal in (None, one)]
     if not marks or counts.n_zeros > (1 - ENOUGH) * counts.n:
@@ -406,7 +424,9 @@ def _choose_order(counts: TextCounts, dates: str | None) -> str | None:
     if counts.dates["any"] - (n_month if is_day else n_day) < ENOUGH * counts.n:
         return None
     has_dots = counts.dates["dots"] == counts.dates["any"]
-    if dates is None and n_day == n_month and not has_dots:
+    # A short year may also be the first part, unless the last part cannot be a day.
+    is_open = n_day == n_month or (counts.dates["short"] > 0 and not counts.dates["last"])
+    if dates is None and is_open and not has_dots:
         return ""
     return DAY_FIRST if is_day else MONTH_FIRST
 

@@ -32,13 +32,14 @@ def expect_target(names: Iterable[str], target: str, where: str) -> None:
 
 
 def suggest_separator(names: Iterable[str]) -> str:
-    """Return the end of a message about a table whose only name may be those of several columns.
+    """Return the end of a message about a table of which a name may be those of several columns.
 
-    It names the sign that seems to separate them; "" if there are several columns or no such sign.
-    names: names of all columns.
+    It names the sign that seems to separate them; "" if there is none: a semicolon, tab or bar in the
+    names of several columns, or any sign in the name of a single one. names: names of all columns.
     """
     every = [*names]
-    sign = re.search(r"[^\w\s.'\"-]|\s", every[0].strip()) if len(every) == 1 else None
+    signs = r"[^\w\s.'\"-]|\s" if len(every) == 1 else r"[;\t|]"
+    sign = re.search(signs, " ".join(name.strip() for name in every))
     if sign is None:
         return ""
     shown = repr(sign[0])

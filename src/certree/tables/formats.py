@@ -7,6 +7,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from warnings import warn
@@ -350,30 +351,52 @@ class CsvFile(TableFile):
             return texts
         if form is not None:
             values, exceptions = convert_texts(texts, form)
-        if is_open and len(exceptions):
-            form = self._choose_format_by_block(name, texts)
-            if form.symbol:
-                values, exceptions = convert_texts(texts, form)
+        if len(exceptions) and (chosen := self._choose_symbol_by_block(name, texts, form, is_open)):
+            values, exceptions = convert_texts(texts, chosen)
         self._n_values[name] += len(values) - values.null_count + len(exceptions)
         self._exceptions[name] += count_values(exceptions)
         return values
 
-    def _choose_format_by_block(self, name: str, texts: Any) -> TextFormat:
-        """Return the format of numbers in a column whose format a fitted model does not store.
+    def _choose_symbol_by_block(
+        self, name: str, texts: Any, form: TextFormat, is_open: bool
+    ) -> TextFormat | None:
+        """Return another format of numbers for a column of a fitted model; None: there is no other.
 
-        name: the column; texts: those of a block with exceptions to plain numbers. The symbol
-        that most numbers have is that of all later blocks. Percent signs are not removed if
-        earlier blocks have numbers without them, as these differ in their unit.
+        The symbol that most numbers of the block have is that of all later blocks. Numbers with and
+        without percent signs differ in their unit, so that a column has either.
+
+        name: the column; texts: those of a block with exceptions to the format `form`; is_open: whether
+        the model stores no format of the column.
         """
+        is_bare = form.symbol == "%" and name in self.fitted
+        if not is_open and not is_bare:
+            return None
         counts = TextCounts()
         counts.add_texts(texts.drop_null())
-        if counts.choose_symbol() == "%" and self._n_values[name]:
-            return self.source.choose_number_format()
-        form = self.choose_number_format(name, counts)
-        if form.symbol:
-            del self.kinds[name]
-            self.formats[name] = form
-        return form
+        symbol = counts.choose_symbol()
+        if "%" in (symbol, form.symbol) and self._n_values[name]:
+            return None
+        if is_bare:
+            chosen = None if symbol else self._remove_percent_sign(name, form)
+        else:
+            chosen = self.choose_number_format(name, counts) if symbol else None
+        if chosen is not None:
+            self.kinds.pop(name, None)
+            self.formats[name] = chosen
+        return chosen
+
+    def _remove_percent_sign(self, name: str, form: TextFormat) -> TextFormat:
+        """Return a format without its percent sign, and warn how bare numbers are read.
+
+        name: the column, whose numbers had percent signs in the fit.
+        """
+        warn(
+            f"column {name!r} of {self.name}: its numbers lack the percent signs of the fit, and are "
+            "read as if they had them, so that 5 means 5 %; multiply the column by 100 if it has "
+            "fractions such as 0.05",
+            stacklevel=2,
+        )
+        return replace(form, symbol="")
 
     def choose_number_format(self, name: str, counts: TextCounts) -> TextFormat:
         """Return the format of numbers in a column whose format a fitted model does not store.

@@ -31,6 +31,7 @@ from certree.tables.pipeline_columns import InputColumn
 from certree.tables.table import (
     InferredSchema,
     Table,
+    TableDescription,
     describe_columns,
     describe_dialect,
     split_target,
@@ -88,7 +89,8 @@ def read_table(
     {separator} {decimal} {encoding} {missing} {dates} {drop} {keep_text} {timezone}
     like : fitted estimator or pipeline, or None
         A model for which the table is read: columns get the types and formats of its fit, and the
-        features are those of the model, in its order. None: types and formats are detected.
+        features are those of the model, in its order; `description` lists the other columns. None:
+        types and formats are detected.
 
     Returns
     -------
@@ -156,7 +158,9 @@ def read_table(
                 f"like must be a model whose features are columns of {inferred.where}, but there is "
                 f"no column {missing_names[0]!r}"
             )
-        columns = columns.select([*names, *([] if target is None else [target])])
+        selected = [*names, *([] if target is None else [target])]
+        description = _leave_out(description, selected)
+        columns = columns.select(selected)
     return split_target(
         columns,
         target,
@@ -164,6 +168,16 @@ def read_table(
         inferred.table_format,
         where=inferred.where,
     )
+
+
+def _leave_out(description: TableDescription, names: Collection[str]) -> TableDescription:
+    """Return the description of a table of which only some columns are kept, `names`.
+
+    A line says which of the others are left out.
+    """
+    others = [one.name for one in description.columns if one.name not in names]
+    line = f"neither features of the model nor the target, left out: {join_names(others)}"
+    return replace(description, left_out=(*description.left_out, *([line] if others else [])))
 
 
 def read(source: Any, types: Types = no_types, text_dates: Collection[str] = ()) -> pa.Table:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
+from certree.interface.parameter_aliases import suggests_arguments
 from certree.interface.signatures import validate_settings
 from certree.interface.stored_state import DamagedModelError
 from certree.tables.text_formats import (
@@ -82,7 +83,8 @@ def _expect_known(form: TextFormat) -> None:
     """Raise ValueError if a stored format of a column is none that text has."""
     orders = {"date": (DAY_FIRST, MONTH_FIRST, YEAR_FIRST), "number": ("",)}
     is_known = form.kind in orders and form.order in orders[form.kind]
-    is_known = is_known and form.decimal in (".", ",") and type(form.has_time) is bool
+    is_known = is_known and form.decimal in (".", ",")
+    is_known = is_known and {type(form.has_time), type(form.has_short_years)} == {bool}
     texts = form.thousands, form.symbol
     if not is_known or not all(isinstance(text, str) and len(text) < 32 for text in texts):
         raise ValueError(f"a column has the format {form!r}")
@@ -215,6 +217,10 @@ class TableSource(os.PathLike[str]):
 
     def __repr__(self) -> str:
         return f"TableSource({self.source!r})"
+
+
+# A data class has no constructor to decorate before it exists.
+TableSource.__init__ = suggests_arguments(TableSource.__init__)  # type: ignore[method-assign]
 
 
 def with_format(source: Any, stored: TableFormat | None) -> Any:

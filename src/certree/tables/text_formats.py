@@ -45,6 +45,14 @@ _DATE = (
     r"(?:[ T](?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<s>\d{2})(?:\.0*)?)?)?$"
 )
 _DAY_OR_MONTH_FIRST = r"^\d{1,2}[/.\-]\d{1,2}[/.\-]\d{4}(?:[ T].*)?$"
+# A day and a month in either order, and the last two digits of the year.
+_DAY, _MONTH = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])"
+_SHORT_YEAR = (
+    rf"^(?:{_DAY}[/.\-]{_MONTH}|{_MONTH}[/.\-]{_DAY})[/.\-]\d{{2}}(?: \d{{1,2}}:\d{{2}}.*)?$"
+)
+# Years of two digits from 70 on are in the 1900s, and those up to 39 in the 2000s. The others are
+# refused: 54 is the year of a birth in one table, and the end of a contract in another.
+_FIRST_SHORT, _LAST_SHORT = "70", "39"
 _YEAR_FIRST = r"^\d{4}[/.\-]\d{1,2}[/.\-]\d{1,2}(?:[ T].*)?$"
 
 
@@ -66,6 +74,8 @@ class TextFormat:
         Order of dates: "dd/mm", "mm/dd" or "yyyy/mm"; "" for numbers, and if it is not decided.
     has_time : bool
         Whether dates have a time of the day.
+    has_short_years : bool
+        Whether years may have two digits, for 1970 to 2039.
     """
 
     kind: Literal["number", "date"] = "number"
@@ -74,12 +84,13 @@ class TextFormat:
     symbol: str = ""
     order: str = ""
     has_time: bool = False
+    has_short_years: bool = False
 
     def __str__(self) -> str:
         if self.kind == "date":
-            return f"date, {self.order}{'' if self.order == YEAR_FIRST else '/yyyy'}" + (
-                " with time" if self.has_time else ""
-            )
+            year = "" if self.order == YEAR_FIRST else "/yy" if self.has_short_years else "/yyyy"
+            years = f" of 19{_FIRST_SHORT} to 20{_LAST_SHORT}" if self.has_short_years else ""
+            return f"date, {self.order}{year}{years}{' with time' if self.has_time else ''}"
         words = ["number"]
         words += ["decimal comma"] if self.decimal == "," else []
         words += ["thousands separators removed"] if self.thousands else []
@@ -194,13 +205,15 @@ def _convert_dates(texts: Any, form: TextFormat) -> Any:
     """Convert texts to dates; texts that are no dates of the format become null."""
     texts = trim(texts)
     pattern = _YEAR_FIRST if form.order == YEAR_FIRST else _DAY_OR_MONTH_FIRST
-    parts = pc.extract_regex(
-        pc.if_else(pc.match_substring_regex(texts, pattern), texts, None), _DATE
-    )
+    is_date = pc.match_substring_regex(texts, pattern)
+    if form.has_short_years:
+        is_date = pc.or_(is_date, pc.match_substring_regex(texts, _SHORT_YEAR))
+    parts = pc.extract_regex(pc.if_else(is_date, texts, None), _DATE)
     a, b, c, hour, minute, second = (pc.struct_field(parts, name) for name in "abchms")
     day, month, year = {DAY_FIRST: (a, b, c), MONTH_FIRST: (b, a, c), YEAR_FIRST: (c, b, a)}[
         form.order
     ]
+    year = _complete_years(year)
     hour, minute, second = (
         pc.if_else(pc.equal(part, ""), "0", part) for part in (hour, minute, second)
     )
@@ -219,21 +232,37 @@ def _convert_dates(texts: Any, form: TextFormat) -> Any:
     return pc.if_else(is_day, stamps, None).cast(form.type)
 
 
+def _complete_years(years: Any) -> Any:
+    """Return years of four digits; those of two digits are completed, or null between 40 and 69."""
+    is_short = pc.equal(pc.binary_length(years), 2)
+    century = pc.if_else(pc.greater_equal(years, _FIRST_SHORT), "19", "20")
+    is_known = pc.or_(pc.greater_equal(years, _FIRST_SHORT), pc.less_equal(years, _LAST_SHORT))
+    completed = pc.binary_join_element_wise(century, pc.if_else(is_known, years, None), "")
+    return pc.if_else(is_short, completed, years)
+
+
 def describe_dates(texts: Any) -> dict[str, Any]:
     """Return masks of trimmed texts, Arrow arrays of bool, that show the order of their dates.
 
     "any" (day or month first), "year" (year first), "day" (the first part exceeds 12), "month" (the
-    second part does), "dots" (the parts are separated by points), "time" (there is a time).
+    second part does), "dots" (the parts are separated by points), "time" (there is a time), "short"
+    (the year has two digits), "last" (these are no day), "century" (they are 40 to 69).
     """
     parts = pc.extract_regex(texts, _DATE)
     is_date = pc.is_valid(parts)
+    short = pc.and_(is_date, pc.match_substring_regex(texts, _SHORT_YEAR))
     form = pc.and_(is_date, pc.match_substring_regex(texts, _DAY_OR_MONTH_FIRST))
-    year = pc.and_(is_date, pc.match_substring_regex(texts, _YEAR_FIRST))
-    first, second = (
-        pc.fill_null(pc.struct_field(parts, name).cast(pa.int64()), 0) for name in ("a", "b")
+    form, year = pc.or_(form, short), pc.and_(is_date, pc.match_substring_regex(texts, _YEAR_FIRST))
+    first, second, last = (
+        pc.fill_null(pc.struct_field(parts, name).cast(pa.int64()), 0) for name in "abc"
     )
+    is_no_day = pc.or_(pc.equal(last, 0), pc.greater(last, 31))
+    is_between = pc.and_(pc.greater(last, int(_LAST_SHORT)), pc.less(last, int(_FIRST_SHORT)))
     return {
         "any": form,
+        "short": short,
+        "last": pc.and_(short, is_no_day),
+        "century": pc.and_(short, is_between),
         "year": year,
         "day": pc.and_(form, pc.greater(first, 12)),
         "month": pc.and_(form, pc.greater(second, 12)),

@@ -561,17 +561,27 @@ def test_a_page_has_the_scores_and_errors_of_a_threshold(tmp_path):
             report(model, rows, y, tmp_path / "bad.html", threshold=0.5)
 
 
-def test_a_page_has_the_errors_at_the_certified_threshold(tmp_path):
+def test_a_page_has_one_threshold_and_suggests_the_certified_one(tmp_path):
     model, rows, y = fitted_with_new_rows("tree")
     page = read(report(model, rows, y, tmp_path / "page.html", costs=(9, 1), pos_label="<yes>"))
     curves = Guarantees.by_rows(model, rows, y).thresholds((9, 1), pos_label="<yes>")
     threshold = curves.lowest_cost(9, 1).threshold
-    predicted = np.where(model.predict_proba(rows)[:, 0] >= threshold, "<yes>", "no")
-    assert np.any(predicted != model.predict(rows))
-    shown = page.text.split(f"The rows of this page at threshold {threshold!r}:")[1]
-    for label, counts in zip(model.classes_, confusion_matrix(y, predicted), strict=True):
-        assert f"{label} {' '.join(map(str, counts))} " in shown.split("Confusion matrix")[0]
-    assert "The predicted class is the most probable one." in shown
+    assert page.text.count("Confusion matrix") == page.text.count("The predicted class is the most")
+    assert "The predicted class is the most probable one, at threshold 0.5." in page.text
+    assert f"Pass threshold={threshold!r} (--threshold {threshold!r})" in page.text
+    assert "rows of different groups" not in page.text
+    again = read(
+        report(model, rows, y, tmp_path / "page.html", pos_label="<yes>", threshold=threshold)
+    )
+    assert "Pass threshold=" not in again.text
+
+
+def test_a_page_of_a_model_with_groups_says_what_its_intervals_need(tmp_path):
+    model, rows, y = fitted_with_new_rows("tree")
+    groups = np.arange(len(y)) // 2
+    model = type(model)(random_state=0).fit(rows, y, groups=groups)
+    page = read(report(model, rows, y, tmp_path / "page.html"))
+    assert "intervals and guarantees of this page need rows of different groups" in page.text
 
 
 def test_rules_of_a_page_have_the_probability_of_the_positive_class(tmp_path):

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from certree.certificates import Guarantees
 from certree.certificates.hold_out import expect_known_labels
 from certree.certificates.subsets.families import encode_groups
 from certree.certificates.subsets.row_subsets import CodedLabels
@@ -196,6 +197,10 @@ class EvaluatedModel:
         if self.probabilities is not None:
             expect_known_labels("y", self.y, np.asarray(self.model.classes_))
 
+    def compute_guarantees(self) -> Guarantees:
+        """Return the guarantees of the model on the rows, which are taken as independent."""
+        return Guarantees.by_rows(self.model, self.X, self.y, groups=np.arange(self.n))
+
     @property
     def costs(self) -> tuple[float, float]:
         """Costs of a missed row of the positive class and of a false alarm; 1 and 1 if not given."""
@@ -220,7 +225,8 @@ class EvaluatedModel:
     def prediction_rule(self) -> str:
         """Sentence that says which class is predicted for a row. Only for classifiers."""
         if self.threshold is None:
-            return "The predicted class is the most probable one."
+            half = ", at threshold 0.5" if len(self.classes) == 2 else ""
+            return f"The predicted class is the most probable one{half}."
         positive = self.positive_class
         return (
             f"The predicted class is {positive} if its probability is at least {self.threshold:.4g}, "

@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.certificates import Guarantees
 from certree.interface.formatting import format_four_digits, format_percent
 from certree.show.calibration import (
     compute_classifier_reliability,
@@ -135,7 +134,7 @@ def _build_guarantees(evaluated: EvaluatedModel) -> Html:
     if evaluated.n_known_rows != 0:
         return tag("p", "There are no guarantees for groups: the model may have seen the rows.")
     try:
-        guarantees = Guarantees.by_rows(evaluated.model, evaluated.X, evaluated.y)
+        guarantees = evaluated.compute_guarantees()
         names = np.array(evaluated.groups.names, dtype=object)
         families = guarantees.conditional_guarantees(
             ["groups", "gaps"], groups=names[evaluated.groups.codes]

@@ -28,6 +28,7 @@ from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_percent, format_quantity, shorten_label
 from certree.interface.signatures import validate_arguments
 from certree.show.model_description import describe_features
+from certree.show.page.binary_scores import BinaryPredictions
 from certree.show.page.evaluated_model import EvaluatedModel, ignore_unnamed_rows
 from certree.show.page.markup import Html, concatenate, table, tag
 from certree.show.page.report_page import render_page
@@ -84,6 +85,7 @@ def model_card(
     *,
     groups: ArrayLike | None = None,
     notes: Mapping[str, str] | None = None,
+    pos_label: Any = None,
 ) -> str:
     """Describe a fitted model on one page: data, scores, certificate, groups and versions.
 
@@ -105,6 +107,9 @@ def model_card(
         Group of each row, such as a branch; the card has the scores of each group.
     notes : mapping from str to str, or None
         Paragraphs by heading, such as {"Intended use": "..."}. They come first.
+    pos_label : object or None
+        The positive one of two classes, such as "default": recall, precision and rules are about it.
+        None: the second class.
 
     Returns
     -------
@@ -116,7 +121,8 @@ def model_card(
     TypeError
         If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
     ValueError
-        If X, y and groups differ in length or are empty, or y has a class that the model lacks.
+        If X, y and groups differ in length or are empty, or y has a class that the model lacks, or
+        `pos_label` is not one of two classes.
 
     Examples
     --------
@@ -130,7 +136,7 @@ def model_card(
     """
     expect_writable(path)
     with ignore_unnamed_rows(model):
-        evaluated = EvaluatedModel.from_rows(model, X, y, groups)
+        evaluated = EvaluatedModel.from_rows(model, X, y, groups, pos_label=pos_label)
         evaluated.expect_known_classes()
         title, sections = type(evaluated.model).__name__, _build_card(model, evaluated, notes or {})
     if path is not None and Path(path).suffix.lower() == ".html":
@@ -153,13 +159,15 @@ def _build_card(
     sections: list[CardSection] = [CardSection(key, (text,)) for key, text in notes.items()]
     sections += [_describe_model(model, evaluated), _describe_test_rows(evaluated)]
     errors = RowErrors.from_evaluation(evaluated)
-    sections.append(_describe_scores(errors.scores()))
+    binary = BinaryPredictions.from_evaluation(evaluated)
+    scores = [*errors.scores(), *(binary.scores() if binary is not None else [])]
+    sections.append(_describe_scores(scores))
     certificate = getattr(evaluated.model, "certificate_", None)
     if isinstance(certificate, Certificate):
         assumptions = [*certificate.assumptions]
         blocks = (str(certificate), "The certificate assumes:", assumptions)
         sections.append(CardSection("Certificate", blocks))
-    rules = _describe_rules(evaluated.model)
+    rules = _describe_rules(evaluated.model, evaluated.pos_label)
     if rules is not None:
         sections.append(rules)
     if evaluated.groups is not None:
@@ -199,14 +207,15 @@ def _describe_steps(model: Any) -> list[str]:
     return [f"It is the last step of a pipeline. The steps before it: {steps}."]
 
 
-def _describe_rules(model: Any) -> CardSection | None:
+def _describe_rules(model: Any, pos_label: Any) -> CardSection | None:
     """Return the section with all rules of a tree whose rules have numbers; None for other models.
 
-    model: the fitted model. A certified tree also has the bounds, or why there are none.
+    model: the fitted model; pos_label: the class whose probability the rules have; None: the predicted
+    one. A certified tree also has the bounds, or why there are none.
     """
     if not isinstance(model, TreeVoteEstimator) or not hasattr(model, "rules"):
         return None
-    rules = model.rules(model.get_n_leaves())
+    rules = model.rules(model.get_n_leaves(), pos_label=pos_label)
     if rules[0].number is None:
         return None
     return CardSection(

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.certificates import Guarantees
 from certree.certificates.subsets.families import FEWEST_ROWS
 from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_fractions
-from certree.interface.fitted_state import get_snapshot
+from certree.interface.fitted_state import find_groups_column, get_snapshot
 from certree.interface.formatting import format_percent, format_quantity
 from certree.show.calibration import compute_classifier_reliability, draw_reliability
 from certree.show.importance import name_importance, plot_importance
@@ -45,6 +44,11 @@ from certree.show.style import PANEL, draw_separately
 from certree.show.threshold_picture import create_threshold_panels
 from certree.show.training_error import plot_adaboost
 
+# What the intervals of a page need if the model was fitted with groups.
+_NEEDS_INDEPENDENT_ROWS = (
+    "The model was fitted with groups of rows that may depend on each other: intervals and guarantees "
+    "of this page need rows of different groups. "
+)
 # Most classes of a confusion matrix; with more classes, the most frequent errors are listed.
 _MAX_CLASSES, _MAX_ERRORS = 30, 20
 # Most features in the figure of importances.
@@ -167,18 +171,20 @@ def describe_known_rows(evaluated: EvaluatedModel) -> str:
     """Return a sentence on how many rows of the report also occur in the fit of the model.
 
     Rows are compared by the hashes of their features; if the model has no hashes of its training
-    rows, the sentence says so. evaluated: the fitted model, the rows of the report and their
+    rows, the sentence says so. If the model was fitted with groups, a sentence before it says what the
+    intervals need. evaluated: the fitted model, the rows of the report and their
     predictions.
     """
-    n_known = evaluated.n_known_rows
+    n_known, groups = evaluated.n_known_rows, find_groups_column(evaluated.model)
+    text = "" if groups is None else _NEEDS_INDEPENDENT_ROWS
     if n_known is None:
-        return (
+        return text + (
             "The model has no hashes of its training rows. If the rows of this page are among them, "
             "the scores are too optimistic."
         )
     if n_known == 0:
-        return "None of these rows occurs in the fit."
-    return (
+        return text + "None of these rows occurs in the fit."
+    return text + (
         f"{n_known:,} of these rows also occur in the fit. Unless they are equal only by chance, the "
         "scores are too optimistic."
     )
@@ -232,7 +238,7 @@ def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
     if evaluated.n_known_rows != 0 or evaluated.n < FEWEST_ROWS:
         return None
     try:
-        guarantees = Guarantees.by_rows(evaluated.model, evaluated.X, evaluated.y)
+        guarantees = evaluated.compute_guarantees()
         thresholds = guarantees.thresholds(evaluated.user_costs, pos_label=evaluated.pos_label)
     except ValueError:  # Rows are duplicates, and the user has not said how to treat them.
         return None
@@ -249,10 +255,14 @@ def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
     panels = create_threshold_panels(thresholds, point, evaluated.costs)
     content += embed_figures(draw_separately(panels, [PANEL] * len(panels)), str(point))
     content += collapse("Table", table(headings, rows, "Thresholds"))
-    if evaluated.threshold is None:
-        chosen = evaluated.predict_at(point.threshold)
-        rule = f"The rows of this page at threshold {point.threshold!r}:"
-        content += tag("p", rule) + _build_confusion(chosen)
+    number = point.threshold
+    if evaluated.threshold is None and number <= 1:  # Infinity predicts no row as positive.
+        content += tag(
+            "p",
+            "All other sections of this page are about the most probable class, at threshold 0.5. Pass "
+            f"threshold={number!r} (--threshold {number!r}) to see them at the threshold of lowest "
+            "cost.",
+        )
     return Section("thresholds", "Choice of a threshold", content)
 
 

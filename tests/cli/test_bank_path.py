@@ -1,0 +1,226 @@
+"""The path of an analyst: a table with customers, percents and dates, from the fit to the monitor."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import certree
+from certree import BoostedTreesClassifier, PACBayesTreeClassifier, TableSource
+from certree.certificates import Guarantees, conditional_guarantees
+from certree.interface.fitted_state import find_groups_column
+from certree.show import model_card
+from cli.conftest import find_strange_options
+from cli.test_app import call, fails, succeeds
+
+
+def write_loans(path, n_customers, seed, per_customer=2):
+    rng = np.random.default_rng(seed)
+    wealth = np.repeat(rng.normal(size=n_customers), per_customer)
+    n = len(wealth)
+    loans = pd.DataFrame({"loan": [f"L{seed}{i:05}" for i in range(n)]})
+    loans["customer"] = np.repeat([f"C{seed}{i:04}" for i in range(n_customers)], per_customer)
+    loans["rate"] = (12.5 + 5 * wealth + rng.normal(size=n)).round(6)
+    loans["job"] = rng.choice(["office", "trade"], n)
+    loans["late"] = np.where(rng.random(n) < 1 / (1 + np.exp(2 - 2 * wealth)), "yes", "no")
+    loans.to_csv(path, index=False)
+    return loans
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory):
+    """A folder with old loans, a model fitted with their customers, and new loans."""
+    folder = tmp_path_factory.mktemp("bank")
+    old = write_loans(folder / "old.csv", 400, seed=1)
+    write_loans(folder / "new.csv", 300, seed=2)
+    model = PACBayesTreeClassifier(random_state=0)
+    model.fit(old[["rate", "job"]], old["late"], groups=old["customer"])
+    certree.save(model, folder / "model.certree")
+    return folder
+
+
+def run(bank, command, *arguments, file="new.csv"):
+    return (command, bank / "model.certree", bank / file, "--target", "late", *arguments)
+
+
+def test_models_remember_the_column_of_their_groups(bank):
+    old = pd.read_csv(bank / "old.csv")
+    X, y, customer = old[["rate", "job"]], old["late"], old["customer"]
+    assert find_groups_column(certree.load(bank / "model.certree")) == "customer"
+    model = PACBayesTreeClassifier(random_state=0)
+    assert find_groups_column(model.fit(X, y, groups=customer.to_numpy())) == ""
+    assert find_groups_column(model.fit(X, y)) is None
+    for name in ("CertifiedTree", "BoostedTrees", "TreeForest", "CertifiedBoostedTrees"):
+        estimator = getattr(certree, f"{name}Classifier")(random_state=0)
+        assert find_groups_column(estimator.fit(X, y, groups=customer)) == "customer"
+    files = BoostedTreesClassifier(max_iter=2, random_state=0)
+    files.fit(TableSource(bank / "old.csv", drop=["loan"]), "late", groups="customer")
+    assert find_groups_column(files) == ""
+
+
+def test_rows_of_groups_do_not_certify_in_silence(bank):
+    model, new = certree.load(bank / "model.certree"), pd.read_csv(bank / "new.csv")
+    X, y, customer = new[["rate", "job"]], new["late"].to_numpy(), new["customer"]
+    for certify in (certree.certify, Guarantees.by_rows, conditional_guarantees):
+        with pytest.raises(
+            ValueError, match=r"groups must be passed, .* with groups of 'customer'"
+        ):
+            certify(model, X, y)
+    certificate = certree.certify(model, X, y, groups=customer)
+    assert (certificate.n, certificate.grouped) == (300, True)
+    first = ~customer.duplicated()
+    one = certree.certify(model, X[first], y[first], groups=customer[first])
+    plain = PACBayesTreeClassifier(random_state=0)
+    old = pd.read_csv(bank / "old.csv")
+    plain.fit(old[["rate", "job"]], old["late"])
+    wrong = int((model.predict(X[first]) != y[first]).sum())
+    assert (one.n, one.grouped) == (300, False)
+    assert one.bound == certree.certificates.hold_out(wrong, 300).bound
+    guarantees = Guarantees.by_rows(model, X[first], y[first], groups=range(300))
+    assert guarantees.thresholds(pos_label="yes").n == 300
+    # A model of rows takes rows.
+    assert certree.certify(plain, X, y).n == 600
+
+
+def test_commands_take_the_groups_of_the_fit(bank, tmp_path):
+    text = call(*run(bank, "certify"))
+    assert "--dependent customer: the model was fitted with these groups" in text.stderr
+    assert "300 groups of calibration rows" in text.stdout
+    chosen = call(*run(bank, "certify", "--threshold-cost", "5:1", "--positive", "yes"))
+    assert "--one-per-group customer" in chosen.stderr
+    assert "draw of 300 calibration rows" in chosen.stdout
+    assert "never yes: " in chosen.stdout
+    scores = call(*run(bank, "evaluate", "--json"))
+    assert json.loads(scores.stdout)["rows"] == 300
+    assert "700" not in scores.stdout
+    page = call(*run(bank, "report", "-o", tmp_path / "report.html"))
+    assert "300 rows, one drawn at random" in (tmp_path / "report.html").read_text()
+    assert page.exit_code == 0
+    assert json.loads(succeeds(*run(bank, "evaluate", "--json", "--independent")))["rows"] == 600
+    assert "of the 600 " in succeeds(*run(bank, "certify", "--independent"))
+    renamed = pd.read_csv(bank / "new.csv").rename(columns={"customer": "client"})
+    renamed.to_csv(bank / "renamed.csv", index=False)
+    for command in ("certify", "evaluate"):
+        message = fails(*run(bank, command, file="renamed.csv"))
+        assert "must name the column of groups, as the model was fitted with groups of" in message
+    both = run(bank, "certify", "--independent", "--dependent", "customer")
+    assert "--dependent and --independent exclude each other" in fails(*both)
+
+
+def test_a_folder_is_certified_by_its_groups(bank, tmp_path):
+    new = pd.read_csv(bank / "new.csv")
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for i in range(3):
+        new[200 * i : 200 * (i + 1)].to_csv(folder / f"{i}.csv", index=False)
+    arguments = ("certify", bank / "model.certree", folder, "--target", "late")
+    assert "300 groups of calibration rows" in call(*arguments).stdout
+    assert "600 " in succeeds(*arguments, "--independent")
+    chosen = call(*arguments, "--recall", 0.3)
+    assert "draw of 300 calibration rows" in chosen.stdout
+
+
+def test_fit_uses_one_row_of_each_group(bank, tmp_path):
+    model_file = tmp_path / "one.certree"
+    fit = ("fit", bank / "old.csv", "--target", "late", "--drop", "loan", "-o", model_file)
+    text = succeeds(*fit, "--one-per-group", "customer", "--quiet")
+    assert "400 of 800 rows, one drawn at random from each group of 'customer'" in text
+    model = certree.load(model_file)
+    assert model.feature_names_in_.tolist() == ["rate", "job"]
+    assert find_groups_column(model) is None
+    both = (*fit, "--one-per-group", "customer", "--groups", "customer")
+    assert "--groups and --one-per-group exclude each other" in fails(*both)
+    assert "is not for --model tree" in fails(*fit, "--max-time", 3)
+    succeeds(*fit, "--max-time", 300, "--model", "boosted", "--set", "max_iter=5", "--quiet")
+    assert certree.load(model_file).max_time == 300
+
+
+def test_rows_are_explained_by_key_with_their_probability(bank, tmp_path):
+    model_file = tmp_path / "boosted.certree"
+    old, new = pd.read_csv(bank / "old.csv"), pd.read_csv(bank / "new.csv")
+    model = BoostedTreesClassifier(max_iter=10, random_state=0).fit(old[["rate"]], old["late"])
+    certree.save(model, model_file)
+    explain = ("explain", model_file, bank / "new.csv", "--positive", "yes")
+    text = succeeds(*explain, "--key", "customer=C20003")
+    assert text.count("customer = C20003") == 2
+    for probability in model.predict_proba(new[["rate"]][6:8])[:, 1]:
+        assert f"probability of yes: {probability:.3f}" in text
+    assert "no row has customer=x: values are such as C20000" in fails(
+        *explain, "--key", "customer=x"
+    )
+    assert "--key must be COLUMN=VALUE" in fails(*explain, "--key", "customer")
+    assert "--key and --row exclude each other" in fails(
+        *explain, "--key", "customer=x", "--row", 1
+    )
+    document = json.loads(succeeds(*explain, "--key", "loan=L200007", "--json"))
+    assert [one["row"] for one in document["explanations"]] == [7]
+
+
+def test_a_model_card_has_the_positive_class(bank, tmp_path):
+    model, new = certree.load(bank / "model.certree"), pd.read_csv(bank / "new.csv")
+    card = model_card(model, new[["rate", "job"]], new["late"], pos_label="no")
+    assert "| Recall of no |" in card
+    assert "| Recall of yes |" in model_card(model, new[["rate", "job"]], new["late"])
+    with pytest.raises(ValueError, match="pos_label must be one of the classes"):
+        model_card(model, new[["rate", "job"]], new["late"], pos_label="maybe")
+    output = tmp_path / "card.md"
+    succeeds(*run(bank, "report", "--card", "-o", output, "--positive", "no", "--independent"))
+    assert output.read_text() == card
+    message = fails(*run(bank, "report", "--card", "--threshold", 0.3))
+    assert "--card and --threshold exclude each other" in message
+
+
+def test_files_that_are_no_rows_or_no_state_are_named(bank, tmp_path):
+    header = tmp_path / "header.csv"
+    header.write_text("rate,job,late\n")
+    message = fails("fit", header, "--target", "late")
+    assert "FILE must have rows to fit a model to" in message
+    state = run(bank, "monitor", "--bound", 0.3, "--state", bank / "new.csv")
+    message = call(*state).stderr
+    assert "--state must be a new path, or a file that certree monitor has written" in message
+    export = ("export", bank / "model.certree", "-o", tmp_path / "model.sql", "--keep", "")
+    assert "--keep must name a column of the table, got an empty text" in fails(*export)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (
+            ("--dates", "mm/dd"),
+            "column 'opened' of .* has 'dd/mm', as in 13/04/2024: state --dates",
+        ),
+        (("--decimal", "."), "column 'price' of .* has ',', as in 7,5: state --decimal ,"),
+        (("--separator", ","), "if ';' separates its values, state --separator ';'"),
+    ],
+)
+def test_options_that_a_column_contradicts_are_refused(tmp_path, option, message):
+    lines = ["opened;price;y", *["13/04/2024;7,5;yes", "14/05/2024;8,25;no"] * 10]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    fit = ("fit", tmp_path / "rows.csv", "--target", "y", "-o", tmp_path / "m.certree")
+    found = " ".join(fails(*fit, *option).split())
+    assert re.search(message, found), found
+
+
+def test_words_for_missing_values_are_announced(tmp_path):
+    lines = ["job,y", *["office,1", "k.A.,0", "Keine Angabe,1", "trade,0"] * 10]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    line = certree.read_table(tmp_path / "rows.csv", "y").description.columns[0].notes[0]
+    assert '10 "k.A.", 10 "Keine Angabe" kept as categories' in line
+    assert '--missing "Keine Angabe"' in line
+
+
+def test_arguments_that_are_missing_or_of_other_libraries_are_named(bank):
+    with pytest.raises(
+        TypeError, match=r"Classifier.fit misses y: .*fit\(\"rows.csv\", \"target\"\)"
+    ):
+        BoostedTreesClassifier().fit(str(bank / "old.csv"))
+    with pytest.raises(TypeError, match="TableSource has no argument 'sep': use separator"):
+        TableSource("rows.csv", sep=";")
+
+
+def test_options_of_messages_are_found():
+    assert find_strange_options("choose by --positive", "fit") == ["--positive"]
+    assert find_strange_options("evaluate and certify take another by --positive", "fit") == []
+    assert find_strange_options("--dates dd/mm or --nothing", "fit") == ["--nothing"]
