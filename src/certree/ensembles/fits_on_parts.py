@@ -12,11 +12,6 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from certree.ensembles.category_statistics import (
-    MAX_SET_CATEGORIES,
-    MAX_TARGET_CLASSES,
-    CategoryStatistics,
-)
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.evaluation import Callback, get_scorer, stops_early
 from certree.ensembles.levels_of_parts import add_category_statistics
@@ -74,6 +69,11 @@ from certree.out_of_core.memory_limit import (
 from certree.out_of_core.part import digests
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.training import Training, count_held_out
+from certree.stats.category_statistics import (
+    MAX_SET_CATEGORIES,
+    MAX_TARGET_CLASSES,
+    CategoryStatistics,
+)
 from certree.tree import Trees
 
 # Most rows of fits that may be made in memory.
