@@ -41,7 +41,6 @@ from certree.grow.bins import Bins
 from certree.grow.code_trees import convert_trees_to_bin_codes, find_divided_feature
 from certree.interface.arrays import Float64, divide_by_largest
 from certree.interface.parameter_aliases import check_for_unknown_score
-from certree.out_of_core.binned_parts import Sketch
 from certree.out_of_core.chunks import Weighing
 from certree.out_of_core.exact_sums import exact_sum, round_sum
 from certree.out_of_core.executors import Executor, InMemory
@@ -73,6 +72,7 @@ from certree.stats.category_statistics import (
     MAX_SET_CATEGORIES,
     MAX_TARGET_CLASSES,
     CategoryStatistics,
+    list_features_of_many_categories,
 )
 from certree.tree import Trees
 
@@ -154,7 +154,7 @@ def fit_on_parts(
     n, n_held, weighing = known.n, known.n_held, known.weighings[0]
     if isinstance(parts, PartsWithValidation):
         n_held = _read_judges(model, parts, learned, stops or bool(callbacks))
-    many = _many_levels(known.sketch)
+    many = list_features_of_many_categories(known.sketch.values)
     bins, totals = make_parts(parts, learned.reader, known, dealt=thirds, many=many)
     del known, thirds  # Free the sample of rows that has determined the bin edges.
     if is_classifier(model):
@@ -557,15 +557,6 @@ def _n_rounds(model: Any, n: int, stops: bool, before: Trees | None) -> int:
     if before is not None:
         model._expect_no_fewer_rounds(known)
     return int(known)
-
-
-def _many_levels(known: Sketch) -> tuple[int, ...]:
-    """Features of categories that have many levels."""
-    return tuple(
-        j
-        for j, values in enumerate(known.values)
-        if isinstance(values, tuple) and len(values[0]) > MAX_SET_CATEGORIES
-    )
 
 
 def expect_what_parts_can(model: Any, *, judges: bool) -> None:

@@ -16,6 +16,7 @@ from sklearn.base import is_classifier
 from certree.ensembles.binned_features import LEAVES_PER_BLOCK, BinnedFeatures
 from certree.ensembles.forest_samples import ForestSamples, InputRows, sort_by_content
 from certree.ensembles.leaves import N_COMPARED_ROWS
+from certree.estimators.trees_on_parts import find_rankable_features
 from certree.explain.output_groups import OutputGroups
 from certree.grow.bins import EDGE_ROWS
 from certree.grow.code_trees import CODES_PER_BLOCK
@@ -38,6 +39,7 @@ from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
 from certree.rows.hashes import count_rows_with_copies
 from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit
+from certree.stats.category_statistics import HighCardinalityFeatures, list_categories
 
 # Share of the rows that a tree draws, about; others are drawn again and again.
 _DRAWN = 0.64
@@ -101,11 +103,13 @@ def samples_of_parts(
         weighing = WholeWeighing(found.largest, of_weights=found.weight_unit)
     known = _sketched(parts, learned, weighing)
     warn_of_identifiers(model, known.sketch)
-    bins, _ = make_parts(parts, learned.reader, known, fine_ends=True)
+    many = find_rankable_features(model, known.sketch) if learned.found.n_targets == 1 else ()
+    bins, _ = make_parts(parts, learned.reader, known, fine_ends=True, many=many)
     if is_classifier(model):
         set_hashes_of_fit(model, parts, known.n, continues=continues)
     order, content, group = _put_in_order(parts, known.n)
-    codes, y, weight = _gathered(parts, kept, known.n, bins.n_features, learned.found.n_targets)
+    p, n_targets = bins.n_features, learned.found.n_targets
+    codes, y, weight, places = _gathered(parts, kept, known.n, p, n_targets, len(many))
     given, place = _NONE, _NONE.indices
     if model.oob_score:
         given, place = _given(model, parts, learned)
@@ -116,7 +120,27 @@ def samples_of_parts(
     y = y[:, 0] if len(columns) == 1 else y[:, columns]
     drawn, look = BinnedFeatures(codes, bins), learned.draw_order
     rows = ForestSamples(drawn, y, weight, place, content, columns, look, group)
-    return rows, given
+    return _rank_categories(model, rows, drawn, many, places), given
+
+
+def _rank_categories(
+    model: Any, rows: ForestSamples, drawn: BinnedFeatures, many: tuple[int, ...], places: Int32
+) -> ForestSamples:
+    """Replace the categories of the features `many` by ranks in the codes of the rows.
+
+    drawn: features of the rows, whose codes are overwritten; places: place of each row's category
+    among all of the feature, (q, n). See `ForestSamples.rank_categories`, which does it in memory.
+    """
+    if not many:
+        return rows
+    categories = tuple(list_categories(drawn.edges, j) for j in many)
+    n_classes = model.n_classes_ if is_classifier(model) else 1
+    found = rows.rank_rows(HighCardinalityFeatures(many, categories, places), n_classes)
+    if found is None:
+        return rows
+    drawn.codes[:, [*found.categories.features]] = found.ranks.T
+    edges = found.replace_in_bins(drawn.edges)
+    return replace(rows, features=BinnedFeatures(drawn.codes, edges, found.categories))
 
 
 def _sketched(parts: Executor, learned: Learned, weighing: Weighing | None) -> Sketched:
@@ -218,19 +242,25 @@ def _put_in_order(parts: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
 
 
 def _gathered(
-    parts: Executor, kept: Scratch, n: int, p: int, n_targets: int
-) -> tuple[NDArray[np.uint8], Float64, Float64 | None]:
-    """Codes (n, p), targets (n, n_targets) and weights of all rows in their order."""
+    parts: Executor, kept: Scratch, n: int, p: int, n_targets: int, n_many: int
+) -> tuple[NDArray[np.uint8], Float64, Float64 | None, Int32]:
+    """Codes (n, p), targets (n, n_targets), weights and places (n_many, n) of rows in their order.
+
+    n_many: number of features of which blocks keep the places of categories.
+    """
     codes: NDArray[np.uint8] = kept.room("codes", (n, p), np.uint8)
     y, weight = np.empty((n, n_targets)), np.empty(n)
+    places = np.empty((n_many, n), dtype=np.int32)
     step, is_weighed = max(1, parts.portions.bytes_of_sums // p), False
     for begin in range(0, n, step):
-        for place, own, numbers, weights in parts.collect(rows_between, begin, begin + step):
-            codes[place], y[place] = own, numbers
+        for place, own, of_many, numbers, weights in parts.collect(
+            rows_between, begin, begin + step
+        ):
+            codes[place], y[place], places[:, place] = own, numbers, of_many
             if weights is not None:
                 weight[place], is_weighed = weights, True
     # What is no memmap any more still lies in the file.
-    return np.asarray(codes), y, weight if is_weighed else None
+    return np.asarray(codes), y, weight if is_weighed else None, places
 
 
 def _given(model: Any, parts: Executor, learned: Learned) -> tuple[InputRows, Indices]:
@@ -265,13 +295,17 @@ def at_places(part: PartOfRows, known: Mapping[int, int], place: UInt64) -> tupl
 
 
 def rows_between(part: PartOfRows, first: int, end: int) -> list[tuple[Any, ...]]:
-    """The rows of a part whose places lie in a range: these, codes, targets, and weights or None."""
+    """The rows of a part whose places lie in a range, as a list of one entry.
+
+    It has these places, codes, places of categories, targets, and weights or None.
+    """
     rows = np.flatnonzero((part.keys >= np.uint64(first)) & (part.keys < np.uint64(end)))
     rows = rows[np.argsort(part.keys[rows])]
     weight = None if part.weight is None else part.weight[rows]
     place = part.keys[rows].astype(np.intp)
     y = np.atleast_2d(part.y)[:, rows].T
-    return [(place, np.ascontiguousarray(part.codes[:, rows].T), y, weight)]
+    codes = np.ascontiguousarray(part.codes[:, rows].T)
+    return [(place, codes, part.places[:, rows], y, weight)]
 
 
 def rows_given(chunk: Chunk, reader: Any) -> list[tuple[Any, ...]]:

@@ -178,10 +178,12 @@ class CertifiedFitOfParts:
                     numbers.append(k)
                 folds += made.grown
                 advance()
-            tree, stats, leaf = trees.grow_whole()
+            whole, stats = trees.grow_whole()
             advance()
             posteriors = model._tune(folds, advance)
-        routed = RoutedFolds(trees.rows, leaf, validation_leaf, numbers)
+        routed, samples = RoutedFolds(trees.rows, whole.leaf, validation_leaf, numbers), whole.rows
+        assert samples is not None
+        tree = samples.replace_ranks(whole.tree)
         return GrownOnSide(sides, learned, tree, stats, posteriors, folds, routed)
 
     def route_calibration_set(

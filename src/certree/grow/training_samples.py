@@ -13,7 +13,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import rank_rows
-from certree.grow.bins import Bins
+from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import (
     MAX_SETTING,
     Float64,
@@ -258,6 +258,20 @@ class TrainingSamples:
             self.X, self.y, self.categorical, get_n_threads(self.n_jobs)
         ).order_columns()
 
+    def replace_columns(
+        self,
+        features: list[int],
+        codes: NDArray[np.uint8],
+        replace_in_bins: Callable[[Bins], Bins],
+    ) -> TrainingSamples:
+        """Return a copy in which some features hold codes 0 .. 254, of all rows of `table`.
+
+        features: the indices of the q features; codes: (q, n), 255 for a missing value;
+        replace_in_bins: ``replace_in_bins(bins)`` does the same in `Bins` of the rows.
+        """
+        table = replace_columns(self.table, features, codes)
+        return replace(self, table=table, compute_bins=lambda n: replace_in_bins(self.get_bins(n)))
+
     def select(self, indices: Indices) -> TrainingSamples:
         """Return the samples at `indices` (row numbers, (k,)), with this object as their parent.
 
@@ -376,6 +390,15 @@ class TrainingSamples:
     def depth_limit(self) -> int:
         """Depth at which nodes are leaves, from `max_depth`; 2^30 for no limit."""
         return resolve_max_depth(self.max_depth, int(self.table.shape[1]), len(self))
+
+
+def replace_columns(
+    table: NDArray[np.floating], features: list[int], codes: NDArray[np.uint8]
+) -> NDArray[np.floating]:
+    """Return a copy of a table, (n, p), in which some features hold codes, (q, n); 255 is NaN."""
+    replaced = table.copy()
+    replaced[:, features] = np.where(codes == MISSING, np.nan, codes).T
+    return replaced
 
 
 def resolve_max_depth(depth: Any, p: int, n: int) -> int:

@@ -12,7 +12,7 @@ and finished trees hold only these.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -23,7 +23,7 @@ from certree._core import choose_bin_edges, encode_numbers, fixed_unit
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import EDGE_ROWS, MISSING, Bins, UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, freeze
-from certree.out_of_core.binned_parts import BinRanges, find_category_positions, make_bins
+from certree.out_of_core.binned_parts import BinRanges, Values, find_category_positions, make_bins
 from certree.out_of_core.exact_sums import convert_to_integers, exact_sum, round_sum
 from certree.rows.features import DenseFeatures
 from certree.rows.folds import Indices
@@ -499,6 +499,18 @@ class HighCardinalityFeatures:
 def find_high_cardinality_features(bins: Bins) -> tuple[int, ...]:
     """Return the indices of the features that have more than 30 categories in binned rows."""
     return tuple(np.flatnonzero(np.diff(bins.category_start) > MAX_SET_CATEGORIES).tolist())
+
+
+def list_features_of_many_categories(values: Sequence[Values]) -> tuple[int, ...]:
+    """Return the indices of the features that have more than 30 categories.
+
+    values: summary of the values of each feature, `Sketch.values`.
+    """
+    return tuple(
+        j
+        for j, of_feature in enumerate(values)
+        if isinstance(of_feature, tuple) and len(of_feature[0]) > MAX_SET_CATEGORIES
+    )
 
 
 def list_categories(bins: Bins, j: int) -> Int32:

@@ -18,15 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.grow.bins import MISSING, AnyTrees, Bins, UInt8
-from certree.grow.training_samples import TrainingSamples
+from certree.grow.training_samples import TrainingSamples, replace_columns
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.rows.features import DenseFeatures
 from certree.rows.folds import Indices, number_groups
 from certree.rows.hashes import compute_keys, hash_samples
 from certree.rows.queries import compute_group_keys
+from certree.rows.sparse_rows import DenseOrSparseFeatures
 from certree.rows.training import Training
 from certree.stats.category_statistics import (
     MAX_SET_CATEGORIES,
+    MAX_TARGET_CLASSES,
     BinnedStatistic,
     CategoryTarget,
     CategoryTotals,
@@ -109,11 +111,11 @@ class RankedCategories:
         return mask
 
     def rank_rows(self, indices: Int32, keys: UInt64) -> UInt8:
-        """Return the ranks of training rows, (q, n); 255 where a value is missing.
+        """Return the ranks of rows, (q, n); 255 where a value is missing.
 
         indices: index of each row's category among `categories`, (q, n), and the number of
-        categories where it is missing; keys: random keys of the rows, (n,), whose hashes assign
-        them to folds.
+        categories where it is missing; keys: random keys of the training rows, which are the first
+        rows; their hashes assign them to folds.
         """
         return get_codes_of_rows(self.ranks, indices, keys)
 
@@ -241,6 +243,30 @@ def _find_first_right(threshold: Float64) -> NDArray[np.intp]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class RankedRows:
+    """Rows with the ranks of their categories.
+
+    Attributes
+    ----------
+    categories : RankedCategories
+        The ranks of the categories of q features.
+    ranks : ndarray of uint8, shape (q, n)
+        Rank of each row in these features; 255 where the value is missing.
+    """
+
+    categories: RankedCategories
+    ranks: UInt8
+
+    def replace_in_table(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return a copy of the rows, (n, p), in which ranks replace the codes of categories."""
+        return replace_columns(X, [*self.categories.features], self.ranks)
+
+    def replace_in_bins(self, bins: Bins) -> Bins:
+        """Return bins of the rows in which ranks replace categories."""
+        return self.categories.replace_in_bins(bins, self.ranks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RankableRows:
     """Training rows in memory with their categories in q features of more than 30 categories.
 
@@ -266,14 +292,14 @@ class RankableRows:
 
         training: the rows; categorical: which features hold category codes, (p,); n_classes: number
         of classes; 1 for numbers. Rows of a group are in one fold. Return None if no feature has
-        more than 30 categories, the table is sparse, or there are several targets.
+        more than 30 categories, the table is sparse, or there are several targets or more than five
+        classes.
         """
         features, y, weight = training.features, training.y, training.weight
-        if not isinstance(features, DenseFeatures) or y.ndim > 1:
+        if y.ndim > 1 or n_classes > MAX_TARGET_CLASSES:
             return None
-        codes = {j: _list_codes(features, j) for j in np.flatnonzero(categorical).tolist()}
-        many = {j: each for j, each in codes.items() if len(each) > MAX_SET_CATEGORIES}
-        if not many:
+        rows = find_rows_of_categories(features, categorical)
+        if rows is None:
             return None
         hashes = hash_samples(*features.tables, y, order=training.draw_order)
         if training.split.groups is None:
@@ -282,10 +308,9 @@ class RankableRows:
             group = number_groups(training.split.groups)[1]
             keys = compute_group_keys(hashes, group, weight)[group]
         relative = None if weight is None else weight / training.weight_unit
-        target = make_target(y, n_classes, relative)
-        return cls(HighCardinalityFeatures.from_categories(features, many), target, keys)
+        return cls(rows, make_target(y, n_classes, relative), keys)
 
-    def rank(self, indices: Indices | None, max_bins: int) -> tuple[RankedCategories, UInt8] | None:
+    def rank(self, indices: Indices | None, max_bins: int) -> RankedRows | None:
         """Rank the categories by some of the rows.
 
         Parameters
@@ -297,9 +322,9 @@ class RankableRows:
 
         Returns
         -------
-        tuple of RankedCategories and ndarray of uint8, shape (q, n), or None
-            The ranks of the categories, and of all rows: those of the rows at `indices` by the
-            other folds. None if no feature has mean targets that differ by more than chance.
+        RankedRows or None
+            The ranks of all n rows: those of the rows at `indices` by the other folds. None if no
+            feature has mean targets that differ by more than chance.
         """
         some = np.arange(len(self.keys)) if indices is None else indices
         rows, keys = self.rows.select_rows(some), self.keys[some]
@@ -308,12 +333,10 @@ class RankableRows:
         ranked = RankedCategories.from_totals(categories, totals, max_bins)
         if ranked is None:
             return None
-        positions = [rows.features.index(j) for j in ranked.features]
-        all_indices = self.rows.indices[positions]
-        none = keys[:0]
-        ranks = ranked.rank_rows(all_indices, none)
-        ranks[:, some] = ranked.rank_rows(all_indices[:, some], keys)
-        return ranked, ranks
+        of_rows = self.rows.indices[[rows.features.index(j) for j in ranked.features]]
+        ranks = ranked.rank_rows(of_rows, keys[:0])
+        ranks[:, some] = ranked.rank_rows(of_rows[:, some], keys)
+        return RankedRows(ranked, ranks)
 
     def rank_samples(
         self, samples: TrainingSamples, max_bins: int, indices: Indices | None
@@ -326,15 +349,12 @@ class RankableRows:
         found, mask = self.rank(indices, max_bins), samples.categorical
         if found is None or mask is None:
             return samples
-        ranked, ranks = found
-        table = samples.table.copy()
-        table[:, [*ranked.features]] = np.where(ranks == MISSING, np.nan, ranks).T
+        categories = found.categories
+        columns = [*categories.features], found.ranks, found.replace_in_bins
         return replace(
-            samples,
-            table=table,
-            categorical=ranked.select_numeric(mask),
-            compute_bins=lambda n: ranked.replace_in_bins(samples.get_bins(n), ranks),
-            replace_ranks=ranked.replace_by_category_sets,
+            samples.replace_columns(*columns),
+            categorical=categories.select_numeric(mask),
+            replace_ranks=categories.replace_by_category_sets,
         )
 
 
@@ -345,6 +365,21 @@ def make_target(y: NDArray[Any], n_classes: int, weight: Float64 | None) -> Cate
     None.
     """
     return CategoryTarget(y.astype(np.float64), n_classes if n_classes > 2 else 1, weight)
+
+
+def find_rows_of_categories(
+    features: DenseOrSparseFeatures, categorical: NDArray[np.bool_] | None
+) -> HighCardinalityFeatures | None:
+    """Find the category of each row in the features of more than 30 categories.
+
+    features: the rows; categorical: which features hold category codes, (p,), or None. Return None
+    if there is no such feature, or the table is sparse.
+    """
+    if categorical is None or not isinstance(features, DenseFeatures):
+        return None
+    codes = {j: _list_codes(features, j) for j in np.flatnonzero(categorical).tolist()}
+    many = {j: each for j, each in codes.items() if len(each) > MAX_SET_CATEGORIES}
+    return HighCardinalityFeatures.from_categories(features, many) if many else None
 
 
 def _list_codes(features: DenseFeatures, j: int) -> Int32:
