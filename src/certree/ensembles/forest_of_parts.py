@@ -32,6 +32,7 @@ from certree.out_of_core.memory_limit import (
     bound_leaves,
     count_group_bytes,
     count_most_categories,
+    count_rank_bytes,
 )
 from certree.out_of_core.part import PartOfRows, digests, expect_same_rows
 from certree.out_of_core.scratch import Scratch
@@ -39,7 +40,11 @@ from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
 from certree.rows.hashes import count_rows_with_copies
 from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit
-from certree.stats.category_statistics import HighCardinalityFeatures, list_categories
+from certree.stats.category_statistics import (
+    MAX_SET_CATEGORIES,
+    HighCardinalityFeatures,
+    list_categories,
+)
 
 # Share of the rows that a tree draws, about; others are drawn again and again.
 _DRAWN = 0.64
@@ -177,13 +182,14 @@ def _need(model: Any, learned: Learned) -> Need:
     of_draw = 4 + drawn * (2 * (24 if of_weight or model._has_balanced_bags else small) + p / 6)
     # Rows that are drawn, what they weigh relative to others, and as integers.
     of_draw += 40.0 * model._has_balanced_bags
+    ranking = count_rank_bytes(learned, MAX_SET_CATEGORIES) * n
     growing = (8 * q + 12 * q * (q > 1) + of_weight + n_threads * of_draw) * n
     judging = _need_out_of_bag(model, n, p, n_lanes, classes.sum()) if model.bootstrap else 0.0
     return Need(
         always=16.0 * is_classifier(model) * n + count_group_bytes(n, learned.n_groups),
         worked=17 * p + 200,
         together=150,
-        later=max(at_first, held + max(growing, judging)) + nodes,
+        later=max(at_first, held + max(growing, judging, ranking)) + nodes,
         of_thread_row=2 * p + 100,
         sums=2 + 60 / p,
         scratch_row=2.0 * p + 8 * q + 40,

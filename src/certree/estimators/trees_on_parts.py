@@ -42,12 +42,14 @@ from certree.out_of_core.memory_limit import (
     bound_leaves,
     count_group_bytes,
     count_most_categories,
+    count_rank_bytes,
 )
 from certree.out_of_core.rows_elsewhere import rows_elsewhere
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
 from certree.stats import NodeStats, Stats
 from certree.stats.category_statistics import (
+    MAX_SET_CATEGORIES,
     MAX_TARGET_CLASSES,
     HighCardinalityFeatures,
     list_categories,
@@ -392,6 +394,7 @@ def need_of_tree(
     # takes them; weights, also as integers.
     of_target, is_weighed = 8 if is_classifier(model) else 24, learned.weighing is not None
     grown = ((18 if n_folds > 0 else 0) + of_target + 40 * is_weighed) * n
+    grown += count_rank_bytes(learned, MAX_SET_CATEGORIES) * n
     # Nodes as they are split, and weights of prunings; the trees of folds, which have some of the rows.
     bytes_of_leaf = of_leaf[0] + 450 + (of_leaf[1] + 60) * K + 36 * count_most_categories(learned)
     bytes_of_leaf += max(0, n_folds - 1) * (750 + 130 * K)

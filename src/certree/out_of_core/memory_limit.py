@@ -348,6 +348,16 @@ def count_most_categories(learned: Any) -> int:
     return max(count_categories(learned), default=0)
 
 
+def count_rank_bytes(learned: Any, least: int) -> float:
+    """Return an upper bound of the bytes of a row for ranks of very many categories.
+
+    They are places of categories, keys and targets of rows, as they are gathered and selected.
+    learned: as in `count_most_categories`; least: features with more categories get ranks.
+    """
+    n_ranked = sum(n > least for n in count_categories(learned))
+    return 30.0 * n_ranked + 60.0 * (n_ranked > 0)
+
+
 def expect_memory_within(limit: int, n_portions: float) -> None:
     """Check during a fit that the process stays within its memory limit.
 
