@@ -86,7 +86,7 @@ def describe_size(model: Any) -> str:
     if trees is None:
         return format_quantity(len(model.estimators_), "learner")
     leaves = format_quantity(int(np.sum(trees.left < 0)), "leaf", "leaves")
-    rounds = f" {model._describe_rounds()}" if isinstance(model, BoostedTrees) else ""
+    rounds = f", {model._describe_rounds()}" if isinstance(model, BoostedTrees) else ""
     return f"{format_quantity(len(trees), 'tree')} with {leaves} in total{rounds}"
 
 
