@@ -50,6 +50,7 @@ guide/explanations |
 | table2_borders | effect of rows on thresholds | theory/experiment |
 | table2_cells | ranges of the ratios of Table 2 | theory/experiment, `paper.table2.EXAMINED` |
 | table2_errors | errors and ratios of Table 2 | theory/experiment |
+| tabarena.bagging | TabArena's protocol on the shared tables | `tabarena/PULL_REQUEST.md` |
 | thresholds | certified costs at thresholds | guide/guarantees |
 | times | seconds of boosted trees with losses | compare/boosting |
 | uncertainty | coverage of standard errors | guide/prediction_intervals |

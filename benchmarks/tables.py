@@ -91,9 +91,12 @@ def _is_text(column: pa.ChunkedArray) -> bool:
 
 
 def _encode(column: pa.ChunkedArray) -> np.ndarray:
-    """Return a column as numbers; texts become their ranks."""
+    """Return a column as numbers; texts become their ranks, and times seconds since 1970."""
     if _is_text(column):
         return np.unique(column.to_numpy(), return_inverse=True)[1].astype(float)
+    if pa.types.is_timestamp(column.type):
+        microseconds = column.cast(pa.timestamp("us")).cast(pa.int64())
+        return microseconds.cast(pa.float64(), safe=False).to_numpy() / 1e6
     return column.cast(pa.float64()).to_numpy()
 
 

@@ -79,6 +79,7 @@ TESTS_OF_NO_MODULE = {
     "test_public_api.py": "the public names, which are imported on first use",
     "test_regressor.py": "scikit-learn's contract for all regressors",
     "test_sklearn.py": "scikit-learn's contract for all classifiers",
+    "test_tabarena.py": "the wrapper for the TabArena benchmark",
     "test_time_order.py": "fits and certificates of rows in time order, of every kind of estimator",
     "test_words.py": "the words of commands and estimators",
 }

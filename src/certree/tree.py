@@ -419,18 +419,23 @@ class Trees(ArrayRecord):
         They must satisfy the conditions of the class.
         """
         current = {field.name: getattr(self, field.name) for field in fields(self)}
-        replaced = {name: freeze(values) for name, values in columns.items()}
+        replaced = {
+            name: freeze(values) if isinstance(values, np.ndarray) else values
+            for name, values in columns.items()
+        }
         return self.from_valid_columns(**{**current, **replaced})
 
-    def with_splits(self, threshold: Float64, category_start: Int64, categories: Int32) -> Self:
+    def with_splits(
+        self, threshold: Float64, category_start: Int64, categories: Int32, **columns: Any
+    ) -> Self:
         """Return a copy with other thresholds and category sets on the same features.
 
         The arguments are not checked. threshold: (m,); category_start: (m + 1,), start of each
         node's set in `categories`; categories: the codes of all sets, node by node, ascending in
-        each.
+        each; columns: other fields to replace, such as `missing_left`, by name.
         """
         return self._replace(
-            threshold=threshold, category_start=category_start, categories=categories
+            threshold=threshold, category_start=category_start, categories=categories, **columns
         )
 
     def with_value(self, value: Float64) -> Self:

@@ -8,7 +8,15 @@ from sklearn.base import clone
 
 import certree.ensembles.rounds as rounds_module
 import certree.ensembles.time_limit as time_limit_module
-from certree import BoostedTreesClassifier, BoostedTreesRanker, BoostedTreesRegressor, load, save
+from certree import (
+    BoostedTreesClassifier,
+    BoostedTreesRanker,
+    BoostedTreesRegressor,
+    CertifiedBoostedTreesClassifier,
+    CertifiedBoostedTreesRegressor,
+    load,
+    save,
+)
 from certree.ensembles.time_limit import RoundTimer, TimeLimit
 from certree.show.model_description import describe_size
 
@@ -49,6 +57,31 @@ def test_the_rounds_of_a_limited_fit_are_the_first_of_a_longer_one(clock):
         short.predict_proba(X),
         BoostedTreesClassifier(max_iter=12, random_state=0).fit(X, Y).predict_proba(X),
     )
+
+
+def test_time_ends_certified_classifiers_and_their_pilot(clock):
+    model = CertifiedBoostedTreesClassifier(max_iter=100, max_time=50, random_state=0)
+    model.fit(X, Y)
+    assert model.stopped_by_ == "max_time"
+    assert clock.now <= 150
+    assert clock.rounds - model.n_iter_ <= 10
+    assert "max_time ended the fit, trained on" in model.report()
+    fixed = CertifiedBoostedTreesClassifier(max_iter=40, train_size=0.5, random_state=0).fit(X, Y)
+    assert fixed.set_params(max_time=1000).fit(X, Y).n_iter_ == 40
+    assert "max_time" not in fixed.report()
+    assert "in 40 rounds of at most 31 leaves, with learning rate 0.1, and" in fixed.report()
+
+
+def test_time_ends_certified_regressors_and_their_widths(clock):
+    y = X[:, 0] + RNG.normal(size=200)
+    model = CertifiedBoostedTreesRegressor(max_iter=1000, max_time=100, random_state=0).fit(X, y)
+    assert model.stopped_by_ == "max_time"
+    assert clock.now <= 200
+    assert 40 <= model.n_iter_ <= 60
+    assert len(model.scale_trees_) > 5
+    limited = CertifiedBoostedTreesRegressor(max_iter=5, max_time=1e6, random_state=0).fit(X, y)
+    free = clone(limited).set_params(max_time=None).fit(X, y)
+    assert_array_equal(limited.predict_interval(X), free.predict_interval(X))
 
 
 def test_enough_time_changes_nothing(clock):

@@ -21,6 +21,7 @@ from certree.grow.code_trees import (
     iterate_row_blocks,
 )
 from certree.interface.arrays import Int32, Int64
+from certree.stats.ranked_categories import RankedCategories
 from certree.tree import LEAF, Trees
 
 # Entries (trees times rows) of a block of leaves.
@@ -40,10 +41,13 @@ class BinnedFeatures:
         Bin code of each value, rows in the order of `ForestSamples`; 255 for a missing value.
     edges : Bins
         The bin edges of the features, without codes.
+    ranked : RankedCategories or None
+        Ranks that have replaced very many categories in `codes` and `edges`.
     """
 
     codes: UInt8
     edges: Bins
+    ranked: RankedCategories | None = None
 
     @property
     def n_features(self) -> int:
@@ -56,6 +60,10 @@ class BinnedFeatures:
         Both arguments, categorical and n_jobs, are ignored, as the rows are binned already.
         """
         return replace(self.edges, codes=self.codes.T)
+
+    def replace_ranks(self, trees: Trees) -> Trees:
+        """Return trees that were grown on these bins as trees that take encoded rows."""
+        return trees if self.ranked is None else self.ranked.replace_by_category_sets(trees)
 
     def find_out_of_bag_leaves(
         self, trees: Trees, drawing: RowSampling, n_threads: int

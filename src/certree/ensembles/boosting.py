@@ -899,6 +899,22 @@ class BoostedTrees(StagedTrees):
             drawn = (plan.n_thresholds,)
             self.thresholds_ = drawn if self.quality == "fast" else (*drawn, None)
 
+    def _describe_rounds(self) -> str:
+        """Describe the rounds of the fit in words, and say whether `max_time` ended them.
+
+        Such as "in 600 rounds of at most 63 leaves, with learning rate 0.1, and 16 drawn and all
+        thresholds in turn".
+        """
+        names = ["all" if most is None else f"{most} drawn" for most in self.thresholds_]
+        most = self.max_leaf_nodes_
+        leaves = "any number of" if most is None else f"at most {most}"
+        turns = " in turn" if len(names) > 1 else ""
+        ended = "; max_time ended the fit" if self.stopped_by_ == "max_time" else ""
+        return (
+            f"in {self.n_iter_:,} rounds of {leaves} leaves, with learning rate "
+            f"{self.learning_rate_:g}, and {' and '.join(names)} thresholds{turns}{ended}"
+        )
+
     def _count_members(self) -> int:
         """Return how many fits with different seeds are averaged: 1 unless quality is "best".
 

@@ -52,6 +52,7 @@ from certree.ensembles.boosting import (
 )
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.staged import make_constant_scores
+from certree.ensembles.time_limit import TimeLimit
 from certree.estimators.certified_classifier import CertifiedTreeClassifier
 from certree.explain.tree_model import declare_trees
 from certree.interface.arrays import (
@@ -73,6 +74,10 @@ from certree.tree import Trees
 
 # Folds of the learning curve of the pilot; and its exponent, as measured on ten public tables.
 _PILOT_FOLDS, _EXPONENT = 3, 0.25
+# Fraction of `max_time` that may choose the size of the training set.
+_PILOT_TIME = 0.2
+# Fractions of `max_time` at which the rounds of a regressor end, and the cross-validation of errors.
+_ROUNDS_TIME, _ERRORS_TIME = 0.6, 0.9
 # Folds of the cross-validation that measures absolute errors.
 _FOLDS = 5
 # The largest float64 below 1.
@@ -167,6 +172,10 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     {learning_rate}
     max_iter : int or "auto", default="auto"
         Number of rounds, of one tree each; "auto": chosen by cross-validation of the training set.
+    max_time : float or None, default=None
+        Seconds of wall-clock time for a fit, which ends after the last round that fits, but makes at
+        least one. The choice of `train_size` takes at most a fifth of them. Certificates hold, as
+        calibration rows do not end a fit; see `BoostedTreesClassifier`. None: no limit.
     max_leaf_nodes : int, "auto" or None, default="auto"
         Largest number of leaves of a tree. "auto": 31 to 63 by the rows in the training set; None:
         no limit.
@@ -218,8 +227,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         alone has probability 0 and score -1e30 and is never predicted, as the calibration set must
         not influence predictions.
     {sample_hashes_}
-    n_iter_, learning_rate_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_,
-    start_
+    n_iter_, stopped_by_, learning_rate_, train_score_, validation_score_, max_leaf_nodes_,
+    thresholds_, trees_, start_
         See `BoostedTreesClassifier`.
     feature_importances_, n_features_in_, categories_, dates_, feature_names_in_
         See `BoostedTreesClassifier`.
@@ -278,6 +287,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         quality: Quality = "default",
         learning_rate: float | Literal["auto"] = "auto",
         max_iter: int | Literal["auto"] = "auto",
+        max_time: float | None = None,
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
         min_samples_leaf: int = 5,
@@ -339,7 +349,10 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         self : object
             The fitted estimator.
         """
-        random_state = check_random_state(self.random_state)
+        limit, random_state = (
+            TimeLimit.start(self.max_time),
+            check_random_state(self.random_state),
+        )
         if random_state is self.random_state:
             random_state = deepcopy(random_state)
 
@@ -368,8 +381,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
                 classes=classes,
             )
 
-        training = self._choose_training_set(split_rows, time is not None)
-        self._fit_rounds(training.train_subset or training)
+        training = self._choose_training_set(split_rows, time is not None, limit)
+        self._fit_rounds(training.train_subset or training, limit=limit)
         self._certify(self._add_calibration_classes(training))
         return self
 
@@ -391,7 +404,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         return replace(training, y=trained.class_positions[training.y].astype(np.int32))
 
     def _choose_training_set(
-        self, split_rows: Callable[..., Training], has_times: bool
+        self, split_rows: Callable[..., Training], has_times: bool, limit: TimeLimit
     ) -> Training:
         """Choose the training set, set `train_size_`, and return all rows with their split.
 
@@ -400,14 +413,14 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         predicted bound is used. split_rows: ``split_rows(train_size, is_pilot)`` draws a training
         set of this fraction from the rows of the fit, and returns all rows with their split;
         is_pilot: whether another split may follow. has_times: whether rows are split by time, so
-        that no error may choose the size.
+        that no error may choose the size. limit: when the fit must end.
         """
         fixed = get_fixed_train_size(self.train_size, has_times)
         if fixed is not None:
             self.train_size_ = fixed
             return split_rows(fixed)
         pilot = split_rows(PILOT, is_pilot=True)
-        curve = self._compute_learning_curve(pilot)
+        curve = self._compute_learning_curve(pilot, limit)
         self.train_size_ = choose_train_fraction(
             curve,
             pilot.split.n_units,
@@ -420,37 +433,44 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
             return split_rows(self.train_size_)
         return pilot.expect_few_near_copies(self.duplicates)
 
-    def _compute_learning_curve(self, pilot: Training) -> list[CurvePoint]:
+    def _compute_learning_curve(self, pilot: Training, limit: TimeLimit) -> list[CurvePoint]:
         """Measure the errors of fits to one third and to two thirds of the pilot's training set.
 
         Fits have quality "fast", and are tested on the remaining rows of the pilot's training set.
-        pilot: all rows of the fit, with the split in which 35 % are for training. Return one point
+        pilot: all rows of the fit, with the split in which 35 % are for training; limit: when the
+        fit must end, of which these fits take a fifth. Return one point
         for each of the two sizes: mean number of rows fitted as a fraction of all rows, fraction of
         the tested rows with a wrong class, and number of tested rows. A size at which no row can be
         tested has no point.
         """
         training = pilot.train_subset or pilot
         folds = training.split_folds(_PILOT_FOLDS, np.random.RandomState(0))
-        curve = []
+        curve, limits = [], limit.divide(_PILOT_TIME, 2 * len(folds))
         for splits in (
             [(fold.validation, fold.train) for fold in folds],
             [(fold.train, fold.validation) for fold in folds],
         ):
-            wrong = [self._find_errors(training, *split) for split in splits if len(split[0])]
+            wrong = [
+                self._find_errors(training, *split, next(limits))
+                for split in splits
+                if len(split[0])
+            ]
             n_tested = sum(map(len, wrong))
             if n_tested:
                 size = sum(len(train) for train, _ in splits) / len(splits) / len(pilot.y)
                 curve.append(CurvePoint(size, float(np.concatenate(wrong).mean()), n_tested))
         return curve
 
-    def _find_errors(self, training: Training, train: Indices, test: Indices) -> NDArray[np.bool_]:
+    def _find_errors(
+        self, training: Training, train: Indices, test: Indices, limit: TimeLimit
+    ) -> NDArray[np.bool_]:
         """Return which test rows a fit of quality "fast" predicts wrongly, (n_test,) bool.
 
         training: rows of the fit, with features and class codes; train, test: indices of those that
-        are fitted, and of those that are predicted.
+        are fitted, and of those that are predicted; limit: when the fit must end.
         """
         quick = _make_quick_copy(self)
-        quick._fit_rounds(training.take(train))
+        quick._fit_rounds(training.take(train), limit=limit)
         codes = self._predict_codes(quick._compute_row_scores(training.features.take_matrix(test)))
         return np.asarray(codes != training.y[test])
 
@@ -564,11 +584,12 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         Returns
         -------
         str
-            Number of trees and rounds, size of the training set, and the text of the certificate.
+            Number of trees and rounds, leaves, learning rate and thresholds of the rounds, whether
+            `max_time` ended them, size of the training set, and the text of the certificate.
         """
         check_is_fitted(self)
         return (
-            f"{len(self.trees_):,} trees in {self.n_iter_:,} rounds, trained on "
+            f"{len(self.trees_):,} trees {self._describe_rounds()}, trained on "
             f"{100 * self.train_size_:.0f} % of the rows. {self.certificate_}"
         )
 
@@ -618,6 +639,10 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     {learning_rate}
     max_iter : int or "auto", default="auto"
         Number of rounds.
+    max_time : float or None, default=None
+        Seconds of wall-clock time for a fit, which ends after the last round that fits, but makes at
+        least one. The widths of intervals take at most two fifths of them. Certificates hold, as
+        calibration rows do not end a fit; see `BoostedTreesRegressor`. None: no limit.
     max_leaf_nodes : int, "auto" or None, default="auto"
         Largest number of leaves of a tree. "auto": 16 to 31 by the rows in the training set; None:
         no limit.
@@ -659,8 +684,8 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         Constant to which these trees add.
     least_scale_ : float
         Smallest scale of a row, in units of the target.
-    n_iter_, learning_rate_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_,
-    start_
+    n_iter_, stopped_by_, learning_rate_, train_score_, validation_score_, max_leaf_nodes_,
+    thresholds_, trees_, start_
         See `BoostedTreesRegressor`.
     feature_importances_, n_features_in_, categories_, dates_, feature_names_in_
         See `BoostedTreesRegressor`.
@@ -722,6 +747,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         quality: Quality = "default",
         learning_rate: float | Literal["auto"] = "auto",
         max_iter: int | Literal["auto"] = "auto",
+        max_time: float | None = None,
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
         min_samples_leaf: int = 1,
@@ -779,7 +805,10 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         self : object
             The fitted estimator.
         """
-        random_state = check_random_state(self.random_state)
+        limit, random_state = (
+            TimeLimit.start(self.max_time),
+            check_random_state(self.random_state),
+        )
         if random_state is self.random_state:
             random_state = deepcopy(random_state)
         rows = self._prepare_training(
@@ -793,41 +822,44 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
             row_splitter=TrainCalibrationSplitter(self.train_size, random_state),
         )
         training = rows.train_subset or rows
-        self._fit_rounds(training)
-        self._certify(rows, self._fit_scale(training, random_state))
+        self._fit_rounds(training, limit=limit.take_fraction(_ROUNDS_TIME))
+        self._certify(rows, self._fit_scale(training, random_state, limit))
         return self
 
-    def _fit_scale(self, training: Training, random_state: np.random.RandomState) -> float:
+    def _fit_scale(
+        self, training: Training, random_state: np.random.RandomState, limit: TimeLimit
+    ) -> float:
         """Fit the expected absolute error of a row, the scale, to errors of a cross-validation.
 
         Sets `scale_start_`, `scale_trees_` and `least_scale_`. training: training set;
-        random_state: source of the folds. Return the limit up to which the certificate counts
-        errors: the largest absolute error of the cross-validation; if that is 0, the range of the
-        targets, or 1.
+        random_state: source of the folds; limit: when the fit must end. Return the largest error
+        that the certificate counts: the largest absolute error of the cross-validation; if that is
+        0, the range of the targets, or 1.
         """
         n, error = len(training.y), np.zeros(len(training.y))
         folds = training.split_folds(min(_FOLDS, n), random_state) if n > 1 else []
+        limits = limit.divide(_ERRORS_TIME, len(folds), begin=_ROUNDS_TIME)
         for fold in folds:
             quick = _make_quick_copy(self)
-            quick._fit_rounds(training.take(fold.train))
+            quick._fit_rounds(training.take(fold.train), limit=next(limits))
             predicted = quick._predict_rows(training.features.take_matrix(fold.validation))
             error[fold.validation] = np.abs(training.y[fold.validation] - predicted)
         if training.split.times is not None and folds:  # only the latest rows validate
             validated = np.sort(np.concatenate([fold.validation for fold in folds]))
             training, error = training.take(validated), error[validated]
-        limit = find_error_limit(error, training.y)
-        mean = float(np.average(error, weights=training.weight)) / limit
+        largest = find_error_limit(error, training.y)
+        mean = float(np.average(error, weights=training.weight)) / largest
         scale = _make_quick_copy(self)
         scale.loss, scale.quantile, scale.power = "squared_error", None, None
         scale.monotonic_cst = None
         if self.widths == "scaled":
-            scale._fit_rounds(replace(training, y=error / limit))
+            scale._fit_rounds(replace(training, y=error / largest), limit=limit)
         else:
             scale.start_, scale.trees_ = np.ones(1), Trees.joined([], self._n_encoded, 1)
-        self.scale_start_ = limit * scale.start_
-        self.scale_trees_ = scale.trees_.with_value(limit * scale.trees_.value)
-        self.least_scale_ = limit * (LEAST_SCALE * mean or 1.0)
-        return limit
+        self.scale_start_ = largest * scale.start_
+        self.scale_trees_ = scale.trees_.with_value(largest * scale.trees_.value)
+        self.least_scale_ = largest * (LEAST_SCALE * mean or 1.0)
+        return largest
 
     def _predict_rows(self, rows: NDArray[Any]) -> Float64:
         """Return the predictions for encoded rows, (n, p), as (n,)."""

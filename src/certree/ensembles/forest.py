@@ -548,6 +548,8 @@ class TreeForest(Forest):
         self : object
             The fitted estimator.
         """
+        n_classes = self.n_classes_ if self._has_classes else 1
+        rows = rows.rank_categories(self._category_mask(), n_classes)
         grower = self._create_grower(rows)
         self._expect_same_fit(rows.content ^ _hash_drawing(grower.row_sampling), previous)
         trees, sums = self._grow_forest(grower, rows, previous, executor)
@@ -831,9 +833,12 @@ class TreeForest(Forest):
             n_threads = get_n_threads_or_all(self.n_jobs)
             value = compute_leaf_values(trees, sums, shrinkage, n_threads)
         value = self._output_groups.restore_order(self._round_to_stored(value), rows.columns)
-        self._set_trees(trees.with_value(value), sums[:, 0])
+        encoded_trees = rows.features.replace_ranks(trees)
+        self._set_trees(encoded_trees.with_value(value), sums[:, 0])
         self.leaves_ = leaves
-        self._node_sums = sums if self.warm_start else None
+        # Trees on ranks are grown again in a warm start, as out-of-bag rows have ranks.
+        keeps_sums = self.warm_start and encoded_trees is trees
+        self._node_sums = sums if keeps_sums else None
 
     def _set_trees(self, trees: Trees, rows_per_node: Float64) -> None:
         """Set `trees_` with values at all nodes, and `_rows`, the weight of in-bag rows per node.

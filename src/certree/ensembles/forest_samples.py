@@ -7,7 +7,7 @@ input rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Protocol
 
@@ -15,14 +15,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.grow.binned_grower import RowSampling
-from certree.grow.bins import Bins
+from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.rows.folds import Indices, number_groups
 from certree.rows.hashes import compute_keys, hash_samples, order_targets
 from certree.rows.queries import compute_group_keys
 from certree.rows.relative_weights import compute_integer_weights
 from certree.rows.sparse_rows import DenseOrSparseFeatures
-from certree.rows.training import Training
+from certree.rows.training import Training, compute_mean_weight
+from certree.stats.category_statistics import MAX_TARGET_CLASSES, HighCardinalityFeatures
+from certree.stats.ranked_categories import (
+    RankableRows,
+    RankedRows,
+    find_rows_of_categories,
+    make_target,
+)
 from certree.tree import Trees
 
 
@@ -87,6 +94,14 @@ class ForestFeatures(Protocol):
         """
         ...
 
+    def replace_ranks(self, trees: Trees) -> Trees:
+        """Return trees that were grown on `bins` as trees that take encoded rows.
+
+        They differ if very many categories were replaced by ranks; see
+        `certree.stats.ranked_categories`.
+        """
+        ...
+
     def find_out_of_bag_leaves(
         self, trees: Trees, drawing: RowSampling, n_threads: int
     ) -> OutOfBagLeaves:
@@ -144,11 +159,14 @@ class SortedFeatures:
         Row ``order[i]`` of `features` is row i of the forest's training rows.
     feature_order : ndarray of int32, shape (p,)
         The order in which features are drawn; it depends on their content alone.
+    ranked : RankedRows or None
+        Ranks that replace very many categories, with those of the rows in the forest's order.
     """
 
     features: DenseOrSparseFeatures
     order: Indices
     feature_order: Int32
+    ranked: RankedRows | None = None
 
     @property
     def n_features(self) -> int:
@@ -159,9 +177,10 @@ class SortedFeatures:
     def X(self) -> Any:  # noqa: N802
         """A sorted copy of the features, (n, p): a CSR matrix if they are sparse, else an ndarray.
 
-        Each access makes a new copy.
+        Ranks replace the categories of `ranked`. Each access makes a new copy.
         """
-        return self.features.take_matrix(self.order)
+        X = self.features.take_matrix(self.order)
+        return X if self.ranked is None else self.ranked.replace_in_table(X)
 
     def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:
         """Compute bin edges from all rows, and return them with the bin codes of the sorted rows.
@@ -173,7 +192,13 @@ class SortedFeatures:
         bins = Bins.from_table(
             self.features, categorical, fine_ends=True, n_jobs=n_jobs, feature_order=order
         )
-        return bins.select_rows(self.order)
+        bins = bins.select_rows(self.order)
+        return bins if self.ranked is None else self.ranked.replace_in_bins(bins)
+
+    def replace_ranks(self, trees: Trees) -> Trees:
+        """Return trees that were grown on `bins` as trees that take encoded rows."""
+        ranked = self.ranked
+        return trees if ranked is None else ranked.categories.replace_by_category_sets(trees)
 
     def find_out_of_bag_leaves(
         self, trees: Trees, drawing: RowSampling, n_threads: int
@@ -343,6 +368,40 @@ class ForestSamples:
             feature_order,
             group,
         )
+
+    def rank_categories(
+        self, categorical: NDArray[np.bool_] | None, n_classes: int
+    ) -> ForestSamples:
+        """Return a copy in which ranks replace the categories of features that have more than 30.
+
+        The targets of all rows rank them, but a row does not see those of its fold; see
+        `RankedCategories`. Sums are exact, so that trees do not depend on the input order of rows.
+
+        categorical: which features hold category codes, (p,), or None; n_classes: number of
+        classes; 1 for numbers. Rows in files have been ranked already. Return this object if no
+        feature gets ranks.
+        """
+        features = self.features
+        if not isinstance(features, SortedFeatures) or self.y.ndim > 1:
+            return self
+        rows = find_rows_of_categories(features.features, categorical)
+        if rows is None:
+            return self
+        ranked = self.rank_rows(rows.select_rows(features.order), n_classes)
+        return self if ranked is None else replace(self, features=replace(features, ranked=ranked))
+
+    def rank_rows(self, rows: HighCardinalityFeatures, n_classes: int) -> RankedRows | None:
+        """Rank the categories of features of more than 30 categories by the targets of these rows.
+
+        rows: the category of each row in these features; n_classes: number of classes, 1 for
+        numbers. Rows of a group are in one fold. Return None if no feature gets ranks.
+        """
+        if n_classes > MAX_TARGET_CLASSES:
+            return None
+        weight = None if self.weight is None else self.weight / compute_mean_weight(self.weight)
+        keys = np.arange(len(self.y)) if self.group is None else self.group
+        target = make_target(self.y, n_classes, weight)
+        return RankableRows(rows, target, keys.astype(np.uint64)).rank(None, MISSING)
 
     @property
     def n_features(self) -> int:

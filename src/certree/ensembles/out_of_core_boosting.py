@@ -12,11 +12,6 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from certree.ensembles.category_statistics import (
-    MAX_SET_CATEGORIES,
-    MAX_TARGET_CLASSES,
-    CategoryStatistics,
-)
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.distributed_rounds import (
     DistributedEvaluation,
@@ -54,7 +49,6 @@ from certree.out_of_core.binned_blocks import (
     sketch_rows,
     warn_of_identifiers,
 )
-from certree.out_of_core.binning import Sketch
 from certree.out_of_core.chunks import WeightScaling
 from certree.out_of_core.exact_sums import exact_sum, round_sum
 from certree.out_of_core.executors import Executor, InMemory
@@ -74,6 +68,12 @@ from certree.out_of_core.validation_set import ExecutorWithValidation
 from certree.out_of_core.validation_split import ValidationSplit, split_validation_set
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.training import Training, count_held_out
+from certree.stats.category_statistics import (
+    MAX_SET_CATEGORIES,
+    MAX_TARGET_CLASSES,
+    CategoryStatistics,
+    list_features_of_many_categories,
+)
 from certree.tree import Trees
 
 # Largest number of rows of a fit that may be made in memory.
@@ -157,7 +157,7 @@ def fit_boosting_out_of_core(
     if isinstance(executor, ExecutorWithValidation):
         n_val = _scan_validation_set(model, executor, metadata, stops or bool(callbacks))
     rows = metadata.encoder, sketched
-    indexed = _find_indexed_features(sketched.sketch)
+    indexed = list_features_of_many_categories(sketched.sketch.values)
     bins, totals = make_binned_blocks(executor, *rows, folds=thirds, indexed=indexed)
     del rows, sketched, thirds  # Free the sample of rows that has determined the bin edges.
     if is_classifier(model):
@@ -604,15 +604,6 @@ def _count_rounds(model: Any, n: int, stops: bool, before: Trees | None) -> int:
     if before is not None:
         model._expect_no_fewer_rounds(n_rounds)
     return int(n_rounds)
-
-
-def _find_indexed_features(sketch: Sketch) -> tuple[int, ...]:
-    """Return the categorical features with so many categories that statistics replace them."""
-    return tuple(
-        j
-        for j, values in enumerate(sketch.values)
-        if isinstance(values, tuple) and len(values[0]) > MAX_SET_CATEGORIES
-    )
 
 
 def expect_out_of_core_parameters(model: Any, *, is_scored: bool) -> None:

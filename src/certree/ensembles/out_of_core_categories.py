@@ -11,14 +11,6 @@ from typing import Any
 import numpy as np
 
 from certree._core import fixed_unit
-from certree.ensembles.category_statistics import (
-    CategoryRows,
-    CategoryStatistics,
-    CategoryTarget,
-    CategoryTotals,
-    find_high_cardinality_features,
-    list_categories,
-)
 from certree.ensembles.losses import HuberLoss, Loss
 from certree.ensembles.rounds import make_newton_target
 from certree.ensembles.staged import make_constant_scores
@@ -28,6 +20,14 @@ from certree.out_of_core.exact_quantiles import find_order_statistics
 from certree.out_of_core.exact_sums import convert_to_integers
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.row_block import RowBlock
+from certree.stats.category_statistics import (
+    CategoryRows,
+    CategoryStatistics,
+    CategoryTarget,
+    CategoryTotals,
+    find_high_cardinality_features,
+    list_categories,
+)
 
 
 def add_category_statistics(

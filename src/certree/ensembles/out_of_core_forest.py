@@ -16,6 +16,7 @@ from sklearn.base import is_classifier
 from certree.ensembles.binned_features import LEAVES_PER_BLOCK, BinnedFeatures
 from certree.ensembles.forest_samples import ForestSamples, InputRows, sort_by_content
 from certree.ensembles.leaves import N_COMPARED_ROWS
+from certree.estimators.out_of_core_trees import find_rankable_features
 from certree.explain.output_groups import OutputGroups
 from certree.grow.bins import EDGE_ROWS
 from certree.grow.code_trees import CODES_PER_BLOCK
@@ -40,6 +41,7 @@ from certree.out_of_core.memory_limit import (
     bound_leaves,
     count_group_bytes,
     count_most_categories,
+    count_rank_bytes,
 )
 from certree.out_of_core.metadata_pass import FitMetadata, collect_metadata
 from certree.out_of_core.row_block import RowBlock, expect_same_rows, list_digests
@@ -48,6 +50,11 @@ from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
 from certree.rows.hashes import count_rows_with_copies
 from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit
+from certree.stats.category_statistics import (
+    MAX_SET_CATEGORIES,
+    HighCardinalityFeatures,
+    list_categories,
+)
 
 # Approximate fraction of the rows that a bootstrap sample contains.
 _DRAWN = 0.64
@@ -111,12 +118,15 @@ def read_forest_samples(
         weight_scaling = IntegerWeightScaling(rows.largest, unit=rows.weight_unit)
     sketched = _sketch_rows(executor, metadata, weight_scaling)
     warn_of_identifiers(model, sketched.sketch)
-    bins, _ = make_binned_blocks(executor, metadata.encoder, sketched, fine_ends=True)
     n, n_targets = sketched.n, metadata.rows.n_targets
+    ranked = find_rankable_features(model, sketched.sketch) if n_targets == 1 else ()
+    encoded = metadata.encoder, sketched
+    bins, _ = make_binned_blocks(executor, *encoded, fine_ends=True, indexed=ranked)
     if is_classifier(model):
         set_hashes_of_fit(model, executor, n, continues=continues)
     order, content, group = _sort_rows(executor, n)
-    codes, y, weight = _gather_sorted_rows(executor, scratch, n, bins.n_features, n_targets)
+    sizes = n, bins.n_features, n_targets, len(ranked)
+    codes, y, weight, categories = _gather_sorted_rows(executor, scratch, *sizes)
     input_rows, positions = _NONE, _NONE.indices
     if model.oob_score:
         input_rows, positions = _read_input_rows(model, executor, metadata)
@@ -127,7 +137,31 @@ def read_forest_samples(
     y = y[:, 0] if len(columns) == 1 else y[:, columns]
     features, draw_order = BinnedFeatures(codes, bins), metadata.draw_order
     samples = ForestSamples(features, y, weight, positions, content, columns, draw_order, group)
-    return samples, input_rows
+    return _rank_categories(model, samples, features, ranked, categories), input_rows
+
+
+def _rank_categories(
+    model: Any,
+    samples: ForestSamples,
+    features: BinnedFeatures,
+    ranked: tuple[int, ...],
+    categories: Int32,
+) -> ForestSamples:
+    """Replace the categories of the features `ranked` by ranks in the codes of the rows.
+
+    features: of the samples, whose codes are overwritten; categories: index of each row's category
+    among all of the feature, (q, n). See `ForestSamples.rank_categories`, which does it in memory.
+    """
+    if not ranked:
+        return samples
+    names = tuple(list_categories(features.edges, j) for j in ranked)
+    n_classes = model.n_classes_ if is_classifier(model) else 1
+    found = samples.rank_rows(HighCardinalityFeatures(ranked, names, categories), n_classes)
+    if found is None:
+        return samples
+    features.codes[:, [*found.categories.features]] = found.ranks.T
+    edges = found.replace_in_bins(features.edges)
+    return replace(samples, features=BinnedFeatures(features.codes, edges, found.categories))
 
 
 def _sketch_rows(
@@ -167,14 +201,14 @@ def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
     # Drawn rows, and their weights relative to others and as integers.
     draw_bytes += 40.0 * model._has_balanced_bags
     growing = (8 * q + 12 * q * (q > 1) + weight_bytes + n_threads * draw_bytes) * n
-    scoring = 0.0
+    scoring, ranking = 0.0, count_rank_bytes(metadata, MAX_SET_CATEGORIES) * n
     if model.bootstrap:
         scoring = _estimate_out_of_bag_bytes(model, n, p, n_outputs, classes.sum())
     return MemoryNeed(
         fixed=16.0 * is_classifier(model) * n + count_group_bytes(n, metadata.n_groups),
         per_read_row=17 * p + 200,
         per_compared_row=150,
-        after_reading=max(sorting, held + max(growing, scoring)) + nodes,
+        after_reading=max(sorting, held + max(growing, scoring, ranking)) + nodes,
         per_thread_row=2 * p + 100,
         result_copies=2 + 60 / p,
         scratch_per_row=2.0 * p + 8 * q + 40,
@@ -236,23 +270,26 @@ def _sort_rows(executor: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
 
 
 def _gather_sorted_rows(
-    executor: Executor, scratch: Scratch, n: int, p: int, n_targets: int
-) -> tuple[NDArray[np.uint8], Float64, Float64 | None]:
-    """Return codes (n, p), targets (n, n_targets) and weights of all rows, in sorted order.
+    executor: Executor, scratch: Scratch, n: int, p: int, n_targets: int, n_ranked: int
+) -> tuple[NDArray[np.uint8], Float64, Float64 | None, Int32]:
+    """Return codes (n, p), targets (n, n_targets), weights and categories of rows in sorted order.
 
-    executor: has blocks with positions, see `_sort_rows`. The codes are mapped to a file.
+    executor: has blocks with positions, see `_sort_rows`; n_ranked: number q of features of which
+    blocks keep the indices of categories, which are (q, n). The codes are mapped to a file.
     """
     codes: NDArray[np.uint8] = scratch.map_file("codes", (n, p), np.uint8)
     y, weight = np.empty((n, n_targets)), np.empty(n)
+    categories = np.empty((n_ranked, n), dtype=np.int32)
     step, has_weights = max(1, executor.block_sizes.result_bytes // p), False
     for begin in range(0, n, step):
         for rows in executor.reduce(get_rows_in_range, begin, begin + step):
-            position, block_codes, targets, weights = rows
+            position, block_codes, block_categories, targets, weights = rows
             codes[position], y[position] = block_codes, targets
+            categories[:, position] = block_categories
             if weights is not None:
                 weight[position], has_weights = weights, True
     # A plain array that shares the memory of the mapped one.
-    return np.asarray(codes), y, weight if has_weights else None
+    return np.asarray(codes), y, weight if has_weights else None, categories
 
 
 def _read_input_rows(
@@ -299,15 +336,16 @@ def set_positions(
 def get_rows_in_range(block: RowBlock, first: int, end: int) -> list[tuple[Any, ...]]:
     """Return the rows of a block at positions first .. end - 1, as a list of one entry.
 
-    The entry has positions, codes (k, p), targets (k, n_targets), and weights or None, by ascending
-    position.
+    The entry has positions, codes (k, p), categories (q, k), targets (k, n_targets), and weights or
+    None, by ascending position.
     """
     rows = np.flatnonzero((block.keys >= np.uint64(first)) & (block.keys < np.uint64(end)))
     rows = rows[np.argsort(block.keys[rows])]
     weight = None if block.weight is None else block.weight[rows]
     position = block.keys[rows].astype(np.intp)
     y = np.atleast_2d(block.y)[:, rows].T
-    return [(position, np.ascontiguousarray(block.codes[:, rows].T), y, weight)]
+    codes = np.ascontiguousarray(block.codes[:, rows].T)
+    return [(position, codes, block.categories[:, rows], y, weight)]
 
 
 def list_input_rows(chunk: Chunk, encoder: Any) -> list[tuple[Any, ...]]:

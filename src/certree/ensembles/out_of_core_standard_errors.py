@@ -16,11 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree.ensembles.category_statistics import (
-    CategoryStatistics,
-    find_high_cardinality_features,
-    list_categories,
-)
 from certree.ensembles.distributed_rounds import make_start_scores
 from certree.ensembles.evaluation import average_scores
 from certree.ensembles.losses import Loss
@@ -50,6 +45,11 @@ from certree.out_of_core.row_block import RowBlock
 from certree.out_of_core.train_calibration_split import select_training_set
 from certree.out_of_core.validation_split import FoldAssignment, ValidationSplit, assign_to_folds
 from certree.rows.folds import Indices
+from certree.stats.category_statistics import (
+    CategoryStatistics,
+    find_high_cardinality_features,
+    list_categories,
+)
 from certree.tree import Trees
 
 # Numbers of a row and output that are compared at a time.

@@ -13,11 +13,6 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from certree._core import run_rounds
-from certree.ensembles.category_statistics import (
-    CategoryStatistics,
-    CategoryTarget,
-    HighCardinalityFeatures,
-)
 from certree.ensembles.losses import Loss, OutputOrder
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.staged import make_constant_scores
@@ -37,6 +32,11 @@ from certree.rows.queries import compute_group_keys
 from certree.rows.relative_weights import scale_weights
 from certree.rows.sparse_rows import DenseOrSparseFeatures
 from certree.rows.training import Training
+from certree.stats.category_statistics import (
+    CategoryStatistics,
+    CategoryTarget,
+    HighCardinalityFeatures,
+)
 from certree.tree import LEAF, Trees
 
 # Stop probabilities of the branching priors over prunings that a round mixes.

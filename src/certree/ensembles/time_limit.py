@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
 from time import perf_counter
@@ -33,6 +34,14 @@ class TimeLimit:
     def is_set(self) -> bool:
         """Whether there is a limit."""
         return self.end < inf
+
+    def divide(self, fraction: float, n: int, begin: float = 0.0) -> Iterator[Self]:
+        """Yield the limits of n fits, one after the other, that end at this fraction of the time.
+
+        begin: fraction of the time at which the first fit begins. The fits have equal shares.
+        """
+        for i in range(1, n + 1):
+            yield self.take_fraction(begin + (fraction - begin) * i / n)
 
     def take_fraction(self, fraction: float) -> Self:
         """Return a limit with the same begin and this fraction of the time."""

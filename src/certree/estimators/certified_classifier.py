@@ -541,14 +541,12 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             their number.
         """
         growing = training.train_subset or training
-        rows = self._make_training_samples(growing, random_state)
+        rows = self._make_ranked_samples(growing, random_state)
         target, two_thirds = growing.target, growing.split_folds(_PILOT_FOLDS, random_state)
         sizes, n = [(len(fold.train), len(fold.validation)) for fold in two_thirds], len(two_thirds)
         one_third = [fold.swap() for fold in two_thirds]
         trees = grow_trees(self._get_grower(), rows, [*one_third, *two_thirds])
-        n_threads = get_n_threads(self.n_jobs)
-        leaves = [tree.route(rows.X, n_threads) for tree in trees]
-        grown = self._compute_fold_stats([*one_third, *two_thirds], trees, leaves, target)
+        grown = self._compute_fold_stats([*one_third, *two_thirds], trees, target)
         exchanged = [(n_validation, n_train) for n_train, n_validation in sizes]
         folds = (grown[:n], exchanged), (grown[n:], sizes)
         return compute_learning_curve(folds, len(training.y))
@@ -560,10 +558,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         random_state: source of the cross-validation folds, which choose the posterior over prunings
         in the training set, and of the grower's seed.
         """
-        tree, posteriors, folds = self._grow_and_tune(
+        grown, posteriors, folds = self._grow_and_tune(
             training.train_subset or training, random_state
         )
-        leaf = tree.route(training.X, get_n_threads(self.n_jobs))
+        tree, leaf = self._route_both_sets(grown, training)
         rows, sample_weight = self._collect_calibration_set(
             tree, leaf, training.y, training.weight, training.split
         )

@@ -341,16 +341,21 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             ),
         )
         growing = training.train_subset or training
-        rows = self._make_training_samples(growing, random_state)
+        rows = self._make_ranked_samples(growing, random_state)
         target, folds = growing.target, growing.split_folds(self.cv, random_state)
         with self._show_progress(folds) as advance:
-            *trees, tree = grow_trees(self._get_grower(), rows, [*folds, None], advance)
-            leaves = [grown_tree.route(rows.X, get_n_threads(self.n_jobs)) for grown_tree in trees]
-            grown = self._compute_fold_stats(folds, trees, leaves, target)
+            *trees, whole = grow_trees(self._get_grower(), rows, [*folds, None], advance)
+            grown = self._compute_fold_stats(folds, trees, target)
             posteriors = self._tune(grown, advance)
-        leaf, split = tree.route(training.X, get_n_threads(self.n_jobs)), training.split
+        (tree, leaf), split = self._route_both_sets(whole, training), training.split
         stats: Any = self._compute_node_stats(tree, leaf[split.train], *target)
-        collect = partial(collect_validation_errors, folds, leaves, leaf[split.train], target)
+        collect = partial(
+            collect_validation_errors,
+            folds,
+            [each.leaf for each in trees],
+            leaf[split.train],
+            target,
+        )
         calibration = split, leaf[split.calibration], training.y[split.calibration], None
         self._set_certified_fit(tree, stats, posteriors, grown, collect, lambda: calibration)
         return self

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -18,20 +19,24 @@ from sklearn.utils import check_random_state
 from certree.estimators.tune import GrownFold
 from certree.grow.cart import Cart, expect_histogram_cart
 from certree.grow.code_trees import learn_missing_from_codes, route_codes
+from certree.grow.grower import GrownTree
 from certree.grow.training_samples import resolve_max_depth
 from certree.interface.arrays import Int32
 from certree.interface.threads import get_n_threads
 from certree.out_of_core.binned_blocks import make_binned_blocks, sketch_rows, warn_of_identifiers
+from certree.out_of_core.binning import Sketch
 from certree.out_of_core.exact_sums import round_sum
 from certree.out_of_core.executors import Executor, InMemory
 from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.gathered_rows import BinnedSamples, GatheredRows, gather_rows
-from certree.out_of_core.keys import count_repeated_rows
+from certree.out_of_core.group_keys import set_group_keys
+from certree.out_of_core.keys import count_repeated_rows, set_keys
 from certree.out_of_core.memory_limit import (
     MemoryNeed,
     bound_leaves,
     count_group_bytes,
     count_most_categories,
+    count_rank_bytes,
 )
 from certree.out_of_core.metadata_pass import (
     FitMetadata,
@@ -41,8 +46,17 @@ from certree.out_of_core.metadata_pass import (
 from certree.out_of_core.open_rows import open_rows
 from certree.out_of_core.validation_split import assign_to_folds
 from certree.rows.duplicates import warn_of_repeated_rows
+from certree.rows.folds import Indices
 from certree.stats import NodeStats, Stats
+from certree.stats.category_statistics import (
+    MAX_SET_CATEGORIES,
+    MAX_TARGET_CLASSES,
+    HighCardinalityFeatures,
+    list_categories,
+    list_features_of_many_categories,
+)
 from certree.stats.exact_leaf_sums import RoutedRows, count_exactly, measure_exactly
+from certree.stats.ranked_categories import RankableRows, make_target
 from certree.tree import Tree
 
 # Fits with fewer rows per class are made in memory, as a fold may have fewer rows than classes.
@@ -116,9 +130,9 @@ def fit_tree_out_of_core(model: Any, executor: Executor) -> None:
         for fold in range(n_folds):
             folds += trees.grow_fold(trees.get_validation_mask(fold)).grown
             advance()
-        tree, stats, _ = trees.grow_whole()
+        grown, stats = trees.grow_whole()
         advance()
-        model._finish_fit(trees.learn_missing(tree), stats, model._tune(folds, advance))
+        model._finish_fit(trees.learn_missing(grown), stats, model._tune(folds, advance))
 
 
 def expect_rows_for_classes(metadata: FitMetadata, train_size: float = 1.0) -> None:
@@ -209,19 +223,24 @@ class OutOfCoreTrees:
         folds = None
         if n_folds:
             folds = assign_to_folds(executor, metadata.encoder, n_folds, random_state)
-        bins, _ = make_binned_blocks(
-            executor, metadata.encoder, sketched, grower.checked_max_bins, folds
-        )
+        ranked = find_rankable_features(model, sketched.sketch)
+        settings = metadata.encoder, sketched, grower.checked_max_bins, folds
+        bins, _ = make_binned_blocks(executor, *settings, indexed=ranked)
         # Certified trees have a parameter for repeated rows, duplicates, and need no warning.
         if not (metadata.rows.are_grouped or hasattr(model, "duplicates")):
             n_repeated = count_repeated_rows(executor, n) if folds is None else folds.n_repeated
             warn_of_repeated_rows(n_repeated, n)
+        if ranked and metadata.rows.are_grouped:
+            set_group_keys(executor, metadata.n_groups)
+        elif ranked:
+            set_keys(executor, n)
         rows = gather_rows(
             executor,
             bins,
             has_classes=is_classifier(model),
             has_weights=has_weights,
             has_folds=n_folds > 0,
+            n_ranked=len(ranked),
         )
         samples = BinnedSamples(
             table=rows.codes,
@@ -237,6 +256,8 @@ class OutOfCoreTrees:
             storage=rows.storage,
         )
         unit = round_sum(metadata.rows.total()) / n if has_weights else 1.0
+        if ranked:
+            samples = _make_rankable(model, grower, rows, samples, ranked, unit)
         return cls(model, grower, rows, samples, unit)
 
     def get_validation_mask(self, fold: int) -> NDArray[np.bool_]:
@@ -253,28 +274,36 @@ class OutOfCoreTrees:
         n, n_validation = len(is_validation), int(np.count_nonzero(is_validation))
         if n_validation in (0, n):
             return FoldTree([], n - n_validation, n_validation, np.zeros(0, np.int32))
-        tree, leaf = self._grow(self.samples.select(np.flatnonzero(~is_validation)))
+        tree, leaf, _ = self._grow(np.flatnonzero(~is_validation))
         stats = self._compute_stats(tree, leaf, ~is_validation)
         validation = self._compute_stats(tree, leaf, is_validation).table
         return FoldTree([GrownFold(tree, stats, validation)], n - n_validation, n_validation, leaf)
 
-    def grow_whole(self) -> tuple[Tree, Stats, Int32]:
-        """Grow a tree on all rows; return it, statistics of its nodes, and the leaves, (n,)."""
-        tree, leaf = self._grow(self.samples)
-        return tree, self._compute_stats(tree, leaf, None), leaf
+    def grow_whole(self) -> tuple[GrownTree, Stats]:
+        """Grow a tree on all rows; return it, and statistics of its nodes."""
+        grown = self._grow(None)
+        return grown, self._compute_stats(grown.tree, grown.leaf, None)
 
-    def learn_missing(self, tree: Tree) -> Tree:
-        """Return a tree of all rows with `missing_both` set; see `Tree.learn_missing`."""
-        return learn_missing_from_codes(tree, self.samples.edges, self.rows.codes)
+    def learn_missing(self, grown: GrownTree) -> Tree:
+        """Return a tree of all rows, as it takes encoded rows, with `missing_both` set.
 
-    def _grow(self, samples: BinnedSamples) -> tuple[Tree, Int32]:
-        """Grow a tree on some of the rows, and find the leaves of all rows, (n,)."""
+        See `Tree.learn_missing`. grown: from `grow_whole`.
+        """
+        samples: Any = grown.rows
+        tree = learn_missing_from_codes(grown.tree, samples.edges, samples.table)
+        return samples.replace_ranks(tree)
+
+    def _grow(self, indices: Indices | None) -> GrownTree:
+        """Grow a tree on the rows at `indices`, or on all if it is None, and route all rows."""
         storage, n_threads = self.rows.storage, get_n_threads(self.model.n_jobs)
+        ranked: Any = self.samples
+        if ranked.rank_categories is not None:
+            ranked = ranked.rank_categories(indices)
         with storage.hold_core_arrays():
-            tree = self.grower.grow(samples)
+            tree = self.grower.grow(ranked if indices is None else ranked.select(indices))
         leaf = storage.allocate((len(self.rows.y),), np.int32)
-        route_codes(tree, samples.edges, self.rows.codes, leaf, n_threads)
-        return tree, leaf
+        route_codes(tree, ranked.edges, ranked.table, leaf, n_threads)
+        return GrownTree(tree, leaf, ranked if indices is None else None)
 
     def _compute_stats(
         self, tree: Tree, leaf: Int32, is_counted: NDArray[np.bool_] | None
@@ -302,6 +331,38 @@ class OutOfCoreTrees:
         if squared is None and isinstance(stats, NodeStats):
             return replace(stats, squared_weight=None)
         return stats
+
+
+def find_rankable_features(model: Any, sketch: Sketch) -> tuple[int, ...]:
+    """Return the features of more than 30 categories, which get ranks; none for many classes.
+
+    model: knows its classes, if it is a classifier; sketch: has the categories.
+    """
+    if np.max(getattr(model, "n_classes_", 1)) > MAX_TARGET_CLASSES:
+        return ()
+    return list_features_of_many_categories(sketch.values)
+
+
+def _make_rankable(
+    model: Any,
+    grower: Cart,
+    rows: GatheredRows,
+    samples: BinnedSamples,
+    ranked: tuple[int, ...],
+    weight_unit: float,
+) -> BinnedSamples:
+    """Return samples that can rank the categories of some features; see `RankableRows`.
+
+    ranked: the features; weight_unit: mean weight of a row. Other arguments are those of
+    `OutOfCoreTrees`.
+    """
+    names = tuple(list_categories(samples.edges, j) for j in ranked)
+    categories = HighCardinalityFeatures(ranked, names, rows.categories.T)
+    relative = None if rows.weight is None else np.asarray(rows.weight) / weight_unit
+    target = make_target(np.asarray(rows.y), getattr(model, "n_classes_", 1), relative)
+    rankable = RankableRows(categories, target, np.asarray(rows.keys))
+    rank = partial(rankable.rank_samples, samples, grower.checked_max_bins)
+    return replace(samples, rank_categories=rank)
 
 
 def estimate_tree_memory(
@@ -338,6 +399,7 @@ def estimate_tree_memory(
         metadata.weight_scaling is not None,
     )
     grown = ((18 if n_folds > 0 else 0) + target_bytes + 40 * has_weights) * n
+    ranking = count_rank_bytes(metadata, MAX_SET_CATEGORIES) * n
     # Nodes while they are split, and weights of prunings; and the trees of other folds.
     bytes_per_leaf = (
         leaf_bytes[0] + 450 + (leaf_bytes[1] + 60) * K + 36 * count_most_categories(metadata)
@@ -347,7 +409,7 @@ def estimate_tree_memory(
         fixed=row_bytes * n + count_group_bytes(n, metadata.n_groups),
         per_read_row=(40 if is_split else 16) * p + p + 200,
         per_compared_row=300 if is_split else 150,
-        after_reading=grown + float(bytes_per_leaf) * n_leaves,
+        after_reading=grown + ranking + float(bytes_per_leaf) * n_leaves,
         per_thread=100.0 * n_leaves,
         per_thread_row=200,
         scratch_per_row=(2.2 + is_split) * p + 180.0 + 8 * metadata.rows.are_grouped,

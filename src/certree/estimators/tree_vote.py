@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -36,7 +37,8 @@ from certree.explain.rules import Rules, describe_rules, extract_rules, format_t
 from certree.explain.several_targets import score_classifier, select_classes
 from certree.explain.tree_model import TreeModel, has_numeric_leaves
 from certree.export.formula import Formula, Link, normalize_with_labels
-from certree.grow.grower import GROWERS, Grower, grow_trees, resolve_grower
+from certree.grow.bins import MISSING
+from certree.grow.grower import GROWERS, Grower, GrownTree, grow_trees, resolve_grower
 from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import Float64, Int32, check_codes
 from certree.interface.fitted_state import available_if, fit_method, snapshot_method
@@ -56,6 +58,7 @@ from certree.rows.training import Training, WeightedTarget, to_table
 from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.exact_leaf_sums import count_exactly, measure_exactly, reduce_in_memory
 from certree.stats.nodes import count_by_leaf
+from certree.stats.ranked_categories import RankableRows
 from certree.stats.sparse import MANY_CLASSES
 from certree.stats.targets import measure_by_leaf
 from certree.tree import LEAF, Tree, find_rows_with_missing
@@ -341,11 +344,11 @@ class TreeVoteEstimator(TreeModel):
         training: features (numbers and category codes), targets (class codes or numbers) and
         weights of the rows.
         """
-        tree, posteriors, _ = self._grow_and_tune(training, check_random_state(self.random_state))
-        leaf = tree.route(training.X, get_n_threads(self.n_jobs))
+        random_state = check_random_state(self.random_state)
+        (tree, leaf, rows), posteriors, _ = self._grow_and_tune(training, random_state)
         weights = training.weight, training.weight_unit
         stats = self._compute_node_stats(tree, leaf, training.y, *weights)
-        self._finish_fit(tree.learn_missing(training.X), stats, posteriors)
+        self._finish_fit(rows.replace_ranks(tree.learn_missing(rows.X)), stats, posteriors)
 
     def _get_grower(self) -> Grower:
         """Return the object that grows trees, for which the parameter `grower` stands."""
@@ -398,6 +401,24 @@ class TreeVoteEstimator(TreeModel):
             dates=self.dates_,
         )
 
+    def _make_ranked_samples(
+        self, training: Training, random_state: np.random.RandomState
+    ) -> TrainingSamples:
+        """Return the training samples, which can rank very many categories of a feature.
+
+        The grower must split on sets of categories, and there must be one target; see
+        `RankableRows`. Arguments are those of `_make_training_samples`.
+        """
+        samples, grower = self._make_training_samples(training, random_state), self._get_grower()
+        mask, n_classes = samples.categorical, getattr(self, "n_classes_", 1)
+        if mask is None or not getattr(grower, "splits_categories", False):
+            return samples
+        rows = RankableRows.from_training(training, mask, n_classes)
+        if rows is None:
+            return samples
+        max_bins = getattr(grower, "max_bins", None) or MISSING
+        return replace(samples, rank_categories=partial(rows.rank_samples, samples, max_bins))
+
     def _get_monotonic_signs(self) -> MonotonicSigns:
         """Return the monotonic constraint of each feature, (p,) int8, or None if there is none.
 
@@ -419,7 +440,7 @@ class TreeVoteEstimator(TreeModel):
 
     def _grow_and_tune(
         self, training: Training, random_state: np.random.RandomState
-    ) -> tuple[Tree, Mixture, list[GrownFold]]:
+    ) -> tuple[GrownTree, Mixture, list[GrownFold]]:
         """Grow the trees of all rows and of the folds, and choose the posteriors by the folds.
 
         Parameters
@@ -431,7 +452,7 @@ class TreeVoteEstimator(TreeModel):
 
         Returns
         -------
-        tree : Tree
+        grown : GrownTree
             The tree of all training rows.
         posteriors : Mixture
             The chosen inverse temperatures (factors of loss and size in the log weight of a
@@ -440,19 +461,27 @@ class TreeVoteEstimator(TreeModel):
             The tree of each fold, grown on its training rows, and statistics of its training and
             validation rows in the nodes; empty if nothing is left to choose.
         """
-        rows, n_threads = (
-            self._make_training_samples(training, random_state),
-            get_n_threads(self.n_jobs),
-        )
-        target = training.target
+        rows, target = self._make_ranked_samples(training, random_state), training.target
         folds = (
             training.split_folds(self.cv, random_state) if self._needs_cross_validation() else []
         )
         with self._show_progress(folds) as advance:
-            *trees, tree = grow_trees(self._get_grower(), rows, [*folds, None], advance)
-            leaves = [grown_tree.route(rows.X, n_threads) for grown_tree in trees]
-            grown = self._compute_fold_stats(folds, trees, leaves, target)
-            return tree, self._tune(grown, advance), grown
+            *trees, whole = grow_trees(self._get_grower(), rows, [*folds, None], advance)
+            grown = self._compute_fold_stats(folds, trees, target)
+            return whole, self._tune(grown, advance), grown
+
+    def _route_both_sets(self, grown: GrownTree, training: Training) -> tuple[Tree, Int32]:
+        """Find the leaves of the training and the calibration rows of a fit.
+
+        grown: a tree that was grown on the training set; training: all encoded rows. Return the
+        tree as one that takes encoded rows, and the leaf of each row, (n,).
+        """
+        samples: Any = grown.rows
+        tree = samples.replace_ranks(grown.tree)
+        leaf = tree.route(training.X, get_n_threads(self.n_jobs))
+        if tree is not grown.tree:
+            leaf[training.split.train] = grown.leaf
+        return tree, leaf
 
     def _show_progress(self, folds: Sequence[Any]) -> AbstractContextManager[Callable[[], None]]:
         """Return a context manager that shows a progress bar if `verbose` is positive.
@@ -502,7 +531,7 @@ class TreeVoteEstimator(TreeModel):
         return choose_posteriors(objectives, self._get_temperatures(), self._get_search(), advance)
 
     def _compute_fold_stats(
-        self, folds: list[Fold], trees: list[Tree], leaves: list[Int32], rows: WeightedTarget
+        self, folds: list[Fold], trees: list[GrownTree], rows: WeightedTarget
     ) -> list[GrownFold]:
         """Compute, for each fold, the node statistics of its training rows and its validation rows.
 
@@ -510,10 +539,8 @@ class TreeVoteEstimator(TreeModel):
         ----------
         folds : list of Fold
             Row indices of each fold.
-        trees : list of Tree
-            The tree of each fold.
-        leaves : list of ndarray of int32, shape (n,)
-            Leaf of each of the n rows in the tree of each fold.
+        trees : list of GrownTree
+            The tree of each fold, and the leaf of each of the n rows.
         rows : WeightedTarget
             Targets and weights of the n rows.
 
@@ -524,8 +551,8 @@ class TreeVoteEstimator(TreeModel):
             rows in the nodes.
         """
         return [
-            GrownFold.from_rows(fold, tree, self._compute_node_stats, leaf, rows)
-            for fold, tree, leaf in zip(folds, trees, leaves, strict=True)
+            GrownFold.from_rows(fold, grown.tree, self._compute_node_stats, grown.leaf, rows)
+            for fold, grown in zip(folds, trees, strict=True)
         ]
 
     def _finish_fit(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:

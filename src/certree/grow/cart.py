@@ -82,6 +82,13 @@ class Cart(BaseEstimator):
     more than six categories in a node is skipped there unless they differ by three standard
     deviations more than if the targets were permuted at random.
 
+    Single trees and forests do not order more than 30 categories of a feature in each node. If
+    their mean targets differ by more than chance, the categories are ranked once by these means,
+    and trees split the ranks. A training row has the rank by the rows of four fifths of the training
+    set that do not include it, so that counts in leaves are not too confident. A new category has
+    the rank of the mean of all rows. This holds for one target of numbers or of two to five classes
+    (`grow_cart` ranks nothing).
+
     Parameters
     ----------
     criterion : str or None, default=None

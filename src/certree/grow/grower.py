@@ -1,13 +1,15 @@
 """The protocol of growers, their short names, and growth on folds."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from certree.grow.cart import Cart
 from certree.grow.dyadic import Dyadic
 from certree.grow.kd import KD
 from certree.grow.sklearn_tree import SklearnTree
 from certree.grow.training_samples import TrainingSamples
+from certree.interface.arrays import Int32
+from certree.interface.threads import get_n_threads
 from certree.rows.folds import Fold
 from certree.tree import Tree
 
@@ -38,16 +40,35 @@ class Grower(Protocol):
         """
 
 
+class GrownTree(NamedTuple):
+    """A tree, and where the rows of the fit are in it.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    leaf : ndarray of int32, shape (n,)
+        Leaf of each row of the fit, whether or not it has helped to grow the tree.
+    rows : TrainingSamples or None
+        The samples that `tree` routes: those of the fit, or a copy of them with ranks in place of
+        category codes. None for the tree of a fold.
+    """
+
+    tree: Tree
+    leaf: Int32
+    rows: TrainingSamples | None
+
+
 def grow_trees(
     grower: Grower,
     rows: TrainingSamples,
     folds: Sequence[Fold | None],
     advance: Callable[[], None] = lambda: None,
-) -> list[Tree]:
-    """Grow one tree for each fold of a cross-validation, or on all rows.
+) -> list[GrownTree]:
+    """Grow one tree for each fold of a cross-validation, or on all rows, and route all rows.
 
     All trees are grown before the function returns, so before statistics of any of them are
-    computed.
+    computed. Categories that are replaced by ranks get these from the rows of each fold alone.
 
     Parameters
     ----------
@@ -63,12 +84,15 @@ def grow_trees(
 
     Returns
     -------
-    list of Tree
+    list of GrownTree
         The tree of each fold, in the order of `folds`.
     """
-    trees = []
+    trees, n_threads = [], get_n_threads(rows.n_jobs)
     for fold in folds:
-        samples = rows if fold is None else rows.select(fold.train)
+        indices, ranked = None if fold is None else fold.train, rows
+        if rows.rank_categories is not None:
+            ranked = rows.rank_categories(indices)
+        samples = ranked if indices is None else ranked.select(indices)
         tree: Any = grower.grow(samples)
         if not isinstance(tree, Tree):
             raise TypeError(f"grow of {grower!r} must return a Tree, got {type(tree).__name__}")
@@ -77,7 +101,8 @@ def grow_trees(
                 f"grow of {grower!r} must return a tree of {samples.X.shape[1]} features, got one of "
                 f"{tree.n_features}"
             )
-        trees.append(tree)
+        leaf = tree.route(ranked.X, n_threads)
+        trees.append(GrownTree(tree, leaf, ranked if fold is None else None))
         advance()
     return trees
 

@@ -13,7 +13,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import rank_rows
-from certree.grow.bins import Bins
+from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import (
     MAX_SETTING,
     Float64,
@@ -31,11 +31,16 @@ from certree.rows.features import DenseFeatures
 from certree.rows.folds import Indices
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.relative_weights import compute_relative_weights
+from certree.tree import Tree
 
 MaxDepth = int | Literal["log"] | None
 
 # Depth at which growth stops in any case. The C++ core counts depth in int32, with chain lengths.
 MAX_DEPTH = 2**30
+
+
+def _keep_tree(tree: Tree) -> Tree:
+    return tree
 
 
 class GrowthSettings(Protocol):
@@ -115,6 +120,17 @@ class TrainingSamples:
         Returns `feature_order`; None: it is computed from the rows.
     dates : mapping of int to DateColumn, or None
         Features that hold dates, whose thresholds are round dates; None: no feature does.
+    compute_bins : callable or None
+        ``compute_bins(max_bins)`` returns `Bins` of all rows of `table`; None: they are computed
+        from `table`.
+    rank_categories : callable or None
+        ``rank_categories(indices)`` returns these samples with ranks in place of very many
+        categories, by the targets of the rows at `indices` (None: all), which grow a tree; see
+        `certree.stats.ranked_categories`. None: there are no such features.
+    replace_ranks : callable
+        ``replace_ranks(tree)`` returns a tree that was grown on these rows as one that takes rows
+        of the fit as they are encoded. It differs from the tree if `table` has ranks in place of
+        category codes.
     """
 
     table: NDArray[Any]
@@ -129,6 +145,9 @@ class TrainingSamples:
     indices: Indices | None = None
     compute_feature_order: Callable[[], Int32] | None = None
     dates: DateColumns | None = None
+    compute_bins: Callable[[int], Bins] | None = None
+    rank_categories: Callable[[Indices | None], TrainingSamples] | None = None
+    replace_ranks: Callable[[Tree], Tree] = field(default=_keep_tree)
     _bins: dict[int, Bins] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -210,6 +229,8 @@ class TrainingSamples:
         from `max_bins` to `Bins`. Bin edges are computed from these rows, also if they have a
         parent.
         """
+        if max_bins not in self._bins and self.compute_bins is not None:
+            self._bins[max_bins] = self.compute_bins(max_bins)
         if max_bins not in self._bins:
             self._bins[max_bins] = Bins.from_table(
                 DenseFeatures((self.X,)),
@@ -236,6 +257,20 @@ class TrainingSamples:
         return sum_encoded_table(
             self.X, self.y, self.categorical, get_n_threads(self.n_jobs)
         ).order_columns()
+
+    def replace_columns(
+        self,
+        features: list[int],
+        codes: NDArray[np.uint8],
+        replace_in_bins: Callable[[Bins], Bins],
+    ) -> TrainingSamples:
+        """Return a copy in which some features hold codes 0 .. 254, of all rows of `table`.
+
+        features: the indices of the q features; codes: (q, n), 255 for a missing value;
+        replace_in_bins: ``replace_in_bins(bins)`` does the same in `Bins` of the rows.
+        """
+        table = replace_columns(self.table, features, codes)
+        return replace(self, table=table, compute_bins=lambda n: replace_in_bins(self.get_bins(n)))
 
     def select(self, indices: Indices) -> TrainingSamples:
         """Return the samples at `indices` (row numbers, (k,)), with this object as their parent.
@@ -355,6 +390,15 @@ class TrainingSamples:
     def depth_limit(self) -> int:
         """Depth at which nodes are leaves, from `max_depth`; 2^30 for no limit."""
         return resolve_max_depth(self.max_depth, int(self.table.shape[1]), len(self))
+
+
+def replace_columns(
+    table: NDArray[np.floating], features: list[int], codes: NDArray[np.uint8]
+) -> NDArray[np.floating]:
+    """Return a copy of a table, (n, p), in which some features hold codes, (q, n); 255 is NaN."""
+    replaced = table.copy()
+    replaced[:, features] = np.where(codes == MISSING, np.nan, codes).T
+    return replaced
 
 
 def resolve_max_depth(depth: Any, p: int, n: int) -> int:

@@ -124,11 +124,6 @@ _UNNEEDED = (
         "sample_weight_eval_set",
     ),
     (
-        "prunings",
-        "fits with a certificate do not stop by time, and max_iter limits their rounds",
-        "max_time time_budget time_limit max_runtime_secs",
-    ),
-    (
         "early_stopping",
         "only fit of boosted trees without a certificate calls functions; verbose=1 shows progress",
         "callbacks",

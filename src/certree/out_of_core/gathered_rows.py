@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from certree.grow.bins import Bins, UInt8
 from certree.grow.training_samples import TrainingSamples
-from certree.interface.arrays import Float64
+from certree.interface.arrays import Float64, Int32, UInt64
 from certree.out_of_core.executors import Executor, sum_results
 from certree.out_of_core.joined_rows import Storage
 from certree.out_of_core.row_block import RowBlock, raise_for_changed_rows
@@ -43,6 +43,11 @@ class GatheredRows:
         Positive weights; None: 1.
     fold : ndarray of uint8, shape (n,), or None
         Number of the fold whose validation set has the row; None: there are no folds.
+    categories : ndarray of int32, shape (n, q)
+        Index of each row's category among all of a feature, for the q features of very many
+        categories.
+    keys : ndarray of uint64, shape (n,)
+        Random keys of the rows; (0,) if q is 0.
     storage : Storage
         Where large arrays lie.
     block_rows : int
@@ -53,6 +58,8 @@ class GatheredRows:
     y: NDArray[Any]
     weight: Float64 | None
     fold: UInt8 | None
+    categories: Int32
+    keys: UInt64
     storage: Storage
     block_rows: int
 
@@ -102,6 +109,22 @@ class BinnedSamples(TrainingSamples):
         del max_bins
         return replace(self.edges, codes=self.table.T)
 
+    def replace_columns(
+        self,
+        features: list[int],
+        codes: UInt8,
+        replace_in_bins: Callable[[Bins], Bins],
+    ) -> BinnedSamples:
+        """Return a copy in which some features hold codes 0 .. 254; the table is copied.
+
+        features: the indices of the q features; codes: (q, n), 255 for a missing value;
+        replace_in_bins: ``replace_in_bins(bins)`` does the same in `Bins`.
+        """
+        table = self.storage.allocate(self.table.shape, np.uint8)
+        table[:] = self.table
+        table[:, features] = codes.T
+        return replace(self, table=table, edges=replace_in_bins(self.edges))
+
     def select(self, indices: Indices) -> BinnedSamples:
         """Return the samples at `indices` (row numbers, (k,)); their codes are copied."""
         table = self.storage.allocate((len(indices), self.table.shape[1]), np.uint8)
@@ -117,7 +140,13 @@ class BinnedSamples(TrainingSamples):
 
 
 def gather_rows(
-    executor: Executor, bins: Bins, *, has_classes: bool, has_weights: bool, has_folds: bool
+    executor: Executor,
+    bins: Bins,
+    *,
+    has_classes: bool,
+    has_weights: bool,
+    has_folds: bool,
+    n_ranked: int = 0,
 ) -> GatheredRows:
     """Copy the training rows of all blocks to one table.
 
@@ -129,6 +158,9 @@ def gather_rows(
         Bin edges of the p features.
     has_classes, has_weights, has_folds : bool
         Whether targets are classes, rows have weights, and rows are assigned to folds.
+    n_ranked : int
+        Number of features of which blocks keep the indices of categories; if there are some, blocks
+        have keys in place of hashes.
 
     Returns
     -------
@@ -144,23 +176,28 @@ def gather_rows(
     """
     sizes = sorted(executor.reduce(list_sizes), key=itemgetter(0))
     n, p = sum(size for _, size, _ in sizes), bins.n_features
-    storage = executor.choose_storage(n * (p + _BYTES_PER_ROW))
+    row_bytes = p + _BYTES_PER_ROW + (4 * n_ranked + 8 if n_ranked else 0)
+    storage = executor.choose_storage(n * row_bytes)
     rows = GatheredRows(
         codes=storage.allocate((n, p), np.uint8),
         y=storage.allocate((n,), np.int32 if has_classes else np.float64),
         weight=storage.allocate((n,), np.float64) if has_weights else None,
         fold=storage.allocate((n,), np.uint8) if has_folds else None,
+        categories=storage.allocate((n, n_ranked), np.int32),
+        keys=storage.allocate((n if n_ranked else 0,), np.uint64),
         storage=storage,
         block_rows=executor.block_sizes.block_rows,
     )
     digests, begin = {number: digest for number, _, digest in sizes}, 0
-    for first, last in _batch(sizes, executor.block_sizes.result_bytes // (p + _BYTES_PER_ROW)):
+    for first, last in _batch(sizes, executor.block_sizes.result_bytes // row_bytes):
         for block in sorted(executor.reduce(copy_rows, first, last), key=itemgetter(0)):
-            number, digest, codes, *columns = block
+            number, digest, codes, categories, keys, *columns = block
             if digest != digests[number]:
                 raise_for_changed_rows(number)
             place = slice(begin, begin + codes.shape[1])
             rows.codes[place] = codes.T
+            if n_ranked:
+                rows.categories[place], rows.keys[place] = categories.T, keys
             for to, column in zip((rows.y, rows.weight, rows.fold), columns, strict=True):
                 if to is not None and column is not None:
                     to[place] = column
@@ -192,10 +229,11 @@ def list_sizes(block: RowBlock) -> list[tuple[int, int, int]]:
 def copy_rows(block: RowBlock, first: int, last: int) -> list[tuple[Any, ...]]:
     """Return the rows of a block if its number is in first .. last, as a list of one entry.
 
-    The entry has number, digest, codes (p, n), targets, weights or None, and numbers of folds or
-    None. Return an empty list for other blocks.
+    The entry has number, digest, codes (p, n), categories (q, n), keys, targets, weights
+    or None, and numbers of folds or None. Return an empty list for other blocks.
     """
     if not first <= block.number <= last:
         return []
     fold = block.fold if len(block.fold) == block.n else None
-    return [(block.number, block.digest, block.codes, block.y, block.weight, fold)]
+    codes = block.codes, block.categories, block.keys
+    return [(block.number, block.digest, *codes, block.y, block.weight, fold)]

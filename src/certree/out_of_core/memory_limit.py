@@ -352,6 +352,16 @@ def count_most_categories(metadata: Any) -> int:
     return max(count_categories(metadata), default=0)
 
 
+def count_rank_bytes(metadata: Any, least: int) -> float:
+    """Return an upper bound of the bytes of a row for ranks of very many categories.
+
+    They are indices of categories, keys and targets of rows, as they are gathered and selected.
+    metadata: as in `count_most_categories`; least: features with more categories get ranks.
+    """
+    n_ranked = sum(n > least for n in count_categories(metadata))
+    return 30.0 * n_ranked + 60.0 * (n_ranked > 0)
+
+
 def expect_memory_within(limit: int, size_ratio: float) -> None:
     """Check during a fit that the process stays within its memory limit.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from certree.estimators.tune import Candidate, GrownFold, Objective, SingleSearch, tune
 from certree.files.tables import load
 from certree.grow.dyadic import Dyadic
-from certree.grow.grower import Grower, grow_trees
+from certree.grow.grower import Grower, GrownTree, grow_trees
 from certree.grow.kd import KD
 from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import Int32
@@ -23,7 +23,6 @@ from certree.rows.folds import Fold, content_folds
 from certree.stats import count
 from certree.stats.nodes import count_by_leaf
 from certree.tables.table import Table
-from certree.tree import Tree
 from certree.votes import Voting, vote
 from certree.weights.helmbold_schapire_posteriors import helmbold_schapire_family, label_family
 from certree.weights.pac_bayes_posteriors import pac_bayes_family
@@ -235,17 +234,17 @@ def evaluate_methods(
     rng = np.random.RandomState(repeat)
     rows = TrainingSamples(X, y, max_depth="log")
     folds = list(content_folds(X, y, 2, rng))
-    *trees, tree = grow_trees(GROWERS[grower], rows, [*folds, None])
+    *grown, (tree, *_) = grow_trees(GROWERS[grower], rows, [*folds, None])
 
-    def summarise_fold(fold: Fold, tree: Tree) -> GrownFold:
-        leaf = tree.route(X, 1)
+    def summarise_fold(fold: Fold, grown: GrownTree) -> GrownFold:
+        tree, leaf, _ = grown
         stats, validation = (
             count_by_leaf(tree, leaf[rows], y[rows], None, n_classes)
             for rows in (fold.train, fold.validation)
         )
         return GrownFold(tree, stats, validation.table)
 
-    grown_folds = [summarise_fold(*pair) for pair in zip(folds, trees, strict=True)]
+    grown_folds = [summarise_fold(*pair) for pair in zip(folds, grown, strict=True)]
     stats = count(tree, X, y, n_classes)
     leaf = tree.apply(sample.X_test)
     errors = {UNPRUNED: float(np.mean(stats.label[leaf] != sample.y_test))}

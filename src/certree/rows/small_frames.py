@@ -31,8 +31,10 @@ _POLARS_NUMBERS = frozenset(
 )
 _POLARS_TEXTS = frozenset(("String", "Categorical", "Enum"))
 
-# What a column holds by its type: "object" are texts, categories, or Python objects.
-_Kind = Literal["number", "float32", "object"]
+# What a column holds by its type: "nullable" are numbers of pandas with pandas.NA, "text" are texts
+# and categories, "object" are Python objects.
+_Kind = Literal["number", "float32", "nullable", "text", "object"]
+_NUMPY_KINDS: frozenset[_Kind | None] = frozenset(("number", "float32"))
 
 
 def encode_small_frame(
@@ -70,22 +72,63 @@ def encode_small_frame(
     codes = (None,) * len(names) if categories is None else categories.codes
     are_float32 = []
     for kind, code in zip(kinds, codes, strict=True):
-        if kind is None or (code is None and kind == "object"):
+        if kind is None or (code is None and kind in ("text", "object")):
             return None
         if code is None and kind == "float32" and not takes_float32:
             return None
         are_float32.append(kind == "float32" if code is None else len(code) <= MAX_FLOAT32_CODES)
     unknown = np.nan if categories is not None and categories.unknown_are_missing else UNKNOWN_CODE
-    # A column of pandas may be called "rows", which hasattr(X, "rows") would find.
-    is_polars = hasattr(type(X), "rows")
-    rows = X.rows() if is_polars else X.to_numpy(dtype=object).tolist()
-    encoded = np.empty((len(rows), len(codes)), np.float32 if all(are_float32) else np.float64)
-    for j, (values, code) in enumerate(zip(zip(*rows, strict=True), codes, strict=True)):
-        column = _to_numbers(values) if code is None else _to_codes(values, code, unknown)
-        if column is None:
+    encoded = _encode_columns(X, kinds, codes, unknown)
+    return encoded.astype(np.float32) if encoded is not None and all(are_float32) else encoded
+
+
+def _encode_columns(
+    X: Any,
+    kinds: Sequence[_Kind | None],
+    codes: Sequence[Mapping[Any, float] | None],
+    unknown: float,
+) -> Float64 | None:
+    """Return the numbers and category codes of a small frame, (n, p), or None.
+
+    kinds: what each column holds; codes: code of each category of each feature, None for a numeric
+    one; unknown: code of other categories. Return None if a value needs the general encoding.
+    """
+    is_polars, numeric = hasattr(type(X), "rows"), [j for j, c in enumerate(codes) if c is None]
+    if len(numeric) == len(codes) and not is_polars and _NUMPY_KINDS.issuperset(kinds):
+        numbers: Float64 = X.to_numpy(np.float64)
+        return None if has_inexact_integers(numbers) else numbers
+    values = [*zip(*_read_rows(X, kinds), strict=True)]
+    encoded = np.empty((len(values[0]), len(codes)))
+    if numeric:
+        columns = _to_numbers([values[j] for j in numeric])
+        if columns is None:
             return None
-        encoded[:, j] = column
+        encoded[:, numeric] = columns.T
+    for j, code in enumerate(codes):
+        if code is not None:
+            column = _to_codes(values[j], code, unknown)
+            if column is None:
+                return None
+            encoded[:, j] = column
     return encoded
+
+
+def _read_rows(X: Any, kinds: Sequence[_Kind | None]) -> Sequence[Sequence[Any]]:
+    """Return the values of a small frame of pandas or polars, row by row, as Python objects.
+
+    kinds: what each column holds.
+    """
+    rows: Sequence[Sequence[Any]]
+    # A column of pandas may be called "rows", which hasattr(X, "rows") would find.
+    if hasattr(type(X), "rows"):
+        rows = X.rows()
+    elif len(X) > 1 or "object" in kinds:
+        rows = X.to_numpy(dtype=object).tolist()
+    else:
+        # Reading texts of pandas one by one is faster than their conversion to an array.
+        values = [X.iat[0, j] for j in range(len(kinds))]
+        rows = [[value.item() if isinstance(value, np.generic) else value for value in values]]
+    return rows
 
 
 def _classify_columns(X: Any, names: Sequence[str]) -> list[_Kind | None] | None:
@@ -114,8 +157,8 @@ def _classify_pandas(dtype: Any) -> _Kind | None:
         return "object" if dtype.char == "O" else None
     name = type(dtype).__name__
     if name in _PANDAS_NUMBERS:
-        return "number"
-    return "object" if name in _PANDAS_TEXTS else None
+        return "nullable"
+    return "text" if name in _PANDAS_TEXTS else None
 
 
 def _classify_polars(dtype: Any) -> _Kind | None:
@@ -125,19 +168,20 @@ def _classify_polars(dtype: Any) -> _Kind | None:
         return "number"
     if name == "Float32":
         return "float32"
-    return "object" if name in _POLARS_TEXTS else None
+    return "text" if name in _POLARS_TEXTS else None
 
 
-def _to_numbers(values: Sequence[Any]) -> Float64 | None:
-    """Convert the values of a numeric column to float64, (n,), NaN for missing values.
+def _to_numbers(columns: list[Sequence[Any]]) -> Float64 | None:
+    """Convert the values of k numeric columns to float64, (k, n), NaN for missing values.
 
-    values: integers, floats, booleans, None and pandas.NA. Return None if a number is infinite, or so
-    large that it may be an integer that float64 rounds.
+    columns: integers, floats, booleans, None and pandas.NA. Return None if a number is infinite, or
+    so large that it may be an integer that float64 rounds.
     """
     try:
-        numbers = np.array(values, dtype=np.float64)
+        numbers = np.array(columns, dtype=np.float64)
     except TypeError:  # NumPy cannot convert pandas.NA
-        numbers = np.array([None if _is_na(one) else one for one in values], dtype=np.float64)
+        known = [[None if _is_na(value) else value for value in column] for column in columns]
+        numbers = np.array(known, dtype=np.float64)
     return None if has_inexact_integers(numbers) else numbers
 
 
@@ -155,10 +199,10 @@ def _to_codes(
     found = []
     for value in values:
         kind = type(value)
-        if value is None or (kind is float and value != value) or _is_na(value):
-            found.append(np.nan)
-        elif kind in kinds and (are_texts or abs(value) < MAX_EXACT_INTEGER):
+        if kind in kinds and (are_texts or abs(value) < MAX_EXACT_INTEGER):
             found.append(code.get(value, unknown))
+        elif value is None or (kind is float and value != value) or _is_na(value):
+            found.append(np.nan)
         else:
             return None
     return found

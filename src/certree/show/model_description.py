@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from certree.ensembles.boosting import BoostedTrees
 from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.interface.extras import import_extra
@@ -74,7 +75,8 @@ def describe_size(model: Any) -> str:
     """Return text on the size of a fitted model, such as "100 trees with 3,000 leaves in total".
 
     A single tree is a "tree of 7 leaves". Naive Bayes has a number of densities instead, and AdaBoost
-    of other learners than trees a number of learners. The text also says if `max_time` ended the fit.
+    of other learners than trees a number of learners. Text on boosted trees describes their rounds,
+    too.
     """
     if isinstance(model, NaiveBayesClassifier):
         return format_quantity(len(model.densities_), "density", "densities")
@@ -84,8 +86,8 @@ def describe_size(model: Any) -> str:
     if trees is None:
         return format_quantity(len(model.estimators_), "learner")
     leaves = format_quantity(int(np.sum(trees.left < 0)), "leaf", "leaves")
-    ended = "; max_time ended the fit" if model.__dict__.get("stopped_by_") == "max_time" else ""
-    return f"{format_quantity(len(trees), 'tree')} with {leaves} in total{ended}"
+    rounds = f", {model._describe_rounds()}" if isinstance(model, BoostedTrees) else ""
+    return f"{format_quantity(len(trees), 'tree')} with {leaves} in total{rounds}"
 
 
 def count_fitted_rows(model: Any) -> int | None:

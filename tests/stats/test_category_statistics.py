@@ -11,12 +11,12 @@ from sklearn.metrics import log_loss, r2_score
 
 import reference
 from certree import BoostedTreesClassifier, BoostedTreesRegressor, load, save
-from certree.ensembles import category_statistics
 from certree.ensembles.losses import LogLoss, SquaredLoss
 from certree.ensembles.rounds import Settings, advance, start_run
 from certree.grow import BinnedGrower, Bins
 from certree.rows.features import DenseFeatures
 from certree.rows.folds import Fold
+from certree.stats import category_statistics
 from certree.tree import Trees
 from weight_units import expect_no_unit
 

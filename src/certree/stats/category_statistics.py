@@ -12,6 +12,7 @@ and finished trees hold only these.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -22,8 +23,9 @@ from certree._core import choose_bin_edges, encode_numbers, fixed_unit
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import EDGE_ROWS, MISSING, Bins, UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, freeze
-from certree.out_of_core.binning import BinRanges, find_category_positions, make_bins
+from certree.out_of_core.binning import BinRanges, Values, find_category_positions, make_bins
 from certree.out_of_core.exact_sums import convert_to_integers, exact_sum, round_sum
+from certree.rows.features import DenseFeatures
 from certree.rows.folds import Indices
 from certree.rows.hashes import mix
 from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures
@@ -66,8 +68,8 @@ class CategoryTarget:
     n_outputs: int
     weight: Float64 | None
 
-    def select_rows(self, rows: slice) -> Self:
-        """Return a copy with the targets and weights of a slice of the rows."""
+    def select_rows(self, rows: slice | Indices) -> Self:
+        """Return a copy with the targets and weights of some rows: a slice, or their indices."""
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, y=self.y[..., rows], weight=weight)
 
@@ -332,13 +334,18 @@ class CategoryTotals:
         of its standard deviations. The core uses the same test for the categories in a node
         (grow/chance.hpp).
         """
-        rows, *targets = self._to_numbers(self.by_category.sums[q].sum(axis=2))
-        has_rows, total = rows > 0, float(rows.sum())
-        between = sum(float((sums[has_rows] ** 2 / rows[has_rows]).sum()) for sums in targets)
+        rows, *_ = self._to_numbers(self.by_category.sums[q].sum(axis=2))
+        total, between = float(rows.sum()), sum(self._sum_squares_between(q))
         squares, spread = map(round_sum, self.by_category.squares)
-        row, degrees = squares / total, int(has_rows.sum()) - 1
+        row, degrees = squares / total, int((rows > 0).sum()) - 1
         chance = (degrees + _DEVIATIONS * (2 * degrees) ** 0.5) * row * spread
         return between * (total - row) > chance
+
+    def _sum_squares_between(self, q: int) -> list[float]:
+        """Return the weighted sum of squares between the categories of feature q, for each target."""
+        rows, *targets = self._to_numbers(self.by_category.sums[q].sum(axis=2))
+        has_rows = rows > 0
+        return [float((sums[has_rows] ** 2 / rows[has_rows]).sum()) for sums in targets]
 
     def _to_numbers(self, sums: Int64) -> list[Float64]:
         """Convert sums in units of `scale`, (n_targets + 1, ...), to a list of float64 arrays.
@@ -377,6 +384,15 @@ class CategoryTotals:
             means = total / (rows + _SHRINKAGE)
             statistics.append((means, others / (other_rows + _SHRINKAGE)))
         return statistics
+
+    def compute_largest_means(self, q: int) -> tuple[Float64, Float64]:
+        """Compute the means of the target that differs most between the categories of feature q.
+
+        It is the target with the largest weighted sum of squares between categories, of equal ones
+        the first. q: position of the feature in `by_category`; there must be a target. Return the
+        pair (values, fold_values) of this target, as `compute_means` does.
+        """
+        return self.compute_means(q)[1 + int(np.argmax(self._sum_squares_between(q)))]
 
 
 # -- features with many categories -------------------------------------------------------------------
@@ -427,11 +443,19 @@ class HighCardinalityFeatures:
         features = find_high_cardinality_features(bins)
         if isinstance(columns, SparseFeatures) or not features:
             return None
-        categories = tuple(list_categories(bins, j) for j in features)
-        indices = find_category_positions(columns, dict(zip(features, categories, strict=True)))
-        candidates = cls(features, categories, indices)
+        candidates = cls.from_categories(columns, {j: list_categories(bins, j) for j in features})
         totals = candidates.compute_totals(target, keys)
         return candidates.select_features([q for q in range(len(features)) if totals.has_signal(q)])
+
+    @classmethod
+    def from_categories(cls, columns: DenseFeatures, categories: Mapping[int, Int32]) -> Self:
+        """Find the category of each row in some features.
+
+        columns: features of the rows, (n, p); categories: category codes of each of the q features,
+        ascending, by the index of the feature.
+        """
+        indices = find_category_positions(columns, categories)
+        return cls(tuple(categories), tuple(categories.values()), indices)
 
     def select_features(self, positions: list[int]) -> Self | None:
         """Return a copy with the features at these positions in `features`; None if there are none."""
@@ -475,6 +499,18 @@ class HighCardinalityFeatures:
 def find_high_cardinality_features(bins: Bins) -> tuple[int, ...]:
     """Return the indices of the features that have more than 30 categories in binned rows."""
     return tuple(np.flatnonzero(np.diff(bins.category_start) > MAX_SET_CATEGORIES).tolist())
+
+
+def list_features_of_many_categories(values: Sequence[Values]) -> tuple[int, ...]:
+    """Return the indices of the features that have more than 30 categories.
+
+    values: summary of the values of each feature, `Sketch.values`.
+    """
+    return tuple(
+        j
+        for j, of_feature in enumerate(values)
+        if isinstance(of_feature, tuple) and len(of_feature[0]) > MAX_SET_CATEGORIES
+    )
 
 
 def list_categories(bins: Bins, j: int) -> Int32:
@@ -546,11 +582,10 @@ class CategoryStatistics:
         for q in positions:
             n_rows = totals.by_category.n_rows[q]
             for values, seen in totals.compute_means(q):
-                values[-1], seen[-1] = np.nan, np.nan
-                edges.append(_choose_edges(seen, n_rows))
-                ends.append(encode_numbers(seen[(n_rows > 0) & ~np.isnan(seen)], edges[-1])[1:])
-                code = encode_numbers(seen.ravel(), edges[-1])[0].reshape(seen.shape)
-                codes.append(np.column_stack([code, _find_nearest_bins(values, *ends[-1])]))
+                binned = BinnedStatistic.from_values(values, seen, n_rows)
+                edges.append(binned.edges)
+                ends.append(binned.ends)
+                codes.append(binned.codes)
                 all_values.append(values[:-1])
                 missing.append(bool(n_rows[-1].any()))
         low, high = (np.full((len(ends), MISSING), np.inf) for _ in range(2))
@@ -574,14 +609,7 @@ class CategoryStatistics:
         keys of the training rows, (n_training,), which are the first of the n rows. Hashes of the
         keys assign these rows to folds; the mean in a training row leaves out the rows of its fold.
         """
-        fold = np.full(indices.shape[1], _FOLDS, dtype=np.int32)
-        fold[: len(keys)] = assign_folds(keys)
-        return np.stack(
-            [
-                code[indices[q], fold]
-                for q, code in zip(self._column_features, self.codes, strict=True)
-            ]
-        )
+        return get_codes_of_rows(self.codes, indices[self._column_features], keys)
 
     def extend_grower(self, grower: BinnedGrower, codes: UInt8) -> BinnedGrower:
         """Return a copy of a grower whose rows have the columns as additional features.
@@ -683,7 +711,57 @@ class CategoryStatistics:
         return np.repeat(np.arange(n_features), self.n_columns // n_features)
 
 
-def _find_nearest_bins(values: Float64, low: Float64, high: Float64) -> UInt8:
+def get_codes_of_rows(codes: tuple[UInt8, ...], indices: Int32, keys: UInt64) -> UInt8:
+    """Look up the code of each row in some columns, (n_columns, n).
+
+    codes: table of each column by category and fold, as in `CategoryStatistics.codes`; indices:
+    index of each row's category in each column, (n_columns, n); keys: random keys of the training
+    rows, (n_training,), which are the first of the n rows.
+    """
+    fold = np.full(indices.shape[1], _FOLDS, dtype=np.int32)
+    fold[: len(keys)] = assign_folds(keys)
+    return np.stack([table[index, fold] for table, index in zip(codes, indices, strict=True)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BinnedStatistic:
+    """Bins of one statistic of the categories of a feature.
+
+    The constructor takes the attributes in this order.
+
+    Attributes
+    ----------
+    edges : ndarray of float64, shape (n_bins - 1,)
+        Edges between the bins, ascending.
+    ends : tuple of two ndarray of float64, shape (n_bins,)
+        Smallest and largest value of training rows in each bin.
+    codes : ndarray of uint8, shape (n_categories + 1, n_folds + 1)
+        Bin of a row's value, as in `CategoryStatistics.codes`.
+    """
+
+    edges: Float64
+    ends: tuple[Float64, Float64]
+    codes: UInt8
+
+    @classmethod
+    def from_values(
+        cls, values: Float64, seen: Float64, n_rows: Int64, max_bins: int = MISSING
+    ) -> Self:
+        """Choose the bins; the last entries of `values` and `seen` become NaN.
+
+        values: statistic of each category over all training rows, (n_categories + 1,); seen: values
+        of the training rows of each category and fold, (n_categories + 1, n_folds); n_rows: number
+        of these rows, of the same shape; max_bins: largest number of bins.
+        """
+        values[-1], seen[-1] = np.nan, np.nan
+        edges = _choose_edges(seen, n_rows, max_bins)
+        low, high = encode_numbers(seen[(n_rows > 0) & ~np.isnan(seen)], edges)[1:]
+        code = encode_numbers(seen.ravel(), edges)[0].reshape(seen.shape)
+        nearest = find_nearest_bins(values, low, high)
+        return cls(edges, (low, high), np.column_stack([code, nearest]))
+
+
+def find_nearest_bins(values: Float64, low: Float64, high: Float64) -> UInt8:
     """Return the bin of each value, (n,), by thresholds halfway between neighbouring bins.
 
     low, high: smallest and largest value in each bin, (n_bins,). NaN gets bin 255, that of missing
@@ -693,12 +771,13 @@ def _find_nearest_bins(values: Float64, low: Float64, high: Float64) -> UInt8:
     return np.where(np.isnan(values), MISSING, bins).astype(np.uint8)
 
 
-def _choose_edges(seen: Float64, n_rows: Int64) -> Float64:
+def _choose_edges(seen: Float64, n_rows: Int64, max_bins: int = MISSING) -> Float64:
     """Choose the edges between the bins of one column, ascending; (n_bins - 1,).
 
     seen: value of the training rows of each category and fold, (n_categories + 1, n_folds); n_rows:
-    number of these rows, of the same shape. Entries that are NaN or have no rows are ignored. Up to
-    255 distinct values have a bin each; of more values each bin has about equally many rows. If
+    number of these rows, of the same shape; max_bins: largest number of bins. Entries that are NaN
+    or have no rows are ignored. Up to
+    `max_bins` distinct values have a bin each; of more values each bin has about equally many rows. If
     there are more than 2**17 rows, edges follow from 2**17 rows at even distances in the order of
     their values. A bin holds the values above the edge before it, up to its own edge.
     """
@@ -706,10 +785,10 @@ def _choose_edges(seen: Float64, n_rows: Int64) -> Float64:
     order = np.argsort(seen[has_rows], kind="stable")
     values, last = seen[has_rows][order], np.cumsum(n_rows[has_rows][order])
     distinct = np.unique(values)
-    if len(distinct) <= MISSING:
+    if len(distinct) <= max_bins:
         return distinct[:-1]
     n = int(last[-1])
     rows = np.arange(min(n, EDGE_ROWS)) * max(1.0, n / EDGE_ROWS)
     sampled = values[np.searchsorted(last, rows.astype(np.int64), side="right")]
-    edges: Float64 = choose_bin_edges(sampled, MISSING, False)
+    edges: Float64 = choose_bin_edges(sampled, max_bins, False)
     return edges

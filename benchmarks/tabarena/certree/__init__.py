@@ -1,0 +1,1 @@
+"""A model folder of TabArena. Its modules `model`, `hpo` and `info` import TabArena and AutoGluon."""
