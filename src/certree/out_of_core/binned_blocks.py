@@ -404,10 +404,11 @@ def _make_training_block(
     indexed: tuple[int, ...],
     target_order: tuple[int, ...],
 ) -> tuple[RowBlock, BinningSummary]:
-    """Return a block of training rows, and its summary.
+    """Bin encoded training rows; return their block, and its bin ranges and sums of targets.
 
-    training: a `Training` with scaled weights. The other parameters are those of
-    `_make_binned_block`.
+    number: number of the block; training: a `Training` with scaled weights; encoder: the model that
+    has encoded it; edges: bin edges of each feature; indexed: features of which the block stores the
+    index of each row's category; target_order: order of several targets in hashes.
     """
     weight, hashes = training.weight, hash_rows(training, target_order)
     codes, ranges = bin_rows(training.features, edges)
