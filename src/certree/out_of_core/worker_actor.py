@@ -247,7 +247,7 @@ class WorkerActor(LocalBlocks):
     def _run_calls(self, links: WorkerLinks, calls: Sequence[bytes], from_all: bool) -> bytes:
         """Call functions in the thread of the rank; see `run_on_rank` for arguments and result.
 
-        The first call joins the blocks of this worker to one table. After an error the links are closed.
+        The first call joins the blocks of this worker to one table. An error closes the links.
         """
         try:
             if self._rank is None:
