@@ -17,7 +17,7 @@ from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.chunks import Chunk, find_positive_rows
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.group_assignment import assign_by_groups, number_all_groups
-from certree.out_of_core.row_assignment import RowSplitter
+from certree.out_of_core.row_assignment import RowSorter
 from certree.out_of_core.train_calibration_split import (
     HashedRows,
     find_range,
@@ -51,7 +51,7 @@ def merge_copies_of_blocks(executor: Executor, encoder: Any) -> Executor:
         If copies of a row are in different groups.
     """
     blocks = sorted(
-        executor.make_blocks(read_hashed_rows, encoder, RowSplitter(None)), key=itemgetter(0)
+        executor.make_blocks(read_hashed_rows, encoder, RowSorter(None)), key=itemgetter(0)
     )
     _, sizes, _, names = zip(*blocks, strict=True)
     n, is_grouped = sum(sizes), any(one is not None for one in names)
@@ -136,6 +136,6 @@ def _with_weights(chunk: Chunk, encoder: Any, weight: Float64) -> Chunk:
     """
     found, weights = find_positive_rows(encoder, chunk), np.zeros(len(chunk.y))
     rows = np.zeros(0, np.intp) if found is None else found[2]
-    RowSplitter.expect_rows(len(weight), len(rows))
+    RowSorter.expect_rows(len(weight), len(rows))
     weights[rows] = weight
     return replace(chunk, weight=weights)

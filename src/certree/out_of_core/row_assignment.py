@@ -42,7 +42,7 @@ Groups = tuple[NDArray[Any], Indices]
 class RowsToAssign:
     """Fields by which the n rows of a block are assigned to folds or sets.
 
-    Rows are sorted by class, then by content and then by weight; see `RowSplitter.sort_rows`.
+    Rows are sorted by class, then by content and then by weight; see `RowSorter.sort_rows`.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class RowsToAssign:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowSplitter:
+class RowSorter:
     """Hash, sort and split the rows of a block, and scale their weights, alike in each pass.
 
     Parameters
@@ -207,7 +207,7 @@ class RowSplitter:
 
 
 def read_sorted_rows(
-    number: int, chunk: Chunk, encoder: Any, splitter: RowSplitter
+    number: int, chunk: Chunk, encoder: Any, sorter: RowSorter
 ) -> tuple[RowsToAssign, list[tuple[int, int, NDArray[Any] | None]]]:
     """Read and sort the rows of a block.
 
@@ -217,7 +217,7 @@ def read_sorted_rows(
         Number of the block, and the block.
     encoder : object
         Copy of the model that encodes rows.
-    splitter : RowSplitter
+    sorter : RowSorter
         How rows are hashed and sorted.
 
     Returns
@@ -227,14 +227,14 @@ def read_sorted_rows(
     list of tuple
         One entry: number of the block, number of its rows, and its distinct groups or None.
     """
-    rows, order, names = sort_block(number, splitter.read_rows(encoder, chunk), splitter)
+    rows, order, names = sort_block(number, sorter.read_rows(encoder, chunk), sorter)
     return rows, [(number, len(order), names)]
 
 
 def sort_block(
-    number: int, training: Training | None, splitter: RowSplitter
+    number: int, training: Training | None, sorter: RowSorter
 ) -> tuple[RowsToAssign, Indices, NDArray[Any] | None]:
-    """Sort the rows of a block by `RowSplitter.sort_rows`.
+    """Sort the rows of a block by `RowSorter.sort_rows`.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def sort_block(
         Number of the block.
     training : Training or None
         Its n rows; None: there are none.
-    splitter : RowSplitter
+    sorter : RowSorter
         How rows are hashed and sorted.
 
     Returns
@@ -260,7 +260,7 @@ def sort_block(
         about = no_classes, no_classes, no_hashes, none, none[None], no_hashes, None
         empty = RowsToAssign(number, *about)
         return empty, np.zeros(0, dtype=np.intp), None
-    order, content, classes, groups = splitter.sort_rows(training)
+    order, content, classes, groups = sorter.sort_rows(training)
     ties = _list_ties(training)[:, order]
     target = training.y.astype(np.float64)[order]
     content, classes = content[order], classes[order]
@@ -288,7 +288,7 @@ def _list_ties(training: Training) -> Float64:
 
 
 def make_sorted_blocks(
-    executor: Executor, encoder: Any, splitter: RowSplitter
+    executor: Executor, encoder: Any, sorter: RowSorter
 ) -> tuple[list[int], list[NDArray[Any] | None]]:
     """Make a `RowsToAssign` of each block, and number combinations of classes as strata.
 
@@ -298,7 +298,7 @@ def make_sorted_blocks(
         Reads the rows, and holds the results in place of its blocks.
     encoder : object
         Copy of the model that encodes rows.
-    splitter : RowSplitter
+    sorter : RowSorter
         How rows are hashed and sorted.
 
     Returns
@@ -308,7 +308,7 @@ def make_sorted_blocks(
     names : list of (ndarray or None)
         Distinct groups of each block; None: the block has no groups, or no rows.
     """
-    blocks = sorted(executor.make_blocks(read_sorted_rows, encoder, splitter), key=itemgetter(0))
+    blocks = sorted(executor.make_blocks(read_sorted_rows, encoder, sorter), key=itemgetter(0))
     n_classes = getattr(encoder, "n_classes_", 0)
     if isinstance(n_classes, list):
         rank = rank_classes(executor.reduce(_sum_classes, n_classes))
