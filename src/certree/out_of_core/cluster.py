@@ -8,7 +8,9 @@ did, which gives the same bits, and the job is done again.
 
 from __future__ import annotations
 
+import logging
 import pickle
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,6 +39,9 @@ _TOGETHER = 8
 _MOST_LOST = 4
 # Seconds after which it is looked whether the cluster is still there.
 _PATIENCE = 3.0
+# A fit that waits for longer than so many seconds on a cluster without workers is given up.
+_WITHOUT_WORKERS = 300.0
+_LOGGER = logging.getLogger(__name__)
 
 
 class Partitions:
@@ -278,6 +283,10 @@ class OnCluster:
         self._addresses: list[str] = []
         self._token: str | None = None
         self._calls: list[bytes] = []
+        # Workers that were lost since ranks were linked the last time, and how often they were linked.
+        self._lost: list[str] = []
+        self._n_epochs = 0
+        self._alone_since: float | None = None  # when the cluster was first seen without workers
 
     @property
     def n_parts(self) -> int:
@@ -299,7 +308,7 @@ class OnCluster:
         """See `Executor`."""
         # As it is now: who calls may change what it has given, such as a random state, afterwards.
         self._made_by = f, dump(given), own
-        self._held, self._have_met, self._token = [], False, None
+        self._held, self._addresses, self._have_met, self._token = [], [], False, None
         self._changes, self._n_changes, self._calls = [], 0, []
         pairs = self._of_chunks(_made_of, f, given, own)
         told = self._added([self._submit(itemgetter(1), pair) for pair in pairs])
@@ -348,6 +357,7 @@ class OnCluster:
                 self._meet()
                 if self._token is None:
                     self._token = uuid4().hex
+                    self._log_epoch()
                     told = self._call_ranks(self._calls, from_all)
                 else:
                     told = self._call_ranks(self._calls[-1:], from_all)
@@ -356,6 +366,19 @@ class OnCluster:
                 continue
             return [pickle.loads(one) for one in told[: None if from_all else 1]]
         raise self._given_up()
+
+    def _log_epoch(self) -> None:
+        """Log the addresses of the ranks, and the workers that were lost since the last epoch."""
+        self._n_epochs += 1
+        _LOGGER.log(
+            logging.WARNING if self._lost else logging.INFO,
+            "epoch %d of fit %s: ranks %s; lost: %s",
+            self._n_epochs,
+            self._token,
+            ", ".join(f"{rank}={one}" for rank, one in enumerate(self._addresses)),
+            ", ".join(self._lost) or "none",
+        )
+        self._lost = []
 
     def choose_storage(self, n_bytes: int) -> Storage:
         """See `Executor`."""
@@ -420,12 +443,13 @@ class OnCluster:
         if self._have_met:
             return
         known: dict[int, Below] = {}
-        self._addresses = [""] * len(self._held)
+        self._addresses = self._addresses or [""] * len(self._held)
         for place in reversed(range(len(self._held))):
             below = [known.pop(one) for one in (2 * place + 1, 2 * place + 2) if one in known]
             try:
                 address = self._waited(self._held[place], "meet", below)
             except _Lost:
+                self._lost.append(self._addresses[place] or "unknown")
                 self._hold_again(place)
                 address = self._waited(self._held[place], "meet", below)
             held, self._addresses[place] = self._held[place], address
@@ -537,6 +561,16 @@ class OnCluster:
         # Dask waits for a scheduler to come back, which knows nothing of the fit then.
         if self._client.status != "running":
             raise RuntimeError("the cluster went away while the fit was made")
+        now = time.monotonic()
+        if self._client.nthreads():
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = now
+        elif now - self._alone_since > _WITHOUT_WORKERS:
+            raise RuntimeError(
+                f"the cluster has had no workers for {_WITHOUT_WORKERS:.0f} s, and the fit waits for "
+                f"one to hold {self.n_parts} partitions: start workers, and fit again"
+            )
 
 
 def _done(f: Callable[..., Any], shared: tuple[Any, ...], *job: Any) -> Any:

@@ -27,6 +27,10 @@ from certree.out_of_core.worker_links import Arrivals, Epoch, Unlinked, WorkerLi
 _LARGE = 1 << 14
 # Where numbers of all kinds may begin; Dask lays arrays anywhere.
 _ALIGNED = 16
+# Calls of one actor that run at a time: one of each method, and those that end as a worker is lost.
+_MOST_CALLS = 16
+# Seconds after which a call checks whether the cluster still holds its actor.
+_INTERVAL = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +96,15 @@ class OnWorker(Parts):
         # The change that was made last, and what it told, as somebody on the way may have been lost.
         self._last: tuple[int, Any] = (-1, None)
         self._turn = threading.Lock()
+        self._is_dropped = False
         # The rank that the rows here are, its links, and the call that its thread works on.
         self._rank: Rank | None = None
         self._epoch = ""
         self._links: WorkerLinks | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._call: asyncio.Future[bytes] | None = None
+        # The pool of the event loop has few threads, which all workers of a process share.
+        self._threads = ThreadPoolExecutor(_MOST_CALLS)
         Arrivals.at(worker)
 
     # What is asked of an actor runs in threads of its own: Dask has one for all actors of a worker, and
@@ -105,10 +112,28 @@ class OnWorker(Parts):
 
     async def meet(self, below: Sequence[Below]) -> str:
         """Take the workers below in the place of those so far; tells where this one is reached."""
-        for one in self._answers:  # who waits for a lost worker waits no more
-            one.cancel()
-        await asyncio.to_thread(self._take, below)
+        self._stop_waiting()
+        await self._run(self._take, below)
         return str(self._worker.address)
+
+    def _stop_waiting(self) -> None:
+        """Let who waits for a lost worker raise `Unlinked`."""
+        for one in self._answers:
+            one.cancel()
+
+    async def _run(self, f: Callable[..., Any], *given: Any) -> Any:
+        """Call a function in a thread of this actor; it ends by `Unlinked` if the actor is dropped."""
+        return await self._watch(asyncio.get_running_loop().run_in_executor(self._threads, f, *given))
+
+    async def _watch(self, call: asyncio.Future[Any]) -> Any:
+        """Wait for a call, and end it once the cluster has dropped the actor, as the client is gone."""
+        while not (await asyncio.wait([call], timeout=_INTERVAL))[0]:
+            if not any(one is self for one in self._worker.state.actors.values()):
+                self._is_dropped = True
+                self._stop_waiting()
+                if self._links is not None:
+                    self._links.close()
+        return call.result()
 
     def _take(self, below: Sequence[Below]) -> None:
         with self._turn:  # once nobody is asked any more
@@ -122,7 +147,8 @@ class OnWorker(Parts):
         Unlinked
             If a worker is lost.
         """
-        return await asyncio.to_thread(lambda: packed(self.told(pickle.loads(asked))))
+        told: list[Any] = await self._run(lambda: packed(self.told(pickle.loads(asked))))
+        return told
 
     async def lead(self, job: bytes, n_changes: int) -> tuple[bytes, bytes, int]:
         """What a job tells, the changes that it has made, and how many; see `Executor.led`.
@@ -134,7 +160,8 @@ class OnWorker(Parts):
         Unlinked
             If a worker is lost.
         """
-        return await asyncio.to_thread(self._lead, job, n_changes)
+        told: tuple[bytes, bytes, int] = await self._run(self._lead, job, n_changes)
+        return told
 
     def _lead(self, job: bytes, n_changes: int) -> tuple[bytes, bytes, int]:
         leader = Leader(self, n_changes)
@@ -151,6 +178,8 @@ class OnWorker(Parts):
             If a worker below is lost.
         """
         with self._turn:
+            if self._is_dropped:
+                raise Unlinked
             loop = self._worker.loop.asyncio_loop
             self._answers = [
                 asyncio.run_coroutine_threadsafe(_answer(self._worker, one, asked), loop)
@@ -212,7 +241,8 @@ class OnWorker(Parts):
             self._thread, self._run_calls, links, calls, from_all
         )
         self._call = work
-        return await work
+        told: bytes = await self._watch(work)
+        return told
 
     async def end_rank(self) -> None:
         """Close the links of the rank, and wait until its thread has ended what it does."""
@@ -239,7 +269,7 @@ class OnWorker(Parts):
 
     async def change_again(self, jobs: Sequence[bytes]) -> None:
         """Make the changes of jobs that parts before these have made."""
-        await asyncio.to_thread(self._change_again, jobs)
+        await self._run(self._change_again, jobs)
 
     def _change_again(self, jobs: Sequence[bytes]) -> None:
         for job in jobs:

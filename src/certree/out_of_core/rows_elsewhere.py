@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import Any
 
 from certree.interface.extras import import_extra
@@ -79,10 +79,21 @@ def rows_elsewhere(
             raise
     with scratch() as kept:
         if client is not None:
-            with closing(OnCluster(source, client, kept)) as parts:
+            with _without_task_slot(), closing(OnCluster(source, client, kept)) as parts:
                 yield _judged(parts, source)
             return
         yield _judged(Here(source, kept, n_threads, shown=shown, limit=get_memory_limit()), source)
+
+
+def _without_task_slot() -> AbstractContextManager[Any]:
+    """Give the slot of a task of Dask that fits a model to the tasks of the fit, until it ends."""
+    distributed = import_extra("distributed", "dask")
+    try:
+        distributed.get_worker()
+    except ValueError:  # no task
+        return nullcontext()
+    client: AbstractContextManager[Any] = distributed.worker_client()
+    return client
 
 
 def _source(X: Any, y: Any, sample_weight: Any, groups: Any, offset: Any) -> FileRows | Partitions:
