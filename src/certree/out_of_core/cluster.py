@@ -308,7 +308,8 @@ class OnCluster:
         """See `Executor`."""
         # As it is now: who calls may change what it has given, such as a random state, afterwards.
         self._made_by = f, dump(given), own
-        self._held, self._addresses, self._have_met, self._token = [], [], False, None
+        self._release()
+        self._addresses, self._have_met, self._token = [], False, None
         self._changes, self._n_changes, self._calls = [], 0, []
         pairs = self._of_chunks(_made_of, f, given, own)
         told = self._added([self._submit(itemgetter(1), pair) for pair in pairs])
@@ -407,14 +408,21 @@ class OnCluster:
         return told
 
     def close(self) -> None:
-        """End what ranks do, and close their links."""
-        if self._token is None:
-            return
+        """End what ranks do, close their links, and let workers free the parts."""
+        if self._token is not None:
+            with suppress(Exception):  # who does not answer is gone
+                asked = [self._ask(held, "end_rank") for held in self._held]
+                for one in asked:
+                    one.result(timeout=_PATIENCE)
         self._token = None
-        with suppress(Exception):  # who does not answer is gone
-            asked = [self._ask(held, "end_rank") for held in self._held]
-            for one in asked:
-                one.result(timeout=_PATIENCE)
+        self._release()
+
+    def _release(self) -> None:
+        """Let workers free the parts; actors are in reference cycles, which would hold them longer."""
+        if self._client.status == "running":
+            with suppress(Exception):
+                self._client.cancel([held.future for held in self._held])
+        self._held = []
 
     def led(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`: the worker at the top does it."""
