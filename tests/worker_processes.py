@@ -35,7 +35,11 @@ _MESSAGES = [
 
 
 def serve(scheduler, config, options):
-    """Run a worker until it is closed."""
+    """Run a worker until it is closed; the option `namespace` names a network namespace for it."""
+    namespace = options.pop("namespace", None)
+    if namespace is not None:
+        with open(f"/run/netns/{namespace}") as file:
+            assert ctypes.CDLL(None).setns(file.fileno(), 0) == 0
 
     async def run():
         async with distributed.Worker(scheduler, **options) as worker:
@@ -83,14 +87,14 @@ class Processes:
 
 
 @contextlib.contextmanager
-def start_cluster(each=({}, {}), config=None, security=None, **options):
+def start_cluster(each=({}, {}), config=None, security=None, host="127.0.0.1"):
     """Yield the client of a cluster of processes, and the processes.
 
-    each: for every worker its own options of `distributed.Worker`; options: those of all.
+    each: for every worker its options of `distributed.Worker`; config: of Dask, here and there;
+    host: address of the scheduler.
     """
     config = config or {}
-    if security is not None:
-        options["security"] = security
+    options = {} if security is None else {"security": security}
     with (
         warnings.catch_warnings(),
         dask.config.set(config),
@@ -102,7 +106,7 @@ def start_cluster(each=({}, {}), config=None, security=None, **options):
                 dashboard_address=":0",
                 security=security,
                 protocol="tcp://" if security is None else "tls://",
-                host="127.0.0.1",
+                host=host,
                 processes=True,
             ) as home,
             distributed.Client(home) as client,

@@ -259,6 +259,45 @@ def test_workers_behind_nannies_are_reached_by_their_contact_addresses(expect):
         assert all(one.n_connections > n for one, n in zip(proxies, before, strict=True))
 
 
+def run_ip(*given):
+    subprocess.run(["ip", *given], check=True, capture_output=True)
+
+
+@pytest.fixture
+def cable():
+    """Addresses of this machine and of a network namespace, and the device between them."""
+    name, device = "certree-faults", "certree0"
+    if not LONG or shutil.which("ip") is None or os.geteuid() != 0:
+        pytest.skip("takes a minute, and namespaces of Linux")
+    try:
+        run_ip("netns", "add", name)
+    except subprocess.CalledProcessError:
+        pytest.skip("namespaces cannot be made here")
+    try:
+        run_ip("link", "add", device, "type", "veth", "peer", "name", "certree1", "netns", name)
+        run_ip("addr", "add", "10.213.5.1/24", "dev", device)
+        run_ip("link", "set", device, "up")
+        run_ip("-n", name, "addr", "add", "10.213.5.2/24", "dev", "certree1")
+        run_ip("-n", name, "link", "set", "certree1", "up")
+        yield "10.213.5.1", "10.213.5.2", name, device
+    finally:
+        subprocess.run(["ip", "link", "del", device], check=False, capture_output=True)
+        run_ip("netns", "del", name)
+
+
+@pytest.mark.parametrize("kind", [*MODELS])
+def test_a_worker_whose_network_fails_is_replaced(kind, expect, cable, tmp_path):
+    here, there, name, device = cable
+    each = [{"host": here}, {"host": there, "namespace": name}]
+    soon = {"distributed.comm.timeouts.tcp": "11s"}
+    with faults.start_cluster(each, config=soon, host=here) as (client, _):
+        flag = tmp_path / "flag"
+        client.run(faults.act_before_message, faults.pause, "w1", NUMBERS[kind], flag)
+        cut = start_when(flag, partial(run_ip, "link", "set", device, "down"))
+        expect(kind, fit(kind))
+        cut.result()
+
+
 def find_free_port():
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -307,7 +346,7 @@ def test_each_epoch_is_logged_with_its_ranks_and_the_workers_that_were_lost(tmp_
         flag = tmp_path / "flag"
         client.run(faults.act_before_message, faults.die, "w1", NUMBERS["boosting"], flag)
         fit("boosting")
-    first, second = caplog.records
+    first, second = (one for one in caplog.records if one.name == cluster.__name__)
     assert first.levelname == "INFO"
     assert "epoch 1 of fit " in first.message
     assert first.message.endswith("lost: none")
