@@ -344,14 +344,14 @@ def test_workers_that_come_after_all_were_lost_end_the_fit_well(expect, tmp_path
 
 
 def test_each_epoch_is_logged_with_its_ranks_and_the_workers_that_were_lost(tmp_path, caplog):
-    caplog.set_level("INFO", logger=cluster.__name__)
+    caplog.set_level("INFO", logger="certree")
     with faults.start_cluster() as (client, _):
         addresses = client.run(faults.get_name)
         (lost,) = (address for address, name in addresses.items() if name == "w1")
         flag = tmp_path / "flag"
         client.run(faults.act_before_message, faults.die, "w1", NUMBERS["boosting"], flag)
         fit("boosting")
-    first, second = (one for one in caplog.records if one.name == cluster.__name__)
+    first, second = (one for one in caplog.records if one.name == "certree")
     assert first.levelname == "INFO"
     assert "epoch 1 of fit " in first.message
     assert first.message.endswith("lost: none")

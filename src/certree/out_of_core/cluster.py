@@ -41,7 +41,7 @@ _MOST_LOST = 4
 _PATIENCE = 3.0
 # A fit that waits for longer than so many seconds on a cluster without workers is given up.
 _WITHOUT_WORKERS = 300.0
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = logging.getLogger("certree")
 
 
 class Partitions:

@@ -123,7 +123,9 @@ class OnWorker(Parts):
 
     async def _run(self, f: Callable[..., Any], *given: Any) -> Any:
         """Call a function in a thread of this actor; it ends by `Unlinked` if the actor is dropped."""
-        return await self._watch(asyncio.get_running_loop().run_in_executor(self._threads, f, *given))
+        return await self._watch(
+            asyncio.get_running_loop().run_in_executor(self._threads, f, *given)
+        )
 
     async def _watch(self, call: asyncio.Future[Any]) -> Any:
         """Wait for a call, and end it once the cluster has dropped the actor, as the client is gone."""
