@@ -16,9 +16,10 @@ import dask
 import dask.array as da
 import distributed
 
-from certree.out_of_core import cluster, on_worker, worker_links
+from certree.out_of_core import cluster, worker_links
 from certree.out_of_core.joined_rows import JoinedRows
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import RowBlock
+from certree.out_of_core.worker_actor import WorkerActor
 
 # Processes are forked from one that has imported these, which takes seconds.
 FORKED_WITH = [
@@ -29,8 +30,8 @@ FORKED_WITH = [
 # What ranks and tasks of a fit call, by the place of the function.
 _MESSAGES = [
     *((worker_links.WorkerLinks, name) for name in ("reduce", "share")),
-    (on_worker.OnWorker, "told"),
-    *((cluster, name) for name in ("_looked_at", "_made_of", "_done")),
+    (WorkerActor, "process"),
+    *((cluster, name) for name in ("_scan_chunk", "_make_block", "_run_job")),
 ]
 
 
@@ -172,7 +173,7 @@ def get_name(dask_worker):
 def count_leftovers(dask_worker):
     """Return how many actors, blocks of rows and threads of fits a worker has."""
     gc.collect()
-    blocks = [one for one in gc.get_objects() if isinstance(one, JoinedRows | PartOfRows)]
+    blocks = [one for one in gc.get_objects() if isinstance(one, JoinedRows | RowBlock)]
     # Threads of Dask and of the event loop have other names.
     threads = [one for one in threading.enumerate() if one.name.startswith("ThreadPoolExecutor")]
     return len(dask_worker.state.actors), len(blocks), len(threads)

@@ -319,7 +319,7 @@ def test_workers_on_several_addresses(expect):
 
 
 def test_all_workers_lost_at_once_end_a_fit_that_says_what_it_awaits(monkeypatch, tmp_path):
-    monkeypatch.setattr(cluster, "_WITHOUT_WORKERS", 2.0)
+    monkeypatch.setattr(cluster, "_NO_WORKERS_TIMEOUT", 2.0)
     with faults.start_cluster() as (client, processes):
         flag = tmp_path / "flag"
         client.run(faults.act_before_message, faults.pause, "w0", NUMBERS["boosting"], flag)
@@ -404,7 +404,7 @@ def test_a_closed_client_ends_a_fit_on_all_workers(tmp_path):
             start_when(flag, other.close)
             with (
                 resources(client=other),
-                pytest.raises(RuntimeError, match="the cluster went away while the fit was made"),
+                pytest.raises(RuntimeError, match="the cluster was closed during the fit"),
             ):
                 fit_for_hours()
 
