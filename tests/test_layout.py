@@ -57,6 +57,7 @@ TESTS = Path(__file__).parent
 # Test files that belong to no single module, and what they test.
 TESTS_OF_NO_MODULE = {
     "cli/test_bank_path.py": "the commands of a bank, one after another",
+    "out_of_core/test_faults.py": "faults of workers and clients in all fits on clusters",
     "ensembles/test_groups.py": "groups of rows in the rounds and bags of all ensembles",
     "ensembles/test_ranks.py": "several ranks that make the rounds of one process",
     "ensembles/test_relative_weights.py": "weights of rows in all ensembles",

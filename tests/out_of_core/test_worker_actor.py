@@ -24,10 +24,10 @@ class Home:
     """In the place of a worker of Dask: one for all parts, whose messages stay here."""
 
     address = "home"
-    state = SimpleNamespace(nthreads=1)
 
     def __init__(self):
         self.actors, self.hanging = {}, set()
+        self.state = SimpleNamespace(nthreads=1, actors=self.actors)
         self.extensions, self.handlers = {}, {}
         self.loop = SimpleNamespace(asyncio_loop=asyncio.new_event_loop())
         self.thread = threading.Thread(target=self.loop.asyncio_loop.run_forever, daemon=True)

@@ -153,6 +153,38 @@ def test_ranks_that_have_come_apart_are_told(linked):
     assert isinstance(second, LinkLost)
 
 
+@pytest.mark.parametrize("ends", [[], [16], [3, 20]])
+def test_received_frames_may_be_unaligned_read_only_and_several(ends):
+    sent = np.array([[1, -2, 3], [7, 2**40, -5]])
+
+    class Comm:
+        """Delivers words in frames that start at odd addresses and may not be written to."""
+
+        def __init__(self, words):
+            self.words, self.written = words, []
+
+        async def read(self):
+            frames = []
+            for part in np.split(np.frombuffer(self.words.tobytes(), np.uint8), ends):
+                odd = np.append(np.zeros(1, np.uint8), part)[1:]
+                odd.flags.writeable = False
+                frames.append(memoryview(odd))
+            return 1, SimpleNamespace(frames=frames)
+
+        async def write(self, message):
+            self.written.append(b"".join(message[1].frames))
+
+    worker = SimpleNamespace(loop=SimpleNamespace(asyncio_loop=None))
+    links = WorkerLinks(worker, Epoch("fit", 1, ("",) * 6))
+    links._children, links._parent = [Comm(sent[0])], Comm(sent[1])
+    total = np.array([10, 20, 0])
+    asyncio.run(links._reduce(total, 2, 1))
+    assert total.tolist() == [11, 18, 3]
+    assert links._parent.written == [total.tobytes()]
+    assert asyncio.run(links._share(3, 1)).tolist() == sent[1].tolist()
+    assert links._children[0].written == [sent[1].tobytes()]
+
+
 def test_trees_of_ranks_have_all_of_them():
     for n in range(1, 20):
         epochs = [Epoch("fit", rank, ("",) * n) for rank in range(n)]

@@ -9,7 +9,9 @@ and repeats the job.
 
 from __future__ import annotations
 
+import logging
 import pickle
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,6 +40,9 @@ _RESULTS_PER_SUM = 8
 _MAX_LOSSES = 4
 # Seconds between checks that the cluster is still running.
 _PATIENCE = 3.0
+# Seconds after which a fit stops that waits for a worker on a cluster without workers.
+_NO_WORKERS_TIMEOUT = 300.0
+_LOGGER = logging.getLogger("certree")
 
 
 class DaskRows:
@@ -324,6 +329,10 @@ class DaskExecutor:
         self._addresses: list[str] = []
         self._token: str | None = None
         self._calls: list[bytes] = []
+        # Number of epochs, and the addresses of workers that were lost since the last one began.
+        self._n_epochs = 0
+        self._lost: list[str] = []
+        self._no_workers_since: float | None = None
 
     @property
     def n_blocks(self) -> int:
@@ -347,7 +356,8 @@ class DaskExecutor:
         """See `Executor`."""
         # A pickled copy, as callers may change arguments later, such as a random state.
         self._maker = f, dump(arguments), per_block
-        self._workers, self._is_connected, self._token = [], False, None
+        self._release_blocks()
+        self._addresses, self._is_connected, self._token = [], False, None
         self._replacements, self._n_replacements, self._calls = [], 0, []
         pairs = self._compute_partitions(_make_block, f, arguments, per_block)
         result = self._sum_futures([self._submit(itemgetter(1), pair) for pair in pairs])
@@ -400,6 +410,7 @@ class DaskExecutor:
                 self._connect_workers()
                 if self._token is None:
                     self._token = uuid4().hex
+                    self._log_epoch()
                     results = self._call_ranks(self._calls, from_all)
                 else:
                     results = self._call_ranks(self._calls[-1:], from_all)
@@ -408,6 +419,19 @@ class DaskExecutor:
                 continue
             return [pickle.loads(result) for result in results[: None if from_all else 1]]
         raise self._make_loss_error()
+
+    def _log_epoch(self) -> None:
+        """Log the addresses of the ranks, and the workers that were lost since the last epoch."""
+        self._n_epochs += 1
+        _LOGGER.log(
+            logging.WARNING if self._lost else logging.INFO,
+            "epoch %d of fit %s: ranks %s; lost: %s",
+            self._n_epochs,
+            self._token,
+            ", ".join(f"{rank}={address}" for rank, address in enumerate(self._addresses)),
+            ", ".join(self._lost) or "none",
+        )
+        self._lost = []
 
     def choose_storage(self, n_bytes: int) -> Storage:
         """See `Executor`."""
@@ -439,14 +463,21 @@ class DaskExecutor:
         return results
 
     def close(self) -> None:
-        """End the calls of all ranks, and close their links."""
-        if self._token is None:
-            return
+        """End the calls of all ranks, close their links, and let workers free their blocks."""
+        if self._token is not None:
+            with suppress(Exception):  # a worker that does not answer is lost
+                answers = [self._send(blocks, "end_rank") for blocks in self._workers]
+                for answer in answers:
+                    answer.result(timeout=_PATIENCE)
         self._token = None
-        with suppress(Exception):  # a worker that does not answer is lost
-            answers = [self._send(blocks, "end_rank") for blocks in self._workers]
-            for answer in answers:
-                answer.result(timeout=_PATIENCE)
+        self._release_blocks()
+
+    def _release_blocks(self) -> None:
+        """Let workers free their blocks. Reference cycles of Dask's actors would hold them longer."""
+        if self._client.status == "running":
+            with suppress(Exception):
+                self._client.cancel([blocks.future for blocks in self._workers])
+        self._workers = []
 
     def run_on_root(self, f: Callable[..., Any], *arguments: Any) -> Any:
         """Return ``f(leader, *arguments)``, which the root of the workers computes with a `Leader`."""
@@ -478,13 +509,14 @@ class DaskExecutor:
         if self._is_connected:
             return
         connected: dict[int, ChildWorker] = {}
-        self._addresses = [""] * len(self._workers)
+        self._addresses = self._addresses or [""] * len(self._workers)
         for place in reversed(range(len(self._workers))):
             positions = (2 * place + 1, 2 * place + 2)
             children = [connected.pop(i) for i in positions if i in connected]
             try:
                 address = self._call(self._workers[place], "set_children", children)
             except _WorkerLost:
+                self._lost.append(self._addresses[place] or "unknown")
                 self._recompute_blocks(place)
                 address = self._call(self._workers[place], "set_children", children)
             blocks, self._addresses[place] = self._workers[place], address
@@ -609,12 +641,22 @@ class DaskExecutor:
             ) from error
 
     def _expect_cluster(self) -> None:
-        """Raise RuntimeError if the client has lost its cluster.
+        """Raise RuntimeError if the client has lost its cluster, or the cluster all workers.
 
-        Dask would wait for a new scheduler, which would not know the fit.
+        Dask would wait for a new scheduler, which would not know the fit, and for new workers.
         """
         if self._client.status != "running":
             raise RuntimeError("the cluster was closed during the fit: fit again with a new client")
+        if self._client.nthreads():
+            self._no_workers_since = None
+            return
+        now = time.monotonic()
+        self._no_workers_since = self._no_workers_since or now
+        if now - self._no_workers_since > _NO_WORKERS_TIMEOUT:
+            raise RuntimeError(
+                f"the cluster has had no workers for {_NO_WORKERS_TIMEOUT:.0f} s, and the fit waits "
+                f"for one to hold {self.n_blocks} partitions: start workers, and fit again"
+            )
 
 
 def _run_job(f: Callable[..., Any], shared: tuple[Any, ...], *job: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import Any
 
 from certree.interface.extras import import_extra
@@ -83,13 +83,24 @@ def open_rows(
             raise
     with open_scratch() as scratch:
         if client is not None:
-            with closing(DaskExecutor(source, client, scratch)) as executor:
+            with _leave_task_slot(), closing(DaskExecutor(source, client, scratch)) as executor:
                 yield _wrap_validation(executor, source)
             return
         local = LocalExecutor(
             source, scratch, n_threads, is_shown=is_shown, memory_limit=get_memory_limit()
         )
         yield _wrap_validation(local, source)
+
+
+def _leave_task_slot() -> AbstractContextManager[Any]:
+    """Return a context in which a Dask task that fits a model leaves its thread to other tasks."""
+    distributed = import_extra("distributed", "dask")
+    try:
+        distributed.get_worker()
+    except ValueError:  # this is no task
+        return nullcontext()
+    context: AbstractContextManager[Any] = distributed.worker_client()
+    return context
 
 
 def _open_source(

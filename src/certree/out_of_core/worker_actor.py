@@ -27,6 +27,10 @@ from certree.out_of_core.worker_links import Epoch, LinkLost, PendingConnections
 _LARGE = 1 << 14
 # Alignment in bytes that any dtype accepts. Dask places received arrays at any address.
 _ALIGNED = 16
+# Calls that run at a time in one actor: one of each method, and those that end as a worker is lost.
+_MAX_CALLS = 16
+# Seconds between checks that the cluster still holds an actor.
+_INTERVAL = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +81,9 @@ class ChildWorker:
 class WorkerActor(LocalBlocks):
     """The blocks of a fit on one worker; as many are processed at a time as the worker has threads.
 
-    Each request runs in a thread of its own. Dask has one thread for all actors of a worker, which may
-    hold two actors of a fit after another worker was lost.
+    Requests run in threads of the actor. Dask has one thread for all actors of a worker, which may
+    hold two actors of a fit after another worker was lost, and the event loop has few threads, which
+    all workers of a process share.
 
     Parameters
     ----------
@@ -103,14 +108,35 @@ class WorkerActor(LocalBlocks):
         self._links: WorkerLinks | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._call: asyncio.Future[bytes] | None = None
+        self._threads = ThreadPoolExecutor(_MAX_CALLS)
+        self._is_dropped = False
         PendingConnections.get_or_register(worker)
 
     async def set_children(self, children: Sequence[ChildWorker]) -> str:
         """Replace the children, and return the address of this worker."""
-        for answer in self._answers:  # a lost worker never answers
-            answer.cancel()
-        await asyncio.to_thread(self._set_children, children)
+        self._cancel_answers()
+        await self._run_in_thread(self._set_children, children)
         return str(self._worker.address)
+
+    def _cancel_answers(self) -> None:
+        """Let the request that waits for children raise `LinkLost`: a lost worker never answers."""
+        for answer in self._answers:
+            answer.cancel()
+
+    async def _run_in_thread(self, f: Callable[..., Any], *arguments: Any) -> Any:
+        """Return ``f(*arguments)``, computed in a thread of the actor."""
+        loop = asyncio.get_running_loop()
+        return await self._wait(loop.run_in_executor(self._threads, f, *arguments))
+
+    async def _wait(self, call: asyncio.Future[Any]) -> Any:
+        """Return the result of a call; end the call if the client is gone, so the actor is dropped."""
+        while not (await asyncio.wait([call], timeout=_INTERVAL))[0]:
+            if not any(actor is self for actor in self._worker.state.actors.values()):
+                self._is_dropped = True
+                self._cancel_answers()
+                if self._links is not None:
+                    self._links.close()
+        return call.result()
 
     def _set_children(self, children: Sequence[ChildWorker]) -> None:
         """Replace the children once the current request has ended."""
@@ -123,7 +149,10 @@ class WorkerActor(LocalBlocks):
         request: a pickled `BlockRequest`. The result is encoded by `pack`. Raise `LinkLost` if a
         worker is lost.
         """
-        return await asyncio.to_thread(lambda: pack(self.process(pickle.loads(request))))
+        result: list[Any] = await self._run_in_thread(
+            lambda: pack(self.process(pickle.loads(request)))
+        )
+        return result
 
     async def run_job(self, job: bytes, n_replacements: int) -> tuple[bytes, bytes, int]:
         """Run a job of several requests on this worker, the root; see `DaskExecutor.run_on_root`.
@@ -147,7 +176,10 @@ class WorkerActor(LocalBlocks):
         LinkLost
             If a worker is lost.
         """
-        return await asyncio.to_thread(self._run_job, job, n_replacements)
+        result: tuple[bytes, bytes, int] = await self._run_in_thread(
+            self._run_job, job, n_replacements
+        )
+        return result
 
     def _run_job(self, job: bytes, n_replacements: int) -> tuple[bytes, bytes, int]:
         """See `run_job`."""
@@ -165,6 +197,8 @@ class WorkerActor(LocalBlocks):
             If a descendant is lost.
         """
         with self._turn:
+            if self._is_dropped:
+                raise LinkLost
             loop = self._worker.loop.asyncio_loop
             self._answers = [
                 asyncio.run_coroutine_threadsafe(_forward(self._worker, child, request), loop)
@@ -234,7 +268,8 @@ class WorkerActor(LocalBlocks):
             self._thread, self._run_calls, links, calls, from_all
         )
         self._call = call
-        return await call
+        result: bytes = await self._wait(call)
+        return result
 
     async def end_rank(self) -> None:
         """Close the links of the rank, and wait until its thread has ended."""
@@ -265,7 +300,7 @@ class WorkerActor(LocalBlocks):
 
     async def repeat_replacements(self, jobs: Sequence[bytes]) -> None:
         """Replace recomputed blocks as jobs have replaced the lost ones. jobs: see `run_job`."""
-        await asyncio.to_thread(self._repeat_replacements, jobs)
+        await self._run_in_thread(self._repeat_replacements, jobs)
 
     def _repeat_replacements(self, jobs: Sequence[bytes]) -> None:
         """See `repeat_replacements`."""
