@@ -134,11 +134,30 @@ def test_given_laws_are_the_candidates(voting):
     np.testing.assert_array_equal(selected.ballot.score, ballot.score)
     wrong = errors(standing, ballot.label)
     assert round(selected.certificate.risk * selected.certificate.n) == wrong
-    with pytest.raises(ValueError, match='selection must be "best" or "vote"'):
+    with pytest.raises(ValueError, match='selection must be "best" or "training"'):
         select_model(standing, selection="worst")
 
 
-@pytest.mark.parametrize("selection", ["best", "vote"])
+@pytest.mark.parametrize("voting", [MAJORITY, MEAN])
+def test_the_vote_of_the_training_set_is_selected_whatever_its_bound(voting):
+    standing = model_selection(voting)
+    X, y = rows()
+    sets = {"grow": standing.held.grow, "weigh": standing.held.weigh}
+    flipped = np.where(np.arange(N) < GROWING, 1 - y, y)
+    wrong = certree.certificates.held_out(standing.held.tree, X, flipped, 2, **sets)
+    for held in (standing.held, wrong):
+        chosen = replace(standing, held=held)
+        selected = select_model(chosen, selection="training")
+        assert selected.certificate is selected.alternatives[0]
+        assert selected.weights is chosen.posterior
+        assert selected.stats is held.grown
+        np.testing.assert_array_equal(selected.ballot.score, chosen.alone.score)
+    proposed, voted = selected.alternatives
+    assert proposed.bound > voted.bound
+    assert select_model(chosen).certificate == voted
+
+
+@pytest.mark.parametrize("selection", ["best", "training", "vote"])
 def test_groups_are_certified_by_their_means(selection):
     standing = model_selection(groups=np.arange(N) // 4)
     selected = select_model(standing, selection=selection)

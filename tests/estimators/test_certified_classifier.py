@@ -89,7 +89,7 @@ def test_certified_fits_pass_the_checks_of_scikit_learn():
 @pytest.mark.parametrize("posteriors", ["bound", "cv", PACBayesPosteriors(search="joint")], ids=str)
 def test_the_certificate_is_that_of_what_predicts(n_classes, vote, posteriors):
     X, y = noisy(n_classes=n_classes)
-    for selection in ("best", "vote"):
+    for selection in ("best", "training", "vote"):
         model = certified(vote=vote, posteriors=posteriors, selection=selection).fit(X, y)
         weigh = sides().calibration
         certificate = model.certificate_
@@ -98,9 +98,9 @@ def test_the_certificate_is_that_of_what_predicts(n_classes, vote, posteriors):
         proposed, voted = model.certificates_[:2]
         assert (proposed.method, voted.method) == ("occam_vote", "occam_vote")
         assert (proposed.share, voted.share) == (1.0, 1.0)
-        expected = voted if selection == "vote" else min(proposed, voted, key=lambda c: c.bound)
-        assert certificate == expected
-        assert certificate.bound <= proposed.bound or selection == "vote"
+        best = min(proposed, voted, key=lambda c: c.bound)
+        assert certificate == {"best": best, "training": proposed, "vote": voted}[selection]
+        assert model.guarantees_.fixed == (certificate is proposed)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -421,8 +421,6 @@ def select_model(
     >>> [(other.method, round(other.bound, 3)) for other in selected.alternatives]
     [('occam_vote', 0.01), ('occam_vote', 0.01)]
     """
-    if selection not in get_args(Deploy):
-        raise ValueError(f'selection must be "best", "training" or "vote", got {selection!r}')
     proposed = _certify_labels(model_selection, model_selection.alone.label)
     best, voted = _find_best_vote(model_selection, model_selection.candidates(posteriors))
     alternatives, others = (proposed, voted), tuple(_certify_alternatives(model_selection, best))

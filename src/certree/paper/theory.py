@@ -138,11 +138,12 @@ def theorem_bound(
     majority vote of ``theorem_posterior(tree, stats, lambda_error, delta)``, where stats counts n
     independent rows on which neither the tree nor its labels depend: the posterior of Nguyen and
     Kpotufe (2018), whose log prior is -3 D0 for each leaf. With probability at least ``1 - 4
-    delta`` over these rows, for all inverse temperatures at once, its excess risk is at most ``K /
-    (1 - lambda / 2)`` times ::
+    delta`` over these rows, for all inverse temperatures 0 < lambda < 2 at once, its excess risk is
+    at most ``K / (1 - lambda / 2)`` times the sum ::
 
-        min over prunings T of  R(T) - Bayes risk + sum of `deviation_limit` over the leaves of T
-            + 3 D0 |T| / (lambda n) + log(2 sqrt(n) / delta) / (lambda n) + sqrt(2 log(1 / delta) / n)
+        min over prunings T of [ R(T) - Bayes risk + sum of `deviation_limit` over the leaves of T
+                                 + 3 D0 |T| / (lambda n) ]
+            + log(2 sqrt(n) / delta) / (lambda n) + sqrt(2 log(1 / delta) / n)
 
     with R(T) the risk of T, ``|T|`` its number of leaves, D0 the depth of the tree and K the number of
     classes. This is `excess_bound` with that prior, and `deviation_limit` as penalties. The excess
