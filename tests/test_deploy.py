@@ -76,6 +76,16 @@ def test_the_page_includes_every_program():
             assert f"[{program.name}](deploy/{program.name})" in text
 
 
+def test_the_page_states_predictions_and_size_of_the_model(model):
+    """The program in C++ prints six digits of the predictions, which no other test compares here."""
+    text = PAGE.read_text(encoding="utf-8")
+    late = model.predict_proba(ORDERS)[:, 0]
+    printed = zip(model.predict(ORDERS), late, strict=True)
+    assert "".join(f"    {label} {share:.6g}\n" for label, share in printed) in text
+    size = len(model.to_sql("orders", keep=["id"]))
+    assert f"in this example, it has {10 * round(size / 1e4)} KB" in text
+
+
 # -- the service and its log -----------------------------------------------------------------------
 
 
@@ -169,6 +179,7 @@ def test_the_monitor_sees_broken_guarantees_and_drift(client, capsys, monkeypatc
     orders = read_new_orders()
     client.post("/predictions", json=to_json(orders[[*FEATURES, "id"]]))
     printed = run_monitor(orders[["id", "status"]], "october.csv")
+    assert printed.startswith("1,000 of 1,000 labels belong to logged predictions of this model.")
     assert "On 1,000 new rows it is " in printed
     assert "No alarm: the new rows do not contradict the certificate (e-value" in printed
     assert "1,000 logged rows were compared with 1,000 training rows, by weight and " in printed

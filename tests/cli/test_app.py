@@ -1889,7 +1889,9 @@ def test_figures_of_rows_need_rows(model_file):
     assert "give FILE and --target" in fails("plot", "calibration", model_file)
 
 
-@pytest.mark.parametrize("suffix", [".onnx", ".sql", ".json", ".c", ".java", ".js", ".joblib"])
+@pytest.mark.parametrize(
+    "suffix", [".onnx", ".sql", ".json", ".c", ".java", ".js", ".mjs", ".joblib"]
+)
 def test_models_are_exported_by_the_suffix_of_the_file(tmp_path, model_file, suffix):
     place = tmp_path / f"Exported{suffix}"
     assert f"written to {place}" in succeeds(
@@ -1902,9 +1904,9 @@ def test_models_are_exported_by_the_suffix_of_the_file(tmp_path, model_file, suf
         assert content.decode().strip() == model.to_sql("flowers")
     elif suffix == ".json":
         assert strict_json(place) == json.loads(json.dumps(model.to_dict()))
-    elif suffix in (".c", ".java", ".js"):
-        language = {".c": "c", ".java": "java", ".js": "javascript"}[suffix]
-        names = {} if suffix == ".js" else {"name": "Exported"}
+    elif suffix in (".c", ".java", ".js", ".mjs"):
+        language = {".c": "c", ".java": "java"}.get(suffix, "javascript")
+        names = {} if language == "javascript" else {"name": "Exported"}
         assert content.decode() == model.to_code(language, **names)
     else:
         assert joblib.load(place).get_n_leaves() == model.to_sklearn().get_n_leaves()
@@ -1941,7 +1943,9 @@ def test_statements_have_the_threshold_of_a_class(tmp_path, loans):
 
 def test_models_without_export_are_refused(tmp_path, iris, model_file):
     message = fails("export", model_file, "-o", tmp_path / "model.pmml")
-    assert "--output must end in one of .onnx, .sql, .json, .c, .java, .js, .joblib" in message
+    assert (
+        "--output must end in one of .onnx, .sql, .json, .c, .java, .js, .mjs, .joblib" in message
+    )
     table = write(iris, tmp_path / "table.csv")
     bayes = tmp_path / "bayes"
     succeeds(*("fit", table, "--target", "kind", "-o", bayes, "--model", "naive-bayes"))
@@ -2610,9 +2614,16 @@ def test_messages_name_options_in_place_of_parameters(tmp_path, hashes):
             ["predict", model, tmp_path, "-o", tmp_path / "o.csv"],
             "error: --output must lie outside",
         ),
+        (["predict", *rows, "-o", path], "error: --output must not be a file that is read"),
+        (["explain", *rows, "--rows", "0", "-o", path], "error: --output must not be a file"),
+        (["report", *rows, "--target", "y", "-o", path], "error: --output must not be a file"),
+        (["fit", path, "--target", "y", "-o", path], "error: --output must not be a file that"),
+        (["export", model, "-o", model], "error: --output must not be a file that is read"),
         (["certify", *rows, "--target", "y"], "error: FILE must hold new rows"),
     ):
+        content = path.read_bytes()
         assert message in fails(*arguments)
+        assert path.read_bytes() == content
     path = write(pd.DataFrame({"c": ["NA", "d"] * 30, "y": [1, 0] * 30}), tmp_path / "rows.csv")
     text = call("fit", path, "--target", "y", "-o", tmp_path / "new").stderr
     assert "c: category, 30 missing (NA); --keep-text 'c' keeps NA as text" in text

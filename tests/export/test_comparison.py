@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from certree import (
     BoostedTreesRegressor,
@@ -201,6 +203,10 @@ def test_what_has_no_exports_is_refused():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(TypeError, match=r"model must be an estimator of certree with to_dict"):
         check_export(NaiveBayesClassifier().fit(X, y), X)
+    pipeline = make_pipeline(StandardScaler(), PrunedTreeClassifier()).fit(X, y)
+    with pytest.raises(TypeError, match="got Pipeline: of a Pipeline pass the last step"):
+        check_export(pipeline, X)
+    assert check_export(pipeline[-1], pipeline[:-1].transform(X), exports=["dict"]).all_agree
     with pytest.raises(TypeError, match="its leaves hold models"):
         check_export(DecoratedTreeClassifier().fit(X, y), X)
     with pytest.raises(NotFittedError):

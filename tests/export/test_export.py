@@ -3,6 +3,8 @@
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -735,6 +737,23 @@ def test_skl2onnx_converts_pipelines(kind):
             label, value = predict_with_onnx(graph, rows)
             assert np.abs(value - pipe.predict_proba(rows)).max() <= 1e-6
             assert np.array_equal(label, pipe.predict(rows))
+
+
+def test_converters_of_a_new_process_include_all_estimators():
+    """Packages are imported when a name of theirs is used, and nothing here uses one."""
+    pytest.importorskip("skl2onnx")
+    code = (
+        "from certree.export import register_converters; register_converters()\n"
+        "from skl2onnx._supported_operators import sklearn_operator_name_map as known\n"
+        "print(*{kind.__name__ for kind in known})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {
+        "BoostedTreesClassifier",
+        "BoostedTreesRegressor",
+        "CertifiedTreeClassifier",
+        "TreeForestClassifier",
+    } <= {*done.stdout.split()}
 
 
 def clone_with(model, **parameters):

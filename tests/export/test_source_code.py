@@ -97,7 +97,7 @@ RUNNERS = {"c": ("cc", run_c), "java": ("java", run_java), "javascript": ("node"
 
 def draw(n, seed=0):
     rng = np.random.default_rng(seed)
-    towns = ['a "q"', "b\\", "ü, */ %d", "tab\x01"]
+    towns = ['a "q??!"', "b\\", "ü, */ %d", "tab\x01"]
     X = pd.DataFrame(
         {
             "income": rng.normal(size=n),
@@ -213,6 +213,44 @@ def test_comments_state_types_units_and_codes(language):
     (many,) = re.findall(r"x\[4\] many: .*", code)
     assert many.endswith(", ...")
     assert many.count("m") == 20 + 1
+
+
+def test_a_null_pointer_of_c_is_a_missing_category(tmp_path):
+    if shutil.which("cc") is None:
+        pytest.skip("there is no cc")
+    X, numbers = draw(400)
+    model = certree.PACBayesTreeClassifier(random_state=0).fit(X, numbers > 1)
+    code = model.to_code("c", "Model").replace("Model_predict(", "Model_predict_row(")
+    code += (
+        "#define Model_predict(x, out) (x[2] = Model_category(2, 0), Model_predict_row(x, out))\n"
+    )
+    new = X[:20].assign(town=None)
+    found = run_c(code, write_rows(new.fillna(np.nan)), tmp_path)
+    np.testing.assert_allclose(found, model.predict_proba(new), rtol=1e-10)
+
+
+def test_javascript_refuses_rows_that_it_would_misread(tmp_path):
+    if shutil.which("node") is None:
+        pytest.skip("there is no node")
+    X, numbers = draw(400)
+    model = certree.PACBayesTreeClassifier(random_state=0).fit(X, numbers > 1)
+    (tmp_path / "model.mjs").write_text(model.to_code("javascript"), encoding="utf-8")
+    calls = {
+        "{ income: 1 }": "x must be an array of 4 values, got object",
+        "[1, 2, 'ü']": "x must be an array of 4 values, got 3",
+        "['1,5', 2, 'ü', 2]": "x[0] must be a number or null, got string 1,5",
+        "[new Date(0), 2, 'ü', 2]": "x[0] must be a number or null, got object",
+    }
+    tries = "".join(
+        f"try {{ predict({row}); }} catch (e) {{ console.log(e.message); }}\n" for row in calls
+    )
+    main = (
+        f'import {{ predict }} from "./model.mjs";\n{tries}predict([true, null, undefined, NaN]);'
+    )
+    (tmp_path / "main.mjs").write_text(main, encoding="utf-8")
+    done = subprocess.run(["node", "main.mjs"], cwd=tmp_path, check=True, capture_output=True)
+    for line, message in zip(done.stdout.decode().splitlines(), calls.values(), strict=True):
+        assert line.startswith(message)
 
 
 def test_a_name_that_is_no_identifier_is_refused():

@@ -268,6 +268,20 @@ def test_wrong_arguments(model, rows, tmp_path, nothing_is_left):
         predict_files(model, source, source / "deep.csv")
     with pytest.raises(ValueError, match=r"must end in \.csv"):
         predict_files(model, source, tmp_path / "predicted.txt")
+    file = next(source.glob("*.parquet"))
+    link, content = tmp_path / "link.parquet", file.read_bytes()
+    link.symlink_to(file)
+    for read, written in (
+        (file, file),
+        ([link], file),
+        (file, link),
+        (pyarrow.dataset.dataset(file), file),
+    ):
+        with pytest.raises(
+            ValueError, match=r"target must not be a file that is read, but .* lost"
+        ):
+            predict_files(model, read, written)
+    assert file.read_bytes() == content
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         predict_files(model, tmp_path / "nowhere", target)
     pq.write_table(rows.slice(0, 0), tmp_path / "none.parquet")
@@ -356,3 +370,16 @@ def test_classifiers_of_several_targets_are_refused():
     model = certree.TreeForestClassifier(n_estimators=3, random_state=0).fit(X, X > 0)
     with pytest.raises(ValueError, match="a file of predictions needs a model with one target"):
         predict_columns(model, X)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.large_string())], ids=str
+)
+def test_unseen_categories_of_every_text_type_are_named(rows, model, kind, tmp_path):
+    """pandas writes large strings to Parquet files."""
+    new = rows.slice(0, 60).drop_columns(["colour"])
+    new = new.append_column("colour", pa.array(["mauve", None] * 30).cast(kind))
+    pq.write_table(new, tmp_path / "new.parquet")
+    expected = "'colour' .* 1 category that the fit has not seen, in 30 rows: 'mauve'"
+    with pytest.warns(UserWarning, match=expected):
+        predict_files(model, tmp_path / "new.parquet", tmp_path / "predicted.csv")

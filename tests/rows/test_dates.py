@@ -644,6 +644,14 @@ def test_exports_predict_what_the_model_predicts(kind):
     assert "dates" not in features[0]
 
 
+def test_the_warning_of_float32_names_an_export_that_takes_dates():
+    X, y = many()
+    model = PACBayesTreeClassifier(random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match=r'or to_onnx\("float64", inputs="named"\)\.$'):
+        model.to_sklearn()
+    model.to_onnx("float64", inputs="named")
+
+
 @pytest.mark.parametrize("database", ["sqlite", "duckdb"])
 def test_databases_compare_their_own_dates(database):
     X, y = many()

@@ -20,7 +20,9 @@ if not state.exists():
     certree.save(model.certificate_.monitor(model_hash=digest), state)
 monitor = certree.load(state)
 labels = Path(sys.argv[1])
-labelled = pd.read_csv(labels).merge(log, on="id")
+statuses = pd.read_csv(labels)
+labelled = statuses.merge(log, on="id")
+print(f"{len(labelled):,} of {len(statuses):,} labels belong to logged predictions of this model.")
 wrong = labelled["label"] != labelled["status"]
 monitor.update(wrong, batch=labels.name, model_hash=digest)
 certree.save(monitor, state)

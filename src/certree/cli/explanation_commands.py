@@ -53,7 +53,7 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import Explanation, interaction_fractions, shapley_values
 from certree.export.sql import COMMENT
 from certree.files import tables
-from certree.files.output_paths import expect_writable
+from certree.files.output_paths import expect_not_input, expect_writable
 from certree.files.pipelines import name_model_features, transform_rows
 from certree.files.predictions import predict_columns
 from certree.interface.atomic_write import write_atomically
@@ -176,6 +176,7 @@ def explain(
         Whether to print a JSON document.
     """
     tables.expect_table_place(output)
+    expect_not_input(output, source)
     expect_figure_path(plot)
     others = {"--row": row is not None, "--plot": plot, "--interactions": interactions}
     _expect_unused("--rows", others if rows is not None else {})
@@ -450,6 +451,7 @@ def report(
     others = {"--threshold": threshold, "--threshold-cost": threshold_cost}
     _expect_unused("--card", others if card else {})
     expect_writable(output)
+    expect_not_input(output, source)
     costs = parse_costs(threshold_cost)
     model = load_model(model_file)
     chosen = choose_groups(
@@ -664,6 +666,7 @@ _FORMATS: dict[str, Callable[[Any, _ExportOptions], bytes]] = {
     ".c": _make_code_writer("c"),
     ".java": _make_code_writer("java"),
     ".js": _make_code_writer("javascript"),
+    ".mjs": _make_code_writer("javascript"),
     ".joblib": _to_joblib,
 }
 
@@ -729,6 +732,7 @@ def export(
         ONNX graph; None: the second.
     """
     expect_writable(output)
+    expect_not_input(output, model_file)
     suffix = output.suffix.lower()
     to_content = _FORMATS.get(suffix)
     if to_content is None:

@@ -54,7 +54,7 @@ from certree.estimators import (
 from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import models
-from certree.files.output_paths import expect_writable
+from certree.files.output_paths import expect_not_input, expect_writable
 from certree.interface.extras import import_extra
 from certree.interface.fitted_state import name_groups_column
 from certree.interface.formatting import (
@@ -415,6 +415,7 @@ def fit(
         model_name = ModelName.boosted if is_folder else ModelName.tree
     model_path = _default_model_path(Path(source)) if output is None else output
     expect_writable(model_path)
+    expect_not_input(model_path, source)
     values = (grower, max_leaf_nodes, max_depth, train_size, delta, duplicates, max_time)
     choices = dict(zip(_PARAMETERS, values, strict=True))
     model, used_options = _create_estimator(model_name, regression, choices)

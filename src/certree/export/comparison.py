@@ -177,7 +177,8 @@ def check_export(
     if not hasattr(model, "to_dict"):
         raise TypeError(
             "model must be an estimator of certree with to_dict(), such as a tree, a forest or "
-            f"boosted trees, got {model!r}"
+            f"boosted trees, got {type(model).__name__}: of a Pipeline pass the last step, with the "
+            "rows that the steps before it return"
         )
     subject = _ModelWithRows(get_snapshot(model), X)
     document = subject.document  # First, as it raises the errors that all exports have in common.

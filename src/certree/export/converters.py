@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+import certree
 from certree.export.formula import Formula, expect_no_parts
 from certree.export.onnx_graph import OPSET, Graph, make_class_labels, write_formula
 from certree.export.onnx_inputs import expect_inputs, write_number_codes
@@ -31,6 +32,8 @@ def register_converters() -> None:
         If skl2onnx is not installed.
     """
     register = import_extra("skl2onnx", "onnx").update_registered_converter
+    for name in certree.__all__:
+        getattr(certree, name)  # This imports the packages of all estimators, which are lazy.
     for estimator in _iterate_exportable_estimators(RowInputMixin):
         register(
             estimator,

@@ -61,10 +61,11 @@ def make_sklearn_model(formula: Formula) -> Any:
     """
     expect_no_parts(formula, "to_sklearn()")
     if formula.kind != "boosted":
+        arguments = '"float64", inputs="named"' if formula.dates else '"float64"'
         warn_of_float32(
             formula.float64_names,
             "Trees and forests of scikit-learn round rows to float32",
-            "Use the model itself, or to_onnx(dtype='float64').",
+            f"Use the model itself, or to_onnx({arguments}).",
         )
     if formula.kind == "tree":
         classes = formula.classes

@@ -240,9 +240,10 @@ def _quote(text: str) -> str:
     """Return a text as a string constant of C and Java, which interpret the same escapes.
 
     Characters beyond ASCII are written as they are, as C takes the bytes of UTF-8; control
-    characters as octal escapes.
+    characters as octal escapes. So are two question marks, which begin a trigraph in C99: "??!" is
+    a vertical bar.
     """
-    escaped = json.dumps(text, ensure_ascii=False)
+    escaped = json.dumps(text, ensure_ascii=False).replace("??", r"\077\077")
     return _CONTROL.sub(lambda match: f"\\{int(match[1], 16):03o}", escaped)
 
 

@@ -5,6 +5,10 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
+from certree.tables.csv_text import STANDARD_STREAM
+from certree.tables.table_files import SUFFIXES
+from certree.tables.table_source import TableSource
+
 
 def expect_path(path: Any) -> None:
     """Raise TypeError unless a path is a str or path-like object.
@@ -40,3 +44,51 @@ def expect_writable(path: str | os.PathLike[str] | None) -> None:
     for checked in (target, target.parent) if is_replaced else (target,):
         if checked.exists() and not os.access(checked, os.W_OK):
             raise PermissionError(f"{path} cannot be written: no permission to write to {checked}")
+
+
+def expect_not_input(
+    path: str | os.PathLike[str] | None,
+    source: Any,
+    name: str = "output",
+    *,
+    is_table: bool = False,
+) -> None:
+    """Check that an output file would not replace an input file.
+
+    Parameters
+    ----------
+    path : path or None
+        The file to be written; None or "-": nothing is checked.
+    source : path, list of paths, or pyarrow.dataset.Dataset
+        Files, or folders of files, that are read.
+    name : str
+        Name of the parameter `path` in the message.
+    is_table : bool
+        Whether the output is a table, which a second run would read from a folder of `source`.
+
+    Raises
+    ------
+    ValueError
+        If the output is an input file, also under another name, or a table in a folder that is
+        read, at any depth.
+    """
+    if path is None or str(path) == STANDARD_STREAM:
+        return
+    target = Path(os.path.realpath(path))
+    source = TableSource(source).source
+    inputs = getattr(source, "files", source)  # A data set lists its files.
+    for one in inputs if isinstance(inputs, list | tuple) else [inputs]:
+        if not isinstance(one, str | os.PathLike) or not os.path.exists(one):
+            continue
+        place = Path(os.path.realpath(one))
+        if is_table and place in target.parents:
+            raise ValueError(
+                f"{name} must lie outside the folders that are read, but {path} is in {one}: "
+                "write to another folder"
+            )
+        is_in_folder = place in target.parents and target.name.lower().endswith(SUFFIXES)
+        if target.is_file() and (is_in_folder or target.samefile(place)):
+            raise ValueError(
+                f"{name} must not be a file that is read, but {path} is one and would be lost: "
+                "write to another file"
+            )

@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from certree.ensembles.boosting import BoostedTrees
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.files import tables
 from certree.files.model_rows import select_feature_table
+from certree.files.output_paths import expect_not_input
 from certree.files.pipelines import split_pipeline
 from certree.interface.extras import import_extra
 from certree.interface.fitted_state import check_one_target
@@ -195,8 +195,8 @@ def predict_files(
         step of the pipeline does not store its columns.
     ValueError
         If a file lacks a column, has a column of another type than in the fit, cannot be read, or
-        changes while it is read; if there are no rows; if the target lies in a folder of the
-        source; if `pos_label` is not one of two classes, or has no threshold.
+        changes while it is read; if there are no rows; if the target is a file of the source, or
+        lies in one of its folders; if `pos_label` is not one of two classes, or has no threshold.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def write_predictions(
     if threshold is None:
         check_threshold(None, threshold, pos_label)
     tables.expect_table_place(target)
-    _expect_outside_source(source, target)
+    expect_not_input(target, source, "target", is_table=True)
     is_typed = str(target).lower().endswith(".parquet")
     integers = _find_integer_columns(model, source, keep) if is_typed else []
     predictions = predict_batches(
@@ -322,26 +322,6 @@ def _find_integer_columns(model: Any, source: Any, keep: Sequence[str]) -> list[
             else:
                 left[name] |= column.null_count < len(column)
     return [name for name, has_value in left.items() if has_value]
-
-
-def _expect_outside_source(source: Any, target: str | os.PathLike[str]) -> None:
-    """Raise ValueError if the output file is in a folder that is read, at any depth.
-
-    A second run would read the predictions as rows. source: path of a file or folder, list of
-    these, or Arrow data set; target: the output file.
-    """
-    if str(target) == STANDARD_STREAM:
-        return
-    target_path = Path(os.path.realpath(target))
-    source = TableSource(source).source
-    sources = source if isinstance(source, list | tuple) else [source]
-    for path in sources:
-        is_folder = isinstance(path, str | os.PathLike) and os.path.isdir(path)
-        if is_folder and Path(os.path.realpath(path)) in target_path.parents:
-            raise ValueError(
-                f"target must lie outside the folders that are read, but {target} is in {path}: "
-                "write to another folder"
-            )
 
 
 def predict_batches(

@@ -9,6 +9,7 @@ from warnings import warn
 
 from certree.interface.formatting import format_quantity
 from certree.tables.arrow import pa, pc
+from certree.tables.column_types import is_text_type
 from certree.tables.fitted_types import list_input_columns
 from certree.tables.reader import Batch
 from certree.tables.table_files import name_range
@@ -53,7 +54,8 @@ def warn_of_new_values(
                 continue
             column = table[name]
             n_present[name] += len(column) - column.null_count
-            if name in known and pa.types.is_string(column.type):
+            if name in known and is_text_type(column.type):
+                column = column.cast(pa.string())  # pandas writes large strings.
                 is_unseen = pc.invert(pc.is_in(column, known[name]))
                 unseen[name] += count_values(column.filter(pc.and_(is_unseen, column.is_valid())))
         if batch.is_last:

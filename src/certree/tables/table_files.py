@@ -14,7 +14,7 @@ from certree.tables.column_names import expect_known_columns
 from certree.tables.column_types import InferredColumns, list_stored_columns
 from certree.tables.table_source import TableSource
 
-_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq", ".arrow", ".feather")
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq", ".arrow", ".feather")
 _EXPECTED = ".csv, .csv.gz, .tsv, .parquet, .arrow or .feather"
 # Functions of pandas that read other formats, by suffix.
 _PANDAS_READERS = {
@@ -42,7 +42,7 @@ def list_files(source: Any) -> list[Path]:
     if not place.is_dir():
         if not place.is_file():
             raise FileNotFoundError(f"no such file or folder: {place}")
-        find_suffix(place, _SUFFIXES, _EXPECTED)
+        find_suffix(place, SUFFIXES, _EXPECTED)
         return [place]
     try:
         found = sorted(place.rglob("*"))
@@ -53,7 +53,7 @@ def list_files(source: Any) -> list[Path]:
         one
         for one in found
         if one.is_file()
-        and one.name.lower().endswith(_SUFFIXES)
+        and one.name.lower().endswith(SUFFIXES)
         and not any(part.startswith((".", "_")) for part in one.relative_to(place).parts)
     ]
     if not files:
@@ -89,7 +89,7 @@ def get_stem(path: str | os.PathLike[str]) -> str:
     Raise ValueError if the suffix is none of the table files that certree reads.
     """
     file = Path(path)
-    return file.name[: -len(find_suffix(file, _SUFFIXES, _EXPECTED))]
+    return file.name[: -len(find_suffix(file, SUFFIXES, _EXPECTED))]
 
 
 class FileState(NamedTuple):

@@ -36,10 +36,11 @@ static const int N_CATEGORIES[] = {$n_categories};
 
 #define UNKNOWN (-1)
 
-/* Return the code of a category that is a text, or -1 if the fit did not have it. Use NAN instead of
-   this function if the category is missing. */
+/* Return the code of a category that is a text, -1 if the fit did not have it, NAN for a null pointer,
+   which is a missing value. */
 double ${name}_category(int feature, const char *text)
 {
+    if (!text) return NAN;
     for (int code = 0; TEXTS[feature] && code < N_CATEGORIES[feature]; ++code)
         if (!strcmp(TEXTS[feature][code], text)) return code;
     return UNKNOWN;

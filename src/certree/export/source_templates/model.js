@@ -1,7 +1,7 @@
 /**
  * $title
  *
- * Written by certree $version. An ECMAScript module: import { predict } from "./FILE.js", then
+ * Written by certree $version. An ECMAScript module: import { predict } from "./FILE.mjs", then
  * predict(x) for an array x of $n_features numbers or names of categories; null, undefined and NaN
  * are missing values.
  *
@@ -25,6 +25,8 @@ const CATEGORIES = [$categories];
 function encode(feature, value) {
   if (value === null || value === undefined || Number.isNaN(value)) return NaN;
   if (CATEGORIES[feature]) return CATEGORIES[feature].indexOf(value); // UNKNOWN if it is none
+  if (!["number", "bigint", "boolean"].includes(typeof value))
+    throw new TypeError(`x[$${feature}] must be a number or null, got $${typeof value} $${value}`);
   return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, Number(value)));
 }
 
@@ -50,6 +52,8 @@ function addLeaves(x, node, fraction, sum) {
 
 /** Predict one row. */
 export function predict(x) {
+  if (x?.length !== $n_features)
+    throw new TypeError(`x must be an array of $n_features values, got $${x?.length ?? typeof x}`);
   const sum = new Array(N_OUTPUTS).fill(0), out = new Array($n_results).fill(0);
   const row = CATEGORIES.map((_, j) => encode(j, x[j]));
   for (const root of ROOT) addLeaves(row, root, 1, sum);
