@@ -84,7 +84,7 @@ from certree.files.predictions import (
     read_model_batches,
     write_predictions,
 )
-from certree.interface.fitted_state import get_snapshot
+from certree.interface.fitted_state import find_groups_column, get_snapshot
 from certree.interface.formatting import format_quantity
 from certree.show.model_description import (
     count_fitted_rows,
@@ -762,6 +762,8 @@ def info(model_file: ModelFile, as_json: AsJson = False) -> None:
             print_text(line)
     n_rows = count_fitted_rows(model)
     fitted = "" if n_rows is None else f", fitted to {format_quantity(n_rows, 'row')}"
+    if (column := find_groups_column(model)) is not None:
+        fitted += f", with groups{f' of {column!r}' if column else ''}"
     print_text(f"size: {describe_size(model)}{fitted}")
     if hasattr(model, "certificate_"):
         print_text(str(model.certificate_))
@@ -787,6 +789,7 @@ def _describe_model(loaded: Any, model: Any, digest: str) -> dict[str, Any]:
         "positive": find_default_positive(model),
         "size": describe_size(model),
         "rows": count_fitted_rows(model),
+        "groups": find_groups_column(model),
         "certificate": None if certificate is None else describe_certificate(certificate),
         "sha256": digest,
     }
