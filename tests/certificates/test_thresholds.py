@@ -423,3 +423,23 @@ def test_an_operating_point_names_the_positive_class_wherever_a_threshold_is_tak
     ):
         with pytest.raises(ValueError, match="pos_label must be 'no', the positive class of the"):
             call()
+
+
+@pytest.mark.parametrize("costs", [(9.0, 1.0), (1.0, 9.0)])
+def test_costs_are_compared_with_those_of_a_constant_decision(costs):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 2))
+    y = np.where(rng.random(800) < 0.2, "yes", "no")  # Nothing can be learned.
+    model = certree.PACBayesTreeClassifier(random_state=0).fit(X[:400], y[:400])
+    curves = Guarantees.by_rows(model, X[400:], y[400:]).thresholds(costs=costs)
+    point = curves.lowest_cost(*costs)
+    rate = np.mean(y[400:] == "yes")
+    never, always = costs[0] * rate, costs[1] * (1 - rate)
+    name, value = ("never yes", never) if never < always else ("always yes", always)
+    baseline = point.certificate.baseline
+    assert (baseline.name, baseline.value) == (name, pytest.approx(value))
+    assert "does not show that the model is better than this constant" in str(point)
+    everything = "All calibration rows are predicted as yes: this decides nothing."
+    assert str(curves.at(0.0)).endswith(everything)
+    nothing = "No calibration row is predicted as yes: this decides nothing."
+    assert str(curves.at(np.inf)).endswith(nothing)

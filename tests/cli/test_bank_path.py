@@ -49,6 +49,8 @@ def test_models_remember_the_column_of_their_groups(bank):
     old = pd.read_csv(bank / "old.csv")
     X, y, customer = old[["rate", "job"]], old["late"], old["customer"]
     assert find_groups_column(certree.load(bank / "model.certree")) == "customer"
+    assert "rows, with groups of 'customer'" in succeeds("info", bank / "model.certree")
+    assert json.loads(succeeds("info", bank / "model.certree", "--json"))["groups"] == "customer"
     model = PACBayesTreeClassifier(random_state=0)
     assert find_groups_column(model.fit(X, y, groups=customer.to_numpy())) == ""
     assert find_groups_column(model.fit(X, y)) is None

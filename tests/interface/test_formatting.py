@@ -4,7 +4,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from certree import CertifiedTreeClassifier
-from certree.interface.formatting import format_duration, format_file_size
+from certree.interface.formatting import format_duration, format_file_size, format_row_total
 
 
 @pytest.mark.parametrize(

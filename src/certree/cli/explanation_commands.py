@@ -179,9 +179,7 @@ def explain(
     expect_not_input(output, source)
     expect_figure_path(plot)
     others = {"--row": row is not None, "--plot": plot, "--interactions": interactions}
-    _expect_unused("--rows", others if rows is not None else {})
-    _expect_unused("--key", {**others, "--rows": rows} if key is not None else {})
-    _expect_unused("--json", {**others, "--row": False} if as_json else {})
+    _expect_unused_by_rows(others, rows, key, as_json=as_json)
     model = load_model(model_file)
     key_column, _, key_value = (key or "").partition("=")
     named = [key_column] if key is not None else []
@@ -195,10 +193,8 @@ def explain(
     if interactions:
         _print_interactions(model, X, plot)
         return
-    if key is not None:
-        shown = _find_rows(keys[key_column], key, key_value)
-    else:
-        shown = _choose_rows(row, rows, len(X), source)
+    by_key = None if key is None else _find_rows(keys[key_column], key, key_value)
+    shown = _choose_rows(row, rows, len(X), source) if by_key is None else by_key
     is_single = rows is None and key is None
     written = np.arange(len(X)) if is_single and output is not None else shown
     explain_rows = _choose_method(model, X, shapley, positive)
@@ -232,6 +228,19 @@ def _expect_unused(option: str, others: dict[str, Any]) -> None:
     for other, value in others.items():
         if value:
             raise ValueError(f"{option} and {other} exclude each other: give one")
+
+
+def _expect_unused_by_rows(
+    others: dict[str, Any], rows: str | None, key: str | None, *, as_json: bool
+) -> None:
+    """Raise ValueError if options of a single row, or of all, are used with those of several.
+
+    others: --row, --plot and --interactions, whose value is false if it is not used; rows, key,
+    as_json: values of --rows, --key and --json.
+    """
+    _expect_unused("--rows", others if rows is not None else {})
+    _expect_unused("--key", {**others, "--rows": rows} if key is not None else {})
+    _expect_unused("--json", {**others, "--row": False} if as_json else {})
 
 
 def _choose_rows(

@@ -425,12 +425,7 @@ def fit(
     if is_folder and "grower" in parameters and grower in (None, GrowerName.cart):
         model.set_params(grower__max_bins=_MAX_BINS)
     apply_settings(model, parse_settings(settings or []), used_options)
-    others = {"--groups": groups, "--one-per-group": one_per_group}
-    expect_not_dropped(source, {"--weights": weights, **others})
-    if None not in others.values():
-        raise ValueError("--groups and --one-per-group exclude each other: give one")
-    if is_folder and one_per_group is not None:
-        raise ValueError("--one-per-group is for a single table in fit: use --groups for a folder")
+    _expect_role_columns(source, weights, groups, one_per_group)
     request = _FitRequest(
         *(source, target, weights, groups, regression, classification, test_size, seed, quiet),
         *(dry_run, one_per_group),
@@ -454,6 +449,22 @@ def fit(
     if hasattr(model, "certificate_"):
         print_text(str(model.certificate_))
     print_text(f"next: certree predict {model_path} NEW.csv")
+
+
+def _expect_role_columns(
+    source: TableSource, weights: str | None, groups: str | None, one_per_group: str | None
+) -> None:
+    """Raise ValueError if options name columns that are left out, or exclude each other.
+
+    source: the table or folder; weights, groups, one_per_group: values of these options, None if they
+    are not used.
+    """
+    others = {"--groups": groups, "--one-per-group": one_per_group}
+    expect_not_dropped(source, {"--weights": weights, **others})
+    if None not in others.values():
+        raise ValueError("--groups and --one-per-group exclude each other: give one")
+    if one_per_group is not None and Path(source).is_dir():
+        raise ValueError("--one-per-group is for a single table in fit: use --groups for a folder")
 
 
 @dataclass(frozen=True, slots=True)

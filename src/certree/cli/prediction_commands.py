@@ -84,7 +84,7 @@ from certree.files.predictions import (
     read_model_batches,
     write_predictions,
 )
-from certree.interface.fitted_state import get_snapshot
+from certree.interface.fitted_state import find_groups_column, get_snapshot
 from certree.interface.formatting import format_quantity
 from certree.show.model_description import (
     count_fitted_rows,
@@ -604,10 +604,8 @@ def certify(
     expect_figure_path(plot)
     costs = parse_costs(threshold_cost)
     choice = parse_choice(costs, recall, precision, thresholds)
-    if plot is not None and costs is None:
-        raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
+    _expect_plot_of_costs(plot, costs)
     _expect_options_together(positive, dependent, groups, choice is not None)
-    rule: Any = duplicates.value
     model = load_model(model_file)
     _expect_classifier(model, model_file)
     is_error = choice is None and groups is None
@@ -618,22 +616,18 @@ def certify(
     )
     draw = draw_rows(model, source, target, chosen.one_per_group)
     read = (model, source, target, draw)
-    column = chosen.dependent or chosen.one_per_group
-    show_guarantees = partial(_print_guarantees, model, draw, column, as_json)
+    show_guarantees = partial(_print_guarantees, model, draw, chosen, as_json)
     if is_error:
-        certificate = _certify_error(*read, delta, look, rule, chosen.dependent)
+        certificate = _certify_error(*read, delta, look, duplicates.value, chosen.dependent)
         show_guarantees(lambda: {"certificate": describe_certificate(certificate)}, certificate)
         return
-    guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule)
+    guarantees, group_labels = _compute_guarantees(*read, groups, delta, duplicates.value)
     if choice is None:
         group_delta = guarantees.certificate.delta * compute_look_fraction(look)
         families = guarantees.conditional_guarantees(
             _GROUP_GUARANTEES, groups=group_labels, delta=group_delta
         )
-        show_guarantees(
-            lambda: {"families": {name: describe_family(one) for name, one in families.items()}},
-            families,
-        )
+        show_guarantees(lambda: _describe_families(families), families)
         return
     found = guarantees.thresholds(
         costs=costs,
@@ -641,12 +635,24 @@ def certify(
         share=compute_look_fraction(look),
         pos_label=parse_positive(model, positive),
     )
-    text = choice.format(found)
-    show_guarantees(lambda: {"thresholds": describe_thresholds(found, choice)}, text)
+    show_guarantees(
+        lambda: {"thresholds": describe_thresholds(found, choice)}, choice.format(found)
+    )
     if positive is None and not as_json:
         _note_positive(model)
     if plot is not None and costs is not None:
         save_figure(plot, lambda: show.plot_thresholds(found, *costs))
+
+
+def _describe_families(families: Any) -> dict[str, Any]:
+    """Return the field of a JSON document with families of guarantees, by name."""
+    return {"families": {name: describe_family(one) for name, one in families.items()}}
+
+
+def _expect_plot_of_costs(plot: Path | None, costs: tuple[float, float] | None) -> None:
+    """Raise ValueError if --plot is used without the costs that it draws; None: not used."""
+    if plot is not None and costs is None:
+        raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
 
 
 def _expect_options_together(
@@ -687,7 +693,7 @@ def _state_new_groups(column: str) -> str:
 def _print_guarantees(
     model: Any,
     draw: GroupDraw | None,
-    column: str | None,
+    columns: GroupColumns,
     as_json: bool,
     describe: Callable[[], dict[str, Any]],
     guarantees: Any,
@@ -700,8 +706,8 @@ def _print_guarantees(
         The classifier.
     draw : GroupDraw or None
         The rows that are used, one of each group; None: all rows.
-    column : str or None
-        Column of groups of rows that depend on each other; None: rows are independent.
+    columns : GroupColumns
+        Columns of groups of rows that depend on each other.
     as_json : bool
         Whether to print a JSON document.
     describe : callable
@@ -717,7 +723,7 @@ def _print_guarantees(
     if draw is not None:
         print_text(str(draw))
     print_text(str(guarantees))
-    if column is not None:
+    if column := columns.dependent or columns.one_per_group:
         print_note(_state_new_groups(column))
 
 
@@ -756,6 +762,8 @@ def info(model_file: ModelFile, as_json: AsJson = False) -> None:
             print_text(line)
     n_rows = count_fitted_rows(model)
     fitted = "" if n_rows is None else f", fitted to {format_quantity(n_rows, 'row')}"
+    if (column := find_groups_column(model)) is not None:
+        fitted += f", with groups{f' of {column!r}' if column else ''}"
     print_text(f"size: {describe_size(model)}{fitted}")
     if hasattr(model, "certificate_"):
         print_text(str(model.certificate_))
@@ -781,6 +789,7 @@ def _describe_model(loaded: Any, model: Any, digest: str) -> dict[str, Any]:
         "positive": find_default_positive(model),
         "size": describe_size(model),
         "rows": count_fitted_rows(model),
+        "groups": find_groups_column(model),
         "certificate": None if certificate is None else describe_certificate(certificate),
         "sha256": digest,
     }

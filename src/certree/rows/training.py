@@ -732,6 +732,9 @@ class RowInputMixin:
         """
         expect_in_memory(self, X)
         training, learned = training_rows(self, X, y, sample_weight, **how)
+        groups_column = _find_groups_name(how.get("groups"))
+        if groups_column is not None or not how.get("reuse_encoding", False):
+            learned[GROUPS_ATTRIBUTE] = groups_column
         set_learned_attributes(self, learned)
         return training
 
@@ -1120,7 +1123,6 @@ def training_rows(
     is_of_classes = is_classifier(model)
     target, weight = check_target_and_weight(model, X, y, sample_weight, is_of_classes)
     n_given = len(target)
-    groups_column = _find_groups_name(groups)
     if groups is not None:
         groups = check_groups(groups, n_given)
     times = RowTimes.read(time, X, n_given, gap, independent)
@@ -1139,8 +1141,6 @@ def training_rows(
         model, X, target, weight, classes, split, reuse_encoding
     )
     learned |= of_rows
-    if groups is not None or not reuse_encoding:
-        learned[GROUPS_ATTRIBUTE] = groups_column
     if model._draws_rows and not reuse_encoding and groups is None and duplicates is None:
         counts = of_rows.get("_sample_counts")
         warn_of_many_copies(codes, hashes, 0 if counts is None else counts.n_distinct)

@@ -351,8 +351,9 @@ class CsvFile(TableFile):
             return texts
         if form is not None:
             values, exceptions = convert_texts(texts, form)
-        if len(exceptions) and (chosen := self._choose_symbol_by_block(name, texts, form, is_open)):
-            values, exceptions = convert_texts(texts, chosen)
+            if len(exceptions):
+                chosen = self._choose_symbol_by_block(name, texts, form, is_open)
+                values, exceptions = convert_texts(texts, chosen or form)
         self._n_values[name] += len(values) - values.null_count + len(exceptions)
         self._exceptions[name] += count_values(exceptions)
         return values
