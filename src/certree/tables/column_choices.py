@@ -110,8 +110,11 @@ def choose_columns(
                 form = files[0].choose_number_format(name, column.evidence.counts)
         elif form is None and (form := choices.get(name)) is not None:
             is_text = name in text_dates and form.kind == "date"
-            decided = _choose_text_format(name, column, form, marks, files, is_needed)
-            form = None if is_text else decided
+            form = (
+                None
+                if is_text
+                else _choose_text_format(name, column, form, marks, files, is_needed)
+            )
         if why := "" if name in wanted else _find_reason_to_leave_out(name, column, files):
             left_out[name] = f"left out: no name, and {why}"
         elif form is not None:
