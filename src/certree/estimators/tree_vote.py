@@ -348,6 +348,7 @@ class TreeVoteEstimator(TreeModel):
         (tree, leaf, rows), posteriors, _ = self._grow_and_tune(training, random_state)
         weights = training.weight, training.weight_unit
         stats = self._compute_node_stats(tree, leaf, training.y, *weights)
+        assert rows is not None
         self._finish_fit(rows.replace_ranks(tree.learn_missing(rows.X)), stats, posteriors)
 
     def _get_grower(self) -> Grower:
