@@ -178,12 +178,10 @@ class CertifiedFitOfParts:
                     numbers.append(k)
                 folds += made.grown
                 advance()
-            whole, stats = trees.grow_whole()
+            whole, stats, leaf = trees.grow_whole()
             advance()
             posteriors = model._tune(folds, advance)
-        routed, samples = RoutedFolds(trees.rows, whole.leaf, validation_leaf, numbers), whole.rows
-        assert samples is not None
-        tree = samples.replace_ranks(whole.tree)
+        routed, tree = RoutedFolds(trees.rows, leaf, validation_leaf, numbers), whole.encoded_tree
         return GrownOnSide(sides, learned, tree, stats, posteriors, folds, routed)
 
     def route_calibration_set(

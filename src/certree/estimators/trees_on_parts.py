@@ -130,7 +130,7 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
         for fold in range(n_folds):
             folds += trees.grow_fold(trees.get_validation_mask(fold)).grown
             advance()
-        grown, stats = trees.grow_whole()
+        grown, stats, _ = trees.grow_whole()
         advance()
         model._finish_fit(trees.learn_missing(grown), stats, model._tune(folds, advance))
 
@@ -231,10 +231,8 @@ class OutOfCoreTrees:
         if not (found.are_grouped or hasattr(model, "duplicates")):
             n_repeated = count_repeated_rows(parts, found.n) if dealt is None else dealt.n_repeated
             warn_of_repeated_rows(n_repeated, found.n)
-        if many and found.are_grouped:
-            set_group_keys(parts, learned.n_groups)
-        elif many:
-            set_keys(parts, found.n)
+        if many:
+            set_row_keys(parts, learned)
         rows = gather_rows(
             parts,
             bins,
@@ -257,8 +255,7 @@ class OutOfCoreTrees:
             storage=rows.storage,
         )
         unit = round_sum(found.total()) / found.n if has_weights else 1.0
-        if many:
-            samples = _make_rankable(model, grower, rows, samples, many, unit)
+        samples = _make_rankable(model, grower, rows, samples, many, unit)
         return cls(model, grower, rows, samples, unit)
 
     def get_validation_mask(self, fold: int) -> NDArray[np.bool_]:
@@ -275,15 +272,15 @@ class OutOfCoreTrees:
         n, n_validation = len(is_validation), int(np.count_nonzero(is_validation))
         if n_validation in (0, n):
             return FoldTree([], n - n_validation, n_validation, np.zeros(0, np.int32))
-        tree, leaf, _ = self._grow(np.flatnonzero(~is_validation))
+        (tree, _), leaf = self._grow(np.flatnonzero(~is_validation))
         stats = self._compute_stats(tree, leaf, ~is_validation)
         validation = self._compute_stats(tree, leaf, is_validation).table
         return FoldTree([GrownFold(tree, stats, validation)], n - n_validation, n_validation, leaf)
 
-    def grow_whole(self) -> tuple[GrownTree, Stats]:
-        """Grow a tree on all rows; return it, and statistics of its nodes."""
-        grown = self._grow(None)
-        return grown, self._compute_stats(grown.tree, grown.leaf, None)
+    def grow_whole(self) -> tuple[GrownTree, Stats, Int32]:
+        """Grow a tree on all rows; return it, statistics of its nodes, and the leaves, (n,)."""
+        grown, leaf = self._grow(None)
+        return grown, self._compute_stats(grown.tree, leaf, None), leaf
 
     def learn_missing(self, grown: GrownTree) -> Tree:
         """Return a tree of all rows, as it takes encoded rows, with `missing_both` set.
@@ -294,8 +291,8 @@ class OutOfCoreTrees:
         tree = learn_missing_from_codes(grown.tree, samples.edges, samples.table)
         return samples.replace_ranks(tree)
 
-    def _grow(self, indices: Indices | None) -> GrownTree:
-        """Grow a tree on the rows at `indices`, or on all if it is None, and route all rows."""
+    def _grow(self, indices: Indices | None) -> tuple[GrownTree, Int32]:
+        """Grow a tree on the rows at `indices` (None: all); return it, and leaves of all, (n,)."""
         storage, n_threads = self.rows.storage, get_n_threads(self.model.n_jobs)
         ranked: Any = self.samples
         if ranked.rank_categories is not None:
@@ -304,7 +301,7 @@ class OutOfCoreTrees:
             tree = self.grower.grow(ranked if indices is None else ranked.select(indices))
         leaf = storage.allocate((len(self.rows.y),), np.int32)
         route_codes(tree, ranked.edges, ranked.table, leaf, n_threads)
-        return GrownTree(tree, leaf, ranked if indices is None else None)
+        return GrownTree(tree, ranked), leaf
 
     def _compute_stats(
         self, tree: Tree, leaf: Int32, is_counted: NDArray[np.bool_] | None
@@ -334,6 +331,14 @@ class OutOfCoreTrees:
         return stats
 
 
+def set_row_keys(parts: Executor, learned: Learned) -> None:
+    """Replace the hashes of all rows by random keys of the rows, or of their groups."""
+    if learned.found.are_grouped:
+        set_group_keys(parts, learned.n_groups)
+    else:
+        set_keys(parts, learned.found.n)
+
+
 def find_rankable_features(model: Any, sketch: Sketch) -> tuple[int, ...]:
     """Return the features of more than 30 categories, which get ranks; none for many classes.
 
@@ -354,15 +359,17 @@ def _make_rankable(
 ) -> BinnedSamples:
     """Return samples that can rank the categories of some features; see `RankableRows`.
 
-    many: the features; weight_unit: mean weight of a row. Other arguments are those of
-    `OutOfCoreTrees`.
+    many: the features, whose samples are returned as they are if there are none; weight_unit: mean
+    weight of a row. Other arguments are those of `OutOfCoreTrees`.
     """
+    if not many:
+        return samples
     categories = tuple(list_categories(samples.edges, j) for j in many)
     of_rows = HighCardinalityFeatures(many, categories, rows.places.T)
     relative = None if rows.weight is None else np.asarray(rows.weight) / weight_unit
     target = make_target(np.asarray(rows.y), getattr(model, "n_classes_", 1), relative)
     rankable = RankableRows(of_rows, target, np.asarray(rows.keys))
-    rank = partial(rankable.rank_samples, samples, grower.checked_max_bins)
+    rank = partial(rankable.rank_samples, samples, grower.n_ranks)
     return replace(samples, rank_categories=rank)
 
 
