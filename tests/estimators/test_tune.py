@@ -101,7 +101,7 @@ def noisy(n, seed, n_classes=2):
 
 
 def grow_fold(fold, grower, rows, summarise):
-    ((tree, *_),) = grow_trees(grower, rows, [fold])
+    ((tree, _),) = grow_trees(grower, rows, [fold])
     unit = 1.0 if rows.weight is None else rows.weight.mean()
     training = SimpleNamespace(y=rows.y, weight=rows.weight, weight_unit=unit)
     return GrownFold.from_rows(fold, tree, summarise, tree.route(rows.X, 1), training)

@@ -434,12 +434,8 @@ def fit(
     with _limit_resources(scheduler, memory_limit, Path(source)):
         summary, seconds = (_fit_folder if is_folder else _fit_table)(model, request, monotonic)
     name_groups_column(model, groups)
-    models.save(
-        model,
-        model_path,
-        sample_hashes=not no_sample_hashes,
-        calibration_samples=not no_calibration_samples,
-    )
+    stored = not no_sample_hashes, not no_calibration_samples
+    models.save(model, model_path, sample_hashes=stored[0], calibration_samples=stored[1])
     for line in summary:
         print_text(line)
     if verbose:

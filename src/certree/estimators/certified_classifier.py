@@ -546,7 +546,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         sizes, n = [(len(fold.train), len(fold.validation)) for fold in two_thirds], len(two_thirds)
         one_third = [fold.swap() for fold in two_thirds]
         trees = grow_trees(self._get_grower(), rows, [*one_third, *two_thirds])
-        grown = self._compute_fold_stats([*one_third, *two_thirds], trees, target)
+        leaves = [tree.find_leaves() for tree in trees]
+        grown = self._compute_fold_stats([*one_third, *two_thirds], trees, leaves, target)
         exchanged = [(n_validation, n_train) for n_train, n_validation in sizes]
         folds = (grown[:n], exchanged), (grown[n:], sizes)
         return compute_learning_curve(folds, len(training.y))

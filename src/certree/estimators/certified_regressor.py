@@ -345,14 +345,15 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         target, folds = growing.target, growing.split_folds(self.cv, random_state)
         with self._show_progress(folds) as advance:
             *trees, whole = grow_trees(self._get_grower(), rows, [*folds, None], advance)
-            grown = self._compute_fold_stats(folds, trees, target)
+            leaves = [tree.find_leaves() for tree in trees]
+            grown = self._compute_fold_stats(folds, trees, leaves, target)
             posteriors = self._tune(grown, advance)
         (tree, leaf), split = self._route_both_sets(whole, training), training.split
         stats: Any = self._compute_node_stats(tree, leaf[split.train], *target)
         collect = partial(
             collect_validation_errors,
             folds,
-            [each.leaf for each in trees],
+            leaves,
             leaf[split.train],
             target,
         )

@@ -216,12 +216,10 @@ class OutOfCoreCertifiedFit:
                     numbers.append(k)
                 folds += fold.grown
                 advance()
-            whole, stats = trees.grow_whole()
+            whole, stats, leaf = trees.grow_whole()
             advance()
             posteriors = model._tune(folds, advance)
-        routed, samples = RoutedFolds(trees.rows, whole.leaf, validation_leaf, numbers), whole.rows
-        assert samples is not None
-        tree = samples.replace_ranks(whole.tree)
+        routed, tree = RoutedFolds(trees.rows, leaf, validation_leaf, numbers), whole.encoded_tree
         return GrownTrainingSet(split, metadata, tree, stats, posteriors, folds, routed)
 
     def route_calibration_set(

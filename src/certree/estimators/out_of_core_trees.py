@@ -130,7 +130,7 @@ def fit_tree_out_of_core(model: Any, executor: Executor) -> None:
         for fold in range(n_folds):
             folds += trees.grow_fold(trees.get_validation_mask(fold)).grown
             advance()
-        grown, stats = trees.grow_whole()
+        grown, stats, _ = trees.grow_whole()
         advance()
         model._finish_fit(trees.learn_missing(grown), stats, model._tune(folds, advance))
 
@@ -230,10 +230,8 @@ class OutOfCoreTrees:
         if not (metadata.rows.are_grouped or hasattr(model, "duplicates")):
             n_repeated = count_repeated_rows(executor, n) if folds is None else folds.n_repeated
             warn_of_repeated_rows(n_repeated, n)
-        if ranked and metadata.rows.are_grouped:
-            set_group_keys(executor, metadata.n_groups)
-        elif ranked:
-            set_keys(executor, n)
+        if ranked:
+            set_row_keys(executor, metadata)
         rows = gather_rows(
             executor,
             bins,
@@ -256,8 +254,7 @@ class OutOfCoreTrees:
             storage=rows.storage,
         )
         unit = round_sum(metadata.rows.total()) / n if has_weights else 1.0
-        if ranked:
-            samples = _make_rankable(model, grower, rows, samples, ranked, unit)
+        samples = _make_rankable(model, grower, rows, samples, ranked, unit)
         return cls(model, grower, rows, samples, unit)
 
     def get_validation_mask(self, fold: int) -> NDArray[np.bool_]:
@@ -274,15 +271,15 @@ class OutOfCoreTrees:
         n, n_validation = len(is_validation), int(np.count_nonzero(is_validation))
         if n_validation in (0, n):
             return FoldTree([], n - n_validation, n_validation, np.zeros(0, np.int32))
-        tree, leaf, _ = self._grow(np.flatnonzero(~is_validation))
+        (tree, _), leaf = self._grow(np.flatnonzero(~is_validation))
         stats = self._compute_stats(tree, leaf, ~is_validation)
         validation = self._compute_stats(tree, leaf, is_validation).table
         return FoldTree([GrownFold(tree, stats, validation)], n - n_validation, n_validation, leaf)
 
-    def grow_whole(self) -> tuple[GrownTree, Stats]:
-        """Grow a tree on all rows; return it, and statistics of its nodes."""
-        grown = self._grow(None)
-        return grown, self._compute_stats(grown.tree, grown.leaf, None)
+    def grow_whole(self) -> tuple[GrownTree, Stats, Int32]:
+        """Grow a tree on all rows; return it, statistics of its nodes, and the leaves, (n,)."""
+        grown, leaf = self._grow(None)
+        return grown, self._compute_stats(grown.tree, leaf, None), leaf
 
     def learn_missing(self, grown: GrownTree) -> Tree:
         """Return a tree of all rows, as it takes encoded rows, with `missing_both` set.
@@ -293,8 +290,8 @@ class OutOfCoreTrees:
         tree = learn_missing_from_codes(grown.tree, samples.edges, samples.table)
         return samples.replace_ranks(tree)
 
-    def _grow(self, indices: Indices | None) -> GrownTree:
-        """Grow a tree on the rows at `indices`, or on all if it is None, and route all rows."""
+    def _grow(self, indices: Indices | None) -> tuple[GrownTree, Int32]:
+        """Grow a tree on the rows at `indices` (None: all); return it, and leaves of all, (n,)."""
         storage, n_threads = self.rows.storage, get_n_threads(self.model.n_jobs)
         ranked: Any = self.samples
         if ranked.rank_categories is not None:
@@ -303,7 +300,7 @@ class OutOfCoreTrees:
             tree = self.grower.grow(ranked if indices is None else ranked.select(indices))
         leaf = storage.allocate((len(self.rows.y),), np.int32)
         route_codes(tree, ranked.edges, ranked.table, leaf, n_threads)
-        return GrownTree(tree, leaf, ranked if indices is None else None)
+        return GrownTree(tree, ranked), leaf
 
     def _compute_stats(
         self, tree: Tree, leaf: Int32, is_counted: NDArray[np.bool_] | None
@@ -333,6 +330,14 @@ class OutOfCoreTrees:
         return stats
 
 
+def set_row_keys(executor: Executor, metadata: FitMetadata) -> None:
+    """Replace the hashes of all rows by random keys of the rows, or of their groups."""
+    if metadata.rows.are_grouped:
+        set_group_keys(executor, metadata.n_groups)
+    else:
+        set_keys(executor, metadata.rows.n)
+
+
 def find_rankable_features(model: Any, sketch: Sketch) -> tuple[int, ...]:
     """Return the features of more than 30 categories, which get ranks; none for many classes.
 
@@ -353,15 +358,17 @@ def _make_rankable(
 ) -> BinnedSamples:
     """Return samples that can rank the categories of some features; see `RankableRows`.
 
-    ranked: the features; weight_unit: mean weight of a row. Other arguments are those of
-    `OutOfCoreTrees`.
+    ranked: the features, whose samples are returned as they are if there are none; weight_unit: mean
+    weight of a row. Other arguments are those of `OutOfCoreTrees`.
     """
+    if not ranked:
+        return samples
     names = tuple(list_categories(samples.edges, j) for j in ranked)
     categories = HighCardinalityFeatures(ranked, names, rows.categories.T)
     relative = None if rows.weight is None else np.asarray(rows.weight) / weight_unit
     target = make_target(np.asarray(rows.y), getattr(model, "n_classes_", 1), relative)
     rankable = RankableRows(categories, target, np.asarray(rows.keys))
-    rank = partial(rankable.rank_samples, samples, grower.checked_max_bins)
+    rank = partial(rankable.rank_samples, samples, grower.n_ranks)
     return replace(samples, rank_categories=rank)
 
 

@@ -37,7 +37,7 @@ from certree.explain.rules import Rules, describe_rules, extract_rules, format_t
 from certree.explain.several_targets import score_classifier, select_classes
 from certree.explain.tree_model import TreeModel, has_numeric_leaves
 from certree.export.formula import Formula, Link, normalize_with_labels
-from certree.grow.bins import MISSING
+from certree.grow.cart import Cart
 from certree.grow.grower import GROWERS, Grower, GrownTree, grow_trees, resolve_grower
 from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import Float64, Int32, check_codes
@@ -345,10 +345,9 @@ class TreeVoteEstimator(TreeModel):
         weights of the rows.
         """
         random_state = check_random_state(self.random_state)
-        (tree, leaf, rows), posteriors, _ = self._grow_and_tune(training, random_state)
-        weights = training.weight, training.weight_unit
-        stats = self._compute_node_stats(tree, leaf, training.y, *weights)
-        assert rows is not None
+        grown, posteriors, _ = self._grow_and_tune(training, random_state)
+        (tree, rows), weights = grown, (training.weight, training.weight_unit)
+        stats = self._compute_node_stats(tree, grown.find_leaves(), training.y, *weights)
         self._finish_fit(rows.replace_ranks(tree.learn_missing(rows.X)), stats, posteriors)
 
     def _get_grower(self) -> Grower:
@@ -407,18 +406,17 @@ class TreeVoteEstimator(TreeModel):
     ) -> TrainingSamples:
         """Return the training samples, which can rank very many categories of a feature.
 
-        The grower must split on sets of categories, and there must be one target; see
-        `RankableRows`. Arguments are those of `_make_training_samples`.
+        The grower must be a `Cart`, and there must be one target; see `RankableRows`. Arguments are those of `_make_training_samples`.
         """
         samples, grower = self._make_training_samples(training, random_state), self._get_grower()
         mask, n_classes = samples.categorical, getattr(self, "n_classes_", 1)
-        if mask is None or not getattr(grower, "splits_categories", False):
+        if mask is None or not isinstance(grower, Cart):
             return samples
         rows = RankableRows.from_training(training, mask, n_classes)
         if rows is None:
             return samples
-        max_bins = getattr(grower, "max_bins", None) or MISSING
-        return replace(samples, rank_categories=partial(rows.rank_samples, samples, max_bins))
+        rank = partial(rows.rank_samples, samples, grower.n_ranks)
+        return replace(samples, rank_categories=rank)
 
     def _get_monotonic_signs(self) -> MonotonicSigns:
         """Return the monotonic constraint of each feature, (p,) int8, or None if there is none.
@@ -468,7 +466,8 @@ class TreeVoteEstimator(TreeModel):
         )
         with self._show_progress(folds) as advance:
             *trees, whole = grow_trees(self._get_grower(), rows, [*folds, None], advance)
-            grown = self._compute_fold_stats(folds, trees, target)
+            leaves = [tree.find_leaves() for tree in trees]
+            grown = self._compute_fold_stats(folds, trees, leaves, target)
             return whole, self._tune(grown, advance), grown
 
     def _route_both_sets(self, grown: GrownTree, training: Training) -> tuple[Tree, Int32]:
@@ -477,11 +476,10 @@ class TreeVoteEstimator(TreeModel):
         grown: a tree that was grown on the training set; training: all encoded rows. Return the
         tree as one that takes encoded rows, and the leaf of each row, (n,).
         """
-        samples: Any = grown.rows
-        tree = samples.replace_ranks(grown.tree)
+        tree = grown.encoded_tree
         leaf = tree.route(training.X, get_n_threads(self.n_jobs))
         if tree is not grown.tree:
-            leaf[training.split.train] = grown.leaf
+            leaf[training.split.train] = grown.find_leaves()
         return tree, leaf
 
     def _show_progress(self, folds: Sequence[Any]) -> AbstractContextManager[Callable[[], None]]:
@@ -532,7 +530,11 @@ class TreeVoteEstimator(TreeModel):
         return choose_posteriors(objectives, self._get_temperatures(), self._get_search(), advance)
 
     def _compute_fold_stats(
-        self, folds: list[Fold], trees: list[GrownTree], rows: WeightedTarget
+        self,
+        folds: list[Fold],
+        trees: list[GrownTree],
+        leaves: list[Int32],
+        rows: WeightedTarget,
     ) -> list[GrownFold]:
         """Compute, for each fold, the node statistics of its training rows and its validation rows.
 
@@ -541,7 +543,9 @@ class TreeVoteEstimator(TreeModel):
         folds : list of Fold
             Row indices of each fold.
         trees : list of GrownTree
-            The tree of each fold, and the leaf of each of the n rows.
+            The tree of each fold.
+        leaves : list of ndarray of int32, shape (n,)
+            Leaf of each of the n rows in the tree of each fold.
         rows : WeightedTarget
             Targets and weights of the n rows.
 
@@ -552,8 +556,8 @@ class TreeVoteEstimator(TreeModel):
             rows in the nodes.
         """
         return [
-            GrownFold.from_rows(fold, grown.tree, self._compute_node_stats, grown.leaf, rows)
-            for fold, grown in zip(folds, trees, strict=True)
+            GrownFold.from_rows(fold, grown.tree, self._compute_node_stats, leaf, rows)
+            for fold, grown, leaf in zip(folds, trees, leaves, strict=True)
         ]
 
     def _finish_fit(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:

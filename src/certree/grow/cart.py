@@ -312,6 +312,11 @@ class Cart(BaseEstimator):
         return criterion
 
     @property
+    def n_ranks(self) -> int:
+        """Largest number of ranks of very many categories: `max_bins`, or 255 if it is None."""
+        return MISSING if self.max_bins is None else self.checked_max_bins
+
+    @property
     def checked_max_bins(self) -> int:
         """`max_bins` as an int.
 

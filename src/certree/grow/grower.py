@@ -41,22 +41,28 @@ class Grower(Protocol):
 
 
 class GrownTree(NamedTuple):
-    """A tree, and where the rows of the fit are in it.
+    """A tree, and the rows that it routes.
 
     Parameters
     ----------
     tree : Tree
         The tree.
-    leaf : ndarray of int32, shape (n,)
-        Leaf of each row of the fit, whether or not it has helped to grow the tree.
-    rows : TrainingSamples or None
-        The samples that `tree` routes: those of the fit, or a copy of them with ranks in place of
-        category codes. None for the tree of a fold.
+    rows : TrainingSamples
+        All samples of the fit, whether or not they have helped to grow the tree, or a copy of them
+        with ranks in place of category codes.
     """
 
     tree: Tree
-    leaf: Int32
-    rows: TrainingSamples | None
+    rows: TrainingSamples
+
+    def find_leaves(self) -> Int32:
+        """Return the leaf that each row reaches, (n,)."""
+        return self.tree.route(self.rows.X, get_n_threads(self.rows.n_jobs))
+
+    @property
+    def encoded_tree(self) -> Tree:
+        """The tree as one that takes encoded rows of the fit."""
+        return self.rows.replace_ranks(self.tree)
 
 
 def grow_trees(
@@ -87,7 +93,7 @@ def grow_trees(
     list of GrownTree
         The tree of each fold, in the order of `folds`.
     """
-    trees, n_threads = [], get_n_threads(rows.n_jobs)
+    trees = []
     for fold in folds:
         indices, ranked = None if fold is None else fold.train, rows
         if rows.rank_categories is not None:
@@ -101,8 +107,7 @@ def grow_trees(
                 f"grow of {grower!r} must return a tree of {samples.X.shape[1]} features, got one of "
                 f"{tree.n_features}"
             )
-        leaf = tree.route(ranked.X, n_threads)
-        trees.append(GrownTree(tree, leaf, ranked if fold is None else None))
+        trees.append(GrownTree(tree, ranked))
         advance()
     return trees
 

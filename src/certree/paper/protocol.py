@@ -234,10 +234,10 @@ def evaluate_methods(
     rng = np.random.RandomState(repeat)
     rows = TrainingSamples(X, y, max_depth="log")
     folds = list(content_folds(X, y, 2, rng))
-    *grown, (tree, *_) = grow_trees(GROWERS[grower], rows, [*folds, None])
+    *grown, (tree, _) = grow_trees(GROWERS[grower], rows, [*folds, None])
 
     def summarise_fold(fold: Fold, grown: GrownTree) -> GrownFold:
-        tree, leaf, _ = grown
+        tree, leaf = grown.tree, grown.find_leaves()
         stats, validation = (
             count_by_leaf(tree, leaf[rows], y[rows], None, n_classes)
             for rows in (fold.train, fold.validation)

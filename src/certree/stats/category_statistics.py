@@ -745,16 +745,16 @@ class BinnedStatistic:
 
     @classmethod
     def from_values(
-        cls, values: Float64, seen: Float64, n_rows: Int64, max_bins: int = MISSING
+        cls, values: Float64, seen: Float64, n_rows: Int64, n_bins: int = MISSING
     ) -> Self:
         """Choose the bins; the last entries of `values` and `seen` become NaN.
 
         values: statistic of each category over all training rows, (n_categories + 1,); seen: values
         of the training rows of each category and fold, (n_categories + 1, n_folds); n_rows: number
-        of these rows, of the same shape; max_bins: largest number of bins.
+        of these rows, of the same shape; n_bins: largest number of bins.
         """
         values[-1], seen[-1] = np.nan, np.nan
-        edges = _choose_edges(seen, n_rows, max_bins)
+        edges = _choose_edges(seen, n_rows, n_bins)
         low, high = encode_numbers(seen[(n_rows > 0) & ~np.isnan(seen)], edges)[1:]
         code = encode_numbers(seen.ravel(), edges)[0].reshape(seen.shape)
         nearest = find_nearest_bins(values, low, high)
@@ -771,13 +771,13 @@ def find_nearest_bins(values: Float64, low: Float64, high: Float64) -> UInt8:
     return np.where(np.isnan(values), MISSING, bins).astype(np.uint8)
 
 
-def _choose_edges(seen: Float64, n_rows: Int64, max_bins: int = MISSING) -> Float64:
+def _choose_edges(seen: Float64, n_rows: Int64, n_bins: int = MISSING) -> Float64:
     """Choose the edges between the bins of one column, ascending; (n_bins - 1,).
 
     seen: value of the training rows of each category and fold, (n_categories + 1, n_folds); n_rows:
-    number of these rows, of the same shape; max_bins: largest number of bins. Entries that are NaN
+    number of these rows, of the same shape; n_bins: largest number of bins. Entries that are NaN
     or have no rows are ignored. Up to
-    `max_bins` distinct values have a bin each; of more values each bin has about equally many rows. If
+    `n_bins` distinct values have a bin each; of more values each bin has about equally many rows. If
     there are more than 2**17 rows, edges follow from 2**17 rows at even distances in the order of
     their values. A bin holds the values above the edge before it, up to its own edge.
     """
@@ -785,10 +785,10 @@ def _choose_edges(seen: Float64, n_rows: Int64, max_bins: int = MISSING) -> Floa
     order = np.argsort(seen[has_rows], kind="stable")
     values, last = seen[has_rows][order], np.cumsum(n_rows[has_rows][order])
     distinct = np.unique(values)
-    if len(distinct) <= max_bins:
+    if len(distinct) <= n_bins:
         return distinct[:-1]
     n = int(last[-1])
     rows = np.arange(min(n, EDGE_ROWS)) * max(1.0, n / EDGE_ROWS)
     sampled = values[np.searchsorted(last, rows.astype(np.int64), side="right")]
-    edges: Float64 = choose_bin_edges(sampled, max_bins, False)
+    edges: Float64 = choose_bin_edges(sampled, n_bins, False)
     return edges

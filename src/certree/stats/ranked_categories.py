@@ -66,7 +66,7 @@ class RankedCategories:
 
     @classmethod
     def from_totals(
-        cls, categories: Mapping[int, Int32], totals: CategoryTotals, max_bins: int = MISSING
+        cls, categories: Mapping[int, Int32], totals: CategoryTotals, n_ranks: int = MISSING
     ) -> Self | None:
         """Rank the categories of the features whose mean targets differ by more than chance.
 
@@ -79,7 +79,7 @@ class RankedCategories:
             Category codes of each feature in `totals`, ascending, by the index of the feature.
         totals : CategoryTotals
             Sums of targets and weights of the training rows by category.
-        max_bins : int
+        n_ranks : int
             Largest number of ranks, at most 255.
 
         Returns
@@ -94,7 +94,7 @@ class RankedCategories:
         for q in positions:
             n_rows = totals.by_category.n_rows[q]
             values, seen = totals.compute_largest_means(q)
-            binned = BinnedStatistic.from_values(values, seen, n_rows, max_bins)
+            binned = BinnedStatistic.from_values(values, seen, n_rows, n_ranks)
             ranks.append(binned.codes)
             unseen.append(int(find_nearest_bins(np.zeros(1), *binned.ends)[0]))
             has_missing.append(bool(n_rows[-1].any()))
@@ -310,14 +310,14 @@ class RankableRows:
         relative = None if weight is None else weight / training.weight_unit
         return cls(rows, make_target(y, n_classes, relative), keys)
 
-    def rank(self, indices: Indices | None, max_bins: int) -> RankedRows | None:
+    def rank(self, indices: Indices | None, n_ranks: int) -> RankedRows | None:
         """Rank the categories by some of the rows.
 
         Parameters
         ----------
         indices : ndarray of int, shape (k,), or None
             The rows whose targets rank the categories; None: all n rows.
-        max_bins : int
+        n_ranks : int
             Largest number of ranks.
 
         Returns
@@ -330,7 +330,7 @@ class RankableRows:
         rows, keys = self.rows.select_rows(some), self.keys[some]
         totals = rows.compute_totals(self.target.select_rows(some), keys)
         categories = dict(zip(rows.features, rows.categories, strict=True))
-        ranked = RankedCategories.from_totals(categories, totals, max_bins)
+        ranked = RankedCategories.from_totals(categories, totals, n_ranks)
         if ranked is None:
             return None
         of_rows = self.rows.indices[[rows.features.index(j) for j in ranked.features]]
@@ -339,14 +339,14 @@ class RankableRows:
         return RankedRows(ranked, ranks)
 
     def rank_samples(
-        self, samples: TrainingSamples, max_bins: int, indices: Indices | None
+        self, samples: TrainingSamples, n_ranks: int, indices: Indices | None
     ) -> TrainingSamples:
         """Return training samples with ranks in place of the categories of some features.
 
-        samples: all n rows, (n, p); max_bins, indices: as in `rank`. Return `samples` if no feature
+        samples: all n rows, (n, p); n_ranks, indices: as in `rank`. Return `samples` if no feature
         gets ranks.
         """
-        found, mask = self.rank(indices, max_bins), samples.categorical
+        found, mask = self.rank(indices, n_ranks), samples.categorical
         if found is None or mask is None:
             return samples
         categories = found.categories
