@@ -20,7 +20,7 @@ N = 300
 
 def in_memory(model, X, y, weight, groups):
     deal = TrainCalibrationSplitter(0.4, np.random.RandomState(2), by_content=True)
-    return model._prepare_training(X, y, weight, groups=groups, sorter=deal).split
+    return model._prepare_training(X, y, weight, groups=groups, row_splitter=deal).split
 
 
 def chunk_rows(chunk):

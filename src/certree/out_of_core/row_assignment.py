@@ -21,6 +21,11 @@ from numpy.typing import NDArray
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.out_of_core.chunks import Chunk, WeightScaling, encode_chunk
 from certree.out_of_core.executors import Executor
+from certree.out_of_core.hash_ranges import (
+    count_hash_ranges,
+    find_hash_ranges,
+    iterate_hash_intervals,
+)
 from certree.rows.folds import (
     Indices,
     find_class_sets,
@@ -394,7 +399,7 @@ def assign_rows(
     ValueError
         If the process would exceed its memory limit.
     """
-    n_ranges = max(1, -(-int(stratum_sizes.sum()) // executor.block_sizes.compared_rows))
+    n_ranges = count_hash_ranges(int(stratum_sizes.sum()), executor.block_sizes)
     executor.expect_within_limit(int(executor.reduce(count_in_ranges, n_ranges).max()))
     n_repeated = 0
     for i in range(n_ranges):
@@ -403,9 +408,8 @@ def assign_rows(
         n_repeated += repeated
     assigned = [block.copy() for block in initial]
     next_position = np.cumsum(stratum_sizes) - stratum_sizes
-    ends = [(i << 64) // n_ranges for i in range(n_ranges + 1)]
-    for first, end in pairwise(ends):
-        found = executor.reduce(get_rows_between, first, end - 1)
+    for first, last in iterate_hash_intervals(n_ranges):
+        found = executor.reduce(get_rows_between, first, last)
         number = np.repeat([entry[0] for entry in found], [len(entry[1]) for entry in found])
         row, stratum, sort_key = (np.concatenate([entry[k] for entry in found]) for k in (1, 2, 3))
         order = np.lexsort((sort_key, stratum))
@@ -481,7 +485,7 @@ def _find_range(block: RowsToAssign, n: int) -> NDArray[np.intp]:
 
     block: the block. Hashes are mixed again, because hashes of rows of integers end in the same bits.
     """
-    return (mix(block.content) % np.uint64(n)).astype(np.intp)
+    return find_hash_ranges(mix(block.content), n)
 
 
 def get_contents_in_range(block: RowsToAssign, i: int, n: int) -> list[tuple[Any, ...]]:

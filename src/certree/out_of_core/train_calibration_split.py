@@ -26,6 +26,7 @@ from certree.out_of_core.chunks import (
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.fit_hashes import add_hashes
 from certree.out_of_core.group_assignment import assign_by_groups, number_all_groups
+from certree.out_of_core.hash_ranges import count_hash_ranges, find_hash_ranges
 from certree.out_of_core.row_assignment import (
     Groups,
     Mask,
@@ -160,7 +161,7 @@ def _count_repeats(executor: Executor, masks: list[Mask], n: int, *, has_groups:
         Number of repeats.
     """
     executor.replace_blocks(_set_calibration_rows, per_block=masks)
-    n_ranges, repeats = max(1, -(-n // executor.block_sizes.compared_rows)), 0
+    n_ranges, repeats = count_hash_ranges(n, executor.block_sizes), 0
     share_keys(executor, n_ranges)
     for i in range(n_ranges):
         found = executor.reduce(_get_hashes_in_range, i, n_ranges)
@@ -205,7 +206,7 @@ def _get_float32_hashes(block: HashedRows, i: int, n: int) -> list[tuple[UInt64,
     """
     exact = block.key[block.is_float32]
     rounded = block.rounded[block.rounded != block.key] if len(block.rounded) else block.rounded
-    return [(exact[exact % np.uint64(n) == i], rounded[rounded % np.uint64(n) == i])]
+    return [(exact[find_hash_ranges(exact, n) == i], rounded[find_hash_ranges(rounded, n) == i])]
 
 
 def _set_shared_keys(block: HashedRows, shared: UInt64) -> tuple[HashedRows, int]:
@@ -236,7 +237,7 @@ def mark_worst_case(executor: Executor, n: int) -> list[Mask]:
         For each block: True for the rows that `certree.rows.duplicates.mark_repeats` marks in one
         table, in the order of `RowSorter.sort_rows`.
     """
-    n_ranges = max(1, -(-n // executor.block_sizes.compared_rows))
+    n_ranges = count_hash_ranges(n, executor.block_sizes)
     for i in range(n_ranges):
         found = executor.reduce(_get_hashes_in_range, i, n_ranges)
         train, calibration, unit = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -271,7 +272,7 @@ def _mark_block(
     tuple of HashedRows and int
         The block with the marks, and 0.
     """
-    rows = find_range(block, i, n) & block.is_calibration
+    rows = (find_hash_ranges(block.key, n) == i) & block.is_calibration
     positions, _ = find_positions(hashes, block.key[rows])
     is_worst = block.is_worst.copy()
     is_worst[rows] = block.units[rows] != first[positions]
@@ -379,18 +380,13 @@ def _set_calibration_rows(block: HashedRows, mask: Mask) -> tuple[HashedRows, in
     return replace(block, is_calibration=mask), 0
 
 
-def find_range(block: HashedRows, i: int, n: int) -> Mask:
-    """Return a mask of the rows whose keys are in the i-th of n ranges. block: the block."""
-    return np.asarray(block.key % np.uint64(n) == i)
-
-
 def _get_hashes_in_range(block: HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
     """Return the keys of a block in the i-th of n ranges, as a list of one entry.
 
     block: the block. The entry has the keys of training rows, the keys of calibration rows, and the
     units of the calibration rows.
     """
-    is_inside = find_range(block, i, n)
+    is_inside = find_hash_ranges(block.key, n) == i
     train, calibration = ~block.is_calibration & is_inside, block.is_calibration & is_inside
     return [(block.key[train], block.key[calibration], block.units[calibration])]
 
