@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import Float64, to_array
+from certree.interface.arrays import Float64, Int32, to_array
 from certree.interface.signatures import validate_settings
 from certree.rows.columns import as_data_frame, has_times, to_float64_column
 from certree.rows.dates import MICROSECONDS_PER_DAY, DateColumn, read_dates, to_local_time
@@ -233,6 +233,47 @@ class RowTimes:
                 f"rows (n_samples = {self.n}): use a smaller gap, or more rows"
             )
         return is_earlier, is_latest
+
+    def number_blocks(
+        self, n_blocks: int, groups: NDArray[Any] | None = None
+    ) -> tuple[Int32, Int32]:
+        """Divide rows, or whole groups, into blocks of consecutive times of about equal sizes.
+
+        Rows of one time are in one block, so that there are at least two blocks and possibly fewer
+        than `n_blocks`. A group has the time of its latest row. The order of the rows in the table
+        does not matter.
+
+        Parameters
+        ----------
+        n_blocks : int
+            Wanted number of blocks, at least 2.
+        groups : ndarray of shape (n,), or None
+            Group of each row; None: rows have no groups.
+
+        Returns
+        -------
+        block : ndarray of int32, shape (n,)
+            Number of each row's block, 0, 1, ... in the order of time.
+        first_excluded : ndarray of int32, shape (number of blocks,)
+            For each block b the earliest block with rows in its gap, or b: a model of rows of earlier
+            blocks knows nothing of block b.
+
+        Raises
+        ------
+        ValueError
+            If all times are equal.
+        """
+        time, of_units = self._find_unit_times(groups)
+        self.expect_order(groups)
+        distinct, n_each = np.unique(of_units, return_counts=True)
+        middle = np.cumsum(n_each) - (n_each + 1) / 2
+        number = np.unique((middle * n_blocks / len(of_units)).astype(int), return_inverse=True)[1]
+        block = number[np.searchsorted(distinct, time)].astype(np.int32)
+        starts = distinct[np.flatnonzero(np.diff(number, prepend=-1))]
+        first_excluded = [
+            block[~self._leave_out_gap(time, start, time < start)].min() for start in starts
+        ]
+        return block, np.array(first_excluded, dtype=np.int32)
 
     def _leave_out_gap(
         self, time: Float64, cut: float, is_earlier: NDArray[np.bool_]
