@@ -263,6 +263,18 @@ def test_any_classifier_is_certified_by_a_later_period():
         certree.certify(model, X[200:], Y[200:], time=np.ones(200))
 
 
+def test_guarantees_of_a_later_period_name_it():
+    model = LogisticRegression().fit(X[:200], Y[:200])
+    rows = model, X[200:], Y[200:]
+    found = certree.certificates.Guarantees.by_rows(*rows, time=DAYS[200:])
+    assert found.certificate == certree.certify(*rows, time=DAYS[200:])
+    with pytest.raises(ValueError, match="pass independent=True with time if rows of one period"):
+        found.thresholds()
+    found = certree.certificates.Guarantees.by_rows(*rows, time=DAYS[200:], independent=True)
+    assert found.certificate.period.is_independent
+    assert str(found.thresholds()).startswith("With probability at least 95 %")
+
+
 def test_fitted_models_are_certified_by_a_later_period():
     later = X + 0.01
     for kind in CERTIFIED:

@@ -381,7 +381,7 @@ def report(
     costs = parse_costs(threshold_cost)
     model = load_model(model_file)
     draw = draw_rows(model, source, target, one_per_group)
-    rows, y, group_labels = read_labelled_rows(model, source, target, groups, draw)
+    rows, y, group_labels, _ = read_labelled_rows(model, source, target, groups, draw)
     model, X = transform_rows(model, rows)
     pos_label = parse_positive(model, positive)
     show.report(
@@ -478,7 +478,7 @@ def plot(
         raise ValueError(f"plot {picture} needs rows and their targets: give FILE and --target")
     else:
         model = load_model(model_file)
-        rows, y, _ = read_labelled_rows(model, source, target)
+        rows, y, *_ = read_labelled_rows(model, source, target)
         model, X = transform_rows(model, rows)
         pos_label = parse_positive(model, positive)
         chosen = {} if pos_label is None else {"pos_label": pos_label}

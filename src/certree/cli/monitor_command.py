@@ -145,7 +145,7 @@ def monitor(
     name = _choose_batch(source, batch)
     digest = hash_model_file(model_file)
     model = load_model(model_file)
-    X, y, groups = read_labelled_rows(model, source, target, dependent)
+    X, y, groups, _ = read_labelled_rows(model, source, target, dependent)
     settings = {"alpha": alpha, "block": block, "bound": bound, "delta": delta}
     watched = _open_monitor(model, model_file, digest, state, settings)
     _expect_groups(model, watched, dependent)

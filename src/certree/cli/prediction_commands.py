@@ -40,6 +40,7 @@ from certree.cli.read_options import takes_source
 from certree.cli.table_input import (
     DuplicateRows,
     Groups,
+    Independent,
     Keep,
     ModelFile,
     Positive,
@@ -380,6 +381,8 @@ def _certify_error(
     look: int | None,
     duplicates: Any,
     groups: str | None,
+    time: str | None,
+    independent: bool,
 ) -> Certificate:
     """Bound the error of a classifier by the rows of a table or folder.
 
@@ -401,12 +404,18 @@ def _certify_error(
         Treatment of equal rows; see `certree.certify`.
     groups : str or None
         Column of groups of rows that depend on each other; None: rows are independent.
+    time : str or None
+        Column of the rows' times; None: rows have no times.
+    independent : bool
+        Whether rows of the period are independent draws.
     """
     expect_not_dropped(source, {"--dependent": groups})
     how = {"look": look, "duplicates": duplicates}
     if not Path(source).is_dir():
-        X, y, labels = read_labelled_rows(model, source, target, groups, draw)
-        return certify_rows(model, X, y, delta, groups=labels, **how)
+        X, y, labels, times = read_labelled_rows(model, source, target, groups, draw, time)
+        order = {"time": times, "independent": independent}
+        return certify_rows(model, X, y, delta, groups=labels, **how, **order)
+    _expect_single_table(source, time)
     group_labels = list[NDArray[Any]]()
     batches = _read_labelled_batches(
         model, source, target, "certifying", True, draw, groups, group_labels
@@ -423,12 +432,14 @@ def _compute_guarantees(
     groups: str | None,
     delta: float,
     duplicates: Any,
+    time: str | None,
+    independent: bool,
 ) -> tuple[Guarantees, NDArray[Any] | None]:
     """Compute the guarantees of a classifier on the rows of a table or folder.
 
     Parameters
     ----------
-    model, source, target, draw, delta, duplicates
+    model, source, target, draw, delta, duplicates, time, independent
         As of `_certify_error`.
     groups : str or None
         Column of each row's group; None if there are no groups.
@@ -441,8 +452,10 @@ def _compute_guarantees(
         Group of each row; None if `groups` is None.
     """
     if not Path(source).is_dir():
-        X, y, labels = read_labelled_rows(model, source, target, groups, draw)
-        return Guarantees.by_rows(model, X, y, delta, duplicates=duplicates), labels
+        X, y, labels, times = read_labelled_rows(model, source, target, groups, draw, time)
+        order = {"time": times, "independent": independent}
+        return Guarantees.by_rows(model, X, y, delta, duplicates=duplicates, **order), labels
+    _expect_single_table(source, time)
     expect_not_dropped(source, {"--groups": groups})
     group_labels = list[NDArray[Any]]()
     batches = _read_labelled_batches(
@@ -450,6 +463,14 @@ def _compute_guarantees(
     )
     guarantees = Guarantees.by_batches(model, batches, delta, duplicates=duplicates)
     return guarantees, None if groups is None else np.concatenate(group_labels)
+
+
+def _expect_single_table(source: TableSource, time: str | None) -> None:
+    """Raise ValueError if --time is used with a folder, whose tables are read batch by batch."""
+    if time is not None:
+        raise ValueError(
+            f"--time is for a single table, got the folder {source}: join its tables first"
+        )
 
 
 def _expect_classifier(model: Any, model_file: Path) -> None:
@@ -502,6 +523,15 @@ def certify(
         ),
     ] = None,
     one_per_group: OnePerGroup = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of times, dates or numbers, if rows are in time order and later than those of "
+            "the fit. The certificate is then about later rows.",
+        ),
+    ] = None,
+    independent: Independent = False,
     positive: Positive = None,
     plot: Annotated[
         Path | None,
@@ -551,6 +581,10 @@ def certify(
         once; None: rows are independent. It cannot be used with `groups` or `threshold_cost`.
     one_per_group : str or None
         Column of such groups, of each of which one row is used; None: all rows are.
+    time : str or None
+        Column of times of rows that are later than those of the fit; None: rows have no times.
+    independent : bool
+        Whether rows of the period are independent draws.
     positive : str or None
         The positive one of two classes, which needs an option of thresholds; None: the second.
     plot : Path or None
@@ -563,7 +597,9 @@ def certify(
     choice = parse_choice(costs, recall, precision, thresholds)
     if plot is not None and costs is None:
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
-    _expect_options_together(positive, dependent, one_per_group, groups, choice is not None)
+    _expect_options_together(
+        time, independent, positive, dependent, one_per_group, groups, choice is not None
+    )
     rule: Any = duplicates.value
     model = load_model(model_file)
     _expect_classifier(model, model_file)
@@ -571,10 +607,10 @@ def certify(
     read = (model, source, target, draw)
     show_guarantees = partial(_print_guarantees, model, draw, dependent or one_per_group, as_json)
     if choice is None and groups is None:
-        certificate = _certify_error(*read, delta, look, rule, dependent)
+        certificate = _certify_error(*read, delta, look, rule, dependent, time, independent)
         show_guarantees(lambda: {"certificate": describe_certificate(certificate)}, certificate)
         return
-    guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule)
+    guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule, time, independent)
     if choice is None:
         group_delta = guarantees.certificate.delta * compute_look_fraction(look)
         families = guarantees.conditional_guarantees(
@@ -600,6 +636,8 @@ def certify(
 
 
 def _expect_options_together(
+    time: str | None,
+    independent: bool,
     positive: str | None,
     dependent: str | None,
     one_per_group: str | None,
@@ -608,9 +646,12 @@ def _expect_options_together(
 ) -> None:
     """Raise ValueError if options of `certify` exclude each other, or miss one.
 
-    positive, dependent, one_per_group, groups: values of these options, None if they are not used;
-    has_thresholds: whether an option of thresholds is used.
+    time, independent: values of --time and --independent; positive, dependent, one_per_group,
+    groups: values of these options, None if they are not used; has_thresholds: whether an option
+    of thresholds is used.
     """
+    if independent and time is None:
+        raise ValueError("--independent describes rows in time order: give --time COLUMN as well")
     if dependent is not None and one_per_group is not None:
         raise ValueError("--dependent and --one-per-group exclude each other: give one")
     if positive is not None and not has_thresholds:
