@@ -91,9 +91,11 @@ def _is_text(column: pa.ChunkedArray) -> bool:
 
 
 def _encode(column: pa.ChunkedArray) -> np.ndarray:
-    """Return a column as numbers; texts become their ranks."""
+    """Return a column as numbers; texts become their ranks, dates a number of their unit."""
     if _is_text(column):
         return np.unique(column.to_numpy(), return_inverse=True)[1].astype(float)
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
     return column.cast(pa.float64()).to_numpy()
 
 
