@@ -544,7 +544,7 @@ def _fit_table(
         _expect_target(table.y, request.target_name, request.regression)
     model.set_params(categorical_features=table.categorical)
     set_monotonic_constraints(model, *monotonic, table.feature_names)
-    fit_arguments = collect_fit_arguments(model, *extra_columns, *request.order)
+    fit_arguments = collect_fit_arguments(model, extra_columns, request.order)
     test_size = _TEST_SIZE if request.test_size is None else request.test_size
     scores = [*_score_first_fit(model, table, test_size, request.seed, fit_arguments)]
     start = time.perf_counter()
@@ -577,7 +577,7 @@ def _fit_folder(
             "test files in another folder, and score the model on them with certree evaluate"
         )
     columns = request.weights, request.groups
-    fit_arguments = collect_fit_arguments(model, *columns, *request.order)
+    fit_arguments = collect_fit_arguments(model, columns, request.order)
     rows = _look_at_folder(request)
     if not request.classification:
         _expect_target_of_folder(rows, request.target_name, request.regression)

@@ -138,7 +138,7 @@ def set_monotonic_constraints(
 
 
 def collect_fit_arguments(
-    model: Any, weights: Any, groups: Any, time: str | None, gap: int, independent: bool
+    model: Any, columns: Sequence[Any], order: tuple[str | None, int, bool]
 ) -> dict[str, Any]:
     """Return the arguments that are used as keyword arguments of ``model.fit``.
 
@@ -146,31 +146,29 @@ def collect_fit_arguments(
     ----------
     model : estimator
         The model to be fitted.
-    weights, groups : ndarray of shape (n,), str or None
+    columns : sequence of two (ndarray of shape (n,), str or None)
         Weight and group of each row, or columns of a folder of tables; None if not used.
-    time : str or None
-        Column of the rows' times; None if not used.
-    gap : int
-        Number of rows to leave out between earlier and later rows.
-    independent : bool
-        Whether rows of one period are independent draws.
+    order : tuple of str or None, int, and bool
+        Column of the rows' times, None if not used; number of rows to leave out between earlier and
+        later rows; and whether rows of one period are independent draws.
 
     Returns
     -------
     dict
-        `weights` under "sample_weight", and others under their names, unless None, 0 or False.
+        Weights under "sample_weight", and others under their names, unless None, 0 or False.
 
     Raises
     ------
     ValueError
-        If the model's `fit` does not take one of them, or there are no times for `gap` or
-        `independent`.
+        If the model's `fit` does not take one of them, or there are no times for a gap or
+        independence.
     """
-    values = {"sample_weight": weights, "groups": groups, "time": time}
-    order = {"gap": gap or None, "independent": independent or None}
-    arguments = {name: value for name, value in (values | order).items() if value is not None}
+    names = "sample_weight", "groups", "time", "gap", "independent"
+    time, gap, independent = order
+    values = zip(names, (*columns, time, gap or None, independent or None), strict=True)
+    arguments = {name: value for name, value in values if value is not None}
     options = {name: f"--{name}" for name in arguments} | {"sample_weight": "--weights"}
-    for name in order:
+    for name in ("gap", "independent"):
         if name in arguments and time is None:
             raise ValueError(f"--{name} describes rows in time order: give --time COLUMN as well")
     for name in arguments:

@@ -345,8 +345,10 @@ class ForestSamples:
             columns = order_targets(y, *features.tables, order=feature_order)
             y = y[:, columns]
         groups, times = training.split.groups, training.split.times
-        input_group = None if groups is None else number_groups(groups)[1]
+        input_group: NDArray[Any] | None = None
         first_excluded = None
+        if groups is not None:
+            input_group = number_groups(groups)[1]
         if times is not None:
             input_group, first_excluded = times.number_blocks(N_TIME_BLOCKS, groups)
         hashes = hash_samples(*features.tables, y, order=feature_order)
