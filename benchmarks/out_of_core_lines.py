@@ -40,8 +40,7 @@ KIND = "CERTREE_TESTS_OF"  # environment variable: which of the tests pytest run
 # Node ids of the tests that read files block by block for a fit or a certificate, or use Dask.
 OUT_OF_CORE = (
     "tests/out_of_core/*",
-    "tests/**/*_on_parts*.py::*",
-    "tests/**/*_of_parts*.py::*",
+    "tests/*/test_out_of_core_*.py::*",
     "tests/certificates/test_batches.py::*",
     "tests/certificates/test_trained_classes.py::test_files_*",
     "tests/cli/test_app.py::*folder*",

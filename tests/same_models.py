@@ -24,7 +24,7 @@ COLUMNS = (
 class ChunkedRows:
     """Rows in memory that are delivered in chunks, at the given row numbers."""
 
-    empty = n_rows = None
+    empty_table = n_rows = None
 
     def __init__(self, X, y, weight, ends, groups=None):
         self.given, self.ends = (X, y, weight, groups), ends

@@ -63,8 +63,8 @@ def test_lines_of_code_have_numbers():
 @pytest.mark.parametrize(
     ("test", "expected"),
     [
-        ("tests/out_of_core/test_part.py::test_sums[1]", True),
-        ("tests/ensembles/test_fits_on_parts_columns.py::test_fits", True),
+        ("tests/out_of_core/test_row_block.py::test_sums[1]", True),
+        ("tests/ensembles/test_out_of_core_boosting_columns.py::test_fits", True),
         ("tests/ensembles/test_boosting.py::test_promises_on_parts_hold", False),
         ("tests/cli/test_app.py::test_a_folder_is_predicted_and_evaluated", True),
         ("tests/cli/test_app.py::test_fit", False),

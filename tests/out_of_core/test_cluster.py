@@ -33,10 +33,10 @@ from certree.ensembles import (
     TreeForestRegressor,
     scored_sample,
 )
-from certree.out_of_core import cluster, resources, rows_elsewhere, sources, worker_links
-from certree.out_of_core.cluster import OnCluster
-from certree.out_of_core.on_worker import received
-from certree.out_of_core.worker_links import Unlinked
+from certree.out_of_core import cluster, open_rows, resources, sources, worker_links
+from certree.out_of_core.cluster import DaskExecutor
+from certree.out_of_core.worker_actor import align_arrays
+from certree.out_of_core.worker_links import LinkLost
 from same_models import (
     add_targets,
     add_towns,
@@ -229,7 +229,7 @@ def test_arrays_are_cut_alike(client):
 
 def test_without_a_cluster_partitions_are_read_here(tmp_path, monkeypatch):
     X, y = arrays()
-    monkeypatch.setattr(rows_elsewhere, "current_client", lambda: None)
+    monkeypatch.setattr(open_rows, "get_current_client", lambda: None)
     given = da.from_array(X, chunks=(600, 4)), da.from_array(y, chunks=600)
     expect_same(model_of("two").fit(X, y), model_of("two").fit(*given), tmp_path)
 
@@ -261,13 +261,13 @@ def test_workers_read_files(target, weighed, form, client, tmp_path, monkeypatch
     here = model_of(target).fit(X, y, rows["w"].to_numpy() if weighed else None)
     folder = write_files(tmp_path / "rows", rows, "parquet" if form == "dataset" else form)
     given = pa.dataset.dataset(folder) if form == "dataset" else folder
-    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", 200)
-    n_parts = sources.FileRows(given, "y", w).n_parts
-    assert n_parts > 3 if form in ("parquet", "arrow") else n_parts == 3
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", 200)
+    n_blocks = sources.FileRows(given, "y", w).n_blocks
+    assert n_blocks > 3 if form in ("parquet", "arrow") else n_blocks == 3
     made = []
-    before = OnCluster.__init__
+    before = DaskExecutor.__init__
     monkeypatch.setattr(
-        OnCluster, "__init__", lambda self, *given: made.append(given) or before(self, *given)
+        DaskExecutor, "__init__", lambda self, *given: made.append(given) or before(self, *given)
     )
     with resources(client=client):
         there = model_of(target).fit(given, "y", w)
@@ -374,7 +374,7 @@ def test_scorers_by_name_on_workers(target, scoring, mortal, monkeypatch):
     order = np.random.RandomState(3).permutation(N)
     cuts = [cut(one.iloc[order], [0, 200, 200, 1000, N]) for one in (X, y, weight)]
     expect_same(here, model_of(target, **how).fit(*cuts))
-    calls = kill_before(monkeypatch, mortal, "collect_from_ranks", 5)
+    calls = kill_before(monkeypatch, mortal, "gather_from_ranks", 5)
     expect_same(here, model_of(target, **how).fit(*cuts))
     assert len(calls) > 5
 
@@ -504,7 +504,7 @@ def test_certified_trees_of_killed_workers(mortal, tmp_path, monkeypatch):
     X, y = arrays()
     here = certified_of("two").fit(X, y)
     given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
-    calls = kill_before(monkeypatch, mortal, "make", 2)
+    calls = kill_before(monkeypatch, mortal, "make_blocks", 2)
     there = certified_of("two").fit(*given)
     assert len(calls) > 2
     expect_same_tree(here, there, tmp_path)
@@ -553,24 +553,29 @@ def test_few_rows_are_gathered_where_a_fit_in_memory_does_more(client):
 
 def kill_before(monkeypatch, client, asks, call, also=lambda: None):
     """Let a worker be killed when parts are asked for the n-th time in some way."""
-    before, calls = getattr(OnCluster, asks), []
+    before, calls = getattr(DaskExecutor, asks), []
 
     def asked(self, *given, **how):
         calls.append(given)
         if len(calls) == call + 1:
             also()
             process_of = client.run(os.getpid)
-            holding = [w for one in self._held for w in client.who_has(one.future).popitem()[1]]
+            holding = [w for one in self._workers for w in client.who_has(one.future).popitem()[1]]
             os.kill(process_of[(holding or [*process_of])[0]], signal.SIGKILL)
         return before(self, *given, **how)
 
-    monkeypatch.setattr(OnCluster, asks, asked)
+    monkeypatch.setattr(DaskExecutor, asks, asked)
     return calls
 
 
-PHASES = [("led", 3), ("run_on_ranks", 1)]
+PHASES = [("run_on_root", 3), ("run_on_ranks", 1)]
 if LONG:
-    PHASES += [("look", 0), ("look", 1), ("make", 0), *(("led", n) for n in range(3))]
+    PHASES += [
+        ("scan", 0),
+        ("scan", 1),
+        ("make_blocks", 0),
+        *(("run_on_root", n) for n in range(3)),
+    ]
     PHASES += [("run_on_ranks", 0)]
 
 
@@ -635,19 +640,19 @@ def test_levels_of_killed_workers_are_seen_anew(call, mortal, tmp_path, monkeypa
     X = X.to_pandas().astype(dict.fromkeys(("colour", "street", "town"), "category"))
     here = model_of("two").fit(X, y)
     assert (here.trees_.feature == [*X.columns].index("town")).any()
-    calls = kill_before(monkeypatch, mortal, "led", call)
+    calls = kill_before(monkeypatch, mortal, "run_on_root", call)
     ends = [0, 650, N]
     there = model_of("two").fit(cut(X, ends), cut(pd.Series(y), ends))
     assert len(calls) > call
     expect_same(here, there, tmp_path)
 
 
-PHASES_OF_TREES = [("led", 3)]
+PHASES_OF_TREES = [("run_on_root", 3)]
 if LONG:
     PHASES_OF_TREES = [
-        *(("look", n) for n in range(2)),
-        *(("make", n) for n in range(2)),
-        *(("led", n) for n in range(7)),
+        *(("scan", n) for n in range(2)),
+        *(("make_blocks", n) for n in range(2)),
+        *(("run_on_root", n) for n in range(7)),
     ]
 
 
@@ -672,7 +677,7 @@ def test_rows_that_are_others_when_they_are_read_again_are_named(mortal, tmp_pat
     rows = da.from_array(X, chunks=(400, 4)).map_blocks(read, dtype=X.dtype, meta=X[:0])
     kill_before(monkeypatch, mortal, "run_on_ranks", 1, flag.touch)
     model = model_of("two", max_iter=4)
-    with pytest.raises(ValueError, match=r"partition . has been made anew and has other rows"):
+    with pytest.raises(ValueError, match=r"partition . has other rows than before"):
         model.fit(rows, da.from_array(y, chunks=400))
     assert not hasattr(model, "trees_")
 
@@ -680,25 +685,25 @@ def test_rows_that_are_others_when_they_are_read_again_are_named(mortal, tmp_pat
 def test_workers_that_die_again_and_again_end_the_fit(client, monkeypatch):
     X, y = arrays()
     lost = []
-    monkeypatch.setattr(OnCluster, "_waited", lambda *_: lost.append(1) or raise_unlinked())
+    monkeypatch.setattr(DaskExecutor, "_call", lambda *_: lost.append(1) or raise_unlinked())
     with pytest.raises(RuntimeError, match="given up as workers died again and again"):
         model_of("two").fit(da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400))
-    assert len(lost) == cluster._MOST_LOST
+    assert len(lost) == cluster._MAX_LOSSES
 
 
 def raise_unlinked():
-    raise Unlinked
+    raise LinkLost
 
 
 def test_parts_of_a_worker_are_asked_together(client, monkeypatch):
     """Workers with some partitions tell once what these add up to."""
     X, y = arrays()
     here = model_of("two", max_iter=2).fit(X, y)
-    held, before = [], OnCluster.make
+    held, before = [], DaskExecutor.make_blocks
     monkeypatch.setattr(
-        OnCluster,
-        "make",
-        lambda self, *given, **how: (before(self, *given, **how), held.append(self._held))[0],
+        DaskExecutor,
+        "make_blocks",
+        lambda self, *given, **how: (before(self, *given, **how), held.append(self._workers))[0],
     )
     there = model_of("two", max_iter=2).fit(
         da.from_array(X, chunks=(130, 4)), da.from_array(y, chunks=130)
@@ -710,7 +715,7 @@ def test_parts_of_a_worker_are_asked_together(client, monkeypatch):
 
 def counted_below(dask_worker):
     """How many workers each of those of a worker asks, and which parts are its own."""
-    return [(len(one._below), one._numbers) for one in dask_worker.state.actors.values()]
+    return [(len(one._children), one._numbers) for one in dask_worker.state.actors.values()]
 
 
 def test_many_workers_add_up_among_themselves(tmp_path, monkeypatch):
@@ -724,12 +729,12 @@ def test_many_workers_add_up_among_themselves(tmp_path, monkeypatch):
         distributed.Client(workers) as client,
     ):
         asked, calls, below = [], [], []
-        before, run = OnCluster._waited, OnCluster.run_on_ranks
+        before, run = DaskExecutor._call, DaskExecutor.run_on_ranks
 
         def waited(self, held, method, *given):
             told = before(self, held, method, *given)
-            if method == "lead":
-                asked.append(self._held.index(held))
+            if method == "run_job":
+                asked.append(self._workers.index(held))
                 below[:] = [one for of in client.run(counted_below).values() for one in of]
             return told
 
@@ -737,8 +742,8 @@ def test_many_workers_add_up_among_themselves(tmp_path, monkeypatch):
             calls.append(f.__name__)
             return run(self, f, *given)
 
-        monkeypatch.setattr(OnCluster, "_waited", waited)
-        monkeypatch.setattr(OnCluster, "run_on_ranks", run_on_ranks)
+        monkeypatch.setattr(DaskExecutor, "_call", waited)
+        monkeypatch.setattr(DaskExecutor, "run_on_ranks", run_on_ranks)
         given = da.from_array(X, chunks=(130, 4)), da.from_array(y, chunks=130)
         expect_same(here, model_of("two", max_iter=2).fit(*given))
         assert {*asked} == {0}
@@ -826,7 +831,7 @@ def test_arrays_of_messages_are_read_wherever_they_start():
     odd[...] = [1.0, 2.0, 3.0]
     assert not odd.flags.aligned
     even = np.arange(3)
-    told = received([Told(odd, (odd, {"a": odd})), even, 7, (Told(even, ()),)])
+    told = align_arrays([Told(odd, (odd, {"a": odd})), even, 7, (Told(even, ()),)])
     straight = [told[0].numbers, told[0].rest[0], told[0].rest[1]["a"]]
     assert all(one.flags.aligned and one.tolist() == [1.0, 2.0, 3.0] for one in straight)
     assert told[1] is even
@@ -854,13 +859,13 @@ def test_forests_on_workers_are_the_same(
     order = np.argsort(y, kind="stable") if by_class else np.arange(N)
     rows = [None if one is None else one.iloc[order] for one in (X, y, weight)]
     here = forest_of(target).fit(*rows)
-    spread, jobs = OnCluster.spread, []
+    spread, jobs = DaskExecutor.map_jobs, []
 
     def noted(self, f, shared, given):
         jobs.extend(given)
         return spread(self, f, shared, given)
 
-    monkeypatch.setattr(OnCluster, "spread", noted)
+    monkeypatch.setattr(DaskExecutor, "map_jobs", noted)
     there = forest_of(target).fit(*(None if one is None else cut(one, ends) for one in rows))
     assert len(jobs) == (6 if len(client.nthreads()) == 2 else 1)
     expect_same(here, there, tmp_path)
@@ -1017,7 +1022,7 @@ def test_parts_of_forests_whose_workers_are_killed_are_made_anew(
     X, y = arrays()
     here = forest_of("two").fit(X, y)
     given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
-    calls = kill_before(monkeypatch, mortal, "led", call)
+    calls = kill_before(monkeypatch, mortal, "run_on_root", call)
     there = forest_of("two").fit(*given)
     assert len(calls) > call
     expect_same(here, there, tmp_path)

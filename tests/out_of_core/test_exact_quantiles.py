@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from certree.out_of_core.exact_quantiles import count_prefixes, find_order_statistics
-from certree.out_of_core.executors import added
+from certree.out_of_core.executors import sum_results
 
 NUMBERS = st.floats(width=64, allow_nan=False) | st.sampled_from([0.0, -0.0, 1.0, -1.0, 5e-324])
 
 
-class Parts:
+class FakeExecutor:
     """Parts that hold numbers, and count how often they are asked."""
 
     def __init__(self, values, places):
@@ -22,13 +22,13 @@ class Parts:
         self.parts = [SimpleNamespace(y=values[a:b]) for a, b in pairwise(ends)]
         self.n_passes = 0
 
-    def collect(self, f, *given):
+    def reduce(self, f, *given):
         self.n_passes += 1
-        return added(f(part, *given) for part in self.parts)
+        return sum_results(f(block, *given) for block in self.parts)
 
 
-def scaled(part, factor):
-    return part.y * factor
+def scaled(block, factor):
+    return block.y * factor
 
 
 @given(
@@ -38,9 +38,9 @@ def scaled(part, factor):
     has_first=st.booleans(),
 )
 def test_numbers_of_ranks_are_those_in_order(values, places, ranks, has_first):
-    parts = Parts(values, places)
+    parts = FakeExecutor(values, places)
     ranks = [min(int(one * len(values)), len(values) - 1) for one in ranks]
-    first = parts.collect(count_prefixes, scaled, (-1.0,)) if has_first else None
+    first = parts.reduce(count_prefixes, scaled, (-1.0,)) if has_first else None
     found = find_order_statistics(parts, ranks, scaled, -1.0, first_counts=first)
     expected = np.sort(-values + 0.0)[ranks] + 0.0
     assert found.tobytes() == expected.tobytes()
@@ -56,12 +56,12 @@ def test_numbers_of_ranks_are_those_in_order(values, places, ranks, has_first):
 )
 def test_numbers_that_weigh_more_have_more_ranks(values, weight, places, share, has_first):
     weight[7] = 1
-    parts = Parts(values, places)
-    for part, own in zip(parts.parts, Parts(weight, places).parts, strict=True):
-        part.weight = own.y / 8
+    parts = FakeExecutor(values, places)
+    for block, own in zip(parts.parts, FakeExecutor(weight, places).parts, strict=True):
+        block.weight = own.y / 8
     copies = np.sort(np.repeat(values, weight))
     rank = min(int(share * len(copies)), len(copies) - 1)
-    first = parts.collect(count_prefixes, scaled, (1.0,), -3) if has_first else None
+    first = parts.reduce(count_prefixes, scaled, (1.0,), -3) if has_first else None
     found = find_order_statistics(parts, [rank], scaled, 1.0, first_counts=first, unit=-3)
     assert found == copies[rank]
     assert parts.n_passes == 3

@@ -4,30 +4,30 @@ import numpy as np
 import pytest
 
 from certree import Cart, PACBayesTreeClassifier
-from certree.estimators.trees_on_parts import fit_tree_on_parts
+from certree.estimators.out_of_core_trees import fit_tree_out_of_core
 from certree.grow.bins import Bins
 from certree.interface.fitted_state import atomic_fit
 from certree.out_of_core import gathered_rows, joined_rows
-from certree.out_of_core.executors import Here, Parts
+from certree.out_of_core.executors import LocalBlocks, LocalExecutor
 from certree.out_of_core.gathered_rows import BinnedSamples, gather_rows
 from certree.out_of_core.joined_rows import MEMORY
-from certree.out_of_core.memory_limit import Portions
-from certree.out_of_core.part import PartOfRows
-from certree.out_of_core.scratch import scratch
+from certree.out_of_core.memory_limit import BlockSizes
+from certree.out_of_core.row_block import RowBlock
+from certree.out_of_core.scratch import open_scratch
 from certree.rows.features import DenseFeatures
 from same_models import ChunkedRows, expect_same_tree, make_table, split_table
 
 
-class Blocks(Parts):
+class Blocks(LocalBlocks):
     """Blocks in memory, and how many rows are copied at a time."""
 
-    def __init__(self, parts, bytes_of_sums, block_rows):
+    def __init__(self, parts, result_bytes, block_rows):
         super().__init__(parts, 1)
-        self.portions = Portions(bytes_of_sums=bytes_of_sums, part_rows=block_rows)
+        self.block_sizes = BlockSizes(result_bytes=result_bytes, block_rows=block_rows)
         self.most = 0
 
-    def collect(self, f, *given):
-        told = super().collect(f, *given)
+    def reduce(self, f, *given):
+        told = super().reduce(f, *given)
         if f is gathered_rows.copy_rows:
             self.most = max(self.most, sum(one[2].shape[1] for one in told))
         return told
@@ -44,7 +44,7 @@ def make_blocks(sizes, *, has_weights=True, has_folds=True, p=3):
         weight = rs.rand(n) if has_weights else None
         fold = {"fold": rs.randint(0, 3, n).astype(np.uint8)} if has_folds else {}
         y = rs.randint(0, 2, n).astype(float)
-        parts.append(PartOfRows(number, codes, y, weight, np.zeros(n, np.uint64), 7 + n, **fold))
+        parts.append(RowBlock(number, codes, y, weight, np.zeros(n, np.uint64), 7 + n, **fold))
     return parts
 
 
@@ -73,16 +73,16 @@ def test_rows_are_gathered_in_the_order_of_their_blocks(most, has_columns):
 
 def test_a_block_that_has_become_another_one_is_refused():
     blocks = Blocks(make_blocks([5, 4]), 10**6, 4)
-    collect = blocks.collect
+    collect = blocks.reduce
 
     def changed(f, *given):
         told = collect(f, *given)
         if f is gathered_rows.list_sizes:
-            blocks._parts[1] = make_blocks([5, 3])[1]
+            blocks._blocks[1] = make_blocks([5, 3])[1]
         return told
 
-    blocks.collect = changed
-    with pytest.raises(ValueError, match="partition 1 has been made anew and has other rows"):
+    blocks.reduce = changed
+    with pytest.raises(ValueError, match="partition 1 has other rows than before"):
         gather_rows(blocks, make_bins(), has_classes=True, has_weights=True, has_folds=True)
 
 
@@ -124,9 +124,9 @@ def test_trees_grow_from_files_as_in_memory(weights, tmp_path, monkeypatch):
     @atomic_fit
     def fit(model):
         model.seen_rows_ = None
-        with scratch() as kept:
-            parts = Here(ChunkedRows(X, y, weight, [0, 100, 700]), kept, 1)
-            fit_tree_on_parts(model, parts)
+        with open_scratch() as kept:
+            parts = LocalExecutor(ChunkedRows(X, y, weight, [0, 100, 700]), kept, 1)
+            fit_tree_out_of_core(model, parts)
         return model
 
     there = fit(PACBayesTreeClassifier(Cart(max_bins=30), random_state=0))

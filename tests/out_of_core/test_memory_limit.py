@@ -29,11 +29,11 @@ from certree import (
 )
 from certree.out_of_core import resources
 from certree.out_of_core.memory_limit import (
-    Need,
-    Portions,
+    BlockSizes,
+    MemoryNeed,
     RowsRead,
     bound_leaves,
-    choose_portions,
+    choose_block_sizes,
     parse_size,
 )
 from certree.out_of_core.sources import FileRows
@@ -211,7 +211,7 @@ def traced(model, n, weight, folder, monkeypatch, n_classes=2):
 
     def within(limit, need, rows, n_threads):
         needs.append(need)
-        return Portions(1, 2**12, 2**13, 2**18)
+        return BlockSizes(1, 2**12, 2**13, 2**18)
 
     monkeypatch.setattr("certree.out_of_core.executors.choose_portions", within)
     # The test of the order of rows has a fixed size, which is larger than that of the rows here.
@@ -224,7 +224,7 @@ def traced(model, n, weight, folder, monkeypatch, n_classes=2):
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    return most, needs[0].always + needs[0].later
+    return most, needs[0].fixed + needs[0].after_reading
 
 
 @linux
@@ -342,7 +342,7 @@ def test_what_is_read_at_a_time_is_told_of_the_file(tmp_path):
     assert known.file == str(large)
     assert known.reader_bytes > 2 * n * 8
     with pytest.raises(ValueError, match=r"pages\.parquet at a time, whose pages or batches"):
-        choose_portions(1, Need(0, 0, 0, 0), known, 1)
+        choose_block_sizes(1, MemoryNeed(0, 0, 0, 0), known, 1)
 
 
 # -- the arithmetic
@@ -350,25 +350,34 @@ def test_what_is_read_at_a_time_is_told_of_the_file(tmp_path):
 
 @pytest.mark.usefixtures("held")
 def test_more_memory_never_means_less_at_a_time():
-    need = Need(always=0, worked=300, together=150, later=1e6, of_thread=1e6, sums=2)
+    need = MemoryNeed(
+        fixed=0,
+        per_read_row=300,
+        per_compared_row=150,
+        after_reading=1e6,
+        per_thread=1e6,
+        result_copies=2,
+    )
     rows = RowsRead(10**7, 10, 90.0, 0.0, 10**7, "file")
-    found = [choose_portions(limit * MB, need, rows, 4) for limit in (900, 1000, 1500, 2500, 10**4)]
-    sizes = [(one.n_threads, one.part_rows) for one in found]
+    found = [
+        choose_block_sizes(limit * MB, need, rows, 4) for limit in (900, 1000, 1500, 2500, 10**4)
+    ]
+    sizes = [(one.n_threads, one.block_rows) for one in found]
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[-1] == (4, 2**19)
-    assert found[-1].together == 2**22
+    assert found[-1].compared_rows == 2**22
     with pytest.raises(ValueError, match=r"at least [\d,]+ bytes") as error:
-        choose_portions(MB, need, rows, 4)
-    assert choose_portions(least_of(str(error.value)), need, rows, 4).n_threads >= 1
+        choose_block_sizes(MB, need, rows, 4)
+    assert choose_block_sizes(least_of(str(error.value)), need, rows, 4).n_threads >= 1
 
 
 @pytest.mark.usefixtures("held")
 def test_parts_are_no_more_than_files_can_be():
-    need, rows = Need(0, 0, 0, 0), RowsRead(10**9, 1, 10.0, 0.0, 0, "file")
+    need, rows = MemoryNeed(0, 0, 0, 0), RowsRead(10**9, 1, 10.0, 0.0, 0, "file")
     with pytest.raises(ValueError, match=r"at least") as error:
-        choose_portions(1, need, rows, 1)
-    smallest = choose_portions(least_of(str(error.value)), need, rows, 1)
-    assert 10**9 / smallest.part_rows <= 2**11
+        choose_block_sizes(1, need, rows, 1)
+    smallest = choose_block_sizes(least_of(str(error.value)), need, rows, 1)
+    assert 10**9 / smallest.block_rows <= 2**11
 
 
 @pytest.mark.parametrize(

@@ -27,13 +27,13 @@ MODELS = {
 def test_temporary_files_take_no_more_than_the_plan_says(name, tmp_path, monkeypatch, left_nothing):
     files = write_files(tmp_path, make_table(N, "numbers").drop_columns(["w"]))
     plan = plan_fit(MODELS[name], files, "y")
-    room, sizes = Scratch.room, {}
+    room, sizes = Scratch.map_file, {}
 
     def noted(self, name, shape, dtype):
         sizes[name] = int(np.prod(shape)) * np.dtype(dtype).itemsize
         return room(self, name, shape, dtype)
 
-    monkeypatch.setattr(Scratch, "room", noted)
+    monkeypatch.setattr(Scratch, "map_file", noted)
     MODELS[name].fit(files, "y")
     assert 0 < sum(sizes.values()) <= plan.scratch_bytes
     assert (plan.n_rows, plan.n_blocks) == (N, 1)

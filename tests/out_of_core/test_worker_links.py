@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from certree.out_of_core import worker_links
-from certree.out_of_core.worker_links import Arrivals, Epoch, Unlinked, WorkerLinks
+from certree.out_of_core.worker_links import Epoch, LinkLost, PendingConnections, WorkerLinks
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -104,24 +104,24 @@ def test_all_ranks_notice_that_one_is_gone(n, lost, linked):
             try:
                 own.reduce(words, 10)
                 own.share(words)
-            except Unlinked:
+            except LinkLost:
                 own.abort()  # as the worker does where a call ends by an error
                 raise
         return "ended"
 
     told = on_each(links, work)
     assert told[lost] == "gone"
-    assert all(isinstance(one, Unlinked) for rank, one in enumerate(told) if rank != lost)
+    assert all(isinstance(one, LinkLost) for rank, one in enumerate(told) if rank != lost)
 
 
 def test_a_rank_that_does_not_come_is_not_waited_for_for_ever(workers, monkeypatch):
     monkeypatch.setattr(worker_links, "_PATIENCE", 0.2)
     links = WorkerLinks(workers[0], Epoch("alone", 0, (workers[0].address, workers[1].address)))
-    with pytest.raises(Unlinked):
+    with pytest.raises(LinkLost):
         run(links.open(), links).result(30)
     gone = Epoch("alone", 1, ("tcp://127.0.0.1:9", workers[1].address))
     links = WorkerLinks(workers[1], gone)
-    with pytest.raises(Unlinked):
+    with pytest.raises(LinkLost):
         run(links.open(), links).result(30)
 
 
@@ -130,7 +130,7 @@ def test_connections_that_nobody_takes_are_closed(workers, monkeypatch):
     worker, is_closed = workers[0], threading.Event()
 
     async def connect():
-        arrivals = Arrivals.at(worker)
+        arrivals = PendingConnections.get_or_register(worker)
         comm = SimpleNamespace(abort=is_closed.set)
         await arrivals.accept(comm, "nobody", 1)
         return len(arrivals._waiting)
@@ -149,8 +149,8 @@ def test_ranks_that_have_come_apart_are_told(linked):
 
     first, second = on_each(linked(2), work)
     assert isinstance(first, RuntimeError)
-    assert "ranks have come apart: step 1 of 3 words, got step 1 of 4" in str(first)
-    assert isinstance(second, Unlinked)
+    assert "expected 3 words of step 1, got 4 of step 1" in str(first)
+    assert isinstance(second, LinkLost)
 
 
 def test_trees_of_ranks_have_all_of_them():
@@ -163,5 +163,5 @@ def test_trees_of_ranks_have_all_of_them():
 
 def test_workers_have_handlers_and_extensions_by_name(workers):
     """Dask documents neither; links need both."""
-    Arrivals.at(workers[0])
+    PendingConnections.get_or_register(workers[0])
     assert workers[0].handlers["certree_link"] == workers[0].extensions["certree_link"].accept

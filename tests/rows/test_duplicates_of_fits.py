@@ -230,7 +230,7 @@ OF_PARTS = [
 @pytest.mark.parametrize("ends", [(0, 1800), (0, 700, 700, 701, 1800)], ids=["one", "several"])
 @pytest.mark.parametrize("model", OF_PARTS, ids=kind)
 def test_rows_in_files_are_counted_as_in_memory(model, ends, n_copied, tmp_path, monkeypatch):
-    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", 500)
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", 500)
     X, y = draws("rounded" if "Regressor" in kind(model) else "two", 1200)
     row = np.random.default_rng(1).permutation(twice(n_copied, 1200))
     rows = pa.table({**{f"x{j}": X[row, j] for j in range(3)}, "y": y[row]})

@@ -60,7 +60,7 @@ def read_in_all_ways(path, **options):
     for is_limited in (False, True):
         if is_limited and table.description.files and "utf-16" in table.description.files[0]:
             continue
-        found = FileRows(source, "y", part_rows=7, is_limited=is_limited)
+        found = FileRows(source, "y", block_rows=7, is_limited=is_limited)
         chunks = pa.concat_tables(chunk.X for chunk in found.chunks())
         X = np.column_stack([extract_feature(chunks, name) for name in found.features])
         assert found.features == table.feature_names

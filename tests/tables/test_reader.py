@@ -368,7 +368,7 @@ def predicted_features(path, model, table_format=None):
 
 def fitted_features(path, *, is_limited):
     """The features as fits to files read them, and the types of their columns."""
-    rows = FileRows(path, "y", part_rows=5, is_limited=is_limited)
+    rows = FileRows(path, "y", block_rows=5, is_limited=is_limited)
     tables = [one.X for one in rows.chunks()]
     schema = rows._schema.remove(rows._schema.get_field_index("y"))
     table = pa.concat_tables([schema.empty_table(), *tables])

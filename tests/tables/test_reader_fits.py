@@ -215,7 +215,7 @@ def test_a_file_gives_one_model_in_all_ways(
             assert_same(getattr(first.trees_, part), getattr(other.trees_, part), part)
     column = read_table(path, "y").description.columns[0]
     assert str(column) == f"{first.feature_names_in_[0]}: {described}"
-    blocks = [chunk.X.column(0) for chunk in FileRows(path, "y", part_rows=9).chunks()]
+    blocks = [chunk.X.column(0) for chunk in FileRows(path, "y", block_rows=9).chunks()]
     # Old versions of PyArrow find no NaN in float16, and these columns have none.
     marks = [pc.is_null(x, nan_is_null=x.type != pa.float16()) for x in blocks]
     assert sum(pc.sum(mark).as_py() for mark in marks) == column.n_missing

@@ -89,7 +89,7 @@ def test_other_processes_compare_no_numbers_of_files(tmp_path):
 @pytest.mark.parametrize("is_limited", [False, True])
 def test_rows_that_were_rewritten_in_place_are_refused(suffix, is_limited, tmp_path):
     path = put(tmp_path / f"t{suffix}", numbers(0))
-    rows = FileRows(path, "y", part_rows=500, is_limited=is_limited)
+    rows = FileRows(path, "y", block_rows=500, is_limited=is_limited)
     list(rows.chunks())
     list(rows.chunks())
     as_before(path, lambda path: put(path, numbers(1)))

@@ -39,7 +39,6 @@ from certree.ensembles.evaluation import (
     make_scorer_scores,
     stops_early,
 )
-from certree.ensembles.fits_on_parts import RoundOptions, expect_what_parts_can, fit_on_parts
 from certree.ensembles.label_columns import LabelColumns
 from certree.ensembles.linear_start import grow_linear_start
 from certree.ensembles.losses import (
@@ -54,6 +53,11 @@ from certree.ensembles.losses import (
 )
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.offsets import convert_offset
+from certree.ensembles.out_of_core_boosting import (
+    RoundOptions,
+    expect_out_of_core_parameters,
+    fit_boosting_out_of_core,
+)
 from certree.ensembles.round_schedule import (
     CLASS_SCHEDULE,
     NUMBER_SCHEDULE,
@@ -94,9 +98,9 @@ from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads_or_all
 from certree.out_of_core.executors import InMemory
-from certree.out_of_core.judging_rows import PartsWithValidation
 from certree.out_of_core.lazy_predictions import support_dask_collections
-from certree.out_of_core.rows_elsewhere import rows_elsewhere
+from certree.out_of_core.open_rows import open_rows
+from certree.out_of_core.validation_set import ExecutorWithValidation
 from certree.rows.calendar_parts import add_parts_to_groups
 from certree.rows.folds import Fold
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
@@ -449,23 +453,27 @@ class BoostedTrees(StagedTrees):
         X_val, y_val, weight_val, offset_val = validation
         self._check_offsets_together(rows[-1], offset_val, X_val, before is not None)
         has_validation = any(argument is not None for argument in (X_val, y_val, weight_val))
-        expect_what_parts_can(self, judges=has_validation or bool(callbacks))
+        expect_out_of_core_parameters(self, is_scored=has_validation or bool(callbacks))
         is_distributed = is_out_of_core(X_val)
         if is_distributed and y_val is None:
             raise ValueError("X_val and y_val must be given together, but y_val is None")
         make_validation = partial(self._make_validation_set, *validation)
-        how = {"judges": validation if is_distributed else None, "shown": self.verbose > 0}
+        how = {"validation": validation if is_distributed else None, "is_shown": self.verbose > 0}
         X, y, weight, groups, offset = rows
         n_threads = get_n_threads_or_all(self.n_jobs)
-        with rows_elsewhere(X, y, weight, n_threads, groups=groups, offset=offset, **how) as parts:
+        with open_rows(X, y, weight, n_threads, groups=groups, offset=offset, **how) as executor:
             try:
                 in_memory = make_validation if has_validation and not is_distributed else None
-                fit_on_parts(self, parts, in_memory, RoundOptions(before, callbacks, limit))
+                fit_boosting_out_of_core(
+                    self, executor, in_memory, RoundOptions(before, callbacks, limit)
+                )
                 return self
             except InMemory:
-                X, y, weight, groups, offset = parts.gathered()
-                if isinstance(parts, PartsWithValidation):
-                    X_val, y_val, weight_val, _, offset_val = parts.get_validation_set().gathered()
+                X, y, weight, groups, offset = executor.load_rows()
+                if isinstance(executor, ExecutorWithValidation):
+                    X_val, y_val, weight_val, _, offset_val = (
+                        executor.get_validation_executor().load_rows()
+                    )
                     validation = X_val, y_val, weight_val, offset_val
                     make_validation = partial(self._make_validation_set, *validation)
         training = self._prepare_training(

@@ -22,7 +22,7 @@ from certree._core import choose_bin_edges, encode_numbers, fixed_unit
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import EDGE_ROWS, MISSING, Bins, UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, freeze
-from certree.out_of_core.binned_parts import BinRanges, find_category_positions, make_bins
+from certree.out_of_core.binning import BinRanges, find_category_positions, make_bins
 from certree.out_of_core.exact_sums import convert_to_integers, exact_sum, round_sum
 from certree.rows.folds import Indices
 from certree.rows.hashes import mix

@@ -24,7 +24,6 @@ from certree.ensembles.forest_importances import (
     compute_permutation_importances,
     sum_in_bag_targets,
 )
-from certree.ensembles.forest_of_parts import samples_of_parts
 from certree.ensembles.forest_samples import (
     ForestSamples,
     InputRows,
@@ -43,6 +42,7 @@ from certree.ensembles.leaves import (
     expand_to_all_classes,
 )
 from certree.ensembles.losses import SquaredLoss
+from certree.ensembles.out_of_core_forest import read_forest_samples
 from certree.ensembles.staged import to_prediction_shape
 from certree.explain.additive_trees import AdditiveTrees
 from certree.explain.output_groups import OutputGroups
@@ -65,11 +65,11 @@ from certree.interface.signatures import COUNT, NONNEGATIVE, ROUNDS
 from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads_or_all
-from certree.out_of_core.chunks import without_large_attributes
+from certree.out_of_core.chunks import copy_without_large_attributes
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.lazy_predictions import support_dask_collections
-from certree.out_of_core.rows_elsewhere import rows_elsewhere
-from certree.out_of_core.scratch import scratch
+from certree.out_of_core.open_rows import open_rows
+from certree.out_of_core.scratch import open_scratch
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.time_order import expect_no_row_times
@@ -529,13 +529,13 @@ class TreeForest(Forest):
         X, y, sample_weight, groups: as `fit` takes them: files and names of columns, or Dask
         collections; previous: trees of the previous fit with a warm start, else None.
         """
-        n_threads, how = get_n_threads_or_all(self.n_jobs), {"shown": self.verbose > 0}
+        n_threads, how = get_n_threads_or_all(self.n_jobs), {"is_shown": self.verbose > 0}
         with (
-            scratch() as kept,
-            rows_elsewhere(X, y, sample_weight, n_threads, groups=groups, **how) as executor,
+            open_scratch() as scratch,
+            open_rows(X, y, sample_weight, n_threads, groups=groups, **how) as executor,
         ):
-            rows, input_rows = samples_of_parts(
-                self, executor, kept, continues=previous is not None
+            rows, input_rows = read_forest_samples(
+                self, executor, scratch, continues=previous is not None
             )
             if previous is None:
                 self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -777,7 +777,9 @@ class TreeForest(Forest):
         forests = (
             (self._grow_trees(grower, rows, *job) for job in jobs)
             if executor is None
-            else executor.spread(grow_trees_of_model, (without_large_attributes(self), rows), jobs)
+            else executor.map_jobs(
+                grow_trees_of_model, (copy_without_large_attributes(self), rows), jobs
+            )
         )
         with show_progress(self.verbose > 0, len(jobs), type(self).__name__) as advance:
             for forest in forests:

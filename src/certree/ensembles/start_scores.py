@@ -24,11 +24,11 @@ from certree.ensembles.losses import (
 )
 from certree.ensembles.staged import make_constant_scores
 from certree.interface.arrays import Float64, UInt64
+from certree.out_of_core.binned_blocks import sum_targets
 from certree.out_of_core.exact_quantiles import PrefixCounts, count_prefixes, find_order_statistics
 from certree.out_of_core.exact_sums import round_sum
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.made_parts import sum_targets
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import RowBlock
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +40,7 @@ class TargetSums:
     n : int
         Number of rows.
     totals : Counter
-        Exact sums of weights and targets; see `certree.out_of_core.made_parts.Made`.
+        Exact sums of weights and targets; see `certree.out_of_core.binned_blocks.BinningSummary`.
     largest_weight : float or None
         Largest weight of a row; None: rows have no weights.
     """
@@ -66,20 +66,20 @@ class TargetSums:
         return float(total) if self.largest_weight is None else round_sum(total)
 
 
-def sum_block(part: PartOfRows, has_classes: bool) -> TargetSums:
+def sum_block(block: RowBlock, has_classes: bool) -> TargetSums:
     """Return the sums over the training rows of a block. has_classes: whether targets are codes."""
-    largest = None if part.weight is None else float(part.weight.max(initial=0.0))
-    return TargetSums(part.n, sum_targets(part, has_classes), largest)
+    largest = None if block.weight is None else float(block.weight.max(initial=0.0))
+    return TargetSums(block.n, sum_targets(block, has_classes), largest)
 
 
 def compute_start_scores(
-    parts: Executor, loss: Loss, sums: TargetSums, n_targets: int, *, has_offset: bool
+    executor: Executor, loss: Loss, sums: TargetSums, n_targets: int, *, has_offset: bool
 ) -> Float64:
     """Compute the constant scores with the smallest mean loss, (n_outputs,).
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Has blocks of the training rows.
     loss : Loss
         The loss.
@@ -99,119 +99,119 @@ def compute_start_scores(
     pairs = enumerate(zip(loss.components, targets, strict=True))
     return np.concatenate(
         [
-            _compute_start(parts, component, sums, target, k if has_offset else None)
+            _compute_start(executor, component, sums, target, k if has_offset else None)
             for k, (component, target) in pairs
         ]
     )
 
 
 def _compute_start(
-    parts: Executor, loss: Loss, sums: TargetSums, target: int, output: int | None
+    executor: Executor, loss: Loss, sums: TargetSums, target: int, output: int | None
 ) -> Float64:
     """Compute the start scores of the loss of one target.
 
-    parts, loss, sums: as in `compute_start_scores`; target: number of the target; output: number of
+    executor, loss, sums: as in `compute_start_scores`; target: number of the target; output: number of
     the output whose offsets are added; None: none are.
     """
     if isinstance(loss, QuantileLoss | HuberLoss):
-        return _find_quantile(parts, loss, sums, target, output)
+        return _find_quantile(executor, loss, sums, target, output)
     if isinstance(loss, LogLoss):
         counts = [sums.totals[target, k] for k in range(max(2, loss.n_outputs))]
         weights = np.array([sums.to_float(count) for count in counts])
         if output is None:
             return loss.compute_start_from_counts(weights)
         return loss.compute_start_with_offsets(
-            weights, sums.to_float(sum(counts)), partial(_sum_offset_terms, parts)
+            weights, sums.to_float(sum(counts)), partial(_sum_offset_terms, executor)
         )
     weight = sums.to_float(sums.totals["weight"])
     if isinstance(loss, CustomLossAdapter):
-        return loss.find_start(partial(_compute_means, parts, weight))
+        return loss.find_start(partial(_compute_means, executor, weight))
     assert isinstance(loss, MeanLoss)
     totals = [sums.totals[target]]
     if output is not None:
-        totals = parts.collect(_sum_start_terms, loss, target, output)
+        totals = executor.reduce(_sum_start_terms, loss, target, output)
     return loss.compute_start_from_means(np.array([round_sum(total) / weight for total in totals]))
 
 
 def _sum_offset_terms(
-    parts: Executor, f: Callable[..., Float64], *given: Any
+    executor: Executor, f: Callable[..., Float64], *arguments: Any
 ) -> NDArray[np.object_]:
     """Sum up functions of the offsets of all rows; see `SumRows`."""
-    sums: NDArray[np.object_] = parts.collect(_sum_offset_terms_of_block, f, given)
+    sums: NDArray[np.object_] = executor.reduce(_sum_offset_terms_of_block, f, arguments)
     return sums
 
 
 def _sum_offset_terms_of_block(
-    part: PartOfRows, f: Callable[..., Float64], given: tuple[Any, ...]
+    block: RowBlock, f: Callable[..., Float64], arguments: tuple[Any, ...]
 ) -> NDArray[np.object_] | None:
-    """Compute `sum_exactly` of f(*given, offset) of a block; None: it has no rows."""
-    if part.offset is None:
+    """Compute `sum_exactly` of ``f(*arguments, offset)`` of a block; None: it has no rows."""
+    if block.offset is None:
         return None
-    return sum_exactly(f(*given, np.asarray(part.offset)), part.weight)
+    return sum_exactly(f(*arguments, np.asarray(block.offset)), block.weight)
 
 
 def _sum_start_terms(
-    part: PartOfRows, loss: MeanLoss, target: int, output: int
+    block: RowBlock, loss: MeanLoss, target: int, output: int
 ) -> NDArray[np.object_] | None:
     """Compute `sum_exactly` of the terms of a start score; None: the block has no rows.
 
     target, output: number of the target, and of the output whose offsets are added.
     """
-    if part.offset is None:
+    if block.offset is None:
         return None
-    offset = np.asarray(part.offset[output : output + 1])
-    return sum_exactly(loss.list_start_terms(take_target(part, target), offset), part.weight)
+    offset = np.asarray(block.offset[output : output + 1])
+    return sum_exactly(loss.list_start_terms(take_target(block, target), offset), block.weight)
 
 
 def _compute_means(
-    parts: Executor, weight: float, f: Callable[..., Float64], *given: Any
+    executor: Executor, weight: float, f: Callable[..., Float64], *arguments: Any
 ) -> Float64:
     """Compute weighted means over all rows; see `MeanRows`. weight: sum of the weights."""
-    sums = parts.collect(_sum_terms, f, given)
+    sums = executor.reduce(_sum_terms, f, arguments)
     return np.array([round_sum(total) / weight for total in sums])
 
 
 def _sum_terms(
-    part: PartOfRows, f: Callable[..., Float64], given: tuple[Any, ...]
+    block: RowBlock, f: Callable[..., Float64], arguments: tuple[Any, ...]
 ) -> NDArray[np.object_] | None:
-    """Compute `sum_exactly` of f(*given, target, offset) of a block; None: it has no rows."""
-    if not part.n:
+    """Compute `sum_exactly` of ``f(*arguments, target, offset)`` of a block; None: it has no rows."""
+    if not block.n:
         return None
-    return sum_exactly(f(*given, take_target(part, 0), _get_offset(part)), part.weight)
+    return sum_exactly(f(*arguments, take_target(block, 0), _get_offset(block)), block.weight)
 
 
-def _get_offset(part: PartOfRows) -> Float64:
+def _get_offset(block: RowBlock) -> Float64:
     """Return the offsets of the rows of a block for a loss of one output, (1, n)."""
-    return np.zeros((1, part.n)) if part.offset is None else np.asarray(part.offset)
+    return np.zeros((1, block.n)) if block.offset is None else np.asarray(block.offset)
 
 
-def check_custom_gradients(parts: Executor, loss: Loss, start: Float64) -> None:
+def check_custom_gradients(executor: Executor, loss: Loss, start: Float64) -> None:
     """Raise ValueError if the gradients of a `CustomLoss` are not the derivatives of its loss.
 
-    parts: has blocks of the training rows, with their keys; loss: any loss; start: its start
+    executor: has blocks of the training rows, with their keys; loss: any loss; start: its start
     scores, (1,). See `CustomLossAdapter.check_gradients`.
     """
     if loss.is_custom:
-        rows = zip(*parts.collect(_list_checked_rows, start), strict=True)
+        rows = zip(*executor.reduce(_list_checked_rows, start), strict=True)
         y, scores, keys = (np.concatenate(columns, axis=-1) for columns in rows)
         loss.check_gradients(y, scores, keys)
 
 
-def _list_checked_rows(part: PartOfRows, start: Float64) -> list[tuple[Float64, Float64, UInt64]]:
+def _list_checked_rows(block: RowBlock, start: Float64) -> list[tuple[Float64, Float64, UInt64]]:
     """Return targets, scores (1, m) and keys of the rows of a block that may be checked, as a list.
 
     start: start scores, (1,). The list has one entry, or none if the block has no rows.
     """
-    if not part.n:
+    if not block.n:
         return []
-    y, keys = take_target(part, 0), np.asarray(part.keys)
-    scores = make_constant_scores(start, part.n, part.offset)
+    y, keys = take_target(block, 0), np.asarray(block.keys)
+    scores = make_constant_scores(start, block.n, block.offset)
     rows = select_checked_rows(keys, y, scores)
     return [(y[rows], scores[:, rows], keys[rows])]
 
 
 def _find_quantile(
-    parts: Executor,
+    executor: Executor,
     loss: QuantileLoss | HuberLoss,
     sums: TargetSums,
     target: int,
@@ -225,19 +225,19 @@ def _find_quantile(
     if sums.largest_weight is not None:
         unit = fixed_unit(sums.largest_weight, sums.n)
     quantile = 0.5 if isinstance(loss, HuberLoss) else loss.quantile
-    first: PrefixCounts = parts.collect(count_prefixes, take_target, (target, output), unit)
+    first: PrefixCounts = executor.reduce(count_prefixes, take_target, (target, output), unit)
     rank = compute_quantile_rank(quantile, int(first.counts.sum()))
     return find_order_statistics(
-        parts, [rank], take_target, target, output, first_counts=first, unit=unit
+        executor, [rank], take_target, target, output, first_counts=first, unit=unit
     )
 
 
-def take_target(part: PartOfRows, number: int, output: int | None = None) -> Float64:
+def take_target(block: RowBlock, number: int, output: int | None = None) -> Float64:
     """Return one of the targets of a block, (n,).
 
     output: number of the output whose offsets are subtracted; None: none are.
     """
-    target = np.asarray(np.atleast_2d(part.y)[number])
-    if output is None or part.offset is None:
+    target = np.asarray(np.atleast_2d(block.y)[number])
+    if output is None or block.offset is None:
         return target
-    return target - np.asarray(part.offset[output])
+    return target - np.asarray(block.offset[output])

@@ -45,8 +45,9 @@ from certree.certificates.row_order import compute_class_residuals, note_row_ord
 from certree.certificates.subsets.node_bounds import NodeBounds
 from certree.certificates.trained_classes import TRAINED_CLASSES_FIELD, TrainedClasses
 from certree.certificates.tree_calibration import TreeCalibrationSet
-from certree.estimators.certified_on_parts import CertifiedFitOfParts
 from certree.estimators.compact import map_to_smaller_tree
+from certree.estimators.out_of_core_certified_trees import OutOfCoreCertifiedFit
+from certree.estimators.out_of_core_trees import fit_out_of_core
 from certree.estimators.pac_bayes import (
     PACBayesPosteriors,
     PACBayesTree,
@@ -55,7 +56,6 @@ from certree.estimators.pac_bayes import (
 )
 from certree.estimators.small_tree import choose_small_alpha, shrink_tree
 from certree.estimators.tree_vote import TreeVoteClassifier
-from certree.estimators.trees_on_parts import fit_elsewhere
 from certree.estimators.tune import Candidate, GrownFold, Mixture, Objective, find_best_loss
 from certree.grow.grower import grow_trees
 from certree.grow.training_samples import MaxDepth
@@ -398,7 +398,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         if is_out_of_core(X):
             expect_no_row_times(time, gap, what="out-of-core data")
             fit_blocks = partial(self._fit_blocks, classes=classes)
-            arrays = fit_elsewhere(self, X, y, sample_weight, groups, fit_blocks)
+            arrays = fit_out_of_core(self, X, y, sample_weight, groups, fit_blocks)
             if arrays is None:
                 return self
             X, y, sample_weight, groups = arrays
@@ -454,15 +454,18 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
 
     def _fit_blocks(self, executor: Executor, classes: ArrayLike | None = None) -> None:
         random_state = check_random_state(self.random_state)
-        fit, shuffled = CertifiedFitOfParts.of(self, executor, classes), deepcopy(random_state)
+        fit, shuffled = (
+            OutOfCoreCertifiedFit.from_executor(self, executor, classes),
+            deepcopy(random_state),
+        )
         if isinstance(self.train_size, str):
-            pilot, pilot_split = fit.pilot(PILOT, deepcopy(shuffled), random_state)
+            pilot, pilot_split = fit.grow_pilot(PILOT, deepcopy(shuffled), random_state)
             curve, grouped = compute_learning_curve(*pilot), pilot_split.n_groups is not None
             train_size = choose_train_fraction(curve, pilot_split.n_units, self.delta, grouped)
         else:
             train_size = self.train_size
         self.train_size_ = float(train_size)
-        grown = fit.grown(self.train_size_, shuffled, random_state)
+        grown = fit.grow(self.train_size_, shuffled, random_state)
         stats: Any = grown.stats
         split, leaf, y, sample_weight = fit.route_calibration_set(grown)
         rows, units = TreeCalibrationSet.from_fit(split, grown.tree, stats, leaf, y), split.units

@@ -37,8 +37,11 @@ from certree.certificates.subsets.coverage import (
 from certree.certificates.subsets.node_bounds import NodeBounds
 from certree.certificates.subsets.row_subsets import count_rows_in_nodes
 from certree.estimators.certified_classifier import CertifiedTreeClassifier
-from certree.estimators.certified_on_parts import CertifiedFitOfParts, ValidationErrorSums
 from certree.estimators.compact import FittedVote, map_to_smaller_tree
+from certree.estimators.out_of_core_certified_trees import (
+    OutOfCoreCertifiedFit,
+    ValidationErrorSums,
+)
 from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesTree, PACBayesTreeRegressor
 from certree.estimators.small_tree import choose_small_alpha, find_small_pruning, shrink_tree
 from certree.estimators.tree_vote import TreeVoteRegressor
@@ -354,8 +357,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
 
     def _fit_blocks(self, executor: Executor) -> None:
         random_state = check_random_state(self.random_state)
-        fit = CertifiedFitOfParts.of(self, executor)
-        grown = fit.grown(self.train_size, random_state, random_state)
+        fit = OutOfCoreCertifiedFit.from_executor(self, executor)
+        grown = fit.grow(self.train_size, random_state, random_state)
         stats: Any = grown.stats
         self._set_certified_fit(
             grown.tree,

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree._core import score_nodes
 from certree.certificates.subsets.node_bounds import NodeBounds
-from certree.estimators.trees_on_parts import fit_elsewhere, fit_tree_on_parts
+from certree.estimators.out_of_core_trees import fit_out_of_core, fit_tree_out_of_core
 from certree.estimators.tune import (
     Candidate,
     GrownFold,
@@ -319,7 +319,7 @@ class TreeVoteEstimator(TreeModel):
         The parameters are those of `fit`. Return None if the model is fitted; otherwise X, y,
         sample_weight and groups as arrays or data frames in memory, which the caller then fits.
         """
-        return fit_elsewhere(self, X, y, sample_weight, groups)
+        return fit_out_of_core(self, X, y, sample_weight, groups)
 
     def _fit_blocks(self, executor: Executor) -> None:
         """Fit to out-of-core or distributed rows, and set all fitted attributes.
@@ -327,7 +327,7 @@ class TreeVoteEstimator(TreeModel):
         executor: holds the blocks of rows with their features, targets and weights, on this machine
         or on a cluster, and runs functions on them.
         """
-        fit_tree_on_parts(self, executor)
+        fit_tree_out_of_core(self, executor)
 
     def _check_classes(self) -> None:
         """Raise ValueError if the method does not support the number of classes, `n_classes_`.

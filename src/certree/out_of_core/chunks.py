@@ -1,4 +1,4 @@
-"""Some of the rows as they came, and what the door of fits makes of them."""
+"""Chunks: raw rows of one block, as a source reads them, and how a fit checks and encodes them."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from certree.rows.training import Training, check_target_and_weight, training_ro
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """Some of the rows.
+    """Raw rows of one block, n of them.
 
     Parameters
     ----------
-    X : data frame, Arrow table or array of shape (n, p)
-        Rows.
-    y : array-like of shape (n,)
-        Target.
+    X : data frame, Arrow table, array of shape (n, p), or None
+        Features; None in passes that need only targets.
+    y : array-like of shape (n,) or (n, n_targets)
+        Targets.
     weight : array-like of shape (n,), or None
-        Weights.
+        Sample weights.
     where : str
-        What errors call them.
-    judges : bool
-        Whether they judge a fit in which they have no other part.
+        Name of the rows in error messages.
+    is_validation : bool
+        Whether the rows belong to a validation set that the user has passed.
     groups : ndarray of shape (n,), or None
         Group of each row.
     offset : ndarray of shape (n,) or (n, n_outputs), or None
@@ -44,12 +44,12 @@ class Chunk:
     y: Any
     weight: Any
     where: str
-    judges: bool = False
+    is_validation: bool = False
     groups: NDArray[Any] | None = None
     offset: NDArray[Any] | None = None
 
-    def at(self, rows: Indices) -> Chunk:
-        """Some of these rows."""
+    def take(self, rows: Indices) -> Chunk:
+        """Return the rows at the given positions, (k,)."""
         y = np.asarray(self.y)[rows]
         weight = None if self.weight is None else np.asarray(self.weight)[rows]
         groups = None if self.groups is None else self.groups[rows]
@@ -59,51 +59,54 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Weighing:
-    """What is known of the weights of all rows.
+class WeightScaling:
+    """How weights are scaled: to a mean of 1, or to a largest weight of 1 until the mean is known.
 
     Parameters
     ----------
     largest : float
-        The largest weight.
+        Largest weight of all rows.
     factor : float or None
-        What weights in units of the largest one are multiplied by, so that their mean is 1; None: it
-        is not known yet.
+        Factor that scales weights divided by `largest` to a mean of 1; None: not known yet.
     """
 
     largest: float
     factor: float | None = None
 
     def __call__(self, weight: Float64) -> Float64:
-        """Weights of a mean of 1, or as far as they are known."""
+        """Return the scaled weights of some rows, (n,)."""
         if self.factor is None:
             return divide_by_largest(weight, self.largest)
         return scale_weights(weight, self.factor, self.largest)
 
 
-def positive(model: Any, chunk: Chunk) -> Chunk | None:
-    """The rows of a chunk whose weights, those of classes included, are above 0; None: none is.
+def select_positive_rows(model: Any, chunk: Chunk) -> Chunk | None:
+    """Check targets and weights, and return the rows of positive weight; None: there are none.
 
-    Target and weights are checked.
+    Weights of the result are multiplied by class weights. model: has `class_weight`. ValueError or
+    TypeError is raised as by `check_target_and_weight`.
     """
-    found = positive_rows(model, chunk)
+    found = find_positive_rows(model, chunk)
     if found is None:
         return None
     target, weight, rows = found
     checked = replace(chunk, y=target, weight=weight)
-    return checked if len(rows) == len(target) else checked.at(rows)
+    return checked if len(rows) == len(target) else checked.take(rows)
 
 
-def positive_rows(model: Any, chunk: Chunk) -> tuple[Any, Float64 | None, Indices] | None:
-    """Target and weight of all rows of a chunk, and which of them are those of positive weight."""
+def find_positive_rows(model: Any, chunk: Chunk) -> tuple[Any, Float64 | None, Indices] | None:
+    """Return checked targets and weights of all rows, and the positions of rows of positive weight.
+
+    Weights are multiplied by class weights. Return None if there are no rows of positive weight.
+    model, errors: as in `select_positive_rows`.
+    """
     try:
         if not len(chunk.y):
             return None
-        given = chunk.weight
-        if given is not None and not np.any(np.asarray(given)):
+        if chunk.weight is not None and not np.any(np.asarray(chunk.weight)):
             return None
         target, weight = check_target_and_weight(
-            model, chunk.X, chunk.y, given, is_classifier(model)
+            model, chunk.X, chunk.y, chunk.weight, is_classifier(model)
         )
     except (ValueError, TypeError) as error:
         error.add_note(f"in {chunk.where}")
@@ -112,41 +115,47 @@ def positive_rows(model: Any, chunk: Chunk) -> tuple[Any, Float64 | None, Indice
     return (target, weight, rows) if len(rows) else None
 
 
-# What stands beside the features of a row.
-_BESIDE = ("y", "weight", "groups", "offset")
+# Columns of a chunk apart from the features.
+_OTHER_COLUMNS = ("y", "weight", "groups", "offset")
 
 
-def as_list(chunk: Chunk) -> list[Chunk]:
-    """One chunk, to which others are added."""
+def wrap_in_list(chunk: Chunk) -> list[Chunk]:
+    """Return a list of one chunk, so that a sum over chunks is a list of them."""
     return [chunk]
 
 
-def joined(chunks: list[Chunk]) -> tuple[Any, Any, Any, Any, Any]:
+def join_chunks(chunks: list[Chunk]) -> tuple[Any, Any, Any, Any, Any]:
     """Join the rows of chunks: X, target, and weights, groups and offsets, each or None."""
-    some = [one for one in chunks if len(one.y)] or chunks[:1]
-    X: Any = [one.X for one in some]
+    filled = [chunk for chunk in chunks if len(chunk.y)] or chunks[:1]
+    X: Any = [chunk.X for chunk in filled]
     if not isinstance(X[0], np.ndarray):
-        frames = [nw.from_native(one, eager_only=True) for one in X]
+        frames = [nw.from_native(frame, eager_only=True) for frame in X]
         X = nw.concat(frames).to_native()
     else:
         X = np.concatenate(X)
-    y, weight, groups, offset = (_behind([getattr(one, name) for one in some]) for name in _BESIDE)
+    y, weight, groups, offset = (
+        _join_columns([getattr(chunk, name) for chunk in filled]) for name in _OTHER_COLUMNS
+    )
     return X, y, weight, groups, offset
 
 
-def _behind(columns: list[Any]) -> Any:
+def _join_columns(columns: list[Any]) -> Any:
+    """Join a column of all chunks; None if the first chunk does not have it."""
     return None if columns[0] is None else np.concatenate([np.asarray(one) for one in columns])
 
 
-def reader_of(model: Any, learned: dict[str, Any]) -> Any:
-    """A model that reads rows by what is known of all of them; class weights are weights by then."""
-    reader = copy(model)
-    # Of rows that are alike chunks know nothing.
-    reader.__dict__.update(learned, sample_hashes_=None, _sample_counts=None, duplicates=None)
-    return reader
+def make_encoder(model: Any, attributes: dict[str, Any]) -> Any:
+    """Return a copy of a model that encodes rows by fitted attributes of all rows.
+
+    attributes: classes, categories and features, by name. The copy does not search for repeated rows,
+    because these may be in several chunks.
+    """
+    encoder = copy(model)
+    encoder.__dict__.update(attributes, sample_hashes_=None, _sample_counts=None, duplicates=None)
+    return encoder
 
 
-def without_large_attributes(model: Any) -> Any:
+def copy_without_large_attributes(model: Any) -> Any:
     """Return a copy of a model without trees and hashes of a fit, to be sent to workers."""
     copied = copy(model)
     for name in ("sample_hashes_", "_sample_counts", "trees_", "_rows", "_node_sums"):
@@ -154,61 +163,67 @@ def without_large_attributes(model: Any) -> Any:
     return copied
 
 
-def without_class_weights(model: Any) -> Any:
-    """A model that weighs no classes."""
-    made = copy(model)
-    made.class_weight = None
-    return made
+def copy_without_class_weights(model: Any) -> Any:
+    """Return a copy of a model with `class_weight` None."""
+    copied = copy(model)
+    copied.class_weight = None
+    return copied
 
 
-def get_group_names(reader: Any) -> NDArray[Any] | None:
-    """Return the groups of all rows, ascending; None if the reader does not number them.
+def get_group_names(encoder: Any) -> NDArray[Any] | None:
+    """Return the groups of all rows, ascending; None if the encoder does not number them.
 
-    reader: copy of the model that encodes rows; see `Learned.with_numbered_groups`.
+    encoder: copy of the model that encodes rows; see `FitMetadata.with_numbered_groups`.
     """
-    names: NDArray[Any] | None = reader.__dict__.get("_group_names")
+    names: NDArray[Any] | None = encoder.__dict__.get("_group_names")
     return names
 
 
-def number_known_groups(reader: Any, groups: NDArray[Any]) -> NDArray[Any]:
-    """Return the numbers of groups, (n,); the groups unchanged if the reader does not number them."""
-    names = get_group_names(reader)
+def number_known_groups(encoder: Any, groups: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers of groups, (n,); the groups unchanged if the encoder does not number them."""
+    names = get_group_names(encoder)
     return groups if names is None else np.searchsorted(names, groups)
 
 
-def training_of(reader: Any, chunk: Chunk, weighing: Weighing | None) -> Training | None:
-    """The rows of a chunk as a fit takes them, weights of a mean of 1; None: there are none."""
-    rows = positive(reader, _convert_offset(reader, chunk))
+def encode_chunk(
+    encoder: Any, chunk: Chunk, weight_scaling: WeightScaling | None
+) -> Training | None:
+    """Check and encode the rows of a chunk as a fit in memory does; None: no row has positive weight.
+
+    encoder: copy of the model, from `make_encoder`; weight_scaling: how weights are scaled, None: they
+    are not. ValueError or TypeError is raised for invalid rows, with a note that names the chunk.
+    """
+    rows = select_positive_rows(encoder, _convert_offset(encoder, chunk))
     if rows is None:
         return None
     try:
         training, _ = training_rows(
-            without_class_weights(reader), rows.X, rows.y, rows.weight, reuse_encoding=True
+            copy_without_class_weights(encoder), rows.X, rows.y, rows.weight, reuse_encoding=True
         )
     except (ValueError, TypeError) as error:
         error.add_note(f"in {chunk.where}")
         raise
-    groups = None if rows.groups is None else number_known_groups(reader, rows.groups)
-    sides = replace(training.split, groups=groups)
-    order = reader.__dict__.get("_draw_order")
+    groups = None if rows.groups is None else number_known_groups(encoder, rows.groups)
+    split = replace(training.split, groups=groups)
+    order = encoder.__dict__.get("_draw_order")
     offset = None if rows.offset is None else np.ascontiguousarray(rows.offset.T)
-    training = replace(training, split=sides, fixed_draw_order=order, offset=offset)
-    if weighing is None or training.weight is None:
+    training = replace(training, split=split, fixed_draw_order=order, offset=offset)
+    if weight_scaling is None or training.weight is None:
         return training
-    return replace(training, weight=weighing(training.weight))
+    return replace(training, weight=weight_scaling(training.weight))
 
 
-def _convert_offset(reader: Any, chunk: Chunk) -> Chunk:
+def _convert_offset(encoder: Any, chunk: Chunk) -> Chunk:
     """Return a chunk whose offsets are checked and converted to float64, (n, n_outputs).
 
-    reader: the model, which knows its loss and its classes. Raise ValueError or TypeError if it
+    encoder: copy of the model, with its loss and its classes. Raise ValueError or TypeError if it
     takes no such offsets.
     """
     if chunk.offset is None or not len(chunk.y):
         return replace(chunk, offset=None)
     try:
-        name = "offset_val" if chunk.judges else "offset"
-        return replace(chunk, offset=reader._convert_offset(name, chunk.offset, len(chunk.y)).T)
+        name = "offset_val" if chunk.is_validation else "offset"
+        return replace(chunk, offset=encoder._convert_offset(name, chunk.offset, len(chunk.y)).T)
     except (ValueError, TypeError) as error:
         error.add_note(f"in {chunk.where}")
         raise

@@ -1,9 +1,10 @@
-"""Rows of Dask: their parts stay in the memory of workers, where each is asked.
+"""Rows of Dask collections, and fits on the workers of a Dask cluster.
 
-Rows are read, and parts made of them, by tasks of Dask. From then on the parts of a worker are an
-actor of Dask. Jobs go to one of them, which asks the others. Dask makes tasks of a lost
-worker again, but no actors: the fit lets their parts be made of their source again and change as they
-did, which gives the same bits, and the job is done again.
+Dask tasks read the partitions and make blocks of them. From then on the blocks of each worker
+belong to a Dask actor (`WorkerActor`). Jobs run on the root of the workers, which forwards requests
+to the others. Dask recomputes the tasks of a lost worker, but not its actor. So the fit recomputes
+the blocks of the actor from their partitions, repeats all replacements, which gives the same bits,
+and repeats the job.
 """
 
 from __future__ import annotations
@@ -21,127 +22,140 @@ import numpy as np
 
 from certree.interface.arrays import stack_columns
 from certree.interface.extras import import_extra
-from certree.out_of_core.chunks import Chunk, as_list, joined
-from certree.out_of_core.executors import added
+from certree.out_of_core.chunks import Chunk, join_chunks, wrap_in_list
+from certree.out_of_core.executors import sum_results
 from certree.out_of_core.joined_rows import Storage, choose_storage
-from certree.out_of_core.memory_limit import Need, Portions
-from certree.out_of_core.on_worker import Below, Leader, OnWorker, dump, received
+from certree.out_of_core.memory_limit import BlockSizes, MemoryNeed
 from certree.out_of_core.sources import normalize_targets
-from certree.out_of_core.worker_links import Epoch, Unlinked
+from certree.out_of_core.worker_actor import ChildWorker, Leader, WorkerActor, align_arrays, dump
+from certree.out_of_core.worker_links import Epoch, LinkLost
 
-# What stands beside X, by the names of arguments.
-_BESIDE = ("y", "sample_weight", "groups", "offset")
-# What so many tell is added up by one task, or where the fit is made.
-_TOGETHER = 8
-# So often the parts of one worker may be lost while one question is answered.
-_MOST_LOST = 4
-# Seconds after which it is looked whether the cluster is still there.
+# Arguments of `fit` with a value for each row of X.
+_ROW_ARGUMENTS = ("y", "sample_weight", "groups", "offset")
+# Number of results that one task, or the client, adds up.
+_RESULTS_PER_SUM = 8
+# How often one request is repeated because a worker was lost.
+_MAX_LOSSES = 4
+# Seconds between checks that the cluster is still running.
 _PATIENCE = 3.0
 
 
-class Partitions:
-    """Rows of collections of Dask, which are cut alike.
+class DaskRows:
+    """The rows of Dask collections with equal partitions. See `Source` for its methods.
 
     Parameters
     ----------
     X : dask.array.Array of shape (n, p), or dask.dataframe.DataFrame
-        Rows.
+        Features.
     y : collection of shape (n,) or (n, n_targets), str, or list of str
-        Target, or several; or their columns in X.
+        Targets, or names of their columns in X.
     weight, groups : collection of shape (n,), str, or None
-        Weights, and groups; or their columns in X.
+        Weights and groups, or names of their columns in X; None: there are none.
     offset : collection of shape (n,) or (n, n_outputs), str, list of str, or None
-        Offsets; or their columns in X.
+        Offsets, or names of their columns in X; None: there are none.
+
+    Attributes
+    ----------
+    has_weights : bool
+        Whether rows have weights.
 
     Raises
     ------
     TypeError, ValueError
-        If these are no such collections, or are cut otherwise than X.
+        If an argument is no such collection, its partitions differ from those of X, or a name is no
+        column of X.
     """
 
-    empty = n_rows = None
+    empty_table = n_rows = None
 
     def __init__(
         self, X: Any, y: Any, weight: Any = None, groups: Any = None, offset: Any = None
     ) -> None:
         y, offset = normalize_targets("y", y), normalize_targets("offset", offset)
-        beside = zip(_BESIDE, (y, weight, groups, offset), strict=True)
-        named = [
-            (name, one)
-            for name, given in beside
-            for one in (given if isinstance(given, tuple) else [given])
+        pairs = zip(_ROW_ARGUMENTS, (y, weight, groups, offset), strict=True)
+        values = [
+            (name, value)
+            for name, argument in pairs
+            for value in (argument if isinstance(argument, tuple) else [argument])
         ]
-        for name, given in named:
-            if isinstance(given, str) and not hasattr(X, "columns"):
+        for name, value in values:
+            if isinstance(value, str) and not hasattr(X, "columns"):
                 raise TypeError(
-                    f"{name}={given!r} names a column, but X is an array, which has no names"
+                    f"{name} must be a collection if X is an array, which has no column names, got "
+                    f"{value!r}"
                 )
-        columns = [one for _, one in named if isinstance(one, str)]
-        unknown = [one for one in columns if one not in X.columns]
+        columns = [value for _, value in values if isinstance(value, str)]
+        unknown = [column for column in columns if column not in X.columns]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is no column of X; there are {[*X.columns]}")
-        y, offset = ([*one] if isinstance(one, tuple) else one for one in (y, offset))
-        # Columns are taken out of each partition: of fewer columns Dask may make other partitions.
-        every = y, weight, groups, offset
-        names = [one if isinstance(one, str | list) else None for one in every]
+        y, offset = ([*value] if isinstance(value, tuple) else value for value in (y, offset))
+        # Columns are selected in each partition. If they were selected in the collection, Dask might
+        # make other partitions of fewer columns.
+        arguments = y, weight, groups, offset
+        names = [value if isinstance(value, str | list) else None for value in arguments]
         self._names = names if columns else None
-        given = [one if name is None else None for one, name in zip(every, names, strict=True)]
+        collections: list[Any] = [
+            value if name is None else None for value, name in zip(arguments, names, strict=True)
+        ]
         if hasattr(X, "numblocks") and len(X.numblocks) != 2:
             raise ValueError(f"Expected 2D array, got array of shape {X.shape} instead")
         if hasattr(X, "numblocks") and X.numblocks[1] > 1:
             X = X.rechunk({1: -1})
-        if groups is not None and getattr(given[2], "ndim", 1) != 1:
-            raise ValueError(f"groups must have shape (n,), got {given[2].ndim} dimensions")
+        if groups is not None and getattr(collections[2], "ndim", 1) != 1:
+            raise ValueError(f"groups must have shape (n,), got {collections[2].ndim} dimensions")
         self.has_weights = weight is not None
-        self._rows, self._beside = _cut_alike(X, given)
+        self._rows, self._columns = _align_partitions(X, collections)
 
     @property
-    def n_parts(self) -> int:
-        """How many there are."""
+    def n_partitions(self) -> int:
+        """Number of partitions."""
         return len(self._rows)
 
     def partition(self, number: int) -> Any:
-        """One of them, as what is computed where it lies."""
-        beside = (None if one is None else one[number] for one in self._beside)
-        made = import_extra("dask", "dask").delayed(as_chunk, pure=False)
-        return made(number, self._rows[number], *beside, self._names)
+        """Return a partition as a `dask.delayed` object, which computes its `Chunk` on a worker.
+
+        number: 0 .. n_partitions - 1.
+        """
+        columns = (None if tasks is None else tasks[number] for tasks in self._columns)
+        delayed = import_extra("dask", "dask").delayed(make_chunk, pure=False)
+        return delayed(number, self._rows[number], *columns, self._names)
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """All rows, one partition after the other."""
+        """See `Source`: one chunk for each partition."""
         del targets_only
         dask = import_extra("dask", "dask")
-        for number in range(self.n_parts):
+        for number in range(self.n_partitions):
             yield dask.compute(self.partition(number))[0]
 
 
-def _cut_alike(X: Any, given: list[Any]) -> tuple[list[Any], list[list[Any] | None]]:
+def _align_partitions(X: Any, collections: list[Any]) -> tuple[list[Any], list[list[Any] | None]]:
     """Return the partitions of X, and those of y, weight, groups and offset, as tasks.
 
-    given: collections for y, weight, groups and offset, or None, for which None is returned. Raise a
+    collections: for y, weight, groups and offset, or None, for which None is returned. Raise a
     ValueError if one of them has another number of partitions than X.
     """
-    collections = {
-        name: _alike(name, one, X)
-        for name, one in zip(_BESIDE, given, strict=True)
-        if one is not None
+    aligned = {
+        name: _rechunk_as(name, collection, X)
+        for name, collection in zip(_ROW_ARGUMENTS, collections, strict=True)
+        if collection is not None
     }
-    # Dask joins small files when it optimises, and how many may depend on the columns.
+    # Dask joins small files when it optimises a graph; how many may depend on the columns.
     for is_optimised in (True, False):
-        rows = _delayed(X, is_optimised)
-        beside = {name: _delayed(one, is_optimised) for name, one in collections.items()}
-        if all(len(one) == len(rows) for one in beside.values()):
+        rows = _list_tasks(X, is_optimised)
+        columns = {name: _list_tasks(one, is_optimised) for name, one in aligned.items()}
+        if all(len(tasks) == len(rows) for tasks in columns.values()):
             break
-    for name, one in beside.items():
-        if len(one) != len(rows):
+    for name, tasks in columns.items():
+        if len(tasks) != len(rows):
             raise ValueError(
-                f"X and {name} must be cut alike, got {len(rows)} and {len(one)} partitions: make "
-                "both from one collection, or pass the name of a column of X"
+                f"X and {name} must have equal partitions, got {len(rows)} and {len(tasks)} "
+                "partitions: make both from one collection, or pass the name of a column of X"
             )
-    return rows, [beside.get(name) for name in _BESIDE]
+    return rows, [columns.get(name) for name in _ROW_ARGUMENTS]
 
 
-def _delayed(collection: Any, is_optimised: bool) -> list[Any]:
-    """Return the partitions of a collection of Dask as tasks, in order.
+def _list_tasks(collection: Any, is_optimised: bool) -> list[Any]:
+    """Return the partitions of a Dask collection as tasks, in order.
 
     is_optimised: whether Dask may optimise the graph first, which can join partitions.
     """
@@ -149,28 +163,32 @@ def _delayed(collection: Any, is_optimised: bool) -> list[Any]:
     return [*np.ravel(np.array(tasks, dtype=object))]
 
 
-def _alike(name: str, given: Any, X: Any) -> Any:
-    """Return what stands beside X, cut into partitions as X, as far as their rows are known."""
-    if not hasattr(given, "to_delayed"):
+def _rechunk_as(name: str, collection: Any, X: Any) -> Any:
+    """Return a collection with the partitions of X, as far as the numbers of rows are known.
+
+    name: name of the argument. Raise TypeError if it is no Dask collection, and ValueError if it has
+    another number of rows than X.
+    """
+    if not hasattr(collection, "to_delayed"):
         raise TypeError(
-            f"{name} must be a collection of Dask as X is, or a column's name, got "
-            f"{type(given).__name__}"
+            f"{name} must be a Dask collection, as X, or the name of a column, got "
+            f"{type(collection).__name__}"
         )
-    if hasattr(given, "chunks") and hasattr(X, "chunks"):
-        known = not np.isnan([*X.chunks[0], *given.chunks[0]]).any()
-        if known and given.chunks[0] != X.chunks[0]:
-            if given.shape[0] != X.shape[0]:
+    if hasattr(collection, "chunks") and hasattr(X, "chunks"):
+        is_known = not np.isnan([*X.chunks[0], *collection.chunks[0]]).any()
+        if is_known and collection.chunks[0] != X.chunks[0]:
+            if collection.shape[0] != X.shape[0]:
                 raise ValueError(
                     "Found input variables with inconsistent numbers of samples: "
-                    f"[{X.shape[0]}, {given.shape[0]}]"
+                    f"[{X.shape[0]}, {collection.shape[0]}]"
                 )
-            given = given.rechunk({0: X.chunks[0]})
-    if len(getattr(given, "numblocks", ())) == 2 and given.numblocks[1] > 1:
-        given = given.rechunk({1: -1})
-    return given
+            collection = collection.rechunk({0: X.chunks[0]})
+    if len(getattr(collection, "numblocks", ())) == 2 and collection.numblocks[1] > 1:
+        collection = collection.rechunk({1: -1})
+    return collection
 
 
-def as_chunk(
+def make_chunk(
     number: int,
     X: Any,
     y: Any,
@@ -179,59 +197,84 @@ def as_chunk(
     offset: Any,
     names: Sequence[str | list[str] | None] | None = None,
 ) -> Chunk:
-    """Return a partition as a chunk of rows for a fit.
+    """Return a partition as a `Chunk`.
 
-    names: for each of y, weight, groups and offset the names of its columns in X, or None if it is
-    given; None: X has features alone.
+    Parameters
+    ----------
+    number : int
+        Number of the partition, for error messages.
+    X : array or data frame
+        Features, and the columns in `names`.
+    y, weight, groups, offset : array, series, data frame, or None
+        Columns that X does not have.
+    names : sequence of (str, list of str or None), or None
+        For each of y, weight, groups and offset the names of its columns in X, or None if it is
+        passed; None: X has only features.
+
+    Returns
+    -------
+    Chunk
+        The rows.
+
+    Raises
+    ------
+    ValueError
+        If a column has another number of rows than X.
     """
     if names is not None:
-        given = (y, weight, groups, offset)
+        columns = (y, weight, groups, offset)
         y, weight, groups, offset = (
-            one if name is None else X[name] for one, name in zip(given, names, strict=True)
+            column if name is None else X[name] for column, name in zip(columns, names, strict=True)
         )
-        several = [[name] if isinstance(name, str) else name or [] for name in names]
-        X = X.drop(columns=[*dict.fromkeys(chain.from_iterable(several))])
-    for name, given in zip(_BESIDE, (y, weight, groups, offset), strict=True):
-        if given is not None and len(given) != len(X):
+        lists = [[name] if isinstance(name, str) else name or [] for name in names]
+        X = X.drop(columns=[*dict.fromkeys(chain.from_iterable(lists))])
+    for name, column in zip(_ROW_ARGUMENTS, (y, weight, groups, offset), strict=True):
+        if column is not None and len(column) != len(X):
             raise ValueError(
-                f"X and {name} must be cut alike, but partition {number} has {len(X)} rows of X and "
-                f"{len(given)} of {name}"
+                f"X and {name} must have equal partitions, but partition {number} has {len(X)} rows of "
+                f"X and {len(column)} of {name}"
             )
     weights, groups, offset = (
-        None if one is None else np.asarray(one) for one in (weight, groups, offset)
+        None if column is None else np.asarray(column) for column in (weight, groups, offset)
     )
     if hasattr(y, "columns") and len(y.columns) > 1:  # of whatever types Dask has made them
         y = stack_columns([np.asarray(y[name]) for name in y.columns])
     return Chunk(X, y, weights, f"partition {number}", groups=groups, offset=offset)
 
 
-class Partitioned(Protocol):
-    """Where rows lie, partition by partition."""
+class PartitionSource(Protocol):
+    """A table whose partitions Dask computes on workers. It is a protocol without a constructor.
+
+    Attributes
+    ----------
+    has_weights : bool
+        Whether rows have weights.
+    """
 
     has_weights: bool
 
     @property
-    def n_parts(self) -> int:
-        """How many there are."""
+    def n_partitions(self) -> int:
+        """Number of partitions."""
         ...
 
     def partition(self, number: int) -> Any:
-        """One of them, as what Dask computes where it lies."""
+        """Return a partition as a `dask.delayed` object, which computes its `Chunk` on a worker."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Parts that a worker holds.
+class WorkerBlocks:
+    """The blocks of one worker.
 
     Parameters
     ----------
     numbers : tuple of int
-        Which of the partitions they are.
+        Numbers of their partitions.
     future : distributed.Future
-        Keeps them there, and knows whether they are lost.
+        Keeps the actor alive; its status tells whether the worker is lost.
     actor : distributed.Actor
-        Is asked: an `OnWorker`.
+        Proxy of the worker's `WorkerActor`.
     """
 
     numbers: tuple[int, ...]
@@ -240,324 +283,367 @@ class Held:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the worker is known to be gone."""
+        """Whether Dask has noticed that the worker is lost."""
         return self.future.status not in ("finished", "pending")
 
 
-class _Lost(Exception):  # noqa: N818 # no error: it says how to go on
-    """Raised where a worker is gone."""
+class _WorkerLost(Exception):  # noqa: N818 # no error: the fit recomputes the blocks of the worker
+    """Raised if a worker is lost."""
 
 
-class OnCluster:
-    """The parts of a fit in the memory of the workers of a cluster.
+class DaskExecutor:
+    """An executor for rows in the memory of the workers of a Dask cluster. See `Executor`.
 
     Parameters
     ----------
-    source : Partitioned
-        Rows.
+    source : PartitionSource
+        Reads the rows.
     client : distributed.Client
-        The cluster's.
+        Client of the cluster.
     files : Storage or None
-        Where rows that are gathered here lie if they are many; None: in memory.
+        Stores rows that are gathered on the client in files if they are many; None: in memory.
     """
 
-    empty = None
+    empty_table = None
 
-    def __init__(self, source: Partitioned, client: Any, files: Storage | None = None) -> None:
+    def __init__(self, source: PartitionSource, client: Any, files: Storage | None = None) -> None:
         self._source, self._client, self._files = source, client, files
         self.has_weights = source.has_weights
-        self.portions = Portions()
-        self._held: list[Held] = []
-        self._made_by: tuple[Any, ...] = ()
-        self._have_met = False
-        # How jobs have changed parts since they were made, which is done again where some are lost.
-        self._changes: list[bytes] = []
-        self._n_changes = 0
-        # Addresses of the workers that have met, the set of ranks that are linked, and all calls of
-        # ranks, which are repeated when one is lost.
+        self.block_sizes = BlockSizes()
+        self._workers: list[WorkerBlocks] = []
+        # Function, pickled arguments and arguments per block that have made the blocks.
+        self._maker: tuple[Any, ...] = ()
+        self._is_connected = False
+        # For each job its pickled requests that replaced blocks, which are repeated for lost blocks.
+        self._replacements: list[bytes] = []
+        self._n_replacements = 0
+        # Addresses of the workers, name of the current set of ranks, and all calls of ranks, which
+        # are repeated if a rank is lost.
         self._addresses: list[str] = []
         self._token: str | None = None
         self._calls: list[bytes] = []
 
     @property
-    def n_parts(self) -> int:
-        """Number of partitions."""
-        return self._source.n_parts
+    def n_blocks(self) -> int:
+        """See `Executor`: the number of partitions."""
+        return self._source.n_partitions
 
-    def keep_to_limit(self, need: Need) -> None:
-        """See `Executor`: workers have limits of their own."""
+    def apply_memory_limit(self, need: MemoryNeed) -> None:
+        """See `Executor`: does nothing, as workers have limits of their own."""
 
-    def expect_within_limit(self, n_together: int = 0) -> None:
-        """See `Executor`."""
+    def expect_within_limit(self, n_compared: int = 0) -> None:
+        """See `Executor`: does nothing."""
 
-    def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
+    def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
         """See `Executor`."""
         del targets_only
-        return self._added(self._of_chunks(_looked_at, f, given))
+        return self._sum_futures(self._compute_partitions(_scan_chunk, f, arguments))
 
-    def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
+    def make_blocks(
+        self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
+    ) -> Any:
         """See `Executor`."""
-        # As it is now: who calls may change what it has given, such as a random state, afterwards.
-        self._made_by = f, dump(given), own
-        self._held, self._have_met, self._token = [], False, None
-        self._changes, self._n_changes, self._calls = [], 0, []
-        pairs = self._of_chunks(_made_of, f, given, own)
-        told = self._added([self._submit(itemgetter(1), pair) for pair in pairs])
-        self._held = [
-            self._holding(numbers, [pairs[i] for i in numbers])
-            for numbers in self._lying_together(pairs)
+        # A pickled copy, as callers may change arguments later, such as a random state.
+        self._maker = f, dump(arguments), per_block
+        self._workers, self._is_connected, self._token = [], False, None
+        self._replacements, self._n_replacements, self._calls = [], 0, []
+        pairs = self._compute_partitions(_make_block, f, arguments, per_block)
+        result = self._sum_futures([self._submit(itemgetter(1), pair) for pair in pairs])
+        self._workers = [
+            self._start_actor(numbers, [pairs[i] for i in numbers])
+            for numbers in self._group_by_worker(pairs)
         ]
-        return told
+        return result
 
-    def _lying_together(self, made: list[Any]) -> list[tuple[int, ...]]:
-        """Which of futures lie on one worker."""
-        where = self._client.who_has(made)
-        of_worker: dict[str, list[int]] = {}
-        for number, one in enumerate(made):
-            worker = next(iter(where.get(one.key, ())), "")
-            of_worker.setdefault(worker, []).append(number)
-        return [*map(tuple, of_worker.values())]
+    def _group_by_worker(self, futures: list[Any]) -> list[tuple[int, ...]]:
+        """Return, for each worker, the positions of the futures whose results it has."""
+        workers = self._client.who_has(futures)
+        by_worker: dict[str, list[int]] = {}
+        for number, future in enumerate(futures):
+            worker = next(iter(workers.get(future.key, ())), "")
+            by_worker.setdefault(worker, []).append(number)
+        return [*map(tuple, by_worker.values())]
 
-    def _holding(self, numbers: tuple[int, ...], pairs: list[Any]) -> Held:
-        future = self._client.submit(OnWorker, numbers, *pairs, pure=False, actor=True)
-        return Held(numbers, future, self._result(future))
+    def _start_actor(self, numbers: tuple[int, ...], pairs: list[Any]) -> WorkerBlocks:
+        """Start an actor on the worker that has some blocks. pairs: futures of (block, result)."""
+        future = self._client.submit(WorkerActor, numbers, *pairs, pure=False, actor=True)
+        return WorkerBlocks(numbers, future, self._wait_for_future(future))
 
-    def collect(self, f: Callable[..., Any], *given: Any) -> Any:
+    def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
         """See `Executor`."""
-        return self.led(Leader.collect, f, *given)
+        return self.run_on_root(Leader.reduce, f, *arguments)
 
-    def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
+    def replace_blocks(
+        self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
+    ) -> Any:
         """See `Executor`."""
-        return self.led(_changed, f, given, None if own is None else dict(enumerate(own)))
+        by_number = None if per_block is None else dict(enumerate(per_block))
+        return self.run_on_root(_replace_blocks, f, arguments, by_number)
 
-    def run_on_ranks(self, f: Callable[..., Any], *given: Any) -> Any:
-        """See `Executor`: the parts of each worker are a rank."""
-        return self._run_on_ranks(f, given, from_all=False)[0]
+    def run_on_ranks(self, f: Callable[..., Any], *arguments: Any) -> Any:
+        """See `Executor`: the rows of each worker are a rank."""
+        return self._run_on_ranks(f, arguments, from_all=False)[0]
 
-    def collect_from_ranks(self, f: Callable[..., Any], *given: Any) -> list[Any]:
+    def gather_from_ranks(self, f: Callable[..., Any], *arguments: Any) -> list[Any]:
         """See `Executor`."""
-        return self._run_on_ranks(f, given, from_all=True)
+        return self._run_on_ranks(f, arguments, from_all=True)
 
     def _run_on_ranks(
-        self, f: Callable[..., Any], given: tuple[Any, ...], *, from_all: bool
+        self, f: Callable[..., Any], arguments: tuple[Any, ...], *, from_all: bool
     ) -> list[Any]:
-        """Call f(rank, *given) on all ranks, and return what it returns on rank 0, or on each."""
-        self._calls.append(dump((f, given)))
-        for _ in range(_MOST_LOST):
+        """Call f(rank, *arguments) on all ranks; return the results of all ranks, or of rank 0."""
+        self._calls.append(dump((f, arguments)))
+        for _ in range(_MAX_LOSSES):
             try:
-                self._meet()
+                self._connect_workers()
                 if self._token is None:
                     self._token = uuid4().hex
-                    told = self._call_ranks(self._calls, from_all)
+                    results = self._call_ranks(self._calls, from_all)
                 else:
-                    told = self._call_ranks(self._calls[-1:], from_all)
-            except (_Lost, Unlinked):
-                self._have_met, self._token = False, None
+                    results = self._call_ranks(self._calls[-1:], from_all)
+            except (_WorkerLost, LinkLost):
+                self._is_connected, self._token = False, None
                 continue
-            return [pickle.loads(one) for one in told[: None if from_all else 1]]
-        raise self._given_up()
+            return [pickle.loads(result) for result in results[: None if from_all else 1]]
+        raise self._make_loss_error()
 
     def choose_storage(self, n_bytes: int) -> Storage:
         """See `Executor`."""
         return choose_storage(self._files, n_bytes)
 
     def _call_ranks(self, calls: Sequence[bytes], from_all: bool) -> list[bytes]:
-        """Return what each rank answers to calls; raise what one of the ranks has raised.
+        """Return the pickled last result of each rank, or raise the error of a rank.
 
-        from_all: whether ranks other than rank 0 send their answers.
+        calls: see `WorkerActor.run_on_rank`; from_all: whether ranks other than 0 send their results.
         """
         addresses, token = tuple(self._addresses), str(self._token)
-        asked = [
-            (held, self._ask(held, "run_on_rank", Epoch(token, rank, addresses), calls, from_all))
-            for rank, held in enumerate(self._held)
+        answers = [
+            (
+                blocks,
+                self._send(blocks, "run_on_rank", Epoch(token, rank, addresses), calls, from_all),
+            )
+            for rank, blocks in enumerate(self._workers)
         ]
-        told, errors = [], []
-        for one in asked:
+        results, errors = [], []
+        for pair in answers:
             try:
-                told.append(self._answer(*one))
+                results.append(self._wait_for_answer(*pair))
             except Exception as error:  # noqa: BLE001 # it is raised below
                 errors.append(error)
-        # Where one has failed, others only know that it does not answer.
-        errors.sort(key=lambda error: isinstance(error, Unlinked | _Lost))
+        # If one rank fails, the others only know that it does not answer.
+        errors.sort(key=lambda error: isinstance(error, LinkLost | _WorkerLost))
         if errors:
             raise errors[0]
-        return told
+        return results
 
     def close(self) -> None:
-        """End what ranks do, and close their links."""
+        """End the calls of all ranks, and close their links."""
         if self._token is None:
             return
         self._token = None
-        with suppress(Exception):  # who does not answer is gone
-            asked = [self._ask(held, "end_rank") for held in self._held]
-            for one in asked:
-                one.result(timeout=_PATIENCE)
+        with suppress(Exception):  # a worker that does not answer is lost
+            answers = [self._send(blocks, "end_rank") for blocks in self._workers]
+            for answer in answers:
+                answer.result(timeout=_PATIENCE)
 
-    def led(self, f: Callable[..., Any], *given: Any) -> Any:
-        """See `Executor`: the worker at the top does it."""
-        job = dump((f, given))
-        for _ in range(_MOST_LOST):
+    def run_on_root(self, f: Callable[..., Any], *arguments: Any) -> Any:
+        """Return ``f(leader, *arguments)``, which the root of the workers computes with a `Leader`."""
+        job = dump((f, arguments))
+        for _ in range(_MAX_LOSSES):
             try:
-                self._meet()
-                told, changes, n = self._waited(self._held[0], "lead", job, self._n_changes)
-            except (_Lost, Unlinked):
-                self._have_met = False
+                self._connect_workers()
+                result, replacements, n = self._call(
+                    self._workers[0], "run_job", job, self._n_replacements
+                )
+            except (_WorkerLost, LinkLost):
+                self._is_connected = False
                 continue
             if n > 0:
-                self._changes.append(changes)
-                self._n_changes += n
-            return pickle.loads(told)
-        raise self._given_up()
+                self._replacements.append(replacements)
+                self._n_replacements += n
+            return pickle.loads(result)
+        raise self._make_loss_error()
 
-    def _given_up(self) -> RuntimeError:
+    def _make_loss_error(self) -> RuntimeError:
+        """Return the error of a fit that has lost too many workers."""
         return RuntimeError(
-            "the fit was given up as workers died again and again that had a part of the rows, or "
-            "could not reach each other: they may have too little memory"
+            "workers with rows of the fit were lost several times in a row, or could not connect to "
+            "each other, so the fit was stopped: give them more memory"
         )
 
-    def _meet(self) -> None:
-        """Let workers know those below them; parts of lost ones are made again before."""
-        if self._have_met:
+    def _connect_workers(self) -> None:
+        """Tell each worker its children, after the blocks of lost workers are recomputed."""
+        if self._is_connected:
             return
-        known: dict[int, Below] = {}
-        self._addresses = [""] * len(self._held)
-        for place in reversed(range(len(self._held))):
-            below = [known.pop(one) for one in (2 * place + 1, 2 * place + 2) if one in known]
+        connected: dict[int, ChildWorker] = {}
+        self._addresses = [""] * len(self._workers)
+        for place in reversed(range(len(self._workers))):
+            positions = (2 * place + 1, 2 * place + 2)
+            children = [connected.pop(i) for i in positions if i in connected]
             try:
-                address = self._waited(self._held[place], "meet", below)
-            except _Lost:
-                self._hold_again(place)
-                address = self._waited(self._held[place], "meet", below)
-            held, self._addresses[place] = self._held[place], address
-            numbers = held.numbers, *(one.numbers for one in below)
-            known[place] = Below(address, held.future.key, sum(numbers, ()))
-        self._have_met = True
+                address = self._call(self._workers[place], "set_children", children)
+            except _WorkerLost:
+                self._recompute_blocks(place)
+                address = self._call(self._workers[place], "set_children", children)
+            blocks, self._addresses[place] = self._workers[place], address
+            numbers = blocks.numbers, *(child.numbers for child in children)
+            connected[place] = ChildWorker(address, blocks.future.key, sum(numbers, ()))
+        self._is_connected = True
 
-    def _waited(self, held: Held, method: str, *given: Any) -> Any:
-        """What an actor answers."""
-        return self._answer(held, self._ask(held, method, *given))
+    def _call(self, blocks: WorkerBlocks, method: str, *arguments: Any) -> Any:
+        """Call a method of an actor, and return its result."""
+        return self._wait_for_answer(blocks, self._send(blocks, method, *arguments))
 
-    def _ask(self, held: Held, method: str, *given: Any) -> Any:
-        """Ask an actor; the answer comes later."""
+    def _send(self, blocks: WorkerBlocks, method: str, *arguments: Any) -> Any:
+        """Call a method of an actor; return an object that waits for the result."""
         try:
-            ask = getattr(held.actor, method)
-        except (RuntimeError, ValueError) as error:  # the worker is known to be lost
-            raise _Lost from error
-        return ask(*given)
+            call = getattr(blocks.actor, method)
+        except (RuntimeError, ValueError) as error:  # Dask knows that the worker is lost
+            raise _WorkerLost from error
+        return call(*arguments)
 
-    def _answer(self, held: Held, answer: Any) -> Any:
-        """Wait for an answer of an actor."""
+    def _wait_for_answer(self, blocks: WorkerBlocks, answer: Any) -> Any:
+        """Wait for the result of an actor's method.
+
+        `_WorkerLost` is raised if its worker is lost, `LinkLost` if another one is.
+        """
         distributed = import_extra("distributed", "dask")
         while True:
             try:
                 return answer.result(timeout=_PATIENCE)
             except TimeoutError:
                 self._expect_cluster()
-                if held.is_lost:
+                if blocks.is_lost:
                     break
-                if any(one.is_lost for one in self._held):
-                    raise Unlinked from None
+                if any(other.is_lost for other in self._workers):
+                    raise LinkLost from None
             except (OSError, distributed.CancelledError):
                 self._expect_cluster()
                 break
-        raise _Lost
+        raise _WorkerLost
 
-    def _hold_again(self, place: int) -> None:
-        """Let parts of a lost worker be made again, as they were."""
-        numbers, (f, given, own) = self._held[place].numbers, self._made_by
-        pairs = self._of_chunks(_made_of, f, pickle.loads(given), own, numbers)
-        held = self._holding(numbers, pairs)
-        self._waited(held, "change_again", self._changes)
-        self._held[place] = held
+    def _recompute_blocks(self, place: int) -> None:
+        """Recompute the blocks of a lost worker. place: its position in `_workers`."""
+        numbers, (f, arguments, per_block) = self._workers[place].numbers, self._maker
+        pairs = self._compute_partitions(
+            _make_block, f, pickle.loads(arguments), per_block, numbers
+        )
+        blocks = self._start_actor(numbers, pairs)
+        self._call(blocks, "repeat_replacements", self._replacements)
+        self._workers[place] = blocks
 
     @property
     def n_workers(self) -> int:
-        """See `Executor`: threads of all workers."""
+        """See `Executor`: the number of threads of all workers."""
         return max(1, sum(self._client.nthreads().values()))
 
-    def spread(
+    def map_jobs(
         self, f: Callable[..., Any], shared: tuple[Any, ...], jobs: Sequence[tuple[Any, ...]]
     ) -> Iterator[Any]:
-        """See `Executor`: what is shared is sent to each worker once."""
-        (given,) = self._client.scatter([shared], broadcast=True, hash=False)
-        for future in [self._submit(_done, f, given, *job) for job in jobs]:
-            yield self._result(future)
-
-    def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
         """See `Executor`."""
-        return joined(self.look(as_list))
+        (copied,) = self._client.scatter([shared], broadcast=True, hash=False)
+        for future in [self._submit(_run_job, f, copied, *job) for job in jobs]:
+            yield self._wait_for_future(future)
 
-    def _of_chunks(
+    def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
+        """See `Executor`."""
+        return join_chunks(self.scan(wrap_in_list))
+
+    def _compute_partitions(
         self,
         call: Callable[..., Any],
         f: Any,
-        given: tuple[Any, ...],
-        own: Sequence[Any] | None = None,
+        arguments: tuple[Any, ...],
+        per_block: Sequence[Any] | None = None,
         numbers: Sequence[int] | None = None,
     ) -> list[Any]:
-        """Futures of a call with some partitions, or all, which are made of their source for it."""
+        """Return futures of ``call(f, arguments, number, chunk)`` for some partitions.
+
+        per_block: for each partition, a further last argument; numbers: numbers of the partitions,
+        None: all.
+        """
         delayed = import_extra("dask", "dask").delayed(call, pure=False)
         tasks = [
-            delayed(f, (*given, *(() if own is None else (own[i],))), i, self._source.partition(i))
-            for i in (range(self.n_parts) if numbers is None else numbers)
+            delayed(
+                f,
+                (*arguments, *(() if per_block is None else (per_block[i],))),
+                i,
+                self._source.partition(i),
+            )
+            for i in (range(self.n_blocks) if numbers is None else numbers)
         ]
         futures: list[Any] = self._client.compute(tasks)
         return futures
 
-    def _submit(self, f: Callable[..., Any], *given: Any) -> Any:
-        # By a name of its own: what is given need not be looked through for one.
-        return self._client.submit(_called, f, *given, pure=False)
+    def _submit(self, f: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the future of ``f(*arguments)``; Dask does not hash the arguments for its key."""
+        return self._client.submit(_call_aligned, f, *arguments, pure=False)
 
-    def _added(self, told: list[Any]) -> Any:
-        """The sum of what is told, added up where it is as long as there is much of it."""
-        while len(told) > _TOGETHER:
-            starts = range(0, len(told), _TOGETHER)
-            told = [self._submit(_added, *told[i : i + _TOGETHER]) for i in starts]
-        return added(map(self._result, told))
+    def _sum_futures(self, futures: list[Any]) -> Any:
+        """Return the sum of the results of futures; workers add them up if there are many."""
+        while len(futures) > _RESULTS_PER_SUM:
+            starts = range(0, len(futures), _RESULTS_PER_SUM)
+            futures = [self._submit(_sum, *futures[i : i + _RESULTS_PER_SUM]) for i in starts]
+        return sum_results(map(self._wait_for_future, futures))
 
-    def _result(self, future: Any) -> Any:
+    def _wait_for_future(self, future: Any) -> Any:
+        """Wait for the result of a future. RuntimeError is raised if workers or cluster are lost."""
         distributed = import_extra("distributed", "dask")
         try:
             while True:
                 try:
-                    return received(future.result(timeout=_PATIENCE))
+                    return align_arrays(future.result(timeout=_PATIENCE))
                 except TimeoutError:
                     self._expect_cluster()
         except distributed.KilledWorker as error:
             raise RuntimeError(
-                f"the fit was given up as workers died again and again that had a part of the rows: "
-                f"they may have too little memory ({error})"
+                "workers with rows of the fit were lost several times in a row, so the fit was "
+                f"stopped: give them more memory ({error})"
             ) from error
         except (distributed.CancelledError, distributed.comm.CommClosedError) as error:
             raise RuntimeError(
-                f"the cluster went away while the fit was made ({type(error).__name__})"
+                f"the cluster was closed during the fit ({type(error).__name__}): fit again with a new "
+                "client"
             ) from error
 
     def _expect_cluster(self) -> None:
-        # Dask waits for a scheduler to come back, which knows nothing of the fit then.
+        """Raise RuntimeError if the client has lost its cluster.
+
+        Dask would wait for a new scheduler, which would not know the fit.
+        """
         if self._client.status != "running":
-            raise RuntimeError("the cluster went away while the fit was made")
+            raise RuntimeError("the cluster was closed during the fit: fit again with a new client")
 
 
-def _done(f: Callable[..., Any], shared: tuple[Any, ...], *job: Any) -> Any:
+def _run_job(f: Callable[..., Any], shared: tuple[Any, ...], *job: Any) -> Any:
+    """Return ``f(*shared, *job)``."""
     return f(*shared, *job)
 
 
-def _called(f: Callable[..., Any], *given: Any) -> Any:
-    return f(*received(given))
+def _call_aligned(f: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``f(*arguments)`` with aligned arrays."""
+    return f(*align_arrays(arguments))
 
 
-def _changed(top: Leader, f: Callable[..., Any], given: tuple[Any, ...], own: Any) -> Any:
-    return top.change(f, *given, own=own)
+def _replace_blocks(
+    leader: Leader, f: Callable[..., Any], arguments: tuple[Any, ...], per_block: Any
+) -> Any:
+    """Replace all blocks from the root of the workers; see `Leader.replace_blocks`."""
+    return leader.replace_blocks(f, *arguments, per_block=per_block)
 
 
-def _added(*told: Any) -> Any:
-    return added(told)
+def _sum(*results: Any) -> Any:
+    """Return the sum of results."""
+    return sum_results(results)
 
 
-def _looked_at(f: Callable[..., Any], given: tuple[Any, ...], _: int, chunk: Chunk) -> Any:
-    return f(chunk, *received(given))
+def _scan_chunk(f: Callable[..., Any], arguments: tuple[Any, ...], _: int, chunk: Chunk) -> Any:
+    """Return ``f(chunk, *arguments)`` with aligned arrays."""
+    return f(chunk, *align_arrays(arguments))
 
 
-def _made_of(f: Callable[..., Any], given: tuple[Any, ...], number: int, chunk: Chunk) -> Any:
-    return f(number, chunk, *received(given))
+def _make_block(
+    f: Callable[..., Any], arguments: tuple[Any, ...], number: int, chunk: Chunk
+) -> Any:
+    """Return ``f(number, chunk, *arguments)`` with aligned arrays."""
+    return f(number, chunk, *align_arrays(arguments))

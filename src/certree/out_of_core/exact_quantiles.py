@@ -11,7 +11,7 @@ import numpy as np
 from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.exact_sums import convert_to_integers
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import RowBlock
 
 # Number of low bits that each pass ignores. The last pass compares whole numbers. The first compares
 # sign, exponent and ten digits, so that few numbers have a prefix of their own.
@@ -66,7 +66,7 @@ def _decode(bits: UInt64) -> Float64:
 
 
 def count_prefixes(
-    part: PartOfRows,
+    block: RowBlock,
     get_values: GetValues,
     arguments: tuple[Any, ...],
     unit: int | None = None,
@@ -77,10 +77,10 @@ def count_prefixes(
 
     Parameters
     ----------
-    part : PartOfRows
+    block : RowBlock
         The block.
     get_values : callable
-        ``get_values(part, *arguments)`` returns the numbers of the block, (n,).
+        ``get_values(block, *arguments)`` returns the numbers of the block, (n,).
     arguments : tuple
         Further arguments of `get_values`.
     unit : int or None
@@ -95,8 +95,10 @@ def count_prefixes(
     PrefixCounts
         The counts.
     """
-    bits = _encode(get_values(part, *arguments))
-    weight = None if unit is None or part.weight is None else convert_to_integers(part.weight, unit)
+    bits = _encode(get_values(block, *arguments))
+    weight = (
+        None if unit is None or block.weight is None else convert_to_integers(block.weight, unit)
+    )
     if begins is not None:
         is_counted = np.isin(bits >> np.uint64(_SHIFTS[step - 1]), begins)
         bits, weight = bits[is_counted], None if weight is None else weight[is_counted]
@@ -111,7 +113,7 @@ def count_prefixes(
 
 
 def find_order_statistics(
-    parts: Executor,
+    executor: Executor,
     ranks: Sequence[int],
     get_values: GetValues,
     *arguments: Any,
@@ -124,12 +126,12 @@ def find_order_statistics(
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         The blocks.
     ranks : sequence of int
         Ranks, in 0 .. number of numbers (or total weight in units) - 1.
     get_values : callable
-        ``get_values(part, *arguments)`` returns the numbers of a block, (n,).
+        ``get_values(block, *arguments)`` returns the numbers of a block, (n,).
     *arguments : object
         Further arguments of `get_values`.
     first_counts : PrefixCounts or None
@@ -144,11 +146,11 @@ def find_order_statistics(
     """
     counts = first_counts
     if counts is None:
-        counts = parts.collect(count_prefixes, get_values, arguments, unit)
+        counts = executor.reduce(count_prefixes, get_values, arguments, unit)
     found = [_find_prefix(counts.prefixes, counts.counts, rank) for rank in ranks]
     for step in range(1, len(_SHIFTS)):
         begins = np.array([prefix for prefix, _ in found], dtype=np.uint64)
-        counts = parts.collect(count_prefixes, get_values, arguments, unit, step, begins)
+        counts = executor.reduce(count_prefixes, get_values, arguments, unit, step, begins)
         previous = counts.prefixes >> np.uint64(_STEP)
         found = [
             _find_prefix(counts.prefixes[is_below], counts.counts[is_below], rank)

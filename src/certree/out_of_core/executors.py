@@ -1,4 +1,7 @@
-"""Executors call functions for all blocks of rows, and add up the results: here in this process."""
+"""Executors: call functions for each block of rows, and add up the results.
+
+`Executor` is the interface. `LocalExecutor` runs in this process; `DaskExecutor` on a cluster.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,21 @@ from itertools import count, repeat
 from typing import Any, Protocol
 
 from certree.interface.progress import RowRate, show_progress
-from certree.out_of_core.chunks import Chunk, as_list, joined
+from certree.out_of_core.chunks import Chunk, join_chunks, wrap_in_list
 from certree.out_of_core.joined_rows import JoinedRows, Storage, choose_storage, count_bytes
 from certree.out_of_core.memory_limit import (
-    Need,
-    Portions,
-    choose_portions,
+    BlockSizes,
+    MemoryNeed,
+    choose_block_sizes,
     expect_memory_within,
-    get_smallest_portions,
+    get_smallest_block_sizes,
     make_plan,
     measure_memory,
     release_memory,
 )
-from certree.out_of_core.part import PartOfRows
 from certree.out_of_core.plan import FitPlan, PlannedError, is_planned
 from certree.out_of_core.ranks import Rank
+from certree.out_of_core.row_block import RowBlock
 from certree.out_of_core.scratch import Scratch
 
 _NO_LIMIT = 2**62  # bytes
@@ -33,12 +36,12 @@ class InMemory(Exception):  # noqa: N818 # no error: the caller fits the rows in
     """Raised if there are so few rows that they must be fitted in memory."""
 
 
-def added(results: Iterable[Any]) -> Any:
+def sum_results(results: Iterable[Any]) -> Any:
     """Return the sum of partial results, of which None is skipped; None if there are no others."""
-    return reduce(add, (result for result in results if result is not None), None)
+    return reduce(add_results, (result for result in results if result is not None), None)
 
 
-def add(first: Any, second: Any) -> Any:
+def add_results(first: Any, second: Any) -> Any:
     """Return the sum of two partial results; the second if the first is None."""
     return second if first is None else first + second
 
@@ -57,7 +60,7 @@ class Source(Protocol):
     has_weights: bool
 
     @property
-    def empty(self) -> Any:
+    def empty_table(self) -> Any:
         """A table of the features without rows, if no feature can be categorical; else None."""
         ...
 
@@ -83,67 +86,71 @@ class Executor(Protocol):
     ----------
     has_weights : bool
         Whether rows have weights.
-    portions : Portions
-        How many rows are processed at a time.
+    block_sizes : BlockSizes
+        Numbers of rows that are processed at a time.
     """
 
     has_weights: bool
-    portions: Portions
+    block_sizes: BlockSizes
 
     @property
-    def n_parts(self) -> int:
+    def n_blocks(self) -> int:
         """Number of blocks that the executor holds."""
         ...
 
     @property
-    def empty(self) -> Any:
+    def empty_table(self) -> Any:
         """See `Source`."""
         ...
 
-    def keep_to_limit(self, need: Need) -> None:
-        """Choose the largest portions with which the fit stays within its memory limit, if any.
+    def apply_memory_limit(self, need: MemoryNeed) -> None:
+        """Choose the largest block sizes with which the fit stays within its memory limit, if any.
 
         Call it once, after the first pass over the rows. need: memory of the fit. Raise ValueError
-        if the smallest portions exceed the limit.
+        if the smallest block sizes exceed the limit.
         """
         ...
 
-    def expect_within_limit(self, n_together: int = 0) -> None:
+    def expect_within_limit(self, n_compared: int = 0) -> None:
         """Raise ValueError if the process exceeds its memory limit, or would in the next step.
 
-        n_together: number of rows whose hashes are compared in the next step.
+        n_compared: number of rows whose hashes are compared in the next step.
         """
         ...
 
-    def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
-        """Read all rows once, and return the sum of ``f(chunk, *given)`` over the chunks.
+    def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
+        """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
 
         targets_only: whether f does not use X, so that features need not be read.
         """
         ...
 
-    def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
+    def make_blocks(
+        self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
+    ) -> Any:
         """Read all rows once, and make a block of each chunk; return the sum of partial results.
 
-        ``f(number, chunk, *given)`` returns the block and a partial result. own: for each chunk, a
-        further last argument of f.
+        ``f(number, chunk, *arguments)`` returns the block and a partial result. per_block:
+        for each chunk, a further last argument of f.
         """
         ...
 
-    def collect(self, f: Callable[..., Any], *given: Any) -> Any:
-        """Return the sum of ``f(block, *given)`` over all blocks."""
+    def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the sum of ``f(block, *arguments)`` over all blocks."""
         ...
 
-    def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
+    def replace_blocks(
+        self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
+    ) -> Any:
         """Replace each block, and return the sum of partial results.
 
-        ``f(block, *given)`` returns the new block and a partial result. own: for each block, a further
-        last argument of f.
+        ``f(block, *arguments)`` returns the new block and a partial result. per_block:
+        for each block, a further last argument of f.
         """
         ...
 
-    def run_on_ranks(self, f: Callable[..., Any], *given: Any) -> Any:
-        """Call ``f(rank, *given)`` on each machine, and return the result of rank 0.
+    def run_on_ranks(self, f: Callable[..., Any], *arguments: Any) -> Any:
+        """Call ``f(rank, *arguments)`` on each machine, and return the result of rank 0.
 
         The first call joins the blocks of each machine to the table of a `Rank`, and drops the blocks.
         Functions may store results in the rank for later calls. If a machine is lost, all calls are
@@ -151,7 +158,7 @@ class Executor(Protocol):
         """
         ...
 
-    def collect_from_ranks(self, f: Callable[..., Any], *given: Any) -> list[Any]:
+    def gather_from_ranks(self, f: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Do the same as `run_on_ranks`, and return the results of all ranks, rank 0 first."""
         ...
 
@@ -164,97 +171,105 @@ class Executor(Protocol):
         """Number of jobs that `spread` runs at a time; 1: one after the other in this process."""
         ...
 
-    def spread(
+    def map_jobs(
         self, f: Callable[..., Any], shared: tuple[Any, ...], jobs: Sequence[tuple[Any, ...]]
     ) -> Iterator[Any]:
         """Yield ``f(*shared, *job)`` for each job, in order. shared: sent to each worker once."""
         ...
 
-    def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
+    def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
         """Read all rows into memory: X, target, and weights, groups and offsets (each may be None)."""
         ...
 
 
-class SomeRows:
+class ExecutorWrapper:
     """Base class of executors that read some of the rows of another executor.
 
     Subclasses define `look` and `make`.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Reads all rows.
     """
 
-    def __init__(self, parts: Executor) -> None:
-        self._parts = parts
-        self.has_weights, self.empty, self.portions = parts.has_weights, parts.empty, parts.portions
-        self.collect, self.change = parts.collect, parts.change
-        self.run_on_ranks, self.choose_storage = parts.run_on_ranks, parts.choose_storage
-        self.collect_from_ranks = parts.collect_from_ranks
-        self.spread, self.expect_within_limit = parts.spread, parts.expect_within_limit
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self.has_weights, self.empty_table, self.block_sizes = (
+            executor.has_weights,
+            executor.empty_table,
+            executor.block_sizes,
+        )
+        self.reduce, self.replace_blocks = executor.reduce, executor.replace_blocks
+        self.run_on_ranks, self.choose_storage = executor.run_on_ranks, executor.choose_storage
+        self.gather_from_ranks = executor.gather_from_ranks
+        self.map_jobs, self.expect_within_limit = executor.map_jobs, executor.expect_within_limit
 
     @property
-    def n_parts(self) -> int:
+    def n_blocks(self) -> int:
         """See `Executor`."""
-        return self._parts.n_parts
+        return self._executor.n_blocks
 
     @property
     def n_workers(self) -> int:
         """See `Executor`."""
-        return self._parts.n_workers
+        return self._executor.n_workers
 
 
-class Parts:
+class LocalBlocks:
     """Blocks that this process holds, and calls functions for in several threads.
 
     Parameters
     ----------
-    parts : list of PartOfRows
+    blocks : list of RowBlock
         The blocks.
     n_threads : int
         Number of blocks that are processed at a time.
-    kept : Scratch or None
+    scratch : Scratch or None
         Stores the arrays of blocks in files; None: they are in memory.
     """
 
     def __init__(
-        self, parts: list[PartOfRows], n_threads: int, kept: Scratch | None = None
+        self, blocks: list[RowBlock], n_threads: int, scratch: Scratch | None = None
     ) -> None:
-        self._parts, self._scratch = parts, kept
-        self._work_with(n_threads)
+        self._blocks, self._scratch = blocks, scratch
+        self._set_n_threads(n_threads)
 
-    def _work_with(self, n_threads: int) -> None:
+    def _set_n_threads(self, n_threads: int) -> None:
         """Set the number of blocks that are processed at a time."""
         self._n_threads = n_threads
         # One pool for all calls: the core keeps memory in each thread for its next call.
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     @property
-    def n_parts(self) -> int:
+    def n_blocks(self) -> int:
         """Number of blocks."""
-        return len(self._parts)
+        return len(self._blocks)
 
-    def collect(self, f: Callable[..., Any], *given: Any) -> Any:
+    def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
         """See `Executor`."""
-        return added(self._mapped(partial(_call, f, given), iter(self._parts)))
+        return sum_results(self._map_in_threads(partial(_call, f, arguments), iter(self._blocks)))
 
-    def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
+    def replace_blocks(
+        self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
+    ) -> Any:
         """See `Executor`."""
-        each = [()] * self.n_parts if own is None else [(one,) for one in own]
-        parts = zip(self._parts, each, strict=True)
-        return added(
-            self._put(self._mapped(partial(_change_block, f, given, self._scratch), parts))
+        each = [()] * self.n_blocks if per_block is None else [(one,) for one in per_block]
+        items = zip(self._blocks, each, strict=True)
+        return sum_results(
+            self._store_blocks(
+                self._map_in_threads(partial(_change_block, f, arguments, self._scratch), items)
+            )
         )
 
-    def _put(self, made: Iterator[tuple[PartOfRows, Any]]) -> Iterator[Any]:
+    def _store_blocks(self, made: Iterator[tuple[RowBlock, Any]]) -> Iterator[Any]:
         """Replace all blocks by those of pairs (block, partial result), and yield the results."""
-        self._parts = []
-        for part, result in made:
-            self._parts.append(part)
+        self._blocks = []
+        for block, result in made:
+            self._blocks.append(block)
             yield result
 
-    def _mapped(self, f: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
+    def _map_in_threads(self, f: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
         """Yield ``f(item)`` in order, and take no more items at a time than there are threads."""
         if self._pool is None:
             yield from map(f, items)
@@ -274,125 +289,133 @@ class Parts:
             wait([future for future in waiting if not future.cancel()])
 
 
-class Here(Parts):
+class LocalExecutor(LocalBlocks):
     """An executor for rows that are read in this process.
 
     Parameters
     ----------
     source : Source
         Reads the rows.
-    kept : Scratch or None
+    scratch : Scratch or None
         Stores the arrays of blocks in files; None: they are in memory.
     n_threads : int
         Number of blocks that are processed at a time, at most.
-    shown : bool
+    is_shown : bool
         Whether a progress bar shows how many rows have been read.
-    limit : int or None
+    memory_limit : int or None
         Limit of the anonymous memory of the process in bytes, for rows in files; None: no limit.
     """
 
     def __init__(
         self,
         source: Source,
-        kept: Scratch | None,
+        scratch: Scratch | None,
         n_threads: int,
         *,
-        shown: bool = False,
-        limit: int | None = None,
+        is_shown: bool = False,
+        memory_limit: int | None = None,
     ) -> None:
-        super().__init__([], n_threads, kept)
-        self._source, self._shown = source, shown
-        self._limit, self._most_threads = limit, n_threads
+        super().__init__([], n_threads, scratch)
+        self._source, self._is_shown = source, is_shown
+        self._memory_limit, self._max_threads = memory_limit, n_threads
         self._rank: Rank | None = None
         self.has_weights = source.has_weights
-        self.portions = Portions(n_threads)
-        if limit is not None:
-            known: Any = source
-            self._take(get_smallest_portions(known.n_rows))
+        self.block_sizes = BlockSizes(n_threads)
+        if memory_limit is not None:
+            rows: Any = source
+            self._set_block_sizes(get_smallest_block_sizes(rows.n_rows))
             # The first pass may exceed a limit that is too small: its error names a sufficient limit.
-            self._most = max(limit, 2 * measure_memory())
+            self._current_limit = max(memory_limit, 2 * measure_memory())
 
-    def keep_to_limit(self, need: Need) -> None:
+    def apply_memory_limit(self, need: MemoryNeed) -> None:
         """See `Executor`."""
-        known: Any = self._source
-        if is_planned():
-            limit = _NO_LIMIT if self._limit is None else self._limit
-            portions = choose_portions(limit, need, known.about, self._most_threads)
-            raise PlannedError(make_plan(need, known.about, portions))
-        if self._limit is None:
-            return
-        self._most = self._limit
-        self._take(choose_portions(self._limit, need, known.about, self._most_threads))
-
-    def expect_within_limit(self, n_together: int = 0) -> None:
-        """See `Executor`."""
-        if self._limit is not None:
-            expect_memory_within(self._most, n_together / self.portions.together)
-
-    def _take(self, portions: Portions) -> None:
-        """Set the portions of all further passes; call it before blocks are made."""
         source: Any = self._source
-        source.part_rows = portions.part_rows
-        self.portions = portions
-        self._work_with(portions.n_threads)
+        if is_planned():
+            memory_limit = _NO_LIMIT if self._memory_limit is None else self._memory_limit
+            block_sizes = choose_block_sizes(memory_limit, need, source.about, self._max_threads)
+            raise PlannedError(make_plan(need, source.about, block_sizes))
+        if self._memory_limit is None:
+            return
+        self._current_limit = self._memory_limit
+        self._set_block_sizes(
+            choose_block_sizes(self._memory_limit, need, source.about, self._max_threads)
+        )
+
+    def expect_within_limit(self, n_compared: int = 0) -> None:
+        """See `Executor`."""
+        if self._memory_limit is not None:
+            expect_memory_within(self._current_limit, n_compared / self.block_sizes.compared_rows)
+
+    def _set_block_sizes(self, block_sizes: BlockSizes) -> None:
+        """Set the block sizes of all further passes; call it before blocks are made."""
+        source: Any = self._source
+        source.block_rows = block_sizes.block_rows
+        self.block_sizes = block_sizes
+        self._set_n_threads(block_sizes.n_threads)
 
     @property
-    def empty(self) -> Any:
+    def empty_table(self) -> Any:
         """See `Source`."""
-        return self._source.empty
+        return self._source.empty_table
 
-    def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
+    def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
         """See `Executor`."""
-        chunks = self._read(targets_only=targets_only)
-        result = added(self._mapped(self._releasing(partial(_call, f, given)), chunks))
+        chunks = self._read_chunks(targets_only=targets_only)
+        result = sum_results(
+            self._map_in_threads(self._release_after(partial(_call, f, arguments)), chunks)
+        )
         release_memory()  # Libraries would keep freed memory beside that of the next pass.
         return result
 
-    def run_on_ranks(self, f: Callable[..., Any], *given: Any) -> Any:
+    def run_on_ranks(self, f: Callable[..., Any], *arguments: Any) -> Any:
         """See `Executor`: there is one rank."""
         if self._rank is None:
             self._rank = Rank(self._join())
-        return f(self._rank, *given)
+        return f(self._rank, *arguments)
 
-    def collect_from_ranks(self, f: Callable[..., Any], *given: Any) -> list[Any]:
+    def gather_from_ranks(self, f: Callable[..., Any], *arguments: Any) -> list[Any]:
         """See `Executor`: there is one rank."""
-        return [self.run_on_ranks(f, *given)]
+        return [self.run_on_ranks(f, *arguments)]
 
     def _join(self) -> JoinedRows:
         """Join all blocks to one table, and drop them."""
-        joined = JoinedRows.join(self._parts, self.choose_storage(count_bytes(self._parts)))
+        joined = JoinedRows.join(self._blocks, self.choose_storage(count_bytes(self._blocks)))
         if self._scratch is not None:
             self._scratch.clear()
-        self._parts = []
+        self._blocks = []
         return joined
 
     def choose_storage(self, n_bytes: int) -> Storage:
         """See `Executor`: files if a memory limit is set, or the rows are many."""
-        return choose_storage(self._scratch, n_bytes, is_limited=self._limit is not None)
+        return choose_storage(self._scratch, n_bytes, is_limited=self._memory_limit is not None)
 
-    def _releasing(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def _release_after(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return f, which releases freed memory to the system afterwards if memory is limited."""
-        return f if self._limit is None else partial(_call_and_release, f)
+        return f if self._memory_limit is None else partial(_call_and_release, f)
 
-    def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
+    def make_blocks(
+        self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
+    ) -> Any:
         """See `Executor`."""
-        each = repeat(()) if own is None else ((one,) for one in own)
-        chunks = zip(count(), self._read(), each, strict=False)
-        made = self._mapped(self._releasing(partial(_make_block, f, given, self._scratch)), chunks)
-        result = added(self._put(made))
+        each = repeat(()) if per_block is None else ((one,) for one in per_block)
+        chunks = zip(count(), self._read_chunks(), each, strict=False)
+        made = self._map_in_threads(
+            self._release_after(partial(_make_block, f, arguments, self._scratch)), chunks
+        )
+        result = sum_results(self._store_blocks(made))
         release_memory()
         return result
 
-    def _read(self, *, targets_only: bool = False) -> Iterator[Chunk]:
+    def _read_chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """Yield all rows chunk by chunk, and show progress. targets_only: as in `Source.chunks`."""
         n_rows = self._source.n_rows
-        with show_progress(self._shown and n_rows is not None, n_rows or 0, "reading") as show:
+        with show_progress(self._is_shown and n_rows is not None, n_rows or 0, "reading") as show:
             pace = RowRate()
             for chunk in self._source.chunks(targets_only=targets_only):
                 n = len(chunk.y)
                 yield chunk
                 del chunk
-                if self._limit is not None:
+                if self._memory_limit is not None:
                     release_memory()
                     self.expect_within_limit()
                 show(n, pace.update(n))
@@ -402,19 +425,19 @@ class Here(Parts):
         """See `Executor`: the jobs themselves use several threads."""
         return 1
 
-    def spread(
+    def map_jobs(
         self, f: Callable[..., Any], shared: tuple[Any, ...], jobs: Sequence[tuple[Any, ...]]
     ) -> Iterator[Any]:
         """See `Executor`."""
         return (f(*shared, *job) for job in jobs)
 
-    def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
+    def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
         """See `Executor`."""
         if is_planned():
             source: Any = self._source
             about = source.about
             raise PlannedError(FitPlan(about.n, about.n_features, 0, 1, measure_memory(), 0))
-        return joined(self.look(as_list))
+        return join_chunks(self.scan(wrap_in_list))
 
 
 def _call_and_release(f: Callable[[Any], Any], item: Any) -> Any:
@@ -424,35 +447,35 @@ def _call_and_release(f: Callable[[Any], Any], item: Any) -> Any:
     return result
 
 
-def _call(f: Callable[..., Any], given: tuple[Any, ...], item: Any) -> Any:
-    """Return ``f(item, *given)``."""
-    return f(item, *given)
+def _call(f: Callable[..., Any], arguments: tuple[Any, ...], item: Any) -> Any:
+    """Return ``f(item, *arguments)``."""
+    return f(item, *arguments)
 
 
 def _make_block(
     f: Callable[..., Any],
-    given: tuple[Any, ...],
-    kept: Scratch | None,
+    arguments: tuple[Any, ...],
+    scratch: Scratch | None,
     item: tuple[int, Chunk, tuple[Any, ...]],
-) -> tuple[PartOfRows, Any]:
-    """Make a block of a chunk; return it, stored in files unless `kept` is None, and the result.
+) -> tuple[RowBlock, Any]:
+    """Make a block of a chunk; return it, stored in files unless `scratch` is None, and the result.
 
-    f, given: as in `Executor.make`; item: number, chunk and own arguments of the block.
+    f, arguments: as in `Executor.make_blocks`; item: number, chunk and own arguments of the block.
     """
-    number, chunk, own = item
-    part, result = f(number, chunk, *given, *own)
-    return part if kept is None else kept.keep(part), result
+    number, chunk, per_block = item
+    block, result = f(number, chunk, *arguments, *per_block)
+    return block if scratch is None else scratch.store(block), result
 
 
 def _change_block(
     f: Callable[..., Any],
-    given: tuple[Any, ...],
-    kept: Scratch | None,
-    item: tuple[PartOfRows, tuple[Any, ...]],
-) -> tuple[PartOfRows, Any]:
-    """Replace a block; return the new one, stored in files unless `kept` is None, and the result.
+    arguments: tuple[Any, ...],
+    scratch: Scratch | None,
+    item: tuple[RowBlock, tuple[Any, ...]],
+) -> tuple[RowBlock, Any]:
+    """Replace a block; return the new one, stored in files unless `scratch` is None, and the result.
 
-    f, given: as in `Executor.change`; item: the block, and its own arguments.
+    f, arguments: as in `Executor.replace_blocks`; item: the block, and its own arguments.
     """
-    part, result = f(item[0], *given, *item[1])
-    return part if kept is None else kept.keep(part), result
+    block, result = f(item[0], *arguments, *item[1])
+    return block if scratch is None else scratch.store(block), result

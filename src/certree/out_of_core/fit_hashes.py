@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import UInt64, freeze
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import RowBlock
 from certree.rows.hashes import hash_fractional_rows, hash_samples, merge_hashes
 from certree.rows.repeat_counts import RepeatCounts, hash_table
 
@@ -18,17 +18,17 @@ _NONE = np.zeros(0, dtype=np.uint64)
 
 
 def add_hashes(
-    part: PartOfRows,
+    block: RowBlock,
     features: tuple[NDArray[Any], ...],
     y: NDArray[Any],
     *,
     is_validation: bool = False,
-) -> PartOfRows:
+) -> RowBlock:
     """Return a block with the hashes by which a classifier detects its rows later.
 
     Parameters
     ----------
-    part : PartOfRows
+    block : RowBlock
         The block.
     features : tuple of ndarray
         Tables of the features of its n rows, as `hash_samples` takes them.
@@ -40,42 +40,42 @@ def add_hashes(
     Returns
     -------
     PartOfRows
-        The block with the fields `known`, `known_rounded` and `tables`.
+        The block with the fields `fit_hashes`, `rounded_hashes` and `table_hashes`.
     """
     hashes = hash_samples(*features)
     table = hash_table(hashes, y)
     hashes.sort()
     rounded = merge_hashes(hash_fractional_rows(*features))
     tables = (0, table) if is_validation else (table, 0)
-    return replace(part, known=hashes, known_rounded=rounded, tables=tables)
+    return replace(block, fit_hashes=hashes, rounded_hashes=rounded, table_hashes=tables)
 
 
-def set_hashes_of_fit(model: Any, parts: Any, n: int, *, continues: bool) -> None:
+def set_hashes_of_fit(model: Any, executor: Any, n: int, *, continues: bool) -> None:
     """Set the attributes by which a classifier recognises the n rows of its fit.
 
-    model: the classifier, whose `sample_hashes_` and `_sample_counts` are set; parts: its rows;
+    model: the classifier, whose `sample_hashes_` and `_sample_counts` are set; executor: its rows;
     continues: whether the rows are added to those of its fit before, as a warm start does.
     """
     if not continues:
-        model.sample_hashes_, model._sample_counts = merge_fit_hashes(parts, n)
+        model.sample_hashes_, model._sample_counts = merge_fit_hashes(executor, n)
         return
     hashes, counts = model.sample_hashes_, getattr(model, "_sample_counts", None)
     if hashes is None:
         return
     before = RepeatCounts(0, 0, _NONE, _NONE) if counts is None else replace(counts, tables=())
-    model.sample_hashes_, both = merge_fit_hashes(parts, n, (hashes, before))
+    model.sample_hashes_, both = merge_fit_hashes(executor, n, (hashes, before))
     if counts is not None:
         model._sample_counts = replace(both, tables=(*counts.tables, *both.tables))
 
 
 def merge_fit_hashes(
-    parts: Any, n: int, beside: tuple[UInt64, RepeatCounts] | None = None
+    executor: Any, n: int, beside: tuple[UInt64, RepeatCounts] | None = None
 ) -> tuple[UInt64, RepeatCounts]:
     """Merge the hashes of all blocks, and remove them from the blocks.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         The blocks, with hashes from `add_hashes`. They are replaced by blocks without hashes.
     n : int
         Number of rows in all blocks.
@@ -92,13 +92,13 @@ def merge_fit_hashes(
         Numbers of distinct and of repeated rows, and the hash of each table.
     """
     others, before = (_NONE, RepeatCounts(0, 0, _NONE, _NONE)) if beside is None else beside
-    n_ranges = max(1, -(-n // parts.portions.together))
+    n_ranges = max(1, -(-n // executor.block_sizes.compared_rows))
     ends = [(i << 64) // n_ranges for i in range(n_ranges + 1)]
     # Pages of the buffer that are never written take no memory.
     buffer, n_kept = np.empty(2 * n + len(others), dtype=np.uint64), 0
-    counts, tables = [before], _add_tables(parts.collect(_get_tables), before.tables)
+    counts, tables = [before], _add_tables(executor.reduce(_get_tables), before.tables)
     for first, end in pairwise(ends):
-        found = parts.collect(get_hashes_between, first, end - 1)
+        found = executor.reduce(get_hashes_between, first, end - 1)
         exact = np.concatenate([hashes for hashes, _ in found])
         exact.sort()
         known = _take_between(others, first, end - 1)
@@ -109,7 +109,7 @@ def merge_fit_hashes(
         merged = merge_hashes(known, exact, *(rounded for _, rounded in found))
         buffer[n_kept : n_kept + len(merged)] = merged
         n_kept += len(merged)
-    parts.change(drop_hashes)
+    executor.replace_blocks(drop_hashes)
     hashes = buffer[:n_kept]
     hashes.flags.writeable = False
     return hashes, _add_counts(counts, tables)
@@ -123,17 +123,17 @@ def _add_counts(counts: list[RepeatCounts], tables: tuple[int, ...]) -> RepeatCo
     table.
     """
     return RepeatCounts(
-        sum(part.n for part in counts),
-        sum(part.n_distinct for part in counts),
-        freeze(np.concatenate([part.twice for part in counts[1:]])),
-        freeze(np.concatenate([part.often for part in counts[1:]])),
+        sum(block.n for block in counts),
+        sum(block.n_distinct for block in counts),
+        freeze(np.concatenate([block.twice for block in counts[1:]])),
+        freeze(np.concatenate([block.often for block in counts[1:]])),
         tables,
     )
 
 
-def _get_tables(part: PartOfRows) -> list[tuple[int, int]]:
+def _get_tables(block: RowBlock) -> list[tuple[int, int]]:
     """Return the hash sums of a block, of training rows and validation set, as a list of one pair."""
-    return [part.tables]
+    return [block.table_hashes]
 
 
 def _add_tables(sums: list[tuple[int, int]], before: tuple[int, ...]) -> tuple[int, ...]:
@@ -147,12 +147,12 @@ def _add_tables(sums: list[tuple[int, int]], before: tuple[int, ...]) -> tuple[i
     return (total, validation) if validation else (total,)
 
 
-def get_hashes_between(part: PartOfRows, first: int, last: int) -> list[tuple[UInt64, UInt64]]:
+def get_hashes_between(block: RowBlock, first: int, last: int) -> list[tuple[UInt64, UInt64]]:
     """Return the hashes of a block in a range.
 
     Parameters
     ----------
-    part : PartOfRows
+    block : RowBlock
         The block.
     first, last : int
         Ends of the range, both included.
@@ -164,7 +164,10 @@ def get_hashes_between(part: PartOfRows, first: int, last: int) -> list[tuple[UI
     """
     # The slices are views, because blocks in files are mapped and must not be copied to memory.
     return [
-        (_take_between(part.known, first, last), _take_between(part.known_rounded, first, last))
+        (
+            _take_between(block.fit_hashes, first, last),
+            _take_between(block.rounded_hashes, first, last),
+        )
     ]
 
 
@@ -176,6 +179,6 @@ def _take_between(hashes: UInt64, first: int, last: int) -> UInt64:
     return hashes[begin:end]
 
 
-def drop_hashes(part: PartOfRows) -> tuple[PartOfRows, int]:
+def drop_hashes(block: RowBlock) -> tuple[RowBlock, int]:
     """Return a block without the hashes of `add_hashes`, and 0."""
-    return replace(part, known=_NONE, known_rounded=_NONE), 0
+    return replace(block, fit_hashes=_NONE, rounded_hashes=_NONE), 0

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from certree.grow.bins import Bins, UInt8
 from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import Float64
-from certree.out_of_core.executors import Executor, added
+from certree.out_of_core.executors import Executor, sum_results
 from certree.out_of_core.joined_rows import Storage
-from certree.out_of_core.part import PartOfRows, refuse_other_rows
+from certree.out_of_core.row_block import RowBlock, raise_for_changed_rows
 from certree.rows.folds import Indices
 
 # Bytes of a row beside its codes: target, weight, number of its fold, and leaves in two trees.
@@ -74,7 +74,7 @@ class GatheredRows:
                 for first in range(0, len(slices), n_threads):
                     some = slices[first : first + n_threads]
                     results = pool.map(lambda rows: f(make_block(rows), *arguments), some)
-                    total = added([total, *results])
+                    total = sum_results([total, *results])
             return total
 
         return reduce
@@ -117,13 +117,13 @@ class BinnedSamples(TrainingSamples):
 
 
 def gather_rows(
-    parts: Executor, bins: Bins, *, has_classes: bool, has_weights: bool, has_folds: bool
+    executor: Executor, bins: Bins, *, has_classes: bool, has_weights: bool, has_folds: bool
 ) -> GatheredRows:
     """Copy the training rows of all blocks to one table.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Has the blocks, which stay as they are.
     bins : Bins
         Bin edges of the p features.
@@ -142,23 +142,23 @@ def gather_rows(
     OSError
         If there is no space for the arrays.
     """
-    sizes = sorted(parts.collect(list_sizes), key=itemgetter(0))
+    sizes = sorted(executor.reduce(list_sizes), key=itemgetter(0))
     n, p = sum(size for _, size, _ in sizes), bins.n_features
-    storage = parts.choose_storage(n * (p + _BYTES_PER_ROW))
+    storage = executor.choose_storage(n * (p + _BYTES_PER_ROW))
     rows = GatheredRows(
         codes=storage.allocate((n, p), np.uint8),
         y=storage.allocate((n,), np.int32 if has_classes else np.float64),
         weight=storage.allocate((n,), np.float64) if has_weights else None,
         fold=storage.allocate((n,), np.uint8) if has_folds else None,
         storage=storage,
-        block_rows=parts.portions.part_rows,
+        block_rows=executor.block_sizes.block_rows,
     )
     digests, begin = {number: digest for number, _, digest in sizes}, 0
-    for first, last in _batch(sizes, parts.portions.bytes_of_sums // (p + _BYTES_PER_ROW)):
-        for part in sorted(parts.collect(copy_rows, first, last), key=itemgetter(0)):
-            number, digest, codes, *columns = part
+    for first, last in _batch(sizes, executor.block_sizes.result_bytes // (p + _BYTES_PER_ROW)):
+        for block in sorted(executor.reduce(copy_rows, first, last), key=itemgetter(0)):
+            number, digest, codes, *columns = block
             if digest != digests[number]:
-                refuse_other_rows(number)
+                raise_for_changed_rows(number)
             place = slice(begin, begin + codes.shape[1])
             rows.codes[place] = codes.T
             for to, column in zip((rows.y, rows.weight, rows.fold), columns, strict=True):
@@ -184,18 +184,18 @@ def _batch(sizes: Sequence[tuple[int, int, int]], most: int) -> Iterator[tuple[i
         yield sizes[first][0], sizes[-1][0]
 
 
-def list_sizes(part: PartOfRows) -> list[tuple[int, int, int]]:
+def list_sizes(block: RowBlock) -> list[tuple[int, int, int]]:
     """Return number, number of training rows and digest of a block, as a list of one entry."""
-    return [(part.number, part.n, part.digest)]
+    return [(block.number, block.n, block.digest)]
 
 
-def copy_rows(part: PartOfRows, first: int, last: int) -> list[tuple[Any, ...]]:
+def copy_rows(block: RowBlock, first: int, last: int) -> list[tuple[Any, ...]]:
     """Return the rows of a block if its number is in first .. last, as a list of one entry.
 
     The entry has number, digest, codes (p, n), targets, weights or None, and numbers of folds or
     None. Return an empty list for other blocks.
     """
-    if not first <= part.number <= last:
+    if not first <= block.number <= last:
         return []
-    fold = part.fold if len(part.fold) == part.n else None
-    return [(part.number, part.digest, part.codes, part.y, part.weight, fold)]
+    fold = block.fold if len(block.fold) == block.n else None
+    return [(block.number, block.digest, block.codes, block.y, block.weight, fold)]

@@ -1,6 +1,6 @@
-"""All rows of an out-of-core fit on one machine as one table, whose arrays lie in files.
+"""All rows of an out-of-core fit on one machine, joined in one table of memory-mapped arrays.
 
-The core reads mapped arrays as arrays in memory, so the table is fitted as one in memory.
+The core reads mapped arrays like arrays in memory, so it fits the table as one in memory.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from numpy.typing import NDArray
 
 from certree.grow.bins import CACHE, UInt8
 from certree.interface.arrays import Float64, Int32, UInt64
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import RowBlock
 
 # Rows that are transposed at a time.
 _TRANSPOSED_ROWS = 2**16
-# Bytes of a row during the rounds: two copies of its codes, one of which the core makes, and for one
-# output its target, weight, key, score, gradient and Hessian, and what the core sorts rows by.
+# Bytes of a row during the rounds: two copies of its codes, one of which the core makes; and for one
+# output its target, weight, key, score, gradient, Hessian and sort keys.
 _BYTES_PER_CODE, _BYTES_PER_ROW = 2, 96
-# Arrays of at most so many bytes in all stay in memory, which is faster than files: blocks of rows that
-# have been read took more before.
+# Largest size in bytes of joined rows that stay in memory, which is faster than files. Reading has
+# taken more memory before.
 _MOST_BYTES_IN_MEMORY = 2**28
 
 
 class Storage(Protocol):
-    """Where the arrays of joined rows lie: in memory, or in files."""
+    """Allocates the arrays of joined rows: in memory, or in files. A protocol without a constructor."""
 
     def allocate(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Return an array with any values."""
+        """Return an array of any values. OSError is raised if a disk is full."""
         ...
 
     def hold_core_arrays(self) -> AbstractContextManager[Any]:
-        """Return a context in which the core allocates its large arrays here."""
+        """Return a context in which the core allocates its large arrays in this storage."""
         ...
 
 
@@ -63,11 +63,11 @@ def choose_storage(files: Storage | None, n_bytes: int, *, is_limited: bool = Fa
     return MEMORY if in_memory or files is None else files
 
 
-def count_bytes(parts: Sequence[PartOfRows]) -> int:
-    """Return about how many bytes of arrays rounds of boosting need for the rows of parts."""
-    p = len(parts[0].codes)
+def count_bytes(blocks: Sequence[RowBlock]) -> int:
+    """Estimate the bytes of arrays that rounds of boosting need for the rows of blocks."""
+    p = len(blocks[0].codes)
     per_row = _BYTES_PER_CODE * p + _BYTES_PER_ROW
-    return sum(part.n * per_row + part.values.nbytes for part in parts)
+    return sum(block.n * per_row + block.X_val.nbytes for block in blocks)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,13 +84,12 @@ class JoinedRows:
         Weights of all rows; None: 1.
     keys : ndarray of uint64, shape (n,)
         Random keys of the training rows.
-    values : ndarray of float64, shape (n_val, p), or None
+    X_val : ndarray of float64, shape (n_val, p), or None
         Feature values of the validation set; None: there is none.
     digests : mapping of int to int
-        For the number of each part the digest of its rows, by which they are known again if the part
-        is made anew.
+        Digest of each block by its number, by which a recomputed block is compared with the first.
     storage : Storage
-        Where these arrays lie, and others of the fit.
+        Allocates these arrays, and others of the fit.
     offset : ndarray of float64, shape (n_outputs, n + n_val), or None
         Offsets of all rows; None: there are none.
     fold : ndarray of uint8, shape (n,), or None
@@ -104,7 +103,7 @@ class JoinedRows:
     y: Float64
     weight: Float64 | None
     keys: UInt64
-    values: Float64 | None
+    X_val: Float64 | None
     digests: Mapping[int, int]
     storage: Storage
     offset: Float64 | None = None
@@ -112,26 +111,26 @@ class JoinedRows:
     categories: Int32 = field(default_factory=lambda: np.zeros((0, 0), np.int32))
 
     @classmethod
-    def join(cls, parts: Sequence[PartOfRows], storage: Storage) -> JoinedRows:
-        """Join the rows of parts in arrays of a storage."""
-        n = sum(part.n for part in parts)
-        n_val = sum(part.n_held for part in parts)
-        has_weights = any(len(one) for part in parts for one in _list_weights(part))
-        y = [np.atleast_2d(part.y) for part in parts]
-        y += [np.atleast_2d(part.y_held) for part in parts if part.n_held]
-        held = [part.values for part in parts if part.n_held]
-        has_folds = any(len(part.fold) for part in parts)
+    def join(cls, blocks: Sequence[RowBlock], storage: Storage) -> JoinedRows:
+        """Join the rows of blocks in one table. storage: allocates its arrays."""
+        n = sum(block.n for block in blocks)
+        n_val = sum(block.n_val for block in blocks)
+        has_weights = any(len(weight) for block in blocks for weight in _list_weights(block))
+        y = [np.atleast_2d(block.y) for block in blocks]
+        y += [np.atleast_2d(block.y_val) for block in blocks if block.n_val]
+        X_val = [block.X_val for block in blocks if block.n_val]
+        has_folds = any(len(block.fold) for block in blocks)
         return cls(
-            codes=_join(storage, [part.codes for part in parts]),
+            codes=_join(storage, [block.codes for block in blocks]),
             y=_join(storage, y),
-            weight=_join_weights(storage, parts, n + n_val) if has_weights else None,
-            keys=_join(storage, [part.keys for part in parts]),
-            values=_stack(storage, held) if held else None,
-            digests={part.number: part.digest for part in parts},
+            weight=_join_weights(storage, blocks, n + n_val) if has_weights else None,
+            keys=_join(storage, [block.keys for block in blocks]),
+            X_val=_stack(storage, X_val) if X_val else None,
+            digests={block.number: block.digest for block in blocks},
             storage=storage,
-            offset=_join_offsets(storage, parts),
-            fold=_join(storage, [part.fold for part in parts]) if has_folds else None,
-            categories=_join(storage, [part.places for part in parts]),
+            offset=_join_offsets(storage, blocks),
+            fold=_join(storage, [block.fold for block in blocks]) if has_folds else None,
+            categories=_join(storage, [block.categories for block in blocks]),
         )
 
     @property
@@ -156,45 +155,46 @@ def transpose_codes(codes: UInt8, storage: Storage) -> UInt8:
     return by_row
 
 
-def _list_weights(part: PartOfRows) -> Iterator[Float64]:
-    """Yield the weights of the training rows, and of the validation set, that a part has."""
-    for weight in (part.weight, part.weight_held):
+def _list_weights(block: RowBlock) -> Iterator[Float64]:
+    """Yield the weights of the training rows, and of the validation rows, of a block, if any."""
+    for weight in (block.weight, block.weight_val):
         if weight is not None:
             yield weight
 
 
 def _join(storage: Storage, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Join arrays along the last axis; rows of all are columns of the result."""
-    shape = *arrays[0].shape[:-1], sum(one.shape[-1] for one in arrays)
-    whole, start = storage.allocate(shape, arrays[0].dtype), 0
-    for one in arrays:
-        whole[..., start : start + one.shape[-1]] = one
-        start += one.shape[-1]
-    return whole
+    """Join arrays along the last axis, which is that of the rows."""
+    shape = *arrays[0].shape[:-1], sum(array.shape[-1] for array in arrays)
+    joined, start = storage.allocate(shape, arrays[0].dtype), 0
+    for array in arrays:
+        joined[..., start : start + array.shape[-1]] = array
+        start += array.shape[-1]
+    return joined
 
 
 def _stack(storage: Storage, tables: Sequence[Float64]) -> Float64:
     """Join tables along the first axis."""
-    whole, start = storage.allocate((sum(map(len, tables)), tables[0].shape[1]), np.float64), 0
-    for one in tables:
-        whole[start : start + len(one)] = one
-        start += len(one)
-    return whole
+    shape = sum(map(len, tables)), tables[0].shape[1]
+    joined, start = storage.allocate(shape, np.float64), 0
+    for table in tables:
+        joined[start : start + len(table)] = table
+        start += len(table)
+    return joined
 
 
-def _join_weights(storage: Storage, parts: Sequence[PartOfRows], n_all: int) -> Float64:
+def _join_weights(storage: Storage, blocks: Sequence[RowBlock], n_all: int) -> Float64:
     """Join the weights of training rows and validation set, (n_all,); those of None are 1."""
-    whole, start = storage.allocate((n_all,), np.float64), 0
-    sides = [(part.n, part.weight) for part in parts]
-    sides += [(part.n_held, part.weight_held) for part in parts]
-    for n, weight in sides:
-        whole[start : start + n] = 1.0 if weight is None else weight
+    joined, start = storage.allocate((n_all,), np.float64), 0
+    pairs = [(block.n, block.weight) for block in blocks]
+    pairs += [(block.n_val, block.weight_val) for block in blocks]
+    for n, weight in pairs:
+        joined[start : start + n] = 1.0 if weight is None else weight
         start += n
-    return whole
+    return joined
 
 
-def _join_offsets(storage: Storage, parts: Sequence[PartOfRows]) -> Float64 | None:
+def _join_offsets(storage: Storage, blocks: Sequence[RowBlock]) -> Float64 | None:
     """Join the offsets of training rows and validation set, (n_outputs, n_all), or return None."""
-    sides = [part.offset for part in parts] + [part.offset_held for part in parts]
-    offsets = [offset for offset in sides if offset is not None]  # blocks without rows have none
+    both = [block.offset for block in blocks] + [block.offset_val for block in blocks]
+    offsets = [offset for offset in both if offset is not None]  # blocks without rows have none
     return _join(storage, offsets) if offsets else None

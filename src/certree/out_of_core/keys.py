@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64, Int64, UInt64
-from certree.out_of_core.part import PartOfRows, refuse_other_rows
+from certree.out_of_core.row_block import RowBlock, raise_for_changed_rows
 from certree.rows.hashes import (
     ChangedRowsError,
     EarlierCopies,
@@ -78,12 +78,12 @@ class HashPrefixes:
         return replace(self, in_any=self.in_any | other.in_any, in_several=in_several)
 
 
-def find_prefixes(part: PartOfRows, among: HashRange) -> HashPrefixes:
+def find_prefixes(block: RowBlock, among: HashRange) -> HashPrefixes:
     """Return the prefixes of the hashes of a block that are in a range.
 
     Parameters
     ----------
-    part : PartOfRows
+    block : RowBlock
         The block, whose `keys` are hashes still.
     among : HashRange
         The range.
@@ -94,7 +94,7 @@ def find_prefixes(part: PartOfRows, among: HashRange) -> HashPrefixes:
         The prefixes; none of them is in several blocks.
     """
     is_present = np.zeros(2**among.bits, dtype=np.bool_)
-    is_present[among.compute_prefixes(part.keys[among.find_positions(part.keys)])] = True
+    is_present[among.compute_prefixes(block.keys[among.find_positions(block.keys)])] = True
     in_any = np.packbits(is_present)
     return HashPrefixes(in_any, np.zeros_like(in_any))
 
@@ -111,7 +111,7 @@ class SharedRows:
         Hash of each entry, ascending: one entry for each distinct combination of hash, weight and
         offsets.
     ties : ndarray of float64, shape (k,) or (q, k), or None
-        Weight and offsets of each entry, ascending among equal hashes; see `PartOfRows.ties`.
+        Weight and offsets of each entry, ascending among equal hashes; see `RowBlock.ties`.
     counts : ndarray of int64, shape (k,)
         Number of rows of each entry.
     n_repeated : int
@@ -126,13 +126,13 @@ class SharedRows:
 
 
 def count_shared_rows(
-    part: PartOfRows, among: HashRange, in_several: NDArray[np.uint8]
+    block: RowBlock, among: HashRange, in_several: NDArray[np.uint8]
 ) -> list[SharedRows]:
     """Count the rows of a block that may also occur in another block, by hash, weight and offsets.
 
     Parameters
     ----------
-    part : PartOfRows
+    block : RowBlock
         The block, whose `keys` are hashes still.
     among : HashRange
         The range of the hashes that are compared.
@@ -144,27 +144,27 @@ def count_shared_rows(
     list of SharedRows
         The counts, as a list of one element.
     """
-    rows = among.find_positions(part.keys)
-    is_shared = np.unpackbits(in_several).view(np.bool_)[among.compute_prefixes(part.keys[rows])]
-    n_repeated = count_rows_with_copies(part.keys[rows[~is_shared]])
+    rows = among.find_positions(block.keys)
+    is_shared = np.unpackbits(in_several).view(np.bool_)[among.compute_prefixes(block.keys[rows])]
+    n_repeated = count_rows_with_copies(block.keys[rows[~is_shared]])
     rows = rows[is_shared]
-    ties = None if part.ties is None else part.ties[..., rows]
-    order = order_by_hash(part.keys[rows], ties)
-    hashes, ties = part.keys[rows[order]], None if ties is None else ties[..., order]
+    ties = None if block.ties is None else block.ties[..., rows]
+    order = order_by_hash(block.keys[rows], ties)
+    hashes, ties = block.keys[rows[order]], None if ties is None else ties[..., order]
     starts = mark_run_starts(hashes) | mark_run_starts(ties)
     counts = np.diff(np.flatnonzero(np.append(starts, True)))
     ties = None if ties is None else ties[..., starts]
-    return [SharedRows(part.number, hashes[starts], ties, counts, n_repeated)]
+    return [SharedRows(block.number, hashes[starts], ties, counts, n_repeated)]
 
 
-def number_shared_rows(shared: Sequence[SharedRows], n_parts: int) -> list[EarlierCopies]:
+def number_shared_rows(shared: Sequence[SharedRows], n_blocks: int) -> list[EarlierCopies]:
     """Number equal rows of all blocks by weight and offsets, ascending, and then by block.
 
     Parameters
     ----------
     shared : sequence of SharedRows
         Counts of the rows that may occur in several blocks, from all blocks in any order.
-    n_parts : int
+    n_blocks : int
         Number of blocks.
 
     Returns
@@ -175,7 +175,7 @@ def number_shared_rows(shared: Sequence[SharedRows], n_parts: int) -> list[Earli
     shared = sorted(shared, key=attrgetter("number"))
     hashes = np.concatenate([rows.hashes for rows in shared])
     counts = np.concatenate([rows.counts for rows in shared]).astype(np.uint64)
-    part = np.repeat([rows.number for rows in shared], [len(rows.hashes) for rows in shared])
+    block = np.repeat([rows.number for rows in shared], [len(rows.hashes) for rows in shared])
     # Blocks without rows do not have offsets.
     ties = [rows.ties for rows in shared if rows.ties is not None and len(rows.hashes)]
     order = order_by_hash(hashes, np.concatenate(ties, axis=-1) if ties else None)
@@ -185,22 +185,22 @@ def number_shared_rows(shared: Sequence[SharedRows], n_parts: int) -> list[Earli
     before -= np.maximum.accumulate(np.where(starts, before, np.uint64(0)))
     numbers = np.empty_like(before)
     numbers[order] = before
-    return [EarlierCopies(hashes[part == k], numbers[part == k]) for k in range(n_parts)]
+    return [EarlierCopies(hashes[block == k], numbers[block == k]) for k in range(n_blocks)]
 
 
-def replace_hashes(part: PartOfRows, before: EarlierCopies) -> tuple[PartOfRows, int]:
+def replace_hashes(block: RowBlock, before: EarlierCopies) -> tuple[RowBlock, int]:
     """Replace the hashes of the rows of a block by their keys.
 
     Parameters
     ----------
-    part : PartOfRows
+    block : RowBlock
         The block, whose `keys` are hashes still.
     before : EarlierCopies
         Numbers of its rows that also occur in other blocks.
 
     Returns
     -------
-    part : PartOfRows
+    block : RowBlock
         The block with keys.
     zero : int
         0, as there is no partial result.
@@ -211,24 +211,24 @@ def replace_hashes(part: PartOfRows, before: EarlierCopies) -> tuple[PartOfRows,
         If the block was recomputed and has other rows than before.
     """
     try:
-        return replace(part, keys=compute_keys(np.array(part.keys), part.ties, before)), 0
+        return replace(block, keys=compute_keys(np.array(block.keys), block.ties, before)), 0
     except ChangedRowsError:
-        refuse_other_rows(part.number)
+        raise_for_changed_rows(block.number)
 
 
-def _list_shared_rows(parts: Any, n: int) -> Iterator[list[SharedRows]]:
+def _list_shared_rows(executor: Any, n: int) -> Iterator[list[SharedRows]]:
     """Yield the counts of shared rows of all blocks for one range of hashes after the other.
 
-    parts: executor with the blocks; n: number of their rows. ValueError is raised if the process holds
-    more memory than its limit.
+    executor: executor with the blocks; n: number of their rows. ValueError is raised if the process
+    holds more memory than its limit.
     """
-    n_ranges = max(1, -(-n // parts.portions.together))
+    n_ranges = max(1, -(-n // executor.block_sizes.compared_rows))
     bits = max(8, (_BITS_PER_ROW * n // n_ranges).bit_length())
     for i in range(n_ranges):
         among = HashRange(i, n_ranges, bits)
-        prefixes: HashPrefixes = parts.collect(find_prefixes, among)
-        yield parts.collect(count_shared_rows, among, prefixes.in_several)
-        parts.expect_within_limit()
+        prefixes: HashPrefixes = executor.reduce(find_prefixes, among)
+        yield executor.reduce(count_shared_rows, among, prefixes.in_several)
+        executor.expect_within_limit()
 
 
 def _count_repeated(shared: list[SharedRows]) -> int:
@@ -238,12 +238,12 @@ def _count_repeated(shared: list[SharedRows]) -> int:
     return sum(rows.n_repeated for rows in shared) + count_rows_with_copies(hashes, counts)
 
 
-def count_repeated_rows(parts: Any, n: int) -> int:
+def count_repeated_rows(executor: Any, n: int) -> int:
     """Count the rows that equal another row, of the same or of another block.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         The blocks, whose `keys` are hashes still.
     n : int
         Number of rows in all blocks.
@@ -258,15 +258,15 @@ def count_repeated_rows(parts: Any, n: int) -> int:
     ValueError
         If the process holds more memory than its limit.
     """
-    return sum(map(_count_repeated, _list_shared_rows(parts, n)))
+    return sum(map(_count_repeated, _list_shared_rows(executor, n)))
 
 
-def set_keys(parts: Any, n: int) -> int:
+def set_keys(executor: Any, n: int) -> int:
     """Replace the hashes in all blocks by the keys that the rows would have in one table.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         The blocks, whose `keys` are hashes still; they are replaced by blocks with keys.
     n : int
         Number of rows in all blocks.
@@ -281,16 +281,16 @@ def set_keys(parts: Any, n: int) -> int:
     ValueError
         If the process holds more memory than its limit, or a recomputed block has other rows.
     """
-    n_parts, n_repeated = parts.n_parts, 0
-    copies: list[list[EarlierCopies]] = [[] for _ in range(n_parts)]
-    for shared in _list_shared_rows(parts, n):
+    n_blocks, n_repeated = executor.n_blocks, 0
+    copies: list[list[EarlierCopies]] = [[] for _ in range(n_blocks)]
+    for shared in _list_shared_rows(executor, n):
         n_repeated += _count_repeated(shared)
-        for ranges, more in zip(copies, number_shared_rows(shared, n_parts), strict=True):
+        for ranges, more in zip(copies, number_shared_rows(shared, n_blocks), strict=True):
             ranges.append(more)
     joined = []
     while copies:  # Ranges are dropped at once, so that memory holds no copy twice.
         joined.append(_join_ranges(copies.pop(0)))
-    parts.change(replace_hashes, own=joined)
+    executor.replace_blocks(replace_hashes, per_block=joined)
     return n_repeated
 
 

@@ -25,17 +25,17 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 # Rows of a block without a limit, which keeps temporary arrays small, and the fewest rows of a block.
-PART_ROWS, _FEWEST_ROWS = 2**19, 2**14
+BLOCK_ROWS, _FEWEST_ROWS = 2**19, 2**14
 # Most blocks, because each one has its own files.
 _MOST_BLOCKS = 2**11
 # For each row of a block: rows whose hashes are compared at a time, and bytes of partial results that
 # are requested at a time.
-_TOGETHER, _RESULT_BYTES = 8, 192
+_COMPARED_ROWS, _RESULT_BYTES = 8, 192
 # Bytes of Python objects, of modules that are imported late, of thread stacks and of fragments too
 # small to be released. All other terms are multiplied by the margin.
 _FIXED_BYTES, _MARGIN = 24 * 2**20, 1.15
-# A range of hashes may by chance have so many times the intended number of rows.
-_MOST_PORTIONS = 2
+# Largest accepted number of rows in a range of hashes, divided by the planned number.
+_MAX_SIZE_RATIO = 2
 # Bytes of the metadata of a block, without its arrays.
 _BLOCK_BYTES = 20_000
 # Bytes of a group, and of a group of one block as it is collected from the blocks.
@@ -45,26 +45,26 @@ _BIN_BYTES, _BINS = 24, 256
 
 
 @dataclass(frozen=True, slots=True)
-class Portions:
+class BlockSizes:
     """How many rows are processed at a time.
 
     Parameters
     ----------
     n_threads : int
         Number of blocks that are processed at a time.
-    part_rows : int
+    block_rows : int
         Number of rows in a block.
-    together : int
+    compared_rows : int
         Number of rows, over all blocks, whose hashes are compared at a time.
-    bytes_of_sums : int
+    result_bytes : int
         Approximate size in bytes of the histograms or bin codes that are requested from all blocks at
         a time.
     """
 
     n_threads: int = 1
-    part_rows: int = PART_ROWS
-    together: int = _TOGETHER * PART_ROWS
-    bytes_of_sums: int = _RESULT_BYTES * PART_ROWS
+    block_rows: int = BLOCK_ROWS
+    compared_rows: int = _COMPARED_ROWS * BLOCK_ROWS
+    result_bytes: int = _RESULT_BYTES * BLOCK_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,45 +94,45 @@ class RowsRead:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class MemoryNeed:
     """Memory of a fit apart from the rows that are read, and its temporary files, in bytes.
 
     Parameters
     ----------
-    always : float
+    fixed : float
         Bytes from the first pass to the end of the fit.
-    worked : float
+    per_read_row : float
         Bytes for each row of a block that a thread reads.
-    together : float
+    per_compared_row : float
         Bytes for each row whose hash is compared with others at the same time.
-    later : float
+    after_reading : float
         Bytes after all rows have been read.
-    of_thread, of_thread_row : float
+    per_thread, per_thread_row : float
         Bytes after all rows have been read: for each thread, and for each row of the thread's block.
-    sums : float
-        Number of copies of the partial results of all blocks, each of `Portions.bytes_of_sums` bytes.
+    result_copies : float
+        Number of copies of the partial results of all blocks, each of `BlockSizes.result_bytes` bytes.
         Each thread adds one copy. 0: there are none.
-    scratch_row : float
+    scratch_per_row : float
         Bytes of temporary files for each row.
     """
 
-    always: float
-    worked: float
-    together: float
-    later: float
-    of_thread: float = 0.0
-    of_thread_row: float = 0.0
-    sums: float = 0.0
-    scratch_row: float = 0.0
+    fixed: float
+    per_read_row: float
+    per_compared_row: float
+    after_reading: float
+    per_thread: float = 0.0
+    per_thread_row: float = 0.0
+    result_copies: float = 0.0
+    scratch_per_row: float = 0.0
 
-    def estimate_peak(self, rows: RowsRead, portions: Portions) -> float:
+    def estimate_peak(self, rows: RowsRead, block_sizes: BlockSizes) -> float:
         """Return an upper bound of the memory that the fit adds to that of the process.
 
         Parameters
         ----------
         rows : RowsRead
             The table.
-        portions : Portions
+        block_sizes : BlockSizes
             How many of its rows are processed at a time.
 
         Returns
@@ -140,25 +140,28 @@ class Need:
         float
             The bound, in bytes.
         """
-        n_threads, part_rows = portions.n_threads, min(portions.part_rows, rows.n)
-        together = min(portions.together, rows.n)
+        n_threads, block_rows = block_sizes.n_threads, min(block_sizes.block_rows, rows.n)
+        compared_rows = min(block_sizes.compared_rows, rows.n)
         sampled_row_bytes = 8.0 * (rows.n_features + 1)
         # Up to three blocks wait for a thread or for their results to be added.
-        reading = rows.reader_bytes + (n_threads + 3) * part_rows * rows.row_bytes
-        reading += n_threads * part_rows * (self.worked + rows.text_bytes)
+        reading = rows.reader_bytes + (n_threads + 3) * block_rows * rows.row_bytes
+        reading += n_threads * block_rows * (self.per_read_row + rows.text_bytes)
         # The sample for bin edges: before and after more rows are added, and the selection from both.
         n_copies = 3.1 if rows.n > EDGE_ROWS else 2.2
         reading += n_copies * min(rows.n, EDGE_ROWS) * sampled_row_bytes
-        reading += (n_threads + 1) * min(part_rows, EDGE_ROWS) * sampled_row_bytes
-        comparing = (self.together + 20 * n_threads) * together
-        later = self.later + (self.sums and self.sums + n_threads) * portions.bytes_of_sums
-        later += n_threads * (self.of_thread + self.of_thread_row * part_rows)
-        always = self.always + rows.n / portions.part_rows * _BLOCK_BYTES
-        return _FIXED_BYTES + _MARGIN * (always + max(reading, comparing, later))
+        reading += (n_threads + 1) * min(block_rows, EDGE_ROWS) * sampled_row_bytes
+        comparing = (self.per_compared_row + 20 * n_threads) * compared_rows
+        after_reading = (
+            self.after_reading
+            + (self.result_copies and self.result_copies + n_threads) * block_sizes.result_bytes
+        )
+        after_reading += n_threads * (self.per_thread + self.per_thread_row * block_rows)
+        fixed = self.fixed + rows.n / block_sizes.block_rows * _BLOCK_BYTES
+        return _FIXED_BYTES + _MARGIN * (fixed + max(reading, comparing, after_reading))
 
 
-def choose_portions(limit: int, need: Need, rows: RowsRead, n_threads: int) -> Portions:
-    """Choose the largest portions with which a fit stays within a memory limit.
+def choose_block_sizes(limit: int, need: MemoryNeed, rows: RowsRead, n_threads: int) -> BlockSizes:
+    """Choose the largest block sizes with which a fit stays within a memory limit.
 
     More threads are preferred to larger blocks. Freed memory is released to the system first.
 
@@ -166,7 +169,7 @@ def choose_portions(limit: int, need: Need, rows: RowsRead, n_threads: int) -> P
     ----------
     limit : int
         Limit of the anonymous memory of the process, in bytes.
-    need : Need
+    need : MemoryNeed
         Memory of the fit.
     rows : RowsRead
         The table.
@@ -176,21 +179,22 @@ def choose_portions(limit: int, need: Need, rows: RowsRead, n_threads: int) -> P
     Returns
     -------
     Portions
-        The portions.
+        The block sizes.
 
     Raises
     ------
     ValueError
-        If even the smallest portions exceed the limit. The message has the smallest limit that works.
+        If even the smallest block sizes exceed the limit. The message has the smallest limit that
+        works.
     """
     release_memory()
     before = measure_memory()
-    candidates = [*_list_portions(rows.n, n_threads)]
-    for portions in candidates:
-        if before + need.estimate_peak(rows, portions) <= limit:
-            return portions
+    candidates = [*_list_block_sizes(rows.n, n_threads)]
+    for block_sizes in candidates:
+        if before + need.estimate_peak(rows, block_sizes) <= limit:
+            return block_sizes
     # The margin of 2 % allows for a process that holds slightly more at the next attempt.
-    least = before + min(need.estimate_peak(rows, portions) for portions in candidates)
+    least = before + min(need.estimate_peak(rows, block_sizes) for block_sizes in candidates)
     least = -(-int(1.02 * least) // 10**6) * 10**6
     large_file = ""
     if _MARGIN * rows.reader_bytes > 0.3 * (least - before):
@@ -204,16 +208,16 @@ def choose_portions(limit: int, need: Need, rows: RowsRead, n_threads: int) -> P
     )
 
 
-def make_plan(need: Need, rows: RowsRead, portions: Portions) -> FitPlan:
+def make_plan(need: MemoryNeed, rows: RowsRead, block_sizes: BlockSizes) -> FitPlan:
     """Return the plan of a fit: its blocks, threads, memory and temporary files.
 
     Parameters
     ----------
-    need : Need
+    need : MemoryNeed
         Memory of the fit.
     rows : RowsRead
         The table.
-    portions : Portions
+    block_sizes : BlockSizes
         How many of its rows are processed at a time.
 
     Returns
@@ -224,31 +228,31 @@ def make_plan(need: Need, rows: RowsRead, portions: Portions) -> FitPlan:
     return FitPlan(
         rows.n,
         rows.n_features,
-        -(-rows.n // portions.part_rows),
-        portions.n_threads,
-        int(measure_memory() + need.estimate_peak(rows, portions)),
-        int(need.scratch_row * rows.n),
+        -(-rows.n // block_sizes.block_rows),
+        block_sizes.n_threads,
+        int(measure_memory() + need.estimate_peak(rows, block_sizes)),
+        int(need.scratch_per_row * rows.n),
     )
 
 
-def _list_portions(n: int, n_threads: int) -> Iterator[Portions]:
-    """Yield the possible portions for n rows, the largest first.
+def _list_block_sizes(n: int, n_threads: int) -> Iterator[BlockSizes]:
+    """Yield the possible block sizes for n rows, the largest first.
 
     The number of threads decreases from `n_threads` to 1. For each number the size of the blocks is
     halved until blocks would be too small or too many.
     """
-    sizes, size = [], PART_ROWS
-    while size >= _FEWEST_ROWS and (size == PART_ROWS or size * _MOST_BLOCKS >= n):
+    sizes, size = [], BLOCK_ROWS
+    while size >= _FEWEST_ROWS and (size == BLOCK_ROWS or size * _MOST_BLOCKS >= n):
         sizes.append(size)
         size //= 2
     for threads in range(n_threads, 0, -1):
         for rows in sizes:
-            yield Portions(threads, rows, _TOGETHER * rows, _RESULT_BYTES * rows)
+            yield BlockSizes(threads, rows, _COMPARED_ROWS * rows, _RESULT_BYTES * rows)
 
 
-def get_smallest_portions(n: int) -> Portions:
-    """Return the smallest portions for n rows, which are read before the need of a fit is known."""
-    return [*_list_portions(n, 1)][-1]
+def get_smallest_block_sizes(n: int) -> BlockSizes:
+    """Return the smallest block sizes for n rows, which the metadata pass uses."""
+    return [*_list_block_sizes(n, 1)][-1]
 
 
 def count_histogram_bytes(n_features: int) -> int:
@@ -331,24 +335,24 @@ def parse_size(size: Any) -> int:
     return n_bytes
 
 
-def count_categories(learned: Any) -> list[int]:
+def count_categories(metadata: Any) -> list[int]:
     """Return the number of categories of each feature, 0 for numeric ones; [] if all are numeric.
 
-    learned: metadata of the rows, see `certree.out_of_core.first_look.Learned`.
+    metadata: metadata of the rows, see `certree.out_of_core.metadata_pass.FitMetadata`.
     """
-    categories = learned.attributes["categories_"]
+    categories = metadata.attributes["categories_"]
     return [] if categories is None else [len(names or ()) for names in categories.names]
 
 
-def count_most_categories(learned: Any) -> int:
+def count_most_categories(metadata: Any) -> int:
     """Return the number of categories of the feature that has most, 0 if all are numeric.
 
-    learned: metadata of the rows, see `certree.out_of_core.first_look.Learned`.
+    metadata: metadata of the rows, see `certree.out_of_core.metadata_pass.FitMetadata`.
     """
-    return max(count_categories(learned), default=0)
+    return max(count_categories(metadata), default=0)
 
 
-def expect_memory_within(limit: int, n_portions: float) -> None:
+def expect_memory_within(limit: int, size_ratio: float) -> None:
     """Check during a fit that the process stays within its memory limit.
 
     No estimate before the fit covers very long strings, very many categories or very many equal rows.
@@ -357,7 +361,7 @@ def expect_memory_within(limit: int, n_portions: float) -> None:
     ----------
     limit : int
         Limit of the anonymous memory of the process, in bytes.
-    n_portions : float
+    size_ratio : float
         Number of rows whose hashes are compared next, divided by the planned number.
 
     Raises
@@ -366,7 +370,7 @@ def expect_memory_within(limit: int, n_portions: float) -> None:
         If the process holds more memory than the limit, or would.
     """
     n_bytes = measure_memory()
-    if n_bytes > limit or n_portions > _MOST_PORTIONS:
+    if n_bytes > limit or size_ratio > _MAX_SIZE_RATIO:
         raise ValueError(
             f"memory_limit allows {limit:,} bytes at this step, but the process holds {n_bytes:,} "
             "bytes and needs more: raise it. Features may have very many categories, strings may be "

@@ -1,6 +1,7 @@
-"""Merge the copies of a row that out-of-core data hold: one copy gets the weights of all, others 0.
+"""Merge equal rows of out-of-core data: the first copy gets the sum of the weights, the others get 0.
 
-Copies are found by hashes, of some million rows at a time. Rows of weight 0 are left out of fits.
+Copies are found by hashes, which are compared for one range of hashes at a time. Fits leave out rows of
+weight 0.
 """
 
 from __future__ import annotations
@@ -13,72 +14,78 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64, Int64, UInt64
-from certree.out_of_core.chunks import Chunk, positive_rows
-from certree.out_of_core.dealt_groups import assign_by_groups, number_all_groups
+from certree.out_of_core.chunks import Chunk, find_positive_rows
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.order_of_rows import Division
-from certree.out_of_core.sides import HashedRows, find_range, read_hashed_rows, share_keys
+from certree.out_of_core.group_assignment import assign_by_groups, number_all_groups
+from certree.out_of_core.row_assignment import RowSplitter
+from certree.out_of_core.train_calibration_split import (
+    HashedRows,
+    find_range,
+    read_hashed_rows,
+    share_keys,
+)
 from certree.out_of_core.transformed_rows import TransformedRows
 from certree.rows.duplicates import raise_for_copies_in_groups
 
 
-def merge_copies_of_blocks(parts: Executor, reader: Any) -> Executor:
+def merge_copies_of_blocks(executor: Executor, encoder: Any) -> Executor:
     """Return an executor of the same rows, in which one copy of each row has a positive weight.
 
     It is the first copy in the order of the blocks, and its weight is the sum over all copies.
 
     Parameters
     ----------
-    parts : Executor
-        Has the rows.
-    reader : object
-        Encodes them by the classes and categories of all rows; if it has weights of classes, sums
-        are those of weights that are multiplied by them.
+    executor : Executor
+        Reads the rows.
+    encoder : object
+        Copy of the model that encodes rows. Weights are multiplied by its class weights, if any.
 
     Returns
     -------
     Executor
-        `parts` itself if no row equals another one.
+        `executor` itself if no row equals another one.
 
     Raises
     ------
     ValueError
         If copies of a row are in different groups.
     """
-    told = sorted(parts.make(read_hashed_rows, reader, Division(None)), key=itemgetter(0))
-    _, sizes, _, names = zip(*told, strict=True)
+    blocks = sorted(
+        executor.make_blocks(read_hashed_rows, encoder, RowSplitter(None)), key=itemgetter(0)
+    )
+    _, sizes, _, names = zip(*blocks, strict=True)
     n, is_grouped = sum(sizes), any(one is not None for one in names)
     if is_grouped:
-        n_groups, places = number_all_groups(names)
-        assign_by_groups(parts, places, np.zeros(n_groups, dtype=np.bool_))
-    n_ranges, has_copies = max(1, -(-n // parts.portions.together)), False
-    share_keys(parts, n_ranges)
+        n_groups, numbers = number_all_groups(names)
+        assign_by_groups(executor, numbers, np.zeros(n_groups, dtype=np.bool_))
+    n_ranges, has_copies = max(1, -(-n // executor.block_sizes.compared_rows)), False
+    share_keys(executor, n_ranges)
     for i in range(n_ranges):
         found: list[tuple[UInt64, Int64, Float64, NDArray[Any]]]
-        found = parts.collect(_collect_range, i, n_ranges)
+        found = executor.reduce(_collect_range, i, n_ranges)
         keys, first, weight = _sum_copies(*map(np.concatenate, zip(*found, strict=True)))
         if len(keys):
             has_copies = True
-            parts.change(_merge_range, i, n_ranges, keys, first, weight)
+            executor.replace_blocks(_merge_range, i, n_ranges, keys, first, weight)
     if not has_copies:
-        return parts
-    weights = sorted(parts.collect(_list_weights), key=itemgetter(0))
-    own = [weight for _, weight in weights]
-    return TransformedRows(parts, _with_weights, (reader,), own, has_weights=True)
+        return executor
+    weights = sorted(executor.reduce(_list_weights), key=itemgetter(0))
+    per_block = [weight for _, weight in weights]
+    return TransformedRows(executor, _with_weights, (encoder,), per_block, has_weights=True)
 
 
 def _collect_range(
-    part: HashedRows, i: int, n: int
+    block: HashedRows, i: int, n: int
 ) -> list[tuple[UInt64, Int64, Float64, NDArray[Any]]]:
-    """Return key, place among all rows, weight, and group (0: none) of rows in the i-th of n ranges."""
-    rows = find_range(part, i, n)
-    group = np.zeros(len(rows), np.intp) if part.group is None else part.group
-    return [(part.key[rows], _number_rows(part)[rows], part.weight[rows], group[rows])]
+    """Return key, number, weight and group (0: none) of the rows in the i-th of n ranges of hashes."""
+    rows = find_range(block, i, n)
+    group = np.zeros(len(rows), np.intp) if block.group is None else block.group
+    return [(block.key[rows], _number_rows(block)[rows], block.weight[rows], group[rows])]
 
 
-def _number_rows(part: HashedRows) -> Int64:
+def _number_rows(block: HashedRows) -> Int64:
     """Return a number for each row that ascends from block to block, and within one, (n,)."""
-    return (np.int64(part.number) << 40) + part.row
+    return (np.int64(block.number) << 40) + block.row
 
 
 def _sum_copies(
@@ -103,32 +110,32 @@ def _sum_copies(
 
 
 def _merge_range(
-    part: HashedRows, i: int, n: int, keys: UInt64, first: Int64, total: Float64
+    block: HashedRows, i: int, n: int, keys: UInt64, first: Int64, total: Float64
 ) -> tuple[HashedRows, int]:
     """Set the weights of copies in the i-th of n ranges to the sum, or to 0; see `_sum_copies`."""
-    rows = np.flatnonzero(find_range(part, i, n))
-    place = np.minimum(np.searchsorted(keys, part.key[rows]), len(keys) - 1)
-    is_copy = keys[place] == part.key[rows]
-    rows, place = rows[is_copy], place[is_copy]
-    ties = part.ties.copy()
-    ties[-1, rows] = np.where(_number_rows(part)[rows] == first[place], total[place], 0.0)
-    return replace(part, ties=ties), 0
+    rows = np.flatnonzero(find_range(block, i, n))
+    position = np.minimum(np.searchsorted(keys, block.key[rows]), len(keys) - 1)
+    is_copy = keys[position] == block.key[rows]
+    rows, position = rows[is_copy], position[is_copy]
+    ties = block.ties.copy()
+    ties[-1, rows] = np.where(_number_rows(block)[rows] == first[position], total[position], 0.0)
+    return replace(block, ties=ties), 0
 
 
-def _list_weights(part: HashedRows) -> list[tuple[int, Float64]]:
-    """Return the number of a block, and the weights of its rows as they came."""
-    weight = np.empty(len(part.row))
-    weight[part.row] = part.weight
-    return [(part.number, weight)]
+def _list_weights(block: HashedRows) -> list[tuple[int, Float64]]:
+    """Return the number of a block, and the weights of its rows in input order, as a list of a pair."""
+    weight = np.empty(len(block.row))
+    weight[block.row] = block.weight
+    return [(block.number, weight)]
 
 
-def _with_weights(chunk: Chunk, reader: Any, weight: Float64) -> Chunk:
+def _with_weights(chunk: Chunk, encoder: Any, weight: Float64) -> Chunk:
     """Return a chunk with the weights of merged copies.
 
     weight: weights of its rows that have a positive weight, (k,).
     """
-    found, weights = positive_rows(reader, chunk), np.zeros(len(chunk.y))
+    found, weights = find_positive_rows(encoder, chunk), np.zeros(len(chunk.y))
     rows = np.zeros(0, np.intp) if found is None else found[2]
-    Division.expect_rows(len(weight), len(rows))
+    RowSplitter.expect_rows(len(weight), len(rows))
     weights[rows] = weight
     return replace(chunk, weight=weights)

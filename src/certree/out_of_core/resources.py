@@ -14,8 +14,8 @@ from typing import Any
 
 from certree.out_of_core.memory_limit import parse_size
 
-_CLIENT: ContextVar[Any] = ContextVar("client of fits on parts", default=None)
-_LIMIT: ContextVar[int | None] = ContextVar("memory of fits on parts", default=None)
+_CLIENT: ContextVar[Any] = ContextVar("Dask client of fits", default=None)
+_LIMIT: ContextVar[int | None] = ContextVar("memory limit of fits to files", default=None)
 
 
 def get_active_client() -> Any:

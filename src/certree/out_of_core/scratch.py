@@ -1,4 +1,4 @@
-"""Arrays of parts in files of a folder that goes away whatever happens."""
+"""Memory-mapped arrays of blocks in a temporary folder, which is deleted in any case."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import set_scratch_folder
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import RowBlock
 
 # Bytes that are written at a time.
-_BLOCK = 2**20
+_WRITE_SIZE = 2**20
 
 
 class Scratch:
@@ -28,37 +28,41 @@ class Scratch:
     Parameters
     ----------
     folder : path
-        Where they lie.
+        The folder, which must exist.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         self._mapped: dict[str, NDArray[Any]] = {}
 
-    def keep(self, part: PartOfRows) -> PartOfRows:
-        """The same part, whose arrays lie in files; those of the same name are written over."""
-        kept: dict[str, Any] = {
-            one.name: self._kept(f"{part.number}.{one.name}", value)
-            for one in fields(part)
-            if isinstance(value := getattr(part, one.name), np.ndarray)
+    def store(self, block: RowBlock) -> RowBlock:
+        """Return a copy of a block whose arrays are in files; an earlier block is overwritten.
+
+        Arrays that are mapped already stay where they are. OSError is raised if the disk is full.
+        """
+        stored: dict[str, Any] = {
+            field.name: self._store_array(f"{block.number}.{field.name}", value)
+            for field in fields(block)
+            if isinstance(value := getattr(block, field.name), np.ndarray)
             and getattr(value, "_mmap", None) is None
         }
-        return replace(part, **kept)
+        return replace(block, **stored)
 
-    def _kept(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+    def _store_array(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        """Return a mapped copy of an array. name: name of the file, which is reused if it fits."""
         if not values.size:
             if self._mapped.pop(name, None) is not None:
                 (self.folder / name).unlink()
             return values
         mapped = self._mapped.get(name)
         if mapped is None or mapped.shape != values.shape or mapped.dtype != values.dtype:
-            mapped = self._mapped[name] = self.room(name, values.shape, values.dtype)
+            mapped = self._mapped[name] = self.map_file(name, values.shape, values.dtype)
         mapped[...] = values
         return mapped
 
     @contextmanager
     def hold_core_arrays(self) -> Iterator[None]:
-        """Let the core keep its large arrays in files of the folder, until the block is left."""
+        """Make the core allocate its large arrays in files of the folder inside the with statement."""
         before = set_scratch_folder(str(self.folder))
         try:
             yield
@@ -66,48 +70,52 @@ class Scratch:
             set_scratch_folder(before)
 
     def clear(self) -> None:
-        """Delete the files of all parts; arrays that are still mapped keep their values."""
-        for array in self._mapped:
-            (self.folder / array).unlink()
+        """Delete the files of all blocks; arrays that are still mapped keep their values."""
+        for name in self._mapped:
+            (self.folder / name).unlink()
         self._mapped.clear()
 
     def allocate(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Return an array of zeros in a file without a name, which is gone with the array."""
+        """Return an array of zeros in an unnamed file, which is deleted with the array."""
         if not prod(shape):
             return np.zeros(shape, dtype)
-        array = self.room("allocated", shape, dtype)
+        array = self.map_file("allocated", shape, dtype)
         (self.folder / "allocated").unlink()
         return array
 
-    def room(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """An array in a file, whose values are 0."""
+    def map_file(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """Return an array of zeros that is mapped to a new file, (shape).
+
+        name: name of the file; an old file of this name is replaced. Space is allocated first.
+        OSError is raised if the disk is full.
+        """
         file, n_bytes = self.folder / name, prod(shape) * np.dtype(dtype).itemsize
         try:
-            file.unlink(missing_ok=True)  # what is mapped stays
-            with open(file, "wb") as whole:
-                _fill(whole, n_bytes)
+            file.unlink(missing_ok=True)  # arrays that are mapped to it keep their values
+            with open(file, "wb") as opened:
+                _fill(opened, n_bytes)
             return np.memmap(file, dtype, "r+", shape=shape)
         except OSError as error:
             raise OSError(
                 error.errno,
-                f"{n_bytes:,} more bytes of scratch are needed ({error.strerror}); the variable "
-                "TMPDIR names another folder",
+                f"the folder for temporary files needs {n_bytes:,} more bytes ({error.strerror}): "
+                "free them, or set the environment variable TMPDIR to another folder",
                 str(self.folder),
             ) from error
 
 
 def _fill(file: BinaryIO, n_bytes: int) -> None:
-    """Take room on the disk: sparse files would fail only when written to, and by a signal."""
+    """Allocate n_bytes on the disk, because writing to a mapped sparse file may kill the process."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, n_bytes)
         return
-    for start in range(0, n_bytes, _BLOCK):
-        file.write(bytes(min(_BLOCK, n_bytes - start)))
+    for start in range(0, n_bytes, _WRITE_SIZE):
+        file.write(bytes(min(_WRITE_SIZE, n_bytes - start)))
 
 
 @contextmanager
-def scratch() -> Iterator[Scratch]:
-    """A folder for the arrays of parts, until the block is left."""
+def open_scratch() -> Iterator[Scratch]:
+    """Create a temporary folder for arrays, and delete it at the end of the with statement."""
     folder = tempfile.mkdtemp(prefix="certree-")
     try:
         yield Scratch(folder)

@@ -14,7 +14,7 @@ from certree.interface.arrays import stack_columns
 from certree.interface.extras import import_extra
 from certree.out_of_core.checksums import Checksums
 from certree.out_of_core.chunks import Chunk
-from certree.out_of_core.memory_limit import PART_ROWS, RowsRead
+from certree.out_of_core.memory_limit import BLOCK_ROWS, RowsRead
 from certree.tables.column_choices import describe_exceptions
 from certree.tables.column_names import expect_features, expect_target
 from certree.tables.column_types import (
@@ -56,7 +56,7 @@ class FileRows:
     offset : str, list of str or None
         Name of the column of the offsets of rows, or of one column for each output; None: there is
         none.
-    part_rows : int
+    block_rows : int
         Number of rows in a block.
     is_limited : bool
         Whether reading must take as little memory as possible, which is slower.
@@ -94,7 +94,7 @@ class FileRows:
         groups: Any = None,
         offset: Any = None,
         *,
-        part_rows: int = PART_ROWS,
+        block_rows: int = BLOCK_ROWS,
         is_limited: bool = False,
         features: Sequence[str] | None = None,
         types: Types = no_types,
@@ -112,7 +112,7 @@ class FileRows:
                     f"{name} must be the name of a column if X is a file, got {type(value).__name__}"
                 )
         self._y, self._weight, self._groups, self._offset = y, weight, groups, offset
-        self.part_rows, self._is_limited = part_rows, is_limited
+        self.block_rows, self._is_limited = block_rows, is_limited
         self._tables: Sequence[TableFile] = open_files(X, is_limited)
         self._checksums = Checksums()
         # Dates that are classes or groups stay text, because later files may write them differently.
@@ -201,7 +201,7 @@ class FileRows:
         return len(self._tables)
 
     @property
-    def empty(self) -> pa.Table | None:
+    def empty_table(self) -> pa.Table | None:
         """A table of the features without rows; None if some hold strings, categories or dates."""
         kinds = [self._schema.field(name).type for name in self.features]
         if any(is_text_type(kind) or is_date_type(kind) for kind in kinds):
@@ -211,7 +211,7 @@ class FileRows:
         )
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """Yield all rows in blocks of `part_rows` rows, or of fewer if strings are long.
+        """Yield all rows in blocks of `block_rows` rows, or of fewer if strings are long.
 
         targets_only: whether blocks have no X. ValueError is raised if a file has changed since an
         earlier pass.
@@ -219,7 +219,7 @@ class FileRows:
         others = self._list_other_columns()
         columns = others if targets_only else [*self.features, *others]
         # Under a memory limit the rows of a block depend on the bytes of the columns that are read.
-        division = (self.part_rows, tuple(columns) if self._is_limited else None)
+        division = (self.block_rows, tuple(columns) if self._is_limited else None)
         for number, (table, where) in enumerate(self._read_blocks(columns)):
             self._checksums.expect_same(table, number, division, where)
             yield self._make_chunk(table, where, with_features=not targets_only)
@@ -246,7 +246,7 @@ class FileRows:
         return Chunk(X, y, weight, where, groups=groups, offset=offset)
 
     @property
-    def n_parts(self) -> int:
+    def n_partitions(self) -> int:
         """Number of partitions of a fit on a cluster."""
         return len(self._pieces)
 
@@ -256,7 +256,7 @@ class FileRows:
         return [
             (i, piece)
             for i, table in enumerate(self._tables)
-            for piece in table.pieces(self.part_rows)
+            for piece in table.pieces(self.block_rows)
         ]
 
     def partition(self, number: int) -> Any:
@@ -295,7 +295,7 @@ class FileRows:
         table = self._tables[0]
         columns = [*self.features, *self._list_other_columns()]
         schema = pa.schema([self._schema.field(name) for name in columns])
-        batches = table.batches(columns, self.part_rows, piece)
+        batches = table.batches(columns, self.block_rows, piece)
         converted = [convert_batch(batch, schema, table.name) for batch in batches]
         table.expect_unchanged()
         rows = pa.concat_tables([schema.empty_table(), *converted])
@@ -305,9 +305,9 @@ class FileRows:
     def _block_limits(self) -> tuple[int, float]:
         """Most rows of a record batch, and most bytes of a block, which only long strings reach."""
         if not self._is_limited:
-            return self.part_rows, np.inf
+            return self.block_rows, np.inf
         batch_rows = _BATCH_ROWS if self.about.text_bytes == 0 else _TEXT_BATCH_ROWS
-        return min(self.part_rows, batch_rows), self.part_rows * self.about.row_bytes
+        return min(self.block_rows, batch_rows), self.block_rows * self.about.row_bytes
 
     @property
     def _targets(self) -> tuple[str, ...]:
@@ -339,13 +339,13 @@ class FileRows:
                 waiting.append(convert_batch(batch, schema, file.name))
                 names.append(file.name)
                 n += len(batch)
-                if n < self.part_rows and sum(rows.nbytes for rows in waiting) >= most_bytes:
+                if n < self.block_rows and sum(rows.nbytes for rows in waiting) >= most_bytes:
                     yield pa.concat_tables(waiting), name_range(names)
                     waiting, names, n = [], [], 0
-                while n >= self.part_rows:
+                while n >= self.block_rows:
                     table = pa.concat_tables(waiting)
-                    yield table.slice(0, self.part_rows), name_range(names)
-                    waiting, names = [table.slice(self.part_rows)], [file.name]
+                    yield table.slice(0, self.block_rows), name_range(names)
+                    waiting, names = [table.slice(self.block_rows)], [file.name]
                     n = len(waiting[0])
             file.expect_unchanged()
         if n:

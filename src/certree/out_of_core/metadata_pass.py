@@ -20,14 +20,14 @@ from sklearn.utils.validation import _get_feature_names, _num_features
 from certree.interface.arrays import Float64, Int32, divide_by_largest
 from certree.out_of_core.chunks import (
     Chunk,
-    Weighing,
+    WeightScaling,
+    copy_without_class_weights,
+    copy_without_large_attributes,
+    encode_chunk,
+    find_positive_rows,
     get_group_names,
-    positive,
-    positive_rows,
-    reader_of,
-    training_of,
-    without_class_weights,
-    without_large_attributes,
+    make_encoder,
+    select_positive_rows,
 )
 from certree.out_of_core.exact_sums import exact_sum, round_sum, sum_class_weights
 from certree.out_of_core.executors import Executor
@@ -204,60 +204,60 @@ def join_ranges(first: Float64, second: Float64) -> Float64:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Learned:
-    """Everything that the first passes have found, by which rows can be encoded. See `learn`.
+class FitMetadata:
+    """Metadata of all rows of a fit, by which its rows are encoded. See `collect_metadata`.
 
     Parameters
     ----------
-    found : RowMetadata
-        Metadata of all rows. Weights are multiplied by class weights.
+    rows : RowMetadata
+        Sums over all rows. Weights are multiplied by class weights.
     attributes : dict of str to object
         Fitted attributes of classes, categories and features, by name.
-    reader : object
+    encoder : object
         Copy of the model with these attributes, which encodes rows.
-    weighing : Weighing or None
+    weight_scaling : WeightScaling or None
         How weights are scaled; None: rows have no weights.
     draw_order : ndarray of int32, shape (p,)
         Order in which features are hashed and drawn, see `Training.draw_order`.
     """
 
-    found: RowMetadata
+    rows: RowMetadata
     attributes: dict[str, Any]
-    reader: Any
-    weighing: Weighing | None
+    encoder: Any
+    weight_scaling: WeightScaling | None
     draw_order: Int32
 
     def with_draw_order(self, order: Int32) -> Self:
         """Return a copy with another order of the features, (p,) int32."""
-        reader = copy(self.reader)
-        reader._draw_order = order
-        return replace(self, reader=reader, draw_order=order)
+        encoder = copy(self.encoder)
+        encoder._draw_order = order
+        return replace(self, encoder=encoder, draw_order=order)
 
-    def with_numbered_groups(self, parts: Executor) -> Self:
+    def with_numbered_groups(self, executor: Executor) -> Self:
         """Return a copy whose reader replaces groups by their numbers in sorted order.
 
-        This takes two passes over the groups. Call it before `Executor.keep_to_limit`, so that the
-        memory of the names counts. parts: reads the rows. Return this object if rows have no groups.
+        This takes two passes over the groups. Call it before `Executor.apply_memory_limit`, so that the
+        memory of the names counts. executor: reads the rows. Return this object if rows have no groups.
         Raise ValueError if some rows have none, and TypeError if groups cannot be sorted.
         """
-        if not self.found.are_grouped:
+        if not self.rows.are_grouped:
             return self
-        counts = parts.look(_count_missing_groups, targets_only=True)
+        counts = executor.scan(_count_missing_groups, targets_only=True)
         expect_no_missing_groups(*map(int, counts))
-        reader = copy(self.reader)
-        reader._group_names = parts.look(_list_groups, targets_only=True).names
-        return replace(self, reader=reader)
+        encoder = copy(self.encoder)
+        encoder._group_names = executor.scan(_list_groups, targets_only=True).names
+        return replace(self, encoder=encoder)
 
     def with_groups_of(self, other: Self) -> Self:
         """Return a copy that numbers groups as `other` does, of whose rows these are some."""
-        reader = copy(self.reader)
-        reader._group_names = get_group_names(other.reader)
-        return replace(self, reader=reader)
+        encoder = copy(self.encoder)
+        encoder._group_names = get_group_names(other.encoder)
+        return replace(self, encoder=encoder)
 
     @property
     def n_groups(self) -> int:
         """Number of groups after `with_numbered_groups`; 0 without groups."""
-        names = get_group_names(self.reader)
+        names = get_group_names(self.encoder)
         return 0 if names is None else len(names)
 
     def set_attributes(self, model: Any) -> None:
@@ -269,10 +269,10 @@ class Learned:
 
         Features, categories, dates, targets and classes must be those of the fitted model.
         """
-        known, found = model.__dict__, self.attributes
+        fitted, attributes = model.__dict__, self.attributes
         of_features = ("n_features_in_", "feature_names_in_", "categories_", "dates_")
         for name in (*of_features, "n_outputs_", "classes_"):
-            if not _are_equal(known.get(name), found.get(name)):
+            if not _are_equal(fitted.get(name), attributes.get(name)):
                 argument = "X" if name in of_features else "y"
                 raise ValueError(
                     f"{argument} must be that of the previous fit with warm_start=True for "
@@ -281,36 +281,36 @@ class Learned:
                 )
 
 
-def _are_equal(known: Any, found: Any) -> bool:
+def _are_equal(first: Any, second: Any) -> bool:
     """Return whether two values of a fitted attribute about features or classes are equal."""
-    if isinstance(known, Categories) and isinstance(found, Categories):
-        return known.equals(found)
-    if isinstance(known, list) and isinstance(found, list):  # classes of several targets
-        return len(known) == len(found) and all(map(np.array_equal, known, found))
-    if isinstance(known, np.ndarray) and isinstance(found, np.ndarray):
-        return np.array_equal(known, found)
-    return type(known) is type(found) and bool(known == found)
+    if isinstance(first, Categories) and isinstance(second, Categories):
+        return first.equals(second)
+    if isinstance(first, list) and isinstance(second, list):  # classes of several targets
+        return len(first) == len(second) and all(map(np.array_equal, first, second))
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return np.array_equal(first, second)
+    return type(first) is type(second) and bool(first == second)
 
 
-def learn(
+def collect_metadata(
     model: Any,
-    parts: Executor,
+    executor: Executor,
     *,
     are_all: bool = True,
-    has_parts: bool = True,
+    has_calendar_parts: bool = True,
     classes: NDArray[Any] | None = None,
-) -> Learned:
+) -> FitMetadata:
     """Find classes, categories, names, dates and weights of all rows, in two or more passes.
 
     Parameters
     ----------
     model : estimator
         The model that is fitted; it is not changed.
-    parts : Executor
+    executor : Executor
         Reads the rows.
     are_all : bool
         Whether these are all rows of the fit, so that very different weights cause a warning.
-    has_parts : bool
+    has_calendar_parts : bool
         Whether calendar parts of dates are chosen. False if some of the rows are calibration rows, on
         which a model must not depend.
     classes : ndarray of shape (K,), or None
@@ -329,41 +329,49 @@ def learn(
     TypeError, ValueError
         If targets, weights or class weights are wrong.
     """
-    model = without_large_attributes(model)
+    model = copy_without_large_attributes(model)
     # The first pass finds the classes, on which class weights may depend.
-    found = _scan(model, without_class_weights(model), parts)
-    reader, is_weighed = model, parts.has_weights
+    found = _scan(model, copy_without_class_weights(model), executor)
+    weighting, is_weighed = model, executor.has_weights
     if getattr(model, "class_weight", None) is not None:
-        reader = _set_class_weights(model, found, parts.has_weights)
-        found, is_weighed = _scan(model, reader, parts), True
-    if are_all and parts.has_weights:
+        weighting = _set_class_weights(model, found, executor.has_weights)
+        found, is_weighed = _scan(model, weighting, executor), True
+    if are_all and executor.has_weights:
         warn_of_uneven_weights(found.spread)
-    learned = _make_attributes(found, model)
+    attributes = _make_attributes(found, model)
     if classes is not None and found.classes is not None:
         if len(unknown := np.setdiff1d(found.classes[0], classes)):
             raise ValueError(f"y must hold classes among {classes}, got {unknown}")
-        learned |= {"classes_": classes, "n_classes_": len(classes)}
+        attributes |= {"classes_": classes, "n_classes_": len(classes)}
     size = found.spread.effective_size if is_weighed else float(found.n)
-    learned["effective_sample_size_"] = size
-    if has_parts and learned["dates_"] is not None and model._orders_categories_by_rows():
-        learned["dates_"] = _choose_parts(learned, reader_of(reader, learned), parts)
-    order = _number_categories(learned, reader_of(reader, learned), parts)
-    encoder = reader_of(reader, learned)
+    attributes["effective_sample_size_"] = size
+    if (
+        has_calendar_parts
+        and attributes["dates_"] is not None
+        and model._orders_categories_by_rows()
+    ):
+        attributes["dates_"] = _choose_parts(
+            attributes, make_encoder(weighting, attributes), executor
+        )
+    order = _number_categories(attributes, make_encoder(weighting, attributes), executor)
+    encoder = make_encoder(weighting, attributes)
     encoder._draw_order = order
-    weighing = Weighing(found.largest) if is_weighed else None
-    return Learned(found, learned, encoder, weighing, order)
+    weight_scaling = WeightScaling(found.largest) if is_weighed else None
+    return FitMetadata(found, attributes, encoder, weight_scaling, order)
 
 
-def _choose_parts(learned: dict[str, Any], reader: Any, parts: Executor) -> dict[int, DateColumn]:
+def _choose_parts(
+    attributes: dict[str, Any], encoder: Any, executor: Executor
+) -> dict[int, DateColumn]:
     """Choose the calendar parts of dates by a sample that does not depend on the order of rows.
 
-    learned: fitted attributes so far; reader: copy of the model that encodes rows; parts: the rows.
-    Return the date columns by index.
+    attributes: fitted attributes so far; encoder: copy of the model that encodes rows; executor:
+    the rows. Return the date columns by index.
     """
-    dates: dict[int, DateColumn] = learned["dates_"]
-    samples: Any = parts.look(_sample_dates, reader)
-    names, p = learned["feature_names_in_"], learned["n_features_in_"]
-    return choose_all_parts(dates, samples.by_column, mark_constrained(reader, names, p))
+    dates: dict[int, DateColumn] = attributes["dates_"]
+    samples: Any = executor.scan(_sample_dates, encoder)
+    names, p = attributes["feature_names_in_"], attributes["n_features_in_"]
+    return choose_all_parts(dates, samples.by_column, mark_constrained(encoder, names, p))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -386,37 +394,38 @@ class _DateSamples:
         )
 
 
-def _sample_dates(chunk: Chunk, reader: Any) -> _DateSamples | None:
+def _sample_dates(chunk: Chunk, encoder: Any) -> _DateSamples | None:
     """Draw rows of a block, by which calendar parts are chosen.
 
-    chunk: the block; reader: copy of the model that encodes rows. Return None if the block has no rows.
+    chunk: the block; encoder: copy of the model that encodes rows. Return None if the block has no
+    rows.
     """
-    rows: Any = training_of(reader, chunk, None)
+    rows: Any = encode_chunk(encoder, chunk, None)
     if rows is None:
         return None
-    return _DateSamples(draw_samples(reader.dates_, rows.features, rows.y, rows.weight))
+    return _DateSamples(draw_samples(encoder.dates_, rows.features, rows.y, rows.weight))
 
 
-def _number_categories(learned: dict[str, Any], reader: Any, parts: Executor) -> Int32:
+def _number_categories(attributes: dict[str, Any], encoder: Any, executor: Executor) -> Int32:
     """Number the categories of each feature by sums over all rows; return `Training.draw_order`.
 
-    learned: fitted attributes, of which "categories_" is replaced; reader: copy of the model that
-    encodes rows; parts: the rows.
+    attributes: fitted attributes, of which "categories_" is replaced; encoder: copy of the model that
+    encodes rows; executor: the rows.
     """
-    sums: ColumnSums = parts.look(_sum_columns, reader)
-    categories: Categories | None = learned["categories_"]
+    sums: ColumnSums = executor.scan(_sum_columns, encoder)
+    categories: Categories | None = attributes["categories_"]
     if categories is not None:
         numbers = {j: sums.number_categories(j) for j in np.flatnonzero(categories.mask).tolist()}
-        learned["categories_"] = categories.renumber(numbers)
+        attributes["categories_"] = categories.renumber(numbers)
     return sums.order_columns()
 
 
-def _sum_columns(chunk: Chunk, reader: Any) -> ColumnSums | None:
+def _sum_columns(chunk: Chunk, encoder: Any) -> ColumnSums | None:
     """Return the sums of a block by column and category; None if it has no rows.
 
-    chunk: the block; reader: copy of the model that encodes rows.
+    chunk: the block; encoder: copy of the model that encodes rows.
     """
-    rows = training_of(reader, chunk, None)
+    rows = encode_chunk(encoder, chunk, None)
     if rows is None:
         return None
     return ColumnSums.sum_rows(rows.features, rows.y, rows.n_categories)
@@ -428,29 +437,31 @@ class ValidationMetadata:
 
     Parameters
     ----------
-    found : RowMetadata
+    rows : RowMetadata
         Metadata of targets and weights. Weights are multiplied by class weights.
-    reader : object
+    encoder : object
         Copy of the model that encodes the rows, with class weights if there are any.
-    weighing : Weighing or None
+    weight_scaling : WeightScaling or None
         How weights are scaled to a mean of 1; None: rows have no weights.
     """
 
-    found: RowMetadata
-    reader: Any
-    weighing: Weighing | None
+    rows: RowMetadata
+    encoder: Any
+    weight_scaling: WeightScaling | None
 
 
-def learn_validation_set(model: Any, learned: Learned, validation: Any) -> ValidationMetadata:
+def collect_validation_metadata(
+    model: Any, metadata: FitMetadata, validation: Any
+) -> ValidationMetadata:
     """Find targets and weights of a validation set, in up to three passes.
 
     Parameters
     ----------
     model : estimator
         The model that is fitted.
-    learned : Learned
+    metadata : FitMetadata
         Metadata of the rows of the fit.
-    validation : ValidationSet
+    validation : ValidationExecutor
         Reads the rows of the validation set.
 
     Returns
@@ -465,44 +476,45 @@ def learn_validation_set(model: Any, learned: Learned, validation: Any) -> Valid
     TypeError, ValueError
         If targets or weights are wrong.
     """
-    reader, is_weighed = copy(learned.reader), validation.has_weights
+    encoder, is_weighed = copy(metadata.encoder), validation.has_weights
     if isinstance(getattr(model, "class_weight", None), str):
         # "balanced" depends on the frequencies of classes in the validation set itself.
-        found = _scan_targets(without_class_weights(reader), validation)
-        reader.class_weight = _set_class_weights(model, found, is_weighed).class_weight
-    found = _scan_targets(reader, validation)
-    weighing = None
-    if is_weighed or getattr(reader, "class_weight", None) is not None:
-        total = validation.look(_sum_scaled_weights, reader, found.largest, targets_only=True)
-        weighing = Weighing(found.largest, found.n / round_sum(total))
-    return ValidationMetadata(found, reader, weighing)
+        found = _scan_targets(copy_without_class_weights(encoder), validation)
+        encoder.class_weight = _set_class_weights(model, found, is_weighed).class_weight
+    found = _scan_targets(encoder, validation)
+    weight_scaling = None
+    if is_weighed or getattr(encoder, "class_weight", None) is not None:
+        total = validation.scan(_sum_scaled_weights, encoder, found.largest, targets_only=True)
+        weight_scaling = WeightScaling(found.largest, found.n / round_sum(total))
+    return ValidationMetadata(found, encoder, weight_scaling)
 
 
-def _scan_targets(reader: Any, rows: Any) -> RowMetadata:
+def _scan_targets(encoder: Any, rows: Any) -> RowMetadata:
     """Return metadata of targets and weights of all rows.
 
-    reader: model that checks them, and has the class weights; rows: executor that reads the rows.
+    encoder: model that checks them, and has the class weights; rows: executor that reads the rows.
     ValueError is raised if no row has a positive weight.
     """
-    found: RowMetadata | None = rows.look(_scan_block, reader, targets_only=True)
+    found: RowMetadata | None = rows.scan(_scan_block, encoder, targets_only=True)
     if found is None:
         raise ValueError("sample_weight must be positive for at least one row")
     return found
 
 
-def _sum_scaled_weights(chunk: Chunk, reader: Any, largest: float) -> int | None:
+def _sum_scaled_weights(chunk: Chunk, encoder: Any, largest: float) -> int | None:
     """Return the exact sum of the weights of a block, divided by the largest weight of all blocks.
 
-    chunk: the block; reader: model that has the class weights; largest: the largest weight. The unit is
-    2^-1126 as in `exact_sum`. Return None if no row has a positive weight, or there are no weights.
+    chunk: the block; encoder: model that has the class weights; largest: the largest weight. The
+    unit is 2^-1126 as in `exact_sum`. Return None if no row has a positive weight, or there are no
+    weights.
     """
-    found = positive_rows(reader, replace(chunk, X=chunk.y))
+    found = find_positive_rows(encoder, replace(chunk, X=chunk.y))
     if found is None or found[1] is None:
         return None
     return exact_sum(divide_by_largest(found[1], largest))
 
 
-def _scan(model: Any, reader: Any, parts: Executor) -> RowMetadata:
+def _scan(model: Any, encoder: Any, executor: Executor) -> RowMetadata:
     """Return metadata of all rows.
 
     If the schema determines the categories, features are not read.
@@ -511,9 +523,9 @@ def _scan(model: Any, reader: Any, parts: Executor) -> RowMetadata:
     ----------
     model : estimator
         The model that is fitted.
-    reader : object
+    encoder : object
         Copy of the model with the class weights by which weights are multiplied.
-    parts : Executor
+    executor : Executor
         Reads the rows.
 
     Returns
@@ -527,16 +539,18 @@ def _scan(model: Any, reader: Any, parts: Executor) -> RowMetadata:
         If there are no rows, or none has a positive weight.
     """
     chosen = model.categorical_features
-    is_schema_enough = parts.empty is not None and (chosen is None or isinstance(chosen, str))
-    found: RowMetadata | None = parts.look(_scan_block, reader, targets_only=is_schema_enough)
-    if found is None and not parts.has_weights:  # The message of scikit-learn, as in memory.
+    is_schema_enough = executor.empty_table is not None and (
+        chosen is None or isinstance(chosen, str)
+    )
+    found: RowMetadata | None = executor.scan(_scan_block, encoder, targets_only=is_schema_enough)
+    if found is None and not executor.has_weights:  # The message of scikit-learn, as in memory.
         raise ValueError(
             f"Found array with 0 sample(s) while a minimum of 1 is required by "
             f"{type(model).__name__}."
         )
     if found is None:
         raise ValueError("sample_weight must be positive for at least one row")
-    return _add_features(found, parts.empty, model) if is_schema_enough else found
+    return _add_features(found, executor.empty_table, model) if is_schema_enough else found
 
 
 def _describe_features(found: RowMetadata) -> str:
@@ -556,14 +570,14 @@ def _join_categories(
     return frozenset((*match_category_type(first, second), *match_category_type(second, first)))
 
 
-def measure_effective_size(reader: Any, parts: Executor) -> float:
+def measure_effective_size(encoder: Any, executor: Executor) -> float:
     """Compute Kish's effective sample size of all rows.
 
     Parameters
     ----------
-    reader : object
+    encoder : object
         Copy of the model with class weights, by which weights are multiplied.
-    parts : Executor
+    executor : Executor
         Reads the rows.
 
     Returns
@@ -576,7 +590,7 @@ def measure_effective_size(reader: Any, parts: Executor) -> float:
     ValueError
         If no row has a positive weight.
     """
-    return _scan_targets(reader, parts).spread.effective_size
+    return _scan_targets(encoder, executor).spread.effective_size
 
 
 def _add_features(found: RowMetadata, X: Any, model: Any) -> RowMetadata:
@@ -617,7 +631,7 @@ def _scan_block(chunk: Chunk, model: Any) -> RowMetadata | None:
     chunk: the block, without metadata of features if its X is None; model: checks targets and weights,
     and has the class weights by which weights are multiplied.
     """
-    rows = positive(model, chunk if chunk.X is not None else replace(chunk, X=chunk.y))
+    rows = select_positive_rows(model, chunk if chunk.X is not None else replace(chunk, X=chunk.y))
     if rows is None:
         return None
     columns = split_target_columns(rows.y)
@@ -705,7 +719,7 @@ def _make_attributes(found: RowMetadata, model: Any) -> dict[str, Any]:
     ]
     names = tuple(None if known is None else tuple(sorted(known)) for known in by_feature)
     has_any = any(known is not None for known in names)
-    learned: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "categories_": Categories(names, (), not model._has_code_of_unknown()) if has_any else None,
         "dates_": found.dates or None,
         FORMAT_ATTRIBUTE: found.table_format,
@@ -713,13 +727,13 @@ def _make_attributes(found: RowMetadata, model: Any) -> dict[str, Any]:
         "feature_names_in_": None if found.names is None else np.array(found.names, dtype=object),
     }
     if model._takes_outputs:
-        learned["n_outputs_"] = found.n_targets
+        attributes["n_outputs_"] = found.n_targets
     if found.classes is None:
-        return learned
+        return attributes
     classes, numbers = [*found.classes], [len(known) for known in found.classes]
     if found.n_targets == 1:
-        return learned | {"classes_": classes[0], "n_classes_": numbers[0]}
-    return learned | {"classes_": classes, "n_classes_": numbers}
+        return attributes | {"classes_": classes[0], "n_classes_": numbers[0]}
+    return attributes | {"classes_": classes, "n_classes_": numbers}
 
 
 def _count_missing_groups(chunk: Chunk) -> NDArray[np.int64]:

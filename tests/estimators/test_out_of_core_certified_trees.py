@@ -17,11 +17,11 @@ from sklearn.base import clone
 from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor, PACBayesPosteriors
 from certree.certificates.model_selection import PILOT
 from certree.estimators.certified_classifier import compute_learning_curve
-from certree.estimators.certified_on_parts import CertifiedFitOfParts
+from certree.estimators.out_of_core_certified_trees import OutOfCoreCertifiedFit
 from certree.interface.fitted_state import atomic_fit
 from certree.out_of_core import resources, sources
-from certree.out_of_core.executors import Here
-from certree.out_of_core.memory_limit import Portions
+from certree.out_of_core.executors import LocalExecutor
+from certree.out_of_core.memory_limit import BlockSizes
 from certree.rows.split import TrainCalibrationSplitter
 from same_models import (
     ChunkedRows,
@@ -46,9 +46,9 @@ def model_of(target, **how):
 
 
 @atomic_fit
-def fit_in_chunks(model, X, y, weight, ends, n_threads=1, together=2**22, groups=None, **how):
-    parts = Here(ChunkedRows(X, y, weight, ends, groups), None, n_threads)
-    parts.portions = Portions(n_threads, together=together)
+def fit_in_chunks(model, X, y, weight, ends, n_threads=1, compared_rows=2**22, groups=None, **how):
+    parts = LocalExecutor(ChunkedRows(X, y, weight, ends, groups), None, n_threads)
+    parts.block_sizes = BlockSizes(n_threads, compared_rows=compared_rows)
     model._fit_blocks(parts, **how)
     return model
 
@@ -94,8 +94,8 @@ def test_files_and_memory_have_the_same_fit(target, how, tmp_path, monkeypatch, 
     files = write_files(tmp_path, rows, ENDS)
     X, y = rows.drop_columns(["y"]), rows["y"].to_numpy(zero_copy_only=False)
     here = model_of(target, **how).fit(X, y)
-    for part_rows in (2**19, 170, 90):
-        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    for block_rows in (2**19, 170, 90):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
         there = model_of(target, **how).fit(files, "y")
         expect_same_fit(here, there, tmp_path, copied=target != "numbers")
 
@@ -123,9 +123,11 @@ def test_repeats_that_count_as_the_worst_case_are_those_of_rows_in_memory(
     model = model_of(target, duplicates="auto", train_size=0.3)
     here = clone(model).fit(X, y, groups=groups)
     assert here.certificate_.worst > 0
-    for together in (2**22, 300):
+    for compared_rows in (2**22, 300):
         ends = [0, 1, 1, 700, len(y)]
-        there = fit_in_chunks(clone(model), X, y, None, ends, together=together, groups=groups)
+        there = fit_in_chunks(
+            clone(model), X, y, None, ends, compared_rows=compared_rows, groups=groups
+        )
         expect_same_fit(here, there, tmp_path)
         pair = [one.held_out_ if target == "numbers" else one.calibration_ for one in (here, there)]
         assert_same(*(one.is_worst for one in pair), "is_worst")
@@ -158,12 +160,12 @@ def test_weights_mean_the_same(target, how, weights, tmp_path):
     ends=st.lists(st.integers(0, 400), max_size=6),
     weights=st.sampled_from(["real", "whole", None]),
     leaves=st.one_of(st.none(), st.integers(1, 9)),
-    together=st.sampled_from([100, 2**22]),
+    compared_rows=st.sampled_from([100, 2**22]),
     groups=st.sampled_from([None, "text", "ints"]),
 )
 @settings(max_examples=15)
 def test_no_order_of_the_rows_changes_a_number(
-    seed, target, ends, weights, leaves, together, groups
+    seed, target, ends, weights, leaves, compared_rows, groups
 ):
     rows = make_table(400, target, seed % 1000, weights or "real")
     order = np.random.RandomState(seed).permutation(400)
@@ -173,7 +175,7 @@ def test_no_order_of_the_rows_changes_a_number(
     X, y, weight = split_table(rows, weights is not None)
     moved = X.take(order), y[order], None if weight is None else weight[order]
     here, there = (model_of(target, max_leaf_nodes=leaves, n_jobs=1) for _ in range(2))
-    how = {"together": together, "groups": None if groups is None else groups[order]}
+    how = {"compared_rows": compared_rows, "groups": None if groups is None else groups[order]}
     there = fit_in_chunks(there, *moved, sorted([0, 400, *ends]), **how)
     expect_same_certificates(here.fit(X, y, weight, groups), there)
     for name in ("tree_", "stats_", "weights_", "vote_"):
@@ -190,8 +192,8 @@ def test_learning_curves_are_the_same(weights, grouped):
     deal = TrainCalibrationSplitter(PILOT, np.random.RandomState(0), by_content=True)
     training = here._prepare_training(X, y, weight, groups=groups, row_splitter=deal)
     source = ChunkedRows(X, y, weight, [0, 400, N], groups)
-    dealt = CertifiedFitOfParts.of(there, Here(source, None, 1))
-    told, sides = dealt.pilot(PILOT, np.random.RandomState(0), np.random.RandomState(0))
+    dealt = OutOfCoreCertifiedFit.from_executor(there, LocalExecutor(source, None, 1))
+    told, sides = dealt.grow_pilot(PILOT, np.random.RandomState(0), np.random.RandomState(0))
     curve = here._compute_pilot_curve(training, np.random.RandomState(0))
     assert compute_learning_curve(*told) == curve
     assert curve[0].share < curve[1].share < 1.1 * PILOT
@@ -216,8 +218,8 @@ def test_groups_grow_or_certify_as_in_memory(
     files = write_files(tmp_path, rows if weights else rows.drop_columns(["w"]), ENDS)
     X, y, weight = split_table(rows.drop_columns(["g"]), weights is not None)
     here = model_of(target, **how).fit(X, y, weight, groups)
-    for part_rows in (2**19, 500, 170):
-        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    for block_rows in (2**19, 500, 170):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
         there = model_of(target, **how).fit(files, "y", "w" if weights else None, groups="g")
         expect_same_fit(here, there, tmp_path)
     assert there.certificate_.grouped
@@ -385,11 +387,13 @@ def test_copies_of_one_draw_are_merged_as_in_memory(
     here = model_of(target, **how).fit(X, y, weight)
     assert here.certificate_.distinct
     files = write_files(tmp_path, rows, (0, 400, 400, len(rows) - 1, len(rows)))
-    for part_rows in (2**19, 170):
-        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    for block_rows in (2**19, 170):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
         there = model_of(target, **how).fit(files, "y", "w" if weights else None)
         expect_same_fit(here, there, tmp_path)
-    there = fit_in_chunks(model_of(target, **how), X, y, weight, [0, 1, 500, len(y)], together=300)
+    there = fit_in_chunks(
+        model_of(target, **how), X, y, weight, [0, 1, 500, len(y)], compared_rows=300
+    )
     expect_same_fit(here, there, tmp_path)
     if weights == "real":  # sums of which depend on the order, in memory, too
         return
@@ -416,9 +420,11 @@ def test_rows_without_copies_are_fitted_as_in_memory(target, tmp_path):
 def test_copies_in_float32_are_merged_as_in_memory(as_float32, tmp_path):
     X, y = repeating(n_alike=300, as_float32=as_float32)
     here = model_of("two", duplicates="copies").fit(X, y)
-    for together in (2**22, 300):
+    for compared_rows in (2**22, 300):
         there = model_of("two", duplicates="copies")
-        there = fit_in_chunks(there, X, y, None, [0, 1, 1, 700, len(y)], together=together)
+        there = fit_in_chunks(
+            there, X, y, None, [0, 1, 1, 700, len(y)], compared_rows=compared_rows
+        )
         expect_same_fit(here, there, tmp_path)
 
 
@@ -457,8 +463,8 @@ def test_files_take_the_classes_that_may_be_predicted(
     here = model_of("three", **how).fit(X, y, weight, classes=classes)
     assert here.classes_.tolist() == sorted(classes)
     files = write_files(tmp_path, rows if weighed else rows.drop_columns(["w"]), ENDS)
-    for part_rows in (2**19, 90):
-        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    for block_rows in (2**19, 90):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
         there = model_of("three", **how)
         there.fit(files, "y", "w" if weighed else None, classes=classes)
         expect_same_fit(here, there, tmp_path)
@@ -579,7 +585,7 @@ def test_preprocessors_take_rows_in_memory(tmp_path):
     files = write_files(tmp_path, make_table(N).drop_columns(["w"]), ENDS)
     from sklearn.preprocessing import StandardScaler
 
-    with pytest.raises(ValueError, match="preprocessor needs rows in memory"):
+    with pytest.raises(ValueError, match="preprocessor must be None for out-of-core"):
         model_of("two", preprocessor=StandardScaler()).fit(files, "y")
 
 

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from certree.out_of_core import on_worker
-from certree.out_of_core.on_worker import Below, Leader, OnWorker
-from certree.out_of_core.worker_links import Unlinked
+from certree.out_of_core import worker_actor
+from certree.out_of_core.worker_actor import ChildWorker, Leader, WorkerActor
+from certree.out_of_core.worker_links import LinkLost
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -68,10 +68,10 @@ class Home:
 @pytest.fixture(autouse=True)
 def home(monkeypatch):
     made = Home()
-    before = on_worker.import_extra
+    before = worker_actor.import_extra
     at_home = SimpleNamespace(get_worker=lambda: made)
     monkeypatch.setattr(
-        on_worker,
+        worker_actor,
         "import_extra",
         lambda name, extra: at_home if name == "distributed" else before(name, extra),
     )
@@ -81,34 +81,34 @@ def home(monkeypatch):
 
 @dataclass(frozen=True)
 class Number:
-    """In the place of a part."""
+    """In the place of a block."""
 
     value: int
 
 
-def value_of(part):
-    return np.array([part.value])
+def value_of(block):
+    return np.array([block.value])
 
 
-def times(part, by, own=0):
-    part = replace(part, value=part.value * by + own)
-    return part, value_of(part)
+def times(block, by, own=0):
+    block = replace(block, value=block.value * by + own)
+    return block, value_of(block)
 
 
-def refuse(part):
-    raise ValueError(f"no {part.value}")
+def refuse(block):
+    raise ValueError(f"no {block.value}")
 
 
 def tree(home, values):
-    """Workers that know those below them as those of a cluster do, with a part each."""
-    made = [OnWorker((i,), (Number(value), None)) for i, value in enumerate(values)]
+    """Workers that know those below them as those of a cluster do, with a block each."""
+    made = [WorkerActor((i,), (Number(value), None)) for i, value in enumerate(values)]
     home.actors |= {str(i): one for i, one in enumerate(made)}
     below = {}
     for place in reversed(range(len(made))):
         own = [below.pop(one) for one in (2 * place + 1, 2 * place + 2) if one in below]
-        address = home.done(made[place].meet(own))
+        address = home.done(made[place].set_children(own))
         numbers = place, *(i for one in own for i in one.numbers)
-        below[place] = Below(address, str(place), numbers)
+        below[place] = ChildWorker(address, str(place), numbers)
     return made
 
 
@@ -117,43 +117,46 @@ def test_all_parts_are_asked(n, home):
     values = np.arange(1, n + 1)
     made = tree(home, values.tolist())
     leader = Leader(made[0], 0)
-    assert leader.collect(value_of) == values.sum()
+    assert leader.reduce(value_of) == values.sum()
     own = np.arange(n) ** 2
-    assert leader.change(times, 3, own=dict(enumerate(own.tolist()))) == (3 * values + own).sum()
-    assert [one._parts[0].value for one in made] == (3 * values + own).tolist()
-    assert [one.change for one in leader.changes] == [0]
+    assert (
+        leader.replace_blocks(times, 3, per_block=dict(enumerate(own.tolist())))
+        == (3 * values + own).sum()
+    )
+    assert [one._blocks[0].value for one in made] == (3 * values + own).tolist()
+    assert [one.replacement for one in leader.replacements] == [0]
 
 
 def test_a_change_that_is_asked_for_again_is_not_made_again(home):
     made = tree(home, [1, 2, 3])
     first = Leader(made[0], 0)
-    assert first.change(times, 2) == 12
+    assert first.replace_blocks(times, 2) == 12
     again = Leader(made[0], 0)
-    assert again.change(times, 2) == 12
-    assert [one._parts[0].value for one in made] == [2, 4, 6]
-    assert again.change(times, 2) == 24
-    late = OnWorker((2,), (Number(3), None))
-    home.done(late.change_again([pickle.dumps(again.changes)]))
-    assert late._parts[0].value == made[2]._parts[0].value == 12
-    assert late.told(again.changes[1]) == 12
+    assert again.replace_blocks(times, 2) == 12
+    assert [one._blocks[0].value for one in made] == [2, 4, 6]
+    assert again.replace_blocks(times, 2) == 24
+    late = WorkerActor((2,), (Number(3), None))
+    home.done(late.repeat_replacements([pickle.dumps(again.replacements)]))
+    assert late._blocks[0].value == made[2]._blocks[0].value == 12
+    assert late.process(again.replacements[1]) == 12
 
 
 def test_an_error_below_is_raised_at_the_top_and_others_go_on(home):
     made = tree(home, [5, 5, 7, 8])
     leader = Leader(made[0], 0)
     with pytest.raises(ValueError, match=r"no [578]"):
-        leader.collect(refuse)
-    assert leader.collect(value_of) == 25
+        leader.reduce(refuse)
+    assert leader.reduce(value_of) == 25
     with pytest.raises(ValueError, match="no 5"):
-        Leader(made[1], 0).collect(refuse)
+        Leader(made[1], 0).reduce(refuse)
 
 
 def test_a_lost_worker_is_noticed_at_the_top(home):
     leader = Leader(tree(home, [1, 2, 3, 4])[0], 0)
-    assert leader.collect(value_of) == 10
+    assert leader.reduce(value_of) == 10
     del home.actors["3"]
-    with pytest.raises(Unlinked):
-        leader.collect(value_of)
+    with pytest.raises(LinkLost):
+        leader.reduce(value_of)
 
 
 def test_who_waits_for_a_worker_that_says_nothing_is_told_to_stop(home):
@@ -162,28 +165,28 @@ def test_who_waits_for_a_worker_that_says_nothing_is_told_to_stop(home):
     home.hanging.add("2")
 
     def ask():
-        with pytest.raises(Unlinked):
-            leader.collect(value_of)
+        with pytest.raises(LinkLost):
+            leader.reduce(value_of)
         failed.append(True)
 
     asking = threading.Thread(target=ask)
     asking.start()
     while not made[0]._answers or not made[0]._answers[0].done():
         time.sleep(0.01)
-    home.done(made[0].meet([Below(home.address, "1", (1,))]))
+    home.done(made[0].set_children([ChildWorker(home.address, "1", (1,))]))
     asking.join(30)
     assert failed
-    assert Leader(made[0], 0).collect(value_of) == 3
+    assert Leader(made[0], 0).reduce(value_of) == 3
 
 
 @pytest.mark.parametrize("n", [0, 10, 100_000])
 def test_what_is_told_is_the_same_once_packed(n):
     told = {"sums": np.arange(n), "few": np.arange(3.0), "number": n}
-    *large, rest = on_worker.packed(told)
+    *large, rest = worker_actor.pack(told)
     assert len(large) == (8 * n >= 2**14)
     assert len(rest) < 2**14
     odd = [np.append(np.uint8(0), one)[1:] for one in large]  # as Dask may lay it
-    again = on_worker.unpacked([*odd, rest])
+    again = worker_actor.unpack([*odd, rest])
     assert again["number"] == n
     assert again["sums"].tobytes() == told["sums"].tobytes()
     assert again["few"].tobytes() == told["few"].tobytes()

@@ -19,11 +19,11 @@ from certree import (
     PrunedTreeClassifier,
     PrunedTreeRegressor,
 )
-from certree.estimators.trees_on_parts import fit_tree_on_parts
+from certree.estimators.out_of_core_trees import fit_tree_out_of_core
 from certree.interface.fitted_state import atomic_fit
 from certree.out_of_core import sources
-from certree.out_of_core.executors import Here
-from certree.out_of_core.memory_limit import Portions
+from certree.out_of_core.executors import LocalExecutor
+from certree.out_of_core.memory_limit import BlockSizes
 from same_models import (
     ChunkedRows,
     expect_same_tree,
@@ -43,11 +43,11 @@ def model_of(target, grower=None, **how):
 
 
 @atomic_fit
-def fit_in_chunks(model, X, y, weight, ends, n_threads=1, groups=None, **portions):
+def fit_in_chunks(model, X, y, weight, ends, n_threads=1, groups=None, **block_sizes):
     model.seen_rows_ = None
-    parts = Here(ChunkedRows(X, y, weight, ends, groups), None, n_threads)
-    parts.portions = Portions(**portions)
-    fit_tree_on_parts(model, parts)
+    parts = LocalExecutor(ChunkedRows(X, y, weight, ends, groups), None, n_threads)
+    parts.block_sizes = BlockSizes(**block_sizes)
+    fit_tree_out_of_core(model, parts)
     return model
 
 
@@ -66,18 +66,18 @@ GROWERS = [
 OTHER = {"two": "gini", "three": "gini", "numbers": "squared_error"}
 
 
-@pytest.mark.parametrize("part_rows", [2**19, 170, 90] if LONG else [170])
+@pytest.mark.parametrize("block_rows", [2**19, 170, 90] if LONG else [170])
 @pytest.mark.parametrize("grower", GROWERS)
 @pytest.mark.parametrize("target", ["two", "three", "numbers"])
 def test_files_and_memory_have_the_same_tree(
-    target, grower, part_rows, tmp_path, monkeypatch, left_nothing
+    target, grower, block_rows, tmp_path, monkeypatch, left_nothing
 ):
     how = {**grower}
     if "criterion" in how:
         how["criterion"] = OTHER[target]
     rows = make_table(N, target)
     here = model_of(target, how).fit(*split_table(rows, weighed=False))
-    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
     moved = rows.take(np.random.RandomState(1).permutation(N)).drop_columns(["w"])
     there = model_of(target, how).fit(write_files(tmp_path, moved, ENDS), "y")
     expect_same_tree(here, there, tmp_path)
@@ -125,11 +125,11 @@ def test_the_unit_of_weights_says_nothing(target):
     weights=st.sampled_from(["real", "whole", None]),
     leaves=st.one_of(st.none(), st.integers(1, 40)),
     max_bins=st.sampled_from([2, 5, 30, 255]),
-    together=st.sampled_from([1, 10_000, 2**27]),
+    result_bytes=st.sampled_from([1, 10_000, 2**27]),
 )
 @settings(max_examples=15)
 def test_no_division_of_the_rows_changes_a_bit(
-    seed, target, ends, weights, leaves, max_bins, together
+    seed, target, ends, weights, leaves, max_bins, result_bytes
 ):
     X, y, weight = split_table(
         make_table(300, target, seed % 1000, weights or "real"), weights is not None
@@ -138,7 +138,7 @@ def test_no_division_of_the_rows_changes_a_bit(
     models = [model_of(target, grower).set_params(grower__max_bins=max_bins) for _ in range(2)]
     order = np.random.RandomState(seed).permutation(300)
     moved = X.take(order), y[order], None if weight is None else weight[order]
-    there = fit_in_chunks(models[0], *moved, sorted([0, 300, *ends]), bytes_of_sums=together)
+    there = fit_in_chunks(models[0], *moved, sorted([0, 300, *ends]), result_bytes=result_bytes)
     with tempfile.TemporaryDirectory() as folder:
         expect_same_tree(models[1].fit(X, y, weight), there, Path(folder))
 

@@ -1,6 +1,6 @@
 """Validation sets of boosting that are out-of-core or distributed, as the rows of the fit are.
 
-Their blocks are read after those of the fit. They become blocks without training rows, whose held-out
+Their chunks are read after those of the fit. They become blocks without training rows, whose validation
 rows are the validation set.
 """
 
@@ -13,13 +13,17 @@ from typing import Any
 import numpy as np
 
 from certree.interface.extras import import_extra
-from certree.out_of_core.chunks import Chunk, Weighing, as_list, joined, training_of
-from certree.out_of_core.executors import Executor, SomeRows
-from certree.out_of_core.first_look import Learned, ValidationMetadata, learn_validation_set
+from certree.out_of_core.binned_blocks import add_validation_rows, hash_rows
+from certree.out_of_core.chunks import Chunk, WeightScaling, encode_chunk, join_chunks, wrap_in_list
+from certree.out_of_core.executors import Executor, ExecutorWrapper
 from certree.out_of_core.fit_hashes import add_hashes
-from certree.out_of_core.made_parts import hashes_of_rows, put_beside
-from certree.out_of_core.memory_limit import Need, RowsRead
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.memory_limit import MemoryNeed, RowsRead
+from certree.out_of_core.metadata_pass import (
+    FitMetadata,
+    ValidationMetadata,
+    collect_validation_metadata,
+)
+from certree.out_of_core.row_block import RowBlock
 
 
 class SourceWithValidation:
@@ -27,7 +31,7 @@ class SourceWithValidation:
 
     Parameters
     ----------
-    rows, validation : FileRows or Partitions
+    rows, validation : FileRows or DaskRows
         Sources of the rows of the fit, and of the validation set.
     """
 
@@ -37,9 +41,9 @@ class SourceWithValidation:
         self.validation_has_weights = validation.has_weights
 
     @property
-    def empty(self) -> Any:
+    def empty_table(self) -> Any:
         """See `Source`."""
-        return self._rows.empty
+        return self._rows.empty_table
 
     @property
     def n_rows(self) -> int | None:
@@ -70,14 +74,14 @@ class SourceWithValidation:
         )
 
     @property
-    def part_rows(self) -> int:
+    def block_rows(self) -> int:
         """Number of rows in a block."""
-        n: int = self._rows.part_rows
+        n: int = self._rows.block_rows
         return n
 
-    @part_rows.setter
-    def part_rows(self, n: int) -> None:
-        self._rows.part_rows = self._validation.part_rows = n
+    @block_rows.setter
+    def block_rows(self, n: int) -> None:
+        self._rows.block_rows = self._validation.block_rows = n
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """See `Source`."""
@@ -86,9 +90,9 @@ class SourceWithValidation:
             yield _mark_validation(chunk)
 
     @property
-    def n_parts(self) -> int:
+    def n_partitions(self) -> int:
         """Number of partitions of a fit on a cluster."""
-        n: int = self._rows.n_parts + self._validation.n_parts
+        n: int = self._rows.n_partitions + self._validation.n_partitions
         return n
 
     def partition(self, number: int) -> Any:
@@ -96,7 +100,7 @@ class SourceWithValidation:
 
         number: 0 .. n_parts - 1. The last partitions are the validation set.
         """
-        n = self._rows.n_parts
+        n = self._rows.n_partitions
         if number < n:
             return self._rows.partition(number)
         delayed = import_extra("dask", "dask").delayed(_mark_validation, pure=False)
@@ -105,46 +109,46 @@ class SourceWithValidation:
 
 def _mark_validation(chunk: Chunk) -> Chunk:
     """Return a block that is marked as a part of the validation set."""
-    return replace(chunk, judges=True, where=f"{chunk.where} of X_val")
+    return replace(chunk, is_validation=True, where=f"{chunk.where} of X_val")
 
 
-class PartsWithValidation(SomeRows):
+class ExecutorWithValidation(ExecutorWrapper):
     """An executor for the rows of a fit, with blocks of the validation set among its blocks.
 
-    Passes over the rows skip the validation set. Functions that are called for the blocks get the
-    validation set as held-out rows.
+    Passes over the rows skip the validation set. The validation set has blocks of
+    its own, without training rows.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Reads both tables.
     source : SourceWithValidation
         The source of both tables.
     """
 
-    def __init__(self, parts: Executor, source: SourceWithValidation) -> None:
-        super().__init__(parts)
+    def __init__(self, executor: Executor, source: SourceWithValidation) -> None:
+        super().__init__(executor)
         self._source, self.has_weights = source, source.has_weights
         self._encoding: ValidationEncoding | None = None
 
-    def keep_to_limit(self, need: Need) -> None:
+    def apply_memory_limit(self, need: MemoryNeed) -> None:
         """See `Executor`."""
         # A classifier stores two hashes of 8 bytes for each row of the validation set.
-        always = need.always + 16.0 * (self._source.n_validation or 0)
-        self._parts.keep_to_limit(replace(need, always=always))
-        self.portions = self._parts.portions
+        fixed = need.fixed + 16.0 * (self._source.n_validation or 0)
+        self._executor.apply_memory_limit(replace(need, fixed=fixed))
+        self.block_sizes = self._executor.block_sizes
 
     @property
     def n_validation(self) -> int | None:
         """See `SourceWithValidation`."""
         return self._source.n_validation
 
-    def get_validation_set(self) -> ValidationSet:
+    def get_validation_executor(self) -> ValidationExecutor:
         """Return an executor for the validation set alone."""
-        return ValidationSet(self._parts, self._source.validation_has_weights)
+        return ValidationExecutor(self._executor, self._source.validation_has_weights)
 
     def scan_validation_set(
-        self, model: Any, learned: Learned, *, are_known: bool
+        self, model: Any, metadata: FitMetadata, *, has_hashes: bool
     ) -> ValidationMetadata:
         """Scan the targets and weights of the validation set, which later calls of `make` need.
 
@@ -152,9 +156,9 @@ class PartsWithValidation(SomeRows):
         ----------
         model : estimator
             The model that is fitted.
-        learned : Learned
+        metadata : FitMetadata
             Metadata of the rows of the fit.
-        are_known : bool
+        has_hashes : bool
             Whether a classifier stores hashes of the validation set, because the set chooses its
             number of rounds.
 
@@ -168,26 +172,30 @@ class PartsWithValidation(SomeRows):
         ValueError, TypeError
             If targets or weights are wrong.
         """
-        found = learn_validation_set(model, learned, self.get_validation_set())
+        found = collect_validation_metadata(model, metadata, self.get_validation_executor())
         # A scorer gets weights as they came.
-        weighing = found.weighing if model.scoring == "loss" else None
-        self._encoding = ValidationEncoding(found.reader, weighing, are_known)
+        weight_scaling = found.weight_scaling if model.scoring == "loss" else None
+        self._encoding = ValidationEncoding(found.encoder, weight_scaling, has_hashes)
         return found
 
-    def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
+    def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
         """See `Executor`. Rows of the validation set are skipped."""
-        return self._parts.look(_scan_table, False, f, given, targets_only=targets_only)
+        return self._executor.scan(_scan_table, False, f, arguments, targets_only=targets_only)
 
-    def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
+    def make_blocks(
+        self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
+    ) -> Any:
         """See `Executor`. Blocks of the validation set have no training rows.
 
-        Before `scan_validation_set` they have no held-out rows either.
+        Before `scan_validation_set` they have no validation rows either.
         """
-        return self._parts.make(_make_block, f, given, self._encoding, own=own)
+        return self._executor.make_blocks(
+            _make_block, f, arguments, self._encoding, per_block=per_block
+        )
 
-    def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
+    def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
         """See `Executor`. Only rows of the fit are returned."""
-        return joined(self.look(as_list))
+        return join_chunks(self.scan(wrap_in_list))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,41 +204,41 @@ class ValidationEncoding:
 
     Parameters
     ----------
-    reader : object
+    encoder : object
         Copy of the model that encodes rows, by the classes and categories of the rows of the fit.
-    weighing : Weighing or None
+    weight_scaling : WeightScaling or None
         How weights are scaled; None: they are not scaled.
-    are_known : bool
+    has_hashes : bool
         Whether a classifier stores hashes of the rows.
     """
 
-    reader: Any
-    weighing: Weighing | None
-    are_known: bool
+    encoder: Any
+    weight_scaling: WeightScaling | None
+    has_hashes: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ValidationSet:
+class ValidationExecutor:
     """An executor for the validation set alone: passes over the rows skip the rows of the fit.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Reads both tables.
     has_weights : bool
         Whether rows of the validation set have weights.
     """
 
-    parts: Executor
+    executor: Executor
     has_weights: bool
 
-    def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
+    def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
         """See `Executor`."""
-        return self.parts.look(_scan_table, True, f, given, targets_only=targets_only)
+        return self.executor.scan(_scan_table, True, f, arguments, targets_only=targets_only)
 
-    def gathered(self) -> tuple[Any, Any, Any, Any, Any]:
+    def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
         """See `Executor`."""
-        return joined(self.look(as_list))
+        return join_chunks(self.scan(wrap_in_list))
 
 
 def _scan_table(
@@ -240,7 +248,7 @@ def _scan_table(
 
     is_validation: whether the function is called for the validation set, or for the rows of the fit.
     """
-    return f(chunk, *arguments) if chunk.judges == is_validation else None
+    return f(chunk, *arguments) if chunk.is_validation == is_validation else None
 
 
 def _make_block(
@@ -249,39 +257,40 @@ def _make_block(
     f: Callable[..., Any],
     arguments: tuple[Any, ...],
     encoding: ValidationEncoding | None,
-    *own: Any,
-) -> tuple[PartOfRows, Any]:
-    """Make a block of training rows or, for the validation set, of held-out rows.
+    *block_arguments: Any,
+) -> tuple[RowBlock, Any]:
+    """Make a block of training rows or, for the validation set, of validation rows.
 
     Parameters
     ----------
     number, chunk : int, Chunk
         Number of the block, and the block.
     f, arguments : callable, tuple
-        ``f(number, chunk, *arguments, *own)`` makes a block of training rows, and a partial result.
+        ``f(number, chunk, *arguments, *block_arguments)`` makes a block of training rows, and a
+        partial result.
     encoding : ValidationEncoding or None
         How rows of the validation set are encoded; None: they are skipped.
-    *own : object
+    *block_arguments : object
         Arguments of `f` for this block.
 
     Returns
     -------
-    part : PartOfRows
+    block : RowBlock
         The block.
     result : object
         The partial result; for the validation set the one for a block without rows.
     """
-    if not chunk.judges:
-        block: tuple[PartOfRows, Any] = f(number, chunk, *arguments, *own)
-        return block
-    part, result = f(number, replace(chunk, y=chunk.y[:0]), *arguments, *own)
+    if not chunk.is_validation:
+        made: tuple[RowBlock, Any] = f(number, chunk, *arguments, *block_arguments)
+        return made
+    block, result = f(number, replace(chunk, y=chunk.y[:0]), *arguments, *block_arguments)
     rows = None
     if encoding is not None:
-        rows = training_of(encoding.reader, chunk, encoding.weighing)
+        rows = encode_chunk(encoding.encoder, chunk, encoding.weight_scaling)
     if encoding is None or rows is None:
-        return part, result
-    part, _ = put_beside(part, rows)
-    part = replace(part, digest=int(hashes_of_rows(rows, ()).sum(dtype=np.uint64)))
-    if encoding.are_known and hasattr(encoding.reader, "classes_"):
-        part = add_hashes(part, rows.features.tables, rows.y, is_validation=True)
-    return part, result
+        return block, result
+    block, _ = add_validation_rows(block, rows)
+    block = replace(block, digest=int(hash_rows(rows, ()).sum(dtype=np.uint64)))
+    if encoding.has_hashes and hasattr(encoding.encoder, "classes_"):
+        block = add_hashes(block, rows.features.tables, rows.y, is_validation=True)
+    return block, result

@@ -8,10 +8,10 @@ import pytest
 
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.out_of_core import resources, sources
-from certree.out_of_core.executors import added
+from certree.out_of_core.executors import sum_results
 from certree.out_of_core.group_keys import set_group_keys
-from certree.out_of_core.memory_limit import Portions
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.memory_limit import BlockSizes
+from certree.out_of_core.row_block import RowBlock
 from certree.rows.hashes import mix
 from certree.rows.queries import compute_group_keys
 from same_models import (
@@ -37,7 +37,7 @@ def model_of(target, **how):
 STOPS = {"early_stopping": True, "max_iter": 12, "n_iter_no_change": 2, "learning_rate": 0.5}
 
 
-def expect_same_in_files(model, rows, folder, monkeypatch, weighed, targets=("y",), part_rows=170):
+def expect_same_in_files(model, rows, folder, monkeypatch, weighed, targets=("y",), block_rows=170):
     """Assert that rows in files, in another order, have the model of the rows in memory.
 
     rows: a table with targets, weights w and groups g.
@@ -48,7 +48,7 @@ def expect_same_in_files(model, rows, folder, monkeypatch, weighed, targets=("y"
     weight, groups = rows["w"].to_numpy() if weighed else None, rows["g"].to_numpy(False)
     here = model().fit(X, y, weight, groups=groups)
     assert here.trees_.n_nodes > len(here.trees_)
-    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
     moved = rows.take(np.random.RandomState(1).permutation(len(rows)))
     files = write_files(folder, moved if weighed else moved.drop_columns(["w"]))
     y = targets[0] if len(targets) == 1 else [*targets]
@@ -172,26 +172,26 @@ def test_wrong_groups_are_named(tmp_path, left_nothing):
         model_of("two", early_stopping=True).fit(file, "y", "w", groups="g")
 
 
-class Parts:
+class FakeExecutor:
     """Blocks in a list."""
 
-    def __init__(self, blocks, together):
-        self.all, self.portions = blocks, Portions(together=together)
+    def __init__(self, blocks, compared_rows):
+        self.all, self.block_sizes = blocks, BlockSizes(compared_rows=compared_rows)
 
     def expect_within_limit(self):
         """There is none."""
 
-    def collect(self, f, *given):
-        return added(f(part, *given) for part in self.all)
+    def reduce(self, f, *given):
+        return sum_results(f(block, *given) for block in self.all)
 
-    def change(self, f, *given):
-        self.all = [f(part, *given)[0] for part in self.all]
+    def replace_blocks(self, f, *given):
+        self.all = [f(block, *given)[0] for block in self.all]
 
 
-@pytest.mark.parametrize("together", [1, 7, 2**22])
+@pytest.mark.parametrize("compared_rows", [1, 7, 2**22])
 @pytest.mark.parametrize("weighed", [False, True])
 @pytest.mark.parametrize("seed", range(5))
-def test_keys_of_groups_are_those_of_one_table(seed, weighed, together):
+def test_keys_of_groups_are_those_of_one_table(seed, weighed, compared_rows):
     random = np.random.RandomState(seed)
     n, n_groups = 60, 25
     group = random.randint(0, n_groups - 1, n)  # the last one has no rows
@@ -202,9 +202,7 @@ def test_keys_of_groups_are_those_of_one_table(seed, weighed, together):
     blocks, none = [], np.zeros((1, 0), np.uint8)
     for k, rows in enumerate(np.split(np.arange(n), [9, 9, 31])):
         own = None if weight is None else weight[rows]
-        blocks.append(
-            PartOfRows(k, none, np.zeros(len(rows)), own, hashes[rows], group=group[rows])
-        )
-    parts = Parts(blocks, together)
+        blocks.append(RowBlock(k, none, np.zeros(len(rows)), own, hashes[rows], group=group[rows]))
+    parts = FakeExecutor(blocks, compared_rows)
     set_group_keys(parts, n_groups)
-    assert (np.concatenate([part.keys for part in parts.all]) == expected).all()
+    assert (np.concatenate([block.keys for block in parts.all]) == expected).all()

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
-from certree.out_of_core.executors import Here
-from certree.out_of_core.first_look import learn
-from certree.out_of_core.held_out import hold_out
-from certree.out_of_core.memory_limit import Portions
-from certree.out_of_core.order_of_rows import Division
+from certree.out_of_core.executors import LocalExecutor
+from certree.out_of_core.memory_limit import BlockSizes
+from certree.out_of_core.metadata_pass import collect_metadata
+from certree.out_of_core.row_assignment import RowSplitter
+from certree.out_of_core.validation_split import split_validation_set
 from same_models import ChunkedRows
 
 
@@ -19,16 +19,16 @@ def in_memory(model, X, y, weight, size, seed):
     return model._prepare_training(X, y, weight).hold_out_rows(size, np.random.RandomState(seed))
 
 
-def in_parts(model, X, y, weight, ends, size, seed, together):
-    parts = Here(ChunkedRows(X, y, weight, ends), None, 1)
-    learned = learn(model, parts)
-    parts.portions = Portions(together=together)
-    held = hold_out(parts, learned.reader, learned.weighing, size, seed)
+def in_parts(model, X, y, weight, ends, size, seed, compared_rows):
+    parts = LocalExecutor(ChunkedRows(X, y, weight, ends), None, 1)
+    metadata = collect_metadata(model, parts)
+    parts.block_sizes = BlockSizes(compared_rows=compared_rows)
+    held = split_validation_set(parts, metadata.encoder, metadata.weight_scaling, size, seed)
     sides = ([], [])
     for chunk, mask in zip(ChunkedRows(X, y, weight, ends).chunks(), held.masks, strict=True):
-        training = held.division.read_rows(learned.reader, chunk)
+        training = held.splitter.read_rows(metadata.encoder, chunk)
         if training is not None:
-            for to, one in zip(sides, held.division.split_rows(training, mask), strict=True):
+            for to, one in zip(sides, held.splitter.split_rows(training, mask), strict=True):
                 to.append(one)
     return sides, held
 
@@ -50,9 +50,9 @@ def listed(trainings, is_weighed):
     target=st.sampled_from(["classes", "numbers"]),
     weights=st.sampled_from([None, "whole", "real"]),
     share=st.sampled_from([0.3, 0.5]),
-    together=st.sampled_from([5, 2**22]),
+    compared_rows=st.sampled_from([5, 2**22]),
 )
-def test_both_sides_are_those_of_one_table(seed, n, ends, target, weights, share, together):
+def test_both_sides_are_those_of_one_table(seed, n, ends, target, weights, share, compared_rows):
     rs = np.random.RandomState(seed)
     # Many rows are alike, and some of these have other weights.
     X, y = rs.randint(0, 3, (n, 2)).astype(float), rs.randint(0, 2, n)
@@ -66,8 +66,10 @@ def test_both_sides_are_those_of_one_table(seed, n, ends, target, weights, share
     y = y if target == "classes" else y.astype(float)
     ends = sorted([0, *(min(one, n) for one in ends), n])
     here = in_memory(made(), X, y, weight, share, seed)
-    there, held = in_parts(made(), X, y, weight, ends, share, seed, together)
-    for side, own, other in zip(here, there, (held.sides.train, held.sides.held), strict=True):
+    there, held = in_parts(made(), X, y, weight, ends, share, seed, compared_rows)
+    for side, own, other in zip(
+        here, there, (held.summary.train, held.summary.validation), strict=True
+    ):
         assert other.n == len(side.y) == sum(len(one.y) for one in own)
     if weights is not None:
         for side, own in zip(here, there, strict=True):
@@ -83,5 +85,5 @@ def test_both_sides_are_those_of_one_table(seed, n, ends, target, weights, share
 def test_parts_of_other_lengths_are_refused():
     model = BoostedTreesRegressor()
     training = model._prepare_training(np.zeros((3, 2)), np.zeros(3))
-    with pytest.raises(ValueError, match="a block has 3 rows where it had 2 before"):
-        Division(np.random.RandomState(0)).split_rows(training, np.zeros(2, dtype=bool))
+    with pytest.raises(ValueError, match="a block has 3 rows, but had 2 before"):
+        RowSplitter(np.random.RandomState(0)).split_rows(training, np.zeros(2, dtype=bool))

@@ -10,15 +10,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from certree.ensembles import TreeForestClassifier, TreeForestRegressor, binned_features, leaves
-from certree.ensembles.forest_of_parts import WholeWeighing, at_places, samples_of_parts
 from certree.ensembles.forest_samples import ForestSamples, InputRows
+from certree.ensembles.out_of_core_forest import (
+    IntegerWeightScaling,
+    read_forest_samples,
+    set_positions,
+)
 from certree.files import load, save
 from certree.grow import code_trees
 from certree.interface.arrays import stack_columns
 from certree.out_of_core import executors, scratch, sources
-from certree.out_of_core.executors import Here
-from certree.out_of_core.memory_limit import Portions
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.executors import LocalExecutor
+from certree.out_of_core.memory_limit import BlockSizes
+from certree.out_of_core.row_block import RowBlock
 from certree.out_of_core.scratch import Scratch
 from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit, compute_integer_weights
 from certree.rows.training import training_rows
@@ -46,7 +50,7 @@ def model_of(target, **how):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of rows and of trees that are passed one after the other, also of few rows."""
-    monkeypatch.setattr(executors, "Portions", partial(Portions, bytes_of_sums=1300))
+    monkeypatch.setattr(executors, "BlockSizes", partial(BlockSizes, result_bytes=1300))
     monkeypatch.setattr(leaves, "_LEAVES_OF_BLOCK", 600)
     monkeypatch.setattr(code_trees, "CODES_PER_BLOCK", 350)
     monkeypatch.setattr(leaves, "N_COMPARED_ROWS", 299)
@@ -76,8 +80,8 @@ def test_files_and_memory_have_the_same_forest(
     here = model_of(target, **how).fit(*split_table(rows, weighed=False))
     files = write_files(tmp_path, rows.drop_columns(["w"]))
     sizes = [2**19, 170, 1499]
-    for part_rows in sizes if number == 1 else [sizes[(number + len(target)) % 3]]:
-        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    for block_rows in sizes if number == 1 else [sizes[(number + len(target)) % 3]]:
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
         expect_same(here, model_of(target, **how).fit(files, "y"), tmp_path)
 
 
@@ -140,8 +144,8 @@ def test_groups_in_files_mean_the_same(
     order = np.arange(N) if "oob_score" in how else np.random.RandomState(1).permutation(N)
     files = write_files(tmp_path, rows.take(order).drop_columns([] if weights else ["w"]))
     sizes = [2**19, 170, 37]
-    for part_rows in sizes if target == "two" and weights else [sizes[len(target) % 3]]:
-        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    for block_rows in sizes if target == "two" and weights else [sizes[len(target) % 3]]:
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
         there = model_of(target, **how).fit(files, "y", "w" if weights else None, groups="g")
         expect_same(here, there, tmp_path)
 
@@ -264,8 +268,8 @@ def test_equal_rows_of_other_weights_may_lie_in_any_part(seed, target, ends, wei
 def read(model, X, y, weight, ends):
     """The rows of a forest in chunks, and the folder in which they lie."""
     folder = tempfile.TemporaryDirectory()
-    parts = Here(ChunkedRows(X, y, weight, ends), None, 1)
-    rows, given_rows = samples_of_parts(model, parts, Scratch(folder.name))
+    parts = LocalExecutor(ChunkedRows(X, y, weight, ends), None, 1)
+    rows, given_rows = read_forest_samples(model, parts, Scratch(folder.name))
     return rows, given_rows, folder
 
 
@@ -307,8 +311,8 @@ def test_weights_of_parts_become_the_whole_numbers_of_all(weight, cuts):
     weight = np.array(weight)
     parts = np.split(weight, [cuts % len(weight)])
     unit = sum(map(WeightUnit.find, parts), NO_WEIGHTS)
-    weighing = WholeWeighing(weight.max(), of_weights=unit)
-    told = np.concatenate([weighing(one) for one in parts])
+    weight_scaling = IntegerWeightScaling(weight.max(), unit=unit)
+    told = np.concatenate([weight_scaling(one) for one in parts])
     assert_same(told, compute_integer_weights(weight), "weights")
 
 
@@ -430,17 +434,17 @@ def test_a_source_that_changes_is_named():
     source = Changing(X, y, None, [0, N])
     with (
         tempfile.TemporaryDirectory() as folder,
-        pytest.raises(ValueError, match="rows are 1499 where they were 1500"),
+        pytest.raises(ValueError, match="X has 1499 rows, but had 1500 before"),
     ):
-        samples_of_parts(model_of("two"), Here(source, None, 1), Scratch(folder))
+        read_forest_samples(model_of("two"), LocalExecutor(source, None, 1), Scratch(folder))
 
 
 def test_a_part_of_other_rows_than_before_is_named():
-    part = PartOfRows(3, np.zeros((1, 0), np.uint8), np.zeros(0), None, np.zeros(0, np.uint64), 7)
+    part = RowBlock(3, np.zeros((1, 0), np.uint8), np.zeros(0), None, np.zeros(0, np.uint64), 7)
     place = np.zeros(0, np.uint64)
-    assert at_places(part, {3: 7}, place)[0].keys is place
-    with pytest.raises(ValueError, match="partition 3 has been made anew and has other rows"):
-        at_places(part, {3: 8}, place)
+    assert set_positions(part, {3: 7}, place)[0].keys is place
+    with pytest.raises(ValueError, match="partition 3 has other rows than before"):
+        set_positions(part, {3: 8}, place)
 
 
 def test_a_full_disk_is_named(tmp_path, monkeypatch, left_nothing):
@@ -451,7 +455,7 @@ def test_a_full_disk_is_named(tmp_path, monkeypatch, left_nothing):
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(scratch, "_fill", full)
-    with pytest.raises(OSError, match="7,500 more bytes of scratch"):
+    with pytest.raises(OSError, match="needs 7,500 more bytes"):
         model_of("two").fit(files, "y")
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor
-from certree.out_of_core.executors import Here
-from certree.out_of_core.first_look import learn
-from certree.out_of_core.sides import (
+from certree.out_of_core.executors import LocalExecutor
+from certree.out_of_core.metadata_pass import collect_metadata
+from certree.out_of_core.train_calibration_split import (
     join_calibration_blocks,
     route_calibration_rows,
     select_training_set,
@@ -39,24 +39,24 @@ def test_both_sides_are_those_of_one_table(target, weights, kind):
     made = CertifiedTreeRegressor if target == "numbers" else CertifiedTreeClassifier
     model = made(Cart(max_bins=9), duplicates="genuine", random_state=0)
     expected = in_memory(model, X, y, weight, groups)
-    parts = Here(ChunkedRows(X, y, weight, [0, 1, 1, 200, N], groups), None, 1)
-    learned = learn(model, parts)
-    sides = split_blocks(parts, learned.reader, 0.4, np.random.RandomState(2))
-    assert (sides.n, sides.n_certifying) == (
-        len(expected.train) + sides.n_certifying,
+    parts = LocalExecutor(ChunkedRows(X, y, weight, [0, 1, 1, 200, N], groups), None, 1)
+    metadata = collect_metadata(model, parts)
+    sides = split_blocks(parts, metadata.encoder, 0.4, np.random.RandomState(2))
+    assert (sides.n, sides.n_calibration) == (
+        len(expected.train) + sides.n_calibration,
         len(expected.calibration),
     )
     assert sides.n_units == expected.n_units
     assert sides.repeats == expected.repeats
-    growing = select_training_set(parts, sides.reader, sides.division, sides.masks)
-    seen = growing.look(chunk_rows)
+    growing = select_training_set(parts, sides.encoder, sides.splitter, sides.masks)
+    seen = growing.scan(chunk_rows)
     places = np.arange(N) if expected.indices is None else expected.indices
     own = places[expected.train]
     assert seen == [*zip(X["x0"].to_numpy()[own].tolist(), y[own].tolist(), strict=True)]
     tree = model.fit(X, y, weight, groups).tree_
-    about = learned.reader, tree, sides.reader, sides.division, False
+    about = metadata.encoder, tree, sides.encoder, sides.splitter, False
     masks = [(mask, None) for mask in sides.masks]
-    blocks = parts.make(route_calibration_rows, *about, own=masks)
+    blocks = parts.make_blocks(route_calibration_rows, *about, per_block=masks)
     found, leaf, numbers, weighed = join_calibration_blocks(blocks[::-1], sides.repeats)
     for name in ("train", "calibration", "indices"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)
@@ -68,7 +68,7 @@ def test_both_sides_are_those_of_one_table(target, weights, kind):
     np.testing.assert_array_equal(leaf, model.apply(X.take(places[expected.calibration])))
     judged = y[places[expected.calibration]]
     np.testing.assert_array_equal(
-        judged if target == "numbers" else learned.attributes["classes_"][numbers],
+        judged if target == "numbers" else metadata.attributes["classes_"][numbers],
         numbers if target == "numbers" else judged,
     )
     if weight is not None:
@@ -81,7 +81,7 @@ class Shuffled(ChunkedRows):
     def chunks(self, *, targets_only=False):
         self.random = getattr(self, "random", None) or np.random.RandomState(0)
         for chunk in super().chunks(targets_only=targets_only):
-            yield chunk.at(self.random.permutation(len(chunk.y)))
+            yield chunk.take(self.random.permutation(len(chunk.y)))
 
 
 def rows_and_groups(chunk):
@@ -91,23 +91,23 @@ def rows_and_groups(chunk):
 def test_no_order_within_a_part_matters():
     groups, rows = make_groups(make_table(N), "text")
     X, y, _ = split_table(rows.drop_columns(["g"]), weighed=False)
-    parts = Here(Shuffled(X, y, None, [0, 150, N], groups), None, 1)
-    learned = learn(CertifiedTreeClassifier(Cart(max_bins=9)), parts)
-    sides = split_blocks(parts, learned.reader, 0.4, np.random.RandomState(0))
-    growing = select_training_set(parts, sides.reader, sides.division, sides.masks)
-    first, again = (growing.look(rows_and_groups) for _ in range(2))
+    parts = LocalExecutor(Shuffled(X, y, None, [0, 150, N], groups), None, 1)
+    metadata = collect_metadata(CertifiedTreeClassifier(Cart(max_bins=9)), parts)
+    sides = split_blocks(parts, metadata.encoder, 0.4, np.random.RandomState(0))
+    growing = select_training_set(parts, sides.encoder, sides.splitter, sides.masks)
+    first, again = (growing.scan(rows_and_groups) for _ in range(2))
     assert first != again
     assert sorted(first) == sorted(again)
-    every = {group for _, group in parts.look(rows_and_groups)}
+    every = {group for _, group in parts.scan(rows_and_groups)}
     assert len({group for _, group in first}) == round(0.4 * len(every))
 
 
 def test_a_source_that_changes_is_refused():
     X, y, _ = split_table(make_table(N), weighed=False)
     source = ChunkedRows(X, y, None, [0, 100, N])
-    parts = Here(source, None, 1)
-    learned = learn(CertifiedTreeClassifier(Cart(max_bins=9)), parts)
-    sides = split_blocks(parts, learned.reader, 0.5, np.random.RandomState(0))
+    parts = LocalExecutor(source, None, 1)
+    metadata = collect_metadata(CertifiedTreeClassifier(Cart(max_bins=9)), parts)
+    sides = split_blocks(parts, metadata.encoder, 0.5, np.random.RandomState(0))
     source.ends = [0, 99, N]
     with pytest.raises(ValueError, match="its source must give the same rows"):
-        select_training_set(parts, sides.reader, sides.division, sides.masks).look(chunk_rows)
+        select_training_set(parts, sides.encoder, sides.splitter, sides.masks).scan(chunk_rows)

@@ -1,7 +1,7 @@
 """Rounds of boosting on the ranks of an out-of-core or distributed fit.
 
-Each machine, a rank, holds some of the rows as one table. The functions of this module run there, by
-`Executor.run_on_ranks`. The runs of a fit that lie on the client have no rows, only trees.
+Each machine, a rank, holds some of the rows as one table. `Executor.run_on_ranks` calls the
+functions of this module there. The runs on the client have trees, but no rows.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from certree.grow.code_trees import convert_codes_to_floats, iterate_row_blocks
 from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.joined_rows import Storage
-from certree.out_of_core.part import refuse_other_rows
 from certree.out_of_core.ranks import Rank
+from certree.out_of_core.row_block import raise_for_changed_rows
 from certree.tree import Trees
 
 
@@ -80,7 +80,7 @@ def start_rounds(
     rank : Rank
         The rank.
     digests : mapping of int to int
-        Digests of all parts by number.
+        Digests of all blocks, by number.
     run : Rounds
         The first run, without rows.
     start : ndarray of shape (n_outputs,)
@@ -99,12 +99,12 @@ def start_rounds(
     Raises
     ------
     ValueError
-        If a part that was lost has been made anew of other rows.
+        If a block that was lost was recomputed from other rows.
     """
     rows, settings = rank.rows, run.settings
     for number, digest in rows.digests.items():
         if digest != digests[number]:
-            refuse_other_rows(number)
+            raise_for_changed_rows(number)
     with rows.storage.hold_core_arrays():
         loss, n, y = settings.loss, rows.n, rows.y
         if isinstance(loss, MultiOutputLoss) and len(y) < len(loss.components):  # quantiles
@@ -114,10 +114,10 @@ def start_rounds(
             weight = None if rows.weight is None else rows.weight[:n]
             scores = make_start_scores(rows.storage, rows.y.shape[1], plain_start)
             means = [
-                one.compute_mean(
+                component.compute_mean(
                     np.ascontiguousarray(y[k, :n]), scores[k : k + 1, :n].copy(), weight, rank.links
                 )
-                for k, one in enumerate(loss.components)
+                for k, component in enumerate(loss.components)
             ]
             settings = replace(settings, loss=loss.with_factors(means))
         by_row = np.zeros((0, 0), np.uint8)
@@ -135,7 +135,7 @@ def start_rounds(
                 keys=rows.keys,
                 scores=make_start_scores(rows.storage, rows.y.shape[1], start, rows.offset),
                 seed=run.seed + k,
-                values=rows.values,
+                values=rows.X_val,
                 updates_scores=True,
             )
             for k in range(n_members)
@@ -186,9 +186,9 @@ def add_previous_rounds(
             X = convert_codes_to_floats(np.ascontiguousarray(rows.codes[:, block].T))
             scores = np.ascontiguousarray(run.scores[:, block])
             run.scores[:, block] = code_trees.add(scores, X, n_threads, first, last)
-        if rows.values is not None:
+        if rows.X_val is not None:
             scores = np.ascontiguousarray(run.scores[:, rows.n :])
-            run.scores[:, rows.n :] = trees.add(scores, rows.values, n_threads, first, last)
+            run.scores[:, rows.n :] = trees.add(scores, rows.X_val, n_threads, first, last)
         if is_scored:
             stages.append(
                 score_rounds(rank, has_validation_set) if is_loss else get_scored_predictions(rank)
@@ -197,7 +197,7 @@ def add_previous_rounds(
 
 
 def make_rounds(rank: Rank, first: int, last: int, watch: Watch) -> NewRounds:
-    """Make rounds first, ..., last - 1 of the runs of a rank.
+    """Make rounds first, ..., last - 1 of the runs of a rank, and return the new trees and scores.
 
     watch: how rounds are scored; see `certree.ensembles.rounds.advance`.
     """
@@ -283,7 +283,7 @@ def _get_strata(rank: Rank, n_classes: int) -> NDArray[Any]:
     return get_strata(rank.rows.y[0, : rank.rows.n], n_classes)
 
 
-def make_scores_on_ranks(model: Any, scorer: Any, parts: Executor) -> list[Score]:
+def make_distributed_scores(model: Any, scorer: Any, executor: Executor) -> list[Score]:
     """Make functions that score the training rows and the validation set by a scorer.
 
     Parameters
@@ -292,7 +292,7 @@ def make_scores_on_ranks(model: Any, scorer: Any, parts: Executor) -> list[Score
         The model that is fitted, with its `_seed`; its parameter `scoring` is the scorer's name.
     scorer : callable
         ``scorer(model, X, y)``, as scikit-learn's.
-    parts : Executor
+    executor : Executor
         Has the ranks.
 
     Returns
@@ -301,19 +301,19 @@ def make_scores_on_ranks(model: Any, scorer: Any, parts: Executor) -> list[Score
         One function, or two with a validation set; each takes the raw predictions of the scored
         rows of all ranks, (n_outputs, n_scored), as `get_scored_predictions` returns them.
     """
-    counts: Any = sum(parts.collect_from_ranks(count_classes_of_rank, count_strata(model)))
+    counts: Any = sum(executor.gather_from_ranks(count_classes_of_rank, count_strata(model)))
     n_sampled = count_sampled_rows(counts)
-    drawn = parts.collect_from_ranks(draw_keys, model._seed, n_sampled)
+    drawn = executor.gather_from_ranks(draw_keys, model._seed, n_sampled)
     limits = compute_key_limits(merge_samples(drawn, n_sampled), n_sampled)
-    told: list[ScoredRows] = parts.collect_from_ranks(choose_scored_rows, model._seed, limits)
-    y = np.concatenate([one.y for one in told], axis=1)
+    ranks: list[ScoredRows] = executor.gather_from_ranks(choose_scored_rows, model._seed, limits)
+    y = np.concatenate([rows.y for rows in ranks], axis=1)
     y = y[0] if len(y) == 1 else y.T
     if is_classifier(model):
         y = y.astype(np.int32)
     weight = np.concatenate(
-        [np.ones(one.y.shape[1]) if one.weight is None else one.weight for one in told]
+        [np.ones(rows.y.shape[1]) if rows.weight is None else rows.weight for rows in ranks]
     )
-    is_training = np.concatenate([np.arange(one.y.shape[1]) < one.n_training for one in told])
+    is_training = np.concatenate([np.arange(rows.y.shape[1]) < rows.n_training for rows in ranks])
     sets = [np.flatnonzero(is_training), np.flatnonzero(~is_training)]
     return [
         ScorerScore.of_named_scorer(model, scorer, y[columns], weight[columns], columns)
@@ -337,32 +337,32 @@ def make_start_scores(
 
 
 @dataclass(slots=True, kw_only=True)
-class EvaluationOnRanks(Evaluation):
+class DistributedEvaluation(Evaluation):
     """Score rounds that ranks make; see `Evaluation`.
 
-    Functions in `scored` take what `score_rounds` returns; those of a scorer the raw predictions of
-    the rows that it gets, of all ranks.
+    Functions in `scored` take the result of `score_rounds`, or for a scorer the raw predictions of the
+    scored rows of all ranks.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Has the ranks, on which `start_rounds` has been called.
     has_validation_set : bool
-        Whether any of them has rows of a validation set.
+        Whether any rank has rows of a validation set.
     """
 
-    parts: Executor
+    executor: Executor
     has_validation_set: bool
 
     def _make_rounds(self, runs: Sequence[Rounds], first: int, last: int) -> Float64:
         """See `Evaluation`: ranks make the rounds, and trees are appended to runs without rows."""
-        made: NewRounds = self.parts.run_on_ranks(make_rounds, first, last, self._get_watch())
-        for run, (trees, deviations, rows, losses) in zip(runs, made.batches, strict=True):
+        new: NewRounds = self.executor.run_on_ranks(make_rounds, first, last, self._get_watch())
+        for run, (trees, deviations, rows, losses) in zip(runs, new.batches, strict=True):
             run.tree_batches.extend(trees)
             run.deviations.extend(deviations)
             run.rows.extend(rows)
             run.losses.extend(losses)
-        return made.scores
+        return new.scores
 
     def _predict(self, runs: Sequence[Rounds]) -> Float64:
         """See `Evaluation`: the scores of all rows together."""
@@ -370,8 +370,8 @@ class EvaluationOnRanks(Evaluation):
         return self.compute_scores()
 
     def compute_scores(self) -> Float64:
-        """Return what the functions in `scored` take, at the present scores of all rows."""
+        """Return the argument of the functions in `scored`, at the present scores of all rows."""
         if not self.is_loss:
-            return np.concatenate(self.parts.collect_from_ranks(get_scored_predictions), axis=1)
-        scores: Any = self.parts.run_on_ranks(score_rounds, self.has_validation_set)
+            return np.concatenate(self.executor.gather_from_ranks(get_scored_predictions), axis=1)
+        scores: Any = self.executor.run_on_ranks(score_rounds, self.has_validation_set)
         return np.asarray(scores)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certree.grow import Bins
-from certree.out_of_core import binned_parts
-from certree.out_of_core.binned_parts import Sketch, bin_rows, make_bins
+from certree.out_of_core import binning
+from certree.out_of_core.binning import Sketch, bin_rows, make_bins
 from certree.rows.features import DenseFeatures
 
 CATEGORY = np.array([0, 0, 1, 0, 0], dtype=np.uint8)
@@ -53,6 +53,6 @@ def test_however_rows_are_divided(n, seed, ends):
 def test_edges_of_a_sample(monkeypatch, dtype):
     import certree.grow.bins
 
-    for module in (certree.grow.bins, binned_parts):
+    for module in (certree.grow.bins, binning):
         monkeypatch.setattr(module, "EDGE_ROWS", 500)
     expect_same(rows(3000, 0).astype(dtype), [100, 1500, 2000])

@@ -44,7 +44,7 @@ def add_offsets(rows, offsets):
     return rows, names[0] if len(names) == 1 else names
 
 
-def expect_same_in_files(model, rows, offsets, folder, monkeypatch, part_rows=170):
+def expect_same_in_files(model, rows, offsets, folder, monkeypatch, block_rows=170):
     """Assert that rows in files, in another order, have the model of the rows in memory."""
     is_weighed = "w" in rows.column_names
     if is_weighed:
@@ -53,7 +53,7 @@ def expect_same_in_files(model, rows, offsets, folder, monkeypatch, part_rows=17
         X, y, weight = rows.drop_columns(["y"]), rows["y"].to_numpy(zero_copy_only=False), None
     here = model().fit(X, y, weight, offset=offsets[:, 0] if offsets.shape[1] == 1 else offsets)
     rows, names = add_offsets(rows, offsets)
-    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
     files = write_files(folder, rows.take(np.random.RandomState(1).permutation(len(rows))))
     there = model().fit(files, "y", "w" if is_weighed else None, offset=names)
     expect_same(here, there, folder)
@@ -132,15 +132,15 @@ COMPARED = [
     for weights in (None, "real")
 ]
 COMPARED += [
-    ("numbers", {"loss": loss}, None, part_rows)
+    ("numbers", {"loss": loss}, None, block_rows)
     for loss in ("tweedie", "huber", "absolute_error", SQUARED)
-    for part_rows in (2**19, 37)
+    for block_rows in (2**19, 37)
 ]
 
 
-@pytest.mark.parametrize(("target", "how", "weights", "part_rows"), COMPARED)
+@pytest.mark.parametrize(("target", "how", "weights", "block_rows"), COMPARED)
 def test_categories_are_compared_by_newton_steps(
-    target, how, weights, part_rows, tmp_path, monkeypatch, left_nothing
+    target, how, weights, block_rows, tmp_path, monkeypatch, left_nothing
 ):
     rows = make_table(N, target)
     if how.get("loss") in ("poisson", "gamma", "tweedie"):
@@ -148,7 +148,7 @@ def test_categories_are_compared_by_newton_steps(
     rows = add_towns(rows if weights else rows.drop_columns(["w"]), 60)
     offsets = make_offsets(N, 3 if target == "three" else 1)
     model = lambda: model_of(target, **how)  # noqa: E731
-    there = expect_same_in_files(model, rows, offsets, tmp_path, monkeypatch, part_rows)
+    there = expect_same_in_files(model, rows, offsets, tmp_path, monkeypatch, block_rows)
     assert (there.trees_.feature == [*there.feature_names_in_].index("town")).any()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor, CustomLoss
 from certree.out_of_core import sources
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import RowBlock
 from same_models import add_targets, add_towns, expect_same, make_groups, make_table, write_files
 
 N = 1500
@@ -91,8 +91,8 @@ def test_standard_errors_of_files_are_those_of_memory(
     files = write_files(tmp_path, rows.take(np.random.RandomState(1).permutation(N)))
     number = CASES.index((target, kinds, how))
     sizes = [2**19, 170, 37]
-    for part_rows in sizes if number == 1 else [sizes[number % 3]]:
-        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    for block_rows in sizes if number == 1 else [sizes[number % 3]]:
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
         there = model_of(target, **how).fit(files, **names)
         expect_same(here, there, tmp_path)
 
@@ -139,7 +139,7 @@ def test_two_groups_have_no_thirds(tmp_path, left_nothing):
 
 def test_some_training_rows_of_a_block_are_selected():
     random, n = np.random.RandomState(0), 9
-    block = PartOfRows(
+    block = RowBlock(
         3,
         random.randint(0, 255, (2, n)).astype(np.uint8),
         random.normal(size=(2, n)),

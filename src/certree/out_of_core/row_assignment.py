@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
-from certree.out_of_core.chunks import Chunk, Weighing, training_of
+from certree.out_of_core.chunks import Chunk, WeightScaling, encode_chunk
 from certree.out_of_core.executors import Executor
 from certree.rows.folds import (
     Indices,
@@ -42,7 +42,7 @@ Groups = tuple[NDArray[Any], Indices]
 class RowsToAssign:
     """Fields by which the n rows of a block are assigned to folds or sets.
 
-    Rows are sorted by class, then by content and then by weight; see `Division.sort_rows`.
+    Rows are sorted by class, then by content and then by weight; see `RowSplitter.sort_rows`.
 
     Parameters
     ----------
@@ -82,31 +82,31 @@ class RowsToAssign:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Division:
-    """How the rows of each block are hashed, sorted, split and weighted.
+class RowSplitter:
+    """Hash, sort and split the rows of a block, and scale their weights, alike in each pass.
 
     Parameters
     ----------
     random_state : RandomState or None
         Generator of the hash function, which is not advanced; rows are stratified by class. None: a
         fixed hash function without strata.
-    weighings : tuple of two (Weighing or None)
-        How the weights of training rows, and of held-out rows, are scaled; None: they are not.
+    weight_scalings : tuple of two (WeightScaling or None)
+        How the weights of training rows, and of validation rows, are scaled; None: they are not.
     feature_order : ndarray of int32, shape (p,), or None
         Order in which columns are hashed; None: the draw order of the features, see
         `Training.draw_order`.
     """
 
     random_state: np.random.RandomState | None
-    weighings: tuple[Weighing | None, Weighing | None] = (None, None)
+    weight_scalings: tuple[WeightScaling | None, WeightScaling | None] = (None, None)
     feature_order: Int32 | None = None
 
-    def read_rows(self, reader: Any, chunk: Chunk) -> Training | None:
+    def read_rows(self, encoder: Any, chunk: Chunk) -> Training | None:
         """Encode the rows of a block, with their weights unscaled.
 
         Parameters
         ----------
-        reader : object
+        encoder : object
             Copy of the model that encodes rows.
         chunk : Chunk
             The block.
@@ -116,7 +116,7 @@ class Division:
         Training or None
             The rows of positive weight; None: there are none.
         """
-        return training_of(reader, chunk, None)
+        return encode_chunk(encoder, chunk, None)
 
     def sort_rows(self, training: Training) -> tuple[Any, UInt64, Int32, Groups | None]:
         """Sort the n rows of a block by class, content, weight and offsets, and then by group.
@@ -170,24 +170,24 @@ class Division:
         """
         if n != n_now:
             raise ValueError(
-                f"a block has {n_now} rows where it had {n} before: its source must give the same "
-                "rows in each pass"
+                f"a block has {n_now} rows, but had {n} before: its source must give the same rows in "
+                "each pass"
             )
 
     def split_rows(self, training: Training, mask: Mask) -> list[Training]:
-        """Split a block into its training rows and its held-out rows, and scale their weights.
+        """Split a block into its training rows and its validation rows, and scale their weights.
 
         Parameters
         ----------
         training : Training
             The n rows of the block.
         mask : ndarray of bool, shape (n,)
-            True for held-out rows, in the order of `sort_rows`.
+            True for validation rows, in the order of `sort_rows`.
 
         Returns
         -------
         list of two Training
-            The training rows and the held-out rows, in the order in which they were read.
+            The training rows and the validation rows, in the order in which they were read.
 
         Raises
         ------
@@ -196,16 +196,18 @@ class Division:
         """
         order, both = self.sort_rows(training)[0], []
         self.expect_rows(len(mask), len(order))
-        for rows, weighing in zip((order[~mask], order[mask]), self.weighings, strict=True):
+        for rows, weight_scaling in zip(
+            (order[~mask], order[mask]), self.weight_scalings, strict=True
+        ):
             subset = training.take(np.sort(rows))
-            if weighing is not None and subset.weight is not None and len(rows):
-                subset = replace(subset, weight=weighing(subset.weight))
+            if weight_scaling is not None and subset.weight is not None and len(rows):
+                subset = replace(subset, weight=weight_scaling(subset.weight))
             both.append(subset)
         return both
 
 
 def read_sorted_rows(
-    number: int, chunk: Chunk, reader: Any, division: Division
+    number: int, chunk: Chunk, encoder: Any, splitter: RowSplitter
 ) -> tuple[RowsToAssign, list[tuple[int, int, NDArray[Any] | None]]]:
     """Read and sort the rows of a block.
 
@@ -213,9 +215,9 @@ def read_sorted_rows(
     ----------
     number, chunk : int, Chunk
         Number of the block, and the block.
-    reader : object
+    encoder : object
         Copy of the model that encodes rows.
-    division : Division
+    splitter : RowSplitter
         How rows are hashed and sorted.
 
     Returns
@@ -225,14 +227,14 @@ def read_sorted_rows(
     list of tuple
         One entry: number of the block, number of its rows, and its distinct groups or None.
     """
-    rows, order, names = sort_block(number, division.read_rows(reader, chunk), division)
+    rows, order, names = sort_block(number, splitter.read_rows(encoder, chunk), splitter)
     return rows, [(number, len(order), names)]
 
 
 def sort_block(
-    number: int, training: Training | None, division: Division
+    number: int, training: Training | None, splitter: RowSplitter
 ) -> tuple[RowsToAssign, Indices, NDArray[Any] | None]:
-    """Sort the rows of a block by `Division.sort_rows`.
+    """Sort the rows of a block by `RowSplitter.sort_rows`.
 
     Parameters
     ----------
@@ -240,7 +242,7 @@ def sort_block(
         Number of the block.
     training : Training or None
         Its n rows; None: there are none.
-    division : Division
+    splitter : RowSplitter
         How rows are hashed and sorted.
 
     Returns
@@ -258,7 +260,7 @@ def sort_block(
         about = no_classes, no_classes, no_hashes, none, none[None], no_hashes, None
         empty = RowsToAssign(number, *about)
         return empty, np.zeros(0, dtype=np.intp), None
-    order, content, classes, groups = division.sort_rows(training)
+    order, content, classes, groups = splitter.sort_rows(training)
     ties = _list_ties(training)[:, order]
     target = training.y.astype(np.float64)[order]
     content, classes = content[order], classes[order]
@@ -286,17 +288,17 @@ def _list_ties(training: Training) -> Float64:
 
 
 def make_sorted_blocks(
-    parts: Executor, reader: Any, division: Division
+    executor: Executor, encoder: Any, splitter: RowSplitter
 ) -> tuple[list[int], list[NDArray[Any] | None]]:
     """Make a `RowsToAssign` of each block, and number combinations of classes as strata.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Reads the rows, and holds the results in place of its blocks.
-    reader : object
+    encoder : object
         Copy of the model that encodes rows.
-    division : Division
+    splitter : RowSplitter
         How rows are hashed and sorted.
 
     Returns
@@ -306,50 +308,50 @@ def make_sorted_blocks(
     names : list of (ndarray or None)
         Distinct groups of each block; None: the block has no groups, or no rows.
     """
-    blocks = sorted(parts.make(read_sorted_rows, reader, division), key=itemgetter(0))
-    n_classes = getattr(reader, "n_classes_", 0)
+    blocks = sorted(executor.make_blocks(read_sorted_rows, encoder, splitter), key=itemgetter(0))
+    n_classes = getattr(encoder, "n_classes_", 0)
     if isinstance(n_classes, list):
-        rank = rank_classes(parts.collect(_sum_classes, n_classes))
-        sets = _find_distinct(np.concatenate(parts.collect(_list_class_sets, n_classes, rank)))
-        parts.change(_set_strata, n_classes, rank, sets)
+        rank = rank_classes(executor.reduce(_sum_classes, n_classes))
+        sets = _find_distinct(np.concatenate(executor.reduce(_list_class_sets, n_classes, rank)))
+        executor.replace_blocks(_set_strata, n_classes, rank, sets)
     return [n_rows for _, n_rows, _ in blocks], [names for *_, names in blocks]
 
 
-def _sum_classes(part: RowsToAssign, n_classes: list[int]) -> UInt64 | None:
+def _sum_classes(block: RowsToAssign, n_classes: list[int]) -> UInt64 | None:
     """Return `sum_classes` of a block; None if it has no rows.
 
-    part: the block; n_classes: number of classes of each target.
+    block: the block; n_classes: number of classes of each target.
     """
-    if not len(part.content):
+    if not len(block.content):
         return None
-    return sum_classes(part.classes, n_classes, part.content)
+    return sum_classes(block.classes, n_classes, block.content)
 
 
-def _list_class_sets(part: RowsToAssign, n_classes: list[int], rank: Int32) -> list[Int32]:
+def _list_class_sets(block: RowsToAssign, n_classes: list[int], rank: Int32) -> list[Int32]:
     """Return the distinct combinations of classes in a block, as a list of one array or of none.
 
-    part: the block; n_classes: number of classes of each target; rank: result of `rank_classes` for all
-    blocks.
+    block: the block; n_classes: number of classes of each target; rank: result of `rank_classes`
+    for all blocks.
     """
-    if not len(part.content):
+    if not len(block.content):
         return []
-    return [_find_distinct(find_class_sets(part.classes, n_classes, rank))]
+    return [_find_distinct(find_class_sets(block.classes, n_classes, rank))]
 
 
 def _set_strata(
-    part: RowsToAssign, n_classes: list[int], rank: Int32, sets: Int32
+    block: RowsToAssign, n_classes: list[int], rank: Int32, sets: Int32
 ) -> tuple[RowsToAssign, int]:
     """Return a block whose strata are the numbers of combinations of classes, and 0.
 
-    part: the block; n_classes, rank: as in `_list_class_sets`; sets: distinct combinations in all
+    block: the block; n_classes, rank: as in `_list_class_sets`; sets: distinct combinations in all
     blocks.
     """
-    if not len(part.content):
-        return part, 0
-    rows = find_class_sets(part.classes, n_classes, rank)
+    if not len(block.content):
+        return block, 0
+    rows = find_class_sets(block.classes, n_classes, rank)
     # All combinations of the block are among `sets`, so the joined array has the same numbers.
     number = np.unique(np.concatenate([sets, rows]), axis=0, return_inverse=True)[1].reshape(-1)
-    return replace(part, stratum=number[len(sets) :].astype(np.int32)), 0
+    return replace(block, stratum=number[len(sets) :].astype(np.int32)), 0
 
 
 def _find_distinct(sets: Int32) -> Int32:
@@ -358,7 +360,7 @@ def _find_distinct(sets: Int32) -> Int32:
 
 
 def assign_rows(
-    parts: Executor,
+    executor: Executor,
     initial: Sequence[NDArray[Any]],
     stratum_sizes: Int64,
     assign: Callable[[NDArray[np.intp]], NDArray[Any]],
@@ -368,7 +370,7 @@ def assign_rows(
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Blocks of `RowsToAssign`. Their sort keys are replaced.
     initial : sequence of ndarray
         For each block an array of zeros, with an entry for each row, of the dtype of the result.
@@ -392,20 +394,20 @@ def assign_rows(
     ValueError
         If the process would exceed its memory limit.
     """
-    n_ranges = max(1, -(-int(stratum_sizes.sum()) // parts.portions.together))
-    parts.expect_within_limit(int(parts.collect(count_in_ranges, n_ranges).max()))
+    n_ranges = max(1, -(-int(stratum_sizes.sum()) // executor.block_sizes.compared_rows))
+    executor.expect_within_limit(int(executor.reduce(count_in_ranges, n_ranges).max()))
     n_repeated = 0
     for i in range(n_ranges):
-        sort_keys, repeated = _compute_sort_keys(parts, i, n_ranges, word)
-        parts.change(set_sort_keys, i, n_ranges, own=sort_keys)
+        sort_keys, repeated = _compute_sort_keys(executor, i, n_ranges, word)
+        executor.replace_blocks(set_sort_keys, i, n_ranges, per_block=sort_keys)
         n_repeated += repeated
     assigned = [block.copy() for block in initial]
     next_position = np.cumsum(stratum_sizes) - stratum_sizes
     ends = [(i << 64) // n_ranges for i in range(n_ranges + 1)]
     for first, end in pairwise(ends):
-        found = parts.collect(get_rows_between, first, end - 1)
-        part = np.repeat([block[0] for block in found], [len(block[1]) for block in found])
-        row, stratum, sort_key = (np.concatenate([block[k] for block in found]) for k in (1, 2, 3))
+        found = executor.reduce(get_rows_between, first, end - 1)
+        number = np.repeat([entry[0] for entry in found], [len(entry[1]) for entry in found])
+        row, stratum, sort_key = (np.concatenate([entry[k] for entry in found]) for k in (1, 2, 3))
         order = np.lexsort((sort_key, stratum))
         counts = np.bincount(stratum, minlength=len(stratum_sizes))
         before = np.cumsum(counts) - counts
@@ -415,20 +417,20 @@ def assign_rows(
         values = assign(position)
         nonzero = np.flatnonzero(values)
         selected, values = order[nonzero], values[nonzero]
-        for number in np.unique(part[selected]).tolist():
-            is_in_block = part[selected] == number
-            assigned[number][row[selected[is_in_block]]] = values[is_in_block]
+        for k in np.unique(number[selected]).tolist():
+            is_in_block = number[selected] == k
+            assigned[k][row[selected[is_in_block]]] = values[is_in_block]
     return assigned, n_repeated
 
 
 def _compute_sort_keys(
-    parts: Executor, i: int, n_ranges: int, word: np.uint64 | None
+    executor: Executor, i: int, n_ranges: int, word: np.uint64 | None
 ) -> tuple[list[UInt64], int]:
     """Compute the sort keys of the rows whose hashes are in one range.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Blocks of `RowsToAssign`.
     i, n_ranges : int
         Number of the range, and number of ranges.
@@ -442,7 +444,7 @@ def _compute_sort_keys(
     n_repeated : int
         Number of rows in the range that equal another row, target included.
     """
-    found = sorted(parts.collect(get_contents_in_range, i, n_ranges), key=itemgetter(0))
+    found = sorted(executor.reduce(get_contents_in_range, i, n_ranges), key=itemgetter(0))
     ends = np.cumsum([0, *(len(block[1]) for block in found)])
     stratum, content = (np.concatenate([block[k] for block in found]) for k in (1, 2))
     # Blocks without rows do not have offsets.
@@ -456,12 +458,12 @@ def _compute_sort_keys(
     return [sort_key[a:b] for a, b in pairwise(ends)], n_repeated
 
 
-def count_in_ranges(part: RowsToAssign, n: int) -> Int64:
+def count_in_ranges(block: RowsToAssign, n: int) -> Int64:
     """Count the rows of a block whose hashes are in each of n ranges.
 
     Parameters
     ----------
-    part : RowsToAssign
+    block : RowsToAssign
         The block.
     n : int
         Number of ranges.
@@ -471,23 +473,23 @@ def count_in_ranges(part: RowsToAssign, n: int) -> Int64:
     ndarray of int64, shape (n,)
         The counts.
     """
-    return np.bincount(_find_range(part, n), minlength=n).astype(np.int64)
+    return np.bincount(_find_range(block, n), minlength=n).astype(np.int64)
 
 
-def _find_range(part: RowsToAssign, n: int) -> NDArray[np.intp]:
+def _find_range(block: RowsToAssign, n: int) -> NDArray[np.intp]:
     """Return the number of the range of each row's hash, of n ranges.
 
-    part: the block. Hashes are mixed again, because hashes of rows of integers end in the same bits.
+    block: the block. Hashes are mixed again, because hashes of rows of integers end in the same bits.
     """
-    return (mix(part.content) % np.uint64(n)).astype(np.intp)
+    return (mix(block.content) % np.uint64(n)).astype(np.intp)
 
 
-def get_contents_in_range(part: RowsToAssign, i: int, n: int) -> list[tuple[Any, ...]]:
+def get_contents_in_range(block: RowsToAssign, i: int, n: int) -> list[tuple[Any, ...]]:
     """Return the rows of a block whose hashes are in a range.
 
     Parameters
     ----------
-    part : RowsToAssign
+    block : RowsToAssign
         The block.
     i, n : int
         Number of the range, and number of ranges.
@@ -497,18 +499,18 @@ def get_contents_in_range(part: RowsToAssign, i: int, n: int) -> list[tuple[Any,
     list of one tuple
         Number of the block; and stratum, hash, and offsets and weight of each row in the range.
     """
-    rows = _find_range(part, n) == i
-    return [(part.number, part.stratum[rows], part.content[rows], part.ties[:, rows])]
+    rows = _find_range(block, n) == i
+    return [(block.number, block.stratum[rows], block.content[rows], block.ties[:, rows])]
 
 
 def set_sort_keys(
-    part: RowsToAssign, i: int, n: int, sort_keys: UInt64
+    block: RowsToAssign, i: int, n: int, sort_keys: UInt64
 ) -> tuple[RowsToAssign, int]:
     """Set the sort keys of the rows of a block whose hashes are in a range.
 
     Parameters
     ----------
-    part : RowsToAssign
+    block : RowsToAssign
         The block.
     i, n : int
         Number of the range, and number of ranges.
@@ -517,22 +519,22 @@ def set_sort_keys(
 
     Returns
     -------
-    part : RowsToAssign
+    block : RowsToAssign
         The block with these keys.
     zero : int
         0, as there is no partial result.
     """
-    every = np.array(part.sort_key)
-    every[_find_range(part, n) == i] = sort_keys
-    return replace(part, sort_key=every), 0
+    every = np.array(block.sort_key)
+    every[_find_range(block, n) == i] = sort_keys
+    return replace(block, sort_key=every), 0
 
 
-def get_rows_between(part: RowsToAssign, first: int, last: int) -> list[tuple[Any, ...]]:
+def get_rows_between(block: RowsToAssign, first: int, last: int) -> list[tuple[Any, ...]]:
     """Return the rows of a block whose sort keys are in a range.
 
     Parameters
     ----------
-    part : RowsToAssign
+    block : RowsToAssign
         The block.
     first, last : int
         Ends of the range, both included.
@@ -542,6 +544,6 @@ def get_rows_between(part: RowsToAssign, first: int, last: int) -> list[tuple[An
     list of one tuple
         Number of the block; and index, stratum and sort key of each row in the range.
     """
-    is_between = (part.sort_key >= np.uint64(first)) & (part.sort_key <= np.uint64(last))
+    is_between = (block.sort_key >= np.uint64(first)) & (block.sort_key <= np.uint64(last))
     rows = np.flatnonzero(is_between)
-    return [(part.number, rows, part.stratum[rows], part.sort_key[rows])]
+    return [(block.number, rows, block.stratum[rows], block.sort_key[rows])]

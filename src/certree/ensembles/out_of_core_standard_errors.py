@@ -1,8 +1,8 @@
 """Standard errors of boosted scores if the training rows are out-of-core or distributed.
 
 The model is compared with three fits, each to a third of the rows; see
-`certree.ensembles.standard_errors`. They are made one after the other on the ranks that have made the
-model.
+`certree.ensembles.standard_errors`. They are made one after the other on the ranks of the model's
+fit.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from certree.ensembles.category_statistics import (
     find_high_cardinality_features,
     list_categories,
 )
+from certree.ensembles.distributed_rounds import make_start_scores
 from certree.ensembles.evaluation import average_scores
-from certree.ensembles.levels_of_parts import compute_category_statistics
 from certree.ensembles.losses import Loss
+from certree.ensembles.out_of_core_categories import compute_category_statistics
 from certree.ensembles.rounds import UNWATCHED, Rounds, advance, resolve_threshold_counts
-from certree.ensembles.rounds_on_ranks import make_start_scores
 from certree.ensembles.staged import make_constant_scores
 from certree.ensembles.standard_errors import (
     StandardErrors,
@@ -43,12 +43,12 @@ from certree.grow.code_trees import (
 )
 from certree.interface.arrays import Float64, Int32, divide_by_largest
 from certree.out_of_core.exact_sums import exact_sum, round_sum
-from certree.out_of_core.executors import Executor, SomeRows
-from certree.out_of_core.held_out import FoldAssignment, RowsHeldOut, assign_to_folds
+from certree.out_of_core.executors import Executor, ExecutorWrapper
 from certree.out_of_core.joined_rows import transpose_codes
-from certree.out_of_core.part import PartOfRows
 from certree.out_of_core.ranks import Rank
-from certree.out_of_core.sides import select_training_set
+from certree.out_of_core.row_block import RowBlock
+from certree.out_of_core.train_calibration_split import select_training_set
+from certree.out_of_core.validation_split import FoldAssignment, ValidationSplit, assign_to_folds
 from certree.rows.folds import Indices
 from certree.tree import Trees
 
@@ -57,18 +57,18 @@ _NUMBERS_PER_ROW = 16
 
 
 def assign_to_thirds(
-    parts: Executor, reader: Any, held: RowsHeldOut | None, seed: int
+    executor: Executor, encoder: Any, split: ValidationSplit | None, seed: int
 ) -> FoldAssignment:
     """Assign the training rows to thirds, as `Training.split_folds` assigns the rows of one table.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Reads the rows.
-    reader : object
+    encoder : object
         Copy of the model that encodes rows.
-    held : RowsHeldOut or None
-        Rows that are held out, which are in no third; None: there are none.
+    split : ValidationSplit or None
+        Validation rows, which are in no third; None: there are none.
     seed : int
         Seed of the assignment.
 
@@ -82,39 +82,39 @@ def assign_to_thirds(
     ValueError
         If there are fewer than three rows, or groups.
     """
-    rows: Any = parts
-    if held is not None:
-        rows = select_training_set(parts, reader, held.division, held.masks)
-    thirds = assign_to_folds(rows, reader, 3, np.random.RandomState(seed))
+    rows: Any = executor
+    if split is not None:
+        rows = select_training_set(executor, encoder, split.splitter, split.masks)
+    thirds = assign_to_folds(rows, encoder, 3, np.random.RandomState(seed))
     every = np.concatenate([np.zeros(0, np.uint8), *thirds.folds])
     expect_three_thirds(int(np.count_nonzero(np.bincount(every, minlength=3))), len(every))
     return thirds
 
 
-class RowsOfFold(SomeRows):
+class FoldExecutor(ExecutorWrapper):
     """An executor of the training rows of one fold: `collect` skips all other rows.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Has all rows, in blocks with folds.
     fold : int
         Number of the fold.
     """
 
-    def __init__(self, parts: Executor, fold: int) -> None:
-        super().__init__(parts)
-        self.collect = partial(parts.collect, _call_on_fold, fold)
+    def __init__(self, executor: Executor, fold: int) -> None:
+        super().__init__(executor)
+        self.reduce = partial(executor.reduce, _call_on_fold, fold)
 
 
-def _call_on_fold(part: PartOfRows, fold: int, f: Any, *given: Any) -> Any:
-    """Return f(rows, *given) of the training rows of one fold in a block."""
-    return f(part.select_training_rows(part.fold == fold), *given)
+def _call_on_fold(block: RowBlock, fold: int, f: Any, *arguments: Any) -> Any:
+    """Return ``f(rows, *arguments)`` for the training rows of one fold in a block."""
+    return f(block.select_training_rows(block.fold == fold), *arguments)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThirdFit:
-    """What the rounds on the rows of one third start from.
+    """Grower, statistics of categories and start scores of the rounds on the rows of one third.
 
     Parameters
     ----------
@@ -134,19 +134,19 @@ class ThirdFit:
 
 def prepare_thirds(
     model: Any,
-    parts: Executor,
+    executor: Executor,
     loss: Loss,
     grower: BinnedGrower,
     statistics: CategoryStatistics | None,
     n_targets: int,
 ) -> list[ThirdFit]:
-    """Compute what the rounds on each third start from.
+    """Compute the start of the rounds on each third.
 
     Parameters
     ----------
     model : BoostedTrees
         The model that is fitted.
-    parts : Executor
+    executor : Executor
         Has the rows, in blocks whose folds are thirds.
     loss : Loss
         The loss that rounds minimize.
@@ -163,32 +163,33 @@ def prepare_thirds(
     """
     thirds, has_offset = [], model._has_offset
     for k in range(3):
-        rows: Any = RowsOfFold(parts, k)
-        sums: TargetSums = rows.collect(sum_block, is_classifier(model))
+        rows: Any = FoldExecutor(executor, k)
+        sums: TargetSums = rows.reduce(sum_block, is_classifier(model))
         start = compute_start_scores(rows, loss, sums, n_targets, has_offset=has_offset)
-        own_grower, own = grower, None
+        third_grower, third_statistics = grower, None
         if statistics is not None:
-            given_start = start if has_offset else None
-            features = statistics.features
-            own = compute_category_statistics(rows, loss, grower.bins, given_start, features)
-            own_grower = own.extend_grower(grower, np.zeros((own.n_columns, 0), dtype=np.uint8))
-        thirds.append(ThirdFit(own_grower, own, start))
+            third_statistics = compute_category_statistics(
+                rows, loss, grower.bins, start if has_offset else None, statistics.features
+            )
+            no_codes = np.zeros((third_statistics.n_columns, 0), dtype=np.uint8)
+            third_grower = third_statistics.extend_grower(grower, no_codes)
+        thirds.append(ThirdFit(third_grower, third_statistics, start))
     return thirds
 
 
 def compute_standard_errors(
-    model: Any, parts: Executor, thirds: Sequence[ThirdFit], deviation: Float64, bins: Bins
+    model: Any, executor: Executor, thirds: Sequence[ThirdFit], deviation: Float64, bins: Bins
 ) -> StandardErrors:
-    """Make the rounds on the thirds, and compute what standard errors of the model need.
+    """Make the rounds on the thirds, and compute the standard errors of the model.
 
     Parameters
     ----------
     model : BoostedTrees
         The model, which has its trees.
-    parts : Executor
+    executor : Executor
         Has the ranks that have made the trees.
     thirds : sequence of three ThirdFit
-        What the rounds on each third start from.
+        Start of the rounds on each third.
     deviation : ndarray of float64, shape (m, n_outputs)
         Standard deviation of each node's value over the prunings of its tree.
     bins : Bins
@@ -201,14 +202,13 @@ def compute_standard_errors(
     """
     n_members, n_outputs = model._count_members(), len(model.start_)
     for k, third in enumerate(thirds):
-        parts.run_on_ranks(fit_third, k, third, n_members, model.n_iter_)
+        executor.run_on_ranks(fit_third, k, third, n_members, model.n_iter_)
     both = model.trees_.with_value(np.concatenate([model.trees_.value, deviation], axis=1))
     categories = {j: list_categories(bins, j) for j in find_high_cardinality_features(bins)}
     code_trees = convert_trees_to_bin_codes(both, bins, categories)
-    largest = parts.collect_from_ranks(score_model, code_trees, model.start_, categories)
+    largest = executor.gather_from_ranks(score_model, code_trees, model.start_, categories)
     most = np.max(largest, axis=0)
-    told = parts.collect_from_ranks(sum_squares, most)
-    sums: NDArray[Any] = sum(told)
+    sums: NDArray[Any] = sum(executor.gather_from_ranks(sum_squares, most))
     means = [
         compute_root_mean_square(float(of_output), round_sum(squares), round_sum(weight))
         for of_output, (squares, weight) in zip(most[:-1], sums, strict=True)
@@ -227,7 +227,7 @@ def fit_third(rank: Rank, number: int, third: ThirdFit, n_members: int, n_rounds
     number : int
         Number of the third.
     third : ThirdFit
-        What the rounds start from.
+        Start of the rounds.
     n_members : int
         Number of runs that are averaged; run k has the seed of the model plus k.
     n_rounds : int

@@ -24,18 +24,18 @@ from certree.ensembles import (
     CertifiedForestClassifier,
     CustomLoss,
     evaluation,
-    fits_on_parts,
+    out_of_core_boosting,
     rounds,
     scored_sample,
 )
-from certree.ensembles.fits_on_parts import RoundOptions, fit_on_parts
+from certree.ensembles.out_of_core_boosting import RoundOptions, fit_boosting_out_of_core
 from certree.files import load
 from certree.grow import code_trees
 from certree.interface.arrays import stack_columns
 from certree.interface.fitted_state import atomic_fit
-from certree.out_of_core import binned_parts, executors, joined_rows, resources, scratch, sources
-from certree.out_of_core.executors import Here, InMemory
-from certree.out_of_core.made_parts import _sketch
+from certree.out_of_core import binning, executors, joined_rows, resources, scratch, sources
+from certree.out_of_core.binned_blocks import _sketch_chunk
+from certree.out_of_core.executors import InMemory, LocalExecutor
 from certree.tables import table_files
 from same_models import (
     COLUMNS,
@@ -60,7 +60,7 @@ def model_of(target, **how):
 
 @atomic_fit
 def fit_in_chunks(model, X, y, weight, ends, n_threads=1):
-    fit_on_parts(model, Here(ChunkedRows(X, y, weight, ends), None, n_threads))
+    fit_boosting_out_of_core(model, LocalExecutor(ChunkedRows(X, y, weight, ends), None, n_threads))
     return model
 
 
@@ -106,14 +106,14 @@ def with_positive(rows, loss):
     return rows.set_column(rows.column_names.index("y"), "y", pa.array(y))
 
 
-@pytest.mark.parametrize("part_rows", [2**19, 170])
+@pytest.mark.parametrize("block_rows", [2**19, 170])
 @pytest.mark.parametrize("weights", ["real", "whole", None])
 @pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie"])
 def test_positive_numbers_mean_the_same(
-    loss, weights, part_rows, tmp_path, monkeypatch, left_nothing
+    loss, weights, block_rows, tmp_path, monkeypatch, left_nothing
 ):
     rows = with_positive(make_table(N, "numbers", weights=weights or "real"), loss)
-    expect_same_in_files({"loss": loss}, rows, weights, part_rows, tmp_path, monkeypatch)
+    expect_same_in_files({"loss": loss}, rows, weights, block_rows, tmp_path, monkeypatch)
 
 
 QUANTILES = [
@@ -123,23 +123,23 @@ QUANTILES = [
 ]
 
 
-@pytest.mark.parametrize("part_rows", [2**19, 170, 1])
+@pytest.mark.parametrize("block_rows", [2**19, 170, 1])
 @pytest.mark.parametrize("weights", ["real", "whole", None])
 @pytest.mark.parametrize("how", QUANTILES)
 def test_losses_of_order_statistics_mean_the_same(
-    how, weights, part_rows, tmp_path, monkeypatch, left_nothing
+    how, weights, block_rows, tmp_path, monkeypatch, left_nothing
 ):
-    if part_rows == 1 and weights is not None:
+    if block_rows == 1 and weights is not None:
         pytest.skip("takes long")
-    rows = make_table(N if part_rows > 1 else 200, "numbers", weights=weights or "real")
-    expect_same_in_files(how, rows, weights, part_rows, tmp_path, monkeypatch)
+    rows = make_table(N if block_rows > 1 else 200, "numbers", weights=weights or "real")
+    expect_same_in_files(how, rows, weights, block_rows, tmp_path, monkeypatch)
 
 
-def expect_same_in_files(how, rows, weights, part_rows, folder, monkeypatch):
+def expect_same_in_files(how, rows, weights, block_rows, folder, monkeypatch):
     """Rows in memory have the model of the same ones in files, in another order."""
     how = {"max_leaf_nodes": 9, **how}
     here = model_of("numbers", **how).fit(*split_table(rows, weights is not None))
-    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
     order = np.random.RandomState(1).permutation(len(rows))
     moved = rows.take(order) if weights else rows.take(order).drop_columns(["w"])
     files = write_files(folder, moved)
@@ -148,18 +148,18 @@ def expect_same_in_files(how, rows, weights, part_rows, folder, monkeypatch):
     assert here.predict(rows.drop_columns(["y", "w"])).std() > 0
 
 
-@pytest.mark.parametrize("part_rows", [2**19, 170])
+@pytest.mark.parametrize("block_rows", [2**19, 170])
 @pytest.mark.parametrize("n_levels", [40, 300])
 @pytest.mark.parametrize("weights", ["real", "whole", None])
 @pytest.mark.parametrize("target", ["two", "three", "numbers"])
 def test_features_of_many_levels_mean_the_same(
-    target, weights, n_levels, part_rows, tmp_path, monkeypatch, left_nothing
+    target, weights, n_levels, block_rows, tmp_path, monkeypatch, left_nothing
 ):
     rows = add_towns(make_table(N, target, weights=weights or "real"), n_levels)
     here = model_of(target).fit(*split_table(rows, weights is not None))
     names = [*here.feature_names_in_]
     assert (here.trees_.feature == names.index("town")).any()
-    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
     moved = rows.take(np.random.RandomState(1).permutation(len(rows)))
     files = write_files(tmp_path, moved if weights else moved.drop_columns(["w"]))
     expect_same(here, model_of(target).fit(files, "y", "w" if weights else None), tmp_path)
@@ -358,8 +358,8 @@ def test_early_stopping_means_the_same(target, weights, how, tmp_path, monkeypat
     moved = rows.take(order) if weights else rows.take(order).drop_columns(["w"])
     weight = "w" if weights else None
     files = write_files(tmp_path, moved)
-    for part_rows in (2**19, 170):
-        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    for block_rows in (2**19, 170):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
         there = model_of(target, **how).fit(files, "y", weight)
         expect_same(here, there, tmp_path)
 
@@ -417,7 +417,7 @@ def test_losses_in_python_mean_the_same(loss, how, weights, tmp_path, monkeypatc
         model_of("numbers", loss=loss, **how), *split_table(moved, weighed), [0, 300, 300, 1299, N]
     )
     expect_same_rounds(one, chunks)
-    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", 170)
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", 170)
     files = write_files(tmp_path, moved if weighed else moved.drop_columns(["w"]))
     other = model_of("numbers", loss=loss, **how)
     other.fit(files, "y", "w" if weighed else None, callbacks=[there])
@@ -506,8 +506,8 @@ def test_rows_in_files_judge_the_same(
     beside = {"y_val": "y", "sample_weight_val": "w" if weighed else None}
     places = write_files(tmp_path / "judges", judges, (0, 100, 100, 333))
     files = write_files(tmp_path, rows if weights else rows.drop_columns(["w"]))
-    for part_rows, place in ((2**19, tmp_path / "judges"), (170, places[::-1])):
-        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    for block_rows, place in ((2**19, tmp_path / "judges"), (170, places[::-1])):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
         there = model_of(target, **how)
         there.fit(files, "y", "w" if weights else None, X_val=place, **beside)
         expect_same(here, there, tmp_path)
@@ -561,8 +561,8 @@ def test_scorers_by_name_stop_fits_to_files_as_in_memory(
     files = write_files(tmp_path, moved)
     places = write_files(tmp_path / "others", moved_others, (0, 100, 100, 333))
     in_files = {"X_val": places, "y_val": "y", "sample_weight_val": "w" if weights else None}
-    for part_rows, validation in ((2**19, in_files), (170, in_files), (170, beside)):
-        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    for block_rows, validation in ((2**19, in_files), (170, in_files), (170, beside)):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
         told = Watching(7)
         there = model_of(target, **how)
         judged = validation if is_given else {}
@@ -730,18 +730,20 @@ def test_members_of_the_best_quality(target, tmp_path):
 @pytest.mark.parametrize("spare", [8.0, -300.0])
 def test_many_rows_have_edges_of_a_sample(spare, tmp_path, monkeypatch, left_nothing):
     """Where too few rows are kept at first, as many are equal, they are asked for again."""
-    looks, before = [], Here.look
-    monkeypatch.setattr(Here, "look", lambda *a, **how: looks.append(a[1]) or before(*a, **how))
-    monkeypatch.setattr(binned_parts, "_SPARE", spare)
+    looks, before = [], LocalExecutor.scan
+    monkeypatch.setattr(
+        LocalExecutor, "scan", lambda *a, **how: looks.append(a[1]) or before(*a, **how)
+    )
+    monkeypatch.setattr(binning, "_SPARE", spare)
     n = 2**17 + 5000
     rs = np.random.RandomState(0)
     X = rs.normal(size=(n, 2)).astype(np.float32)
     rows = pa.table({"a": X[:, 0], "b": X[:, 1], "y": X[:, 0] > X[:, 1]})
     pq.write_table(rows, tmp_path / "rows.parquet")
-    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", 40_000)
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", 40_000)
     here = model_of("two", max_iter=2).fit(rows.drop_columns(["y"]), rows["y"].to_numpy(False))
     expect_same(here, model_of("two", max_iter=2).fit(tmp_path, "y"), tmp_path)
-    assert looks.count(_sketch) == (1 if spare > 0 else 2)
+    assert looks.count(_sketch_chunk) == (1 if spare > 0 else 2)
 
 
 def test_who_watches_changes_nothing(tmp_path, capsys):
@@ -902,10 +904,14 @@ def test_blocks_of_a_warm_start_get_no_trees_and_hashes(monkeypatch):
         readers.extend(one for one in given if hasattr(one, "get_params"))
         return before(self, *given, **how)
 
-    for name in ("look", "make"):
-        monkeypatch.setattr(Here, name, partialmethod(partial(record, getattr(Here, name))))
-    parts = Here(ChunkedRows(X, y, None, [0, 700, N]), None, 1)
-    fit_on_parts(model.set_params(max_iter=7), parts, options=RoundOptions(model.trees_))
+    for name in ("scan", "make_blocks"):
+        monkeypatch.setattr(
+            LocalExecutor, name, partialmethod(partial(record, getattr(LocalExecutor, name)))
+        )
+    parts = LocalExecutor(ChunkedRows(X, y, None, [0, 700, N]), None, 1)
+    fit_boosting_out_of_core(
+        model.set_params(max_iter=7), parts, options=RoundOptions(model.trees_)
+    )
     assert len(readers) >= 3
     for reader in readers:
         assert not {"trees_", "_sample_counts"} & {
@@ -1085,7 +1091,7 @@ def test_files_that_change_between_passes(change, tmp_path, monkeypatch, left_no
     file = written(tmp_path)
     model = model_of("two").fit(file, "y")
     before = dict(vars(model))
-    look = executors.Here.look
+    look = executors.LocalExecutor.scan
 
     def looked(self, *given, **how):
         told = look(self, *given, **how)
@@ -1094,31 +1100,33 @@ def test_files_that_change_between_passes(change, tmp_path, monkeypatch, left_no
             written(tmp_path, make_table(N, seed=1).drop_columns(["w"]))
         return told
 
-    monkeypatch.setattr(executors.Here, "look", looked)
+    monkeypatch.setattr(executors.LocalExecutor, "scan", looked)
     wanted = "went away" if change == "removed" else "has changed"
     with pytest.raises((ValueError, FileNotFoundError), match=rf"rows\.parquet {wanted}"):
         model.fit(file, "y")
     assert vars(model) == before
 
 
-@pytest.mark.parametrize(("name", "call"), [("change", 1), ("change", 2), ("run_on_ranks", 2)])
+@pytest.mark.parametrize(
+    ("name", "call"), [("replace_blocks", 1), ("replace_blocks", 2), ("run_on_ranks", 2)]
+)
 def test_a_fit_that_is_stopped_leaves_the_model_as_it_was(
     name, call, tmp_path, monkeypatch, left_nothing
 ):
     file = written(tmp_path)
     model = model_of("two").fit(file, "y")
     before = dict(vars(model))
-    asked, calls = getattr(executors.Here, name), []
+    asked, calls = getattr(executors.LocalExecutor, name), []
 
     def counted(self, *given, **how):
         calls.append(given)
-        if len(calls) == call and name == "change":
+        if len(calls) == call and name == "replace_blocks":
             raise KeyboardInterrupt
         if len(calls) == call:
             _core.interrupt_at(3, 1000)  # in the rounds
         return asked(self, *given, **how)
 
-    monkeypatch.setattr(executors.Here, name, counted)
+    monkeypatch.setattr(executors.LocalExecutor, name, counted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(file, "y")
     assert vars(model) == before
@@ -1142,7 +1150,7 @@ def test_arrays_of_the_core_lie_in_files_too(tmp_path, monkeypatch, left_nothing
     rows = pa.table({"a": X[:, 0], "b": X[:, 1], "y": X[:, 0] * X[:, 1]})
     here = model_of("numbers").fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
     write_files(tmp_path, rows, (0, 70_000, 150_000))
-    run, maps = fits_on_parts.start_rounds, []
+    run, maps = out_of_core_boosting.start_rounds, []
 
     def noted(*given):
         started = run(*given)
@@ -1171,7 +1179,7 @@ def test_arrays_of_the_core_lie_in_files_too(tmp_path, monkeypatch, left_nothing
         return call
 
     monkeypatch.setattr(joined_rows, "_MOST_BYTES_IN_MEMORY", 0)
-    monkeypatch.setattr(fits_on_parts, "start_rounds", noted)
+    monkeypatch.setattr(out_of_core_boosting, "start_rounds", noted)
     expect_same(here, model_of("numbers").fit(tmp_path, "y"), tmp_path)
     if sys.platform == "linux":
         assert all(during > before for before, during in maps)
@@ -1213,11 +1221,11 @@ def test_passes_over_the_rows_are_few(loss, tmp_path, monkeypatch):
     calls = []
 
     def counted(name):
-        before = getattr(executors.Here, name)
+        before = getattr(executors.LocalExecutor, name)
         return lambda *given, **how: calls.append(name) or before(*given, **how)
 
-    for name in ("change", "collect"):
-        monkeypatch.setattr(executors.Here, name, counted(name))
+    for name in ("replace_blocks", "reduce"):
+        monkeypatch.setattr(executors.LocalExecutor, name, counted(name))
     how = {"loss": loss} if loss else {}
     model_of("numbers" if loss else "two", max_iter=4, **how).fit(written(tmp_path, rows), "y")
     # Keys, hashes that are read and forgotten, digests, a quantile or classes.

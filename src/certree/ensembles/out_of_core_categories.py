@@ -27,17 +27,17 @@ from certree.interface.arrays import Float64
 from certree.out_of_core.exact_quantiles import find_order_statistics
 from certree.out_of_core.exact_sums import convert_to_integers
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import RowBlock
 
 
 def add_category_statistics(
-    parts: Executor, loss: Loss, bins: Bins, start: Float64 | None, *, keeps_categories: bool
+    executor: Executor, loss: Loss, bins: Bins, start: Float64 | None, *, keeps_categories: bool
 ) -> CategoryStatistics | None:
     """Add the statistics of categories to all blocks, as further features.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Has the blocks, whose rows have keys and the indices of their categories.
     loss : Loss
         The loss that rounds minimize.
@@ -59,15 +59,15 @@ def add_category_statistics(
     many = find_high_cardinality_features(bins)
     if not many:
         return None
-    totals = _sum_by_category(parts, loss, bins, start)
-    some = [q for q in range(len(many)) if totals.has_signal(q)]
-    statistics = _make_statistics(bins, totals, some) if some else None
-    parts.change(_with_statistics, statistics, some, keeps_categories)
+    totals = _sum_by_category(executor, loss, bins, start)
+    positions = [q for q in range(len(many)) if totals.has_signal(q)]
+    statistics = _make_statistics(bins, totals, positions) if positions else None
+    executor.replace_blocks(_with_statistics, statistics, positions, keeps_categories)
     return statistics
 
 
 def compute_category_statistics(
-    parts: Executor,
+    executor: Executor,
     loss: Loss,
     bins: Bins,
     start: Float64 | None,
@@ -75,11 +75,11 @@ def compute_category_statistics(
 ) -> CategoryStatistics:
     """Compute the statistics of the categories of given features from the rows of all blocks.
 
-    parts, loss, bins, start: as in `add_category_statistics`; blocks do not change. features: indices
-    of features with more than 30 categories.
+    executor, loss, bins, start: as in `add_category_statistics`; blocks do not change. features:
+    indices of features with more than 30 categories.
     """
     many = find_high_cardinality_features(bins)
-    totals = _sum_by_category(parts, loss, bins, start)
+    totals = _sum_by_category(executor, loss, bins, start)
     return _make_statistics(bins, totals, [many.index(j) for j in features])
 
 
@@ -96,7 +96,7 @@ def _make_statistics(
 
 
 def _sum_by_category(
-    parts: Executor, loss: Loss, bins: Bins, start: Float64 | None
+    executor: Executor, loss: Loss, bins: Bins, start: Float64 | None
 ) -> CategoryTotals:
     """Sum up targets and weights by the categories of all features with more than 30 of them.
 
@@ -106,97 +106,101 @@ def _sum_by_category(
     if loss.n_outputs > 1:
         start = None
     if start is not None and loss.has_scale:
-        scale = _compute_loss_scale(parts, loss, start)
-    reduce = partial(parts.collect, _call_on_categories, loss, start, scale)
+        scale = _compute_loss_scale(executor, loss, start)
+    reduce = partial(executor.reduce, _call_on_categories, loss, start, scale)
     many = find_high_cardinality_features(bins)
     return CategoryTotals.compute(reduce, tuple(len(list_categories(bins, j)) for j in many))
 
 
 def _call_on_categories(
-    part: PartOfRows,
+    block: RowBlock,
     loss: Loss,
     start: Float64 | None,
     scale: float | None,
     f: Callable[..., Any],
-    *given: Any,
+    *arguments: Any,
 ) -> Any:
-    """Return f(rows, *given) of the training rows of a block, a `CategoryRows`.
+    """Return ``f(rows, *arguments)`` for the training rows of a block, a `CategoryRows`.
 
     start, scale: start scores and scale of the loss if targets are Newton steps, else None.
     """
-    target = _make_target(part, loss, start, scale)
-    return f(CategoryRows(target, np.asarray(part.places), np.asarray(part.keys)), *given)
+    target = _make_target(block, loss, start, scale)
+    return f(CategoryRows(target, np.asarray(block.categories), np.asarray(block.keys)), *arguments)
 
 
 def _make_target(
-    part: PartOfRows, loss: Loss, start: Float64 | None, scale: float | None
+    block: RowBlock, loss: Loss, start: Float64 | None, scale: float | None
 ) -> CategoryTarget:
     """Return the targets and weights of rows for category statistics.
 
     See `Rounds.make_category_target`; start, scale: as in `_call_on_categories`.
     """
-    y = loss.encode_targets(np.asarray(part.y))
-    if start is None or part.offset is None:
-        return CategoryTarget(loss.get_output_targets(y), loss.n_outputs, part.weight)
-    scores = make_constant_scores(start, part.n, np.asarray(part.offset))
-    return make_newton_target(loss, y, scores, part.weight, scale)
+    y = loss.encode_targets(np.asarray(block.y))
+    if start is None or block.offset is None:
+        return CategoryTarget(loss.get_output_targets(y), loss.n_outputs, block.weight)
+    scores = make_constant_scores(start, block.n, np.asarray(block.offset))
+    return make_newton_target(loss, y, scores, block.weight, scale)
 
 
-def _compute_loss_scale(parts: Executor, loss: Loss, start: Float64) -> float:
+def _compute_loss_scale(executor: Executor, loss: Loss, start: Float64) -> float:
     """Compute the scale of a loss with `Loss.has_scale` over the rows of all blocks.
 
     It is the mean of `Loss.compute_scale_terms`; for Huber's loss the quantile `loss.quantile`,
     interpolated linearly. start: constant start scores, (1,), to which offsets are added.
     """
-    blocks = parts.collect(_find_largest_term, loss, start)
+    blocks = executor.reduce(_find_largest_term, loss, start)
     n, largest = sum(n_rows for n_rows, _ in blocks), max(term for _, term in blocks)
     if isinstance(loss, HuberLoss):
         place = loss.quantile * (n - 1)
         rank = int(place)
         ranks = [rank, min(rank + 1, n - 1)]
-        below, above = find_order_statistics(parts, ranks, _list_scale_terms, loss, start).tolist()
+        below, above = find_order_statistics(
+            executor, ranks, _list_scale_terms, loss, start
+        ).tolist()
         return float(below + (above - below) * (place - floor(place)))
     if not isfinite(largest):
         return float("inf")
     unit = int(fixed_unit(largest, n))
-    total = parts.collect(_sum_scale_terms, loss, start, unit)
+    total = executor.reduce(_sum_scale_terms, loss, start, unit)
     return float(np.ldexp(float(total), unit)) / n
 
 
-def _list_scale_terms(part: PartOfRows, loss: Loss, start: Float64) -> Float64:
+def _list_scale_terms(block: RowBlock, loss: Loss, start: Float64) -> Float64:
     """Return the numbers of which the scale of a loss is the mean or a quantile, (n,)."""
-    scores = make_constant_scores(start, part.n, part.offset)
-    return loss.compute_scale_terms(np.asarray(part.y), scores)
+    scores = make_constant_scores(start, block.n, block.offset)
+    return loss.compute_scale_terms(np.asarray(block.y), scores)
 
 
-def _find_largest_term(part: PartOfRows, loss: Loss, start: Float64) -> list[tuple[int, float]]:
+def _find_largest_term(block: RowBlock, loss: Loss, start: Float64) -> list[tuple[int, float]]:
     """Return the number of rows of a block, and the largest of its scale terms, as a list."""
-    terms = _list_scale_terms(part, loss, start)
-    return [(part.n, float(np.nan_to_num(terms, nan=np.inf, posinf=np.inf).max(initial=0.0)))]
+    terms = _list_scale_terms(block, loss, start)
+    return [(block.n, float(np.nan_to_num(terms, nan=np.inf, posinf=np.inf).max(initial=0.0)))]
 
 
-def _sum_scale_terms(part: PartOfRows, loss: Loss, start: Float64, unit: int) -> int:
+def _sum_scale_terms(block: RowBlock, loss: Loss, start: Float64, unit: int) -> int:
     """Sum up the scale terms of a block, as multiples of 2^unit."""
-    return int(convert_to_integers(_list_scale_terms(part, loss, start), unit).sum())
+    return int(convert_to_integers(_list_scale_terms(block, loss, start), unit).sum())
 
 
 def _with_statistics(
-    part: PartOfRows,
+    block: RowBlock,
     statistics: CategoryStatistics | None,
-    some: list[int],
+    positions: list[int],
     keeps_categories: bool,
-) -> tuple[PartOfRows, int]:
+) -> tuple[RowBlock, int]:
     """Return a block with statistics as further features, and 0.
 
-    some: positions of the features of `statistics` among those of `PartOfRows.places`.
+    positions: of the features of `statistics` among those of `RowBlock.categories`.
     """
-    places = np.asarray(part.places)[some]
+    categories = np.asarray(block.categories)[positions]
     if not keeps_categories:
-        part = replace(part, places=np.zeros((0, 0), dtype=np.int32))
+        block = replace(block, categories=np.zeros((0, 0), dtype=np.int32))
     if statistics is None:
-        return part, 0
-    codes = np.concatenate([part.codes, statistics.encode_rows(places, np.asarray(part.keys))])
-    values = part.values
-    if len(values):
-        values = np.concatenate([values, statistics.encode_new_rows(values)], axis=1)
-    return replace(part, codes=codes, values=values), 0
+        return block, 0
+    codes = np.concatenate(
+        [block.codes, statistics.encode_rows(categories, np.asarray(block.keys))]
+    )
+    X_val = block.X_val
+    if len(X_val):
+        X_val = np.concatenate([X_val, statistics.encode_new_rows(X_val)], axis=1)
+    return replace(block, codes=codes, X_val=X_val), 0

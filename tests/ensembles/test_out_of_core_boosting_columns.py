@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from certree import Cart, PACBayesTreeRegressor
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
-from certree.ensembles.fits_on_parts import fit_on_parts
+from certree.ensembles.out_of_core_boosting import fit_boosting_out_of_core
 from certree.interface.arrays import stack_columns
 from certree.interface.fitted_state import atomic_fit
 from certree.out_of_core import sources
-from certree.out_of_core.executors import Here
+from certree.out_of_core.executors import LocalExecutor
 from same_models import ChunkedRows, add_targets, add_towns, expect_same, make_table, write_files
 
 N, NAMES = 1500, ["y", "b", "c"]
@@ -45,8 +45,8 @@ def expect_same_in_files(rows, weights, target, how, folder, monkeypatch, names=
     here = model_of(target, **how).fit(*given_of(rows, weights, names), **judged)
     moved = rows.take(np.random.RandomState(1).permutation(len(rows))).drop_columns(dropped)
     files = write_files(folder, moved)
-    for part_rows in (2**19, 170):
-        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    for block_rows in (2**19, 170):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
         there = model_of(target, **how).fit(files, names, "w" if weights else None, **judged)
         expect_same(here, there, folder)
     return here
@@ -163,7 +163,7 @@ def test_columns_of_one_kind_are_told_together(tmp_path, monkeypatch, left_nothi
 
 @atomic_fit
 def fit_in_chunks(model, X, y, weight, ends):
-    fit_on_parts(model, Here(ChunkedRows(X, y, weight, ends), None, 1))
+    fit_boosting_out_of_core(model, LocalExecutor(ChunkedRows(X, y, weight, ends), None, 1))
     return model
 
 
@@ -227,12 +227,12 @@ def test_passes_over_the_rows_do_not_grow_with_the_numbers(tmp_path, monkeypatch
         calls = []
 
         def counted(name, calls=calls):
-            before = getattr(Here, name)
+            before = getattr(LocalExecutor, name)
             return lambda *given, **how: calls.append(name) or before(*given, **how)
 
         with monkeypatch.context() as patched:
-            for name in ("change", "collect"):
-                patched.setattr(Here, name, counted(name))
+            for name in ("replace_blocks", "reduce"):
+                patched.setattr(LocalExecutor, name, counted(name))
             model_of("numbers", max_iter=4, max_leaf_nodes=2).fit(tmp_path, names)
         n_calls.append(len(calls))
     assert n_calls[0] == n_calls[1]
@@ -295,7 +295,7 @@ def test_rows_of_other_numbers_of_targets_are_refused():
     chunks[1] = replace(chunks[1], y=chunks[1].y[:, :2])
     ragged.chunks = lambda **_: iter(chunks)
     with pytest.raises(ValueError, match="chunk 0 has 3 and chunk 1 2"):
-        fit_on_parts(model_of("numbers"), Here(ragged, None, 1))
+        fit_boosting_out_of_core(model_of("numbers"), LocalExecutor(ragged, None, 1))
 
 
 def test_what_takes_one_number_is_refused(tmp_path, left_nothing):

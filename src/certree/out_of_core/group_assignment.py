@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.order_of_rows import RowsToAssign
+from certree.out_of_core.row_assignment import RowsToAssign
 from certree.rows.folds import Indices, number_groups
 
 
@@ -31,13 +31,13 @@ def number_all_groups(names: Sequence[NDArray[Any] | None]) -> tuple[int, list[I
 
 
 def assign_by_groups(
-    parts: Executor, numbers: Sequence[Indices], assigned: NDArray[Any]
+    executor: Executor, numbers: Sequence[Indices], assigned: NDArray[Any]
 ) -> list[NDArray[Any]]:
     """Assign the rows of each block to the folds or sets of their groups.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Blocks of `RowsToAssign`. The field `group` becomes the number among the groups of all blocks.
     numbers : sequence of ndarray of intp
         For each block the numbers of its groups, from `number_all_groups`.
@@ -54,32 +54,32 @@ def assign_by_groups(
     ValueError
         If the process holds more memory than its limit.
     """
-    parts.expect_within_limit()
+    executor.expect_within_limit()
     own = [(number, assigned[number]) for number in numbers]
-    blocks = parts.change(_assign_block, own=own)
+    blocks = executor.replace_blocks(_assign_block, per_block=own)
     return [assigned_rows for _, assigned_rows in sorted(blocks, key=itemgetter(0))]
 
 
 def _assign_block(
-    part: RowsToAssign, groups: tuple[Indices, NDArray[Any]]
+    block: RowsToAssign, groups: tuple[Indices, NDArray[Any]]
 ) -> tuple[RowsToAssign, list[tuple[int, NDArray[Any]]]]:
     """Replace the groups of a block by their numbers among all groups, and assign its rows.
 
     Parameters
     ----------
-    part : RowsToAssign
+    block : RowsToAssign
         The block, with k groups.
     groups : tuple of two ndarrays, shape (k,)
         Number among all groups, and fold or set, of each group of the block.
 
     Returns
     -------
-    part : RowsToAssign
+    block : RowsToAssign
         The block with the new numbers.
     assigned : list of one tuple
         Number of the block, and fold or set of each row.
     """
     number, assigned = groups
-    if part.group is None:
-        return part, [(part.number, assigned)]
-    return replace(part, group=number[part.group]), [(part.number, assigned[part.group])]
+    if block.group is None:
+        return block, [(block.number, assigned)]
+    return replace(block, group=number[block.group]), [(block.number, assigned[block.group])]

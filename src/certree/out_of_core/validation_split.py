@@ -1,6 +1,6 @@
-"""Choose the held-out rows, or assign rows to folds, if rows are stored in several blocks.
+"""Choose the validation set, or assign rows to folds, for rows that are stored in several blocks.
 
-The result is the same as for one table: the held-out rows are at equal distances in an order of all
+The result is the same as for one table: the validation rows are at equal distances in an order of all
 rows by class, and folds take rows of this order in turn. So both are stratified by class.
 """
 
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree.interface.arrays import Float64, Int32, Int64, divide_by_largest
-from certree.out_of_core.chunks import Weighing
-from certree.out_of_core.dealt_groups import assign_by_groups, number_all_groups
+from certree.out_of_core.chunks import WeightScaling
 from certree.out_of_core.exact_sums import exact_sum, round_sum
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.first_look import join_ranges
-from certree.out_of_core.order_of_rows import (
-    Division,
+from certree.out_of_core.group_assignment import assign_by_groups, number_all_groups
+from certree.out_of_core.metadata_pass import join_ranges
+from certree.out_of_core.row_assignment import (
     Mask,
+    RowSplitter,
     RowsToAssign,
     assign_rows,
     make_sorted_blocks,
@@ -92,139 +92,139 @@ def _add_counts(first: Int64, second: Int64) -> Int64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitSummary:
-    """Summaries of the training rows and of the held-out rows. Adding two objects joins the sets.
+    """Summaries of the training set and of the validation set. Adding two objects joins the sets.
 
     Parameters
     ----------
-    train, held : SetSummary
-        Training rows, and held-out rows.
+    train, validation : SetSummary
+        Summary of each set.
     """
 
     train: SetSummary
-    held: SetSummary
+    validation: SetSummary
 
     def __add__(self, other: SplitSummary) -> SplitSummary:
         """Return the summaries of the rows of both. other: the summaries of other rows."""
-        return SplitSummary(self.train + other.train, self.held + other.held)
+        return SplitSummary(self.train + other.train, self.validation + other.validation)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowsHeldOut:
-    """The held-out rows of all blocks; see `hold_out`.
+class ValidationSplit:
+    """The validation rows of all blocks; see `split_validation_set`.
 
     Parameters
     ----------
-    division : Division
+    splitter : RowSplitter
         How the rows of a block are sorted and weighted.
     masks : list of ndarray of bool
-        For each block: True for held-out rows, in the order of `Division.sort_rows`.
-    sides : SplitSummary
-        Summaries of the training rows and of the held-out rows.
+        For each block: True for validation rows, in the order of `RowSplitter.sort_rows`.
+    summary : SplitSummary
+        Summaries of the training set and of the validation set.
     n_repeated : int
         Number of rows, of both sets, that equal another row, target included; 0 if groups are held out.
     """
 
-    division: Division
+    splitter: RowSplitter
     masks: list[Mask]
-    sides: SplitSummary
+    summary: SplitSummary
     n_repeated: int
 
 
-def hold_out(
-    parts: Executor, reader: Any, weighing: Weighing | None, size: float, seed: int
-) -> RowsHeldOut:
+def split_validation_set(
+    executor: Executor, encoder: Any, weight_scaling: WeightScaling | None, size: float, seed: int
+) -> ValidationSplit:
     """Choose the rows of the validation set, stratified by class, or whole groups of rows.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Reads the rows, and holds `RowsToAssign` in place of its blocks.
-    reader : estimator
+    encoder : estimator
         Copy of the model that encodes rows.
-    weighing : Weighing or None
+    weight_scaling : WeightScaling or None
         How weights are scaled; None: rows have no weights.
     size : int or float
-        Number of held-out rows, or groups, or their fraction.
+        Number of validation rows, or groups, or their fraction.
     seed : int
         Seed of the choice.
 
     Returns
     -------
-    RowsHeldOut
-        The held-out rows. The weights of each set are scaled to a mean of 1.
+    ValidationSplit
+        The validation rows. The weights of each set are scaled to a mean of 1.
 
     Raises
     ------
     ValueError
         If a set would be empty, or have too few rows for the classes.
     """
-    division = Division(np.random.RandomState(seed), feature_order=reader._draw_order)
-    sizes, names = make_sorted_blocks(parts, reader, division)
-    has_classes = hasattr(reader, "classes_")
+    splitter = RowSplitter(np.random.RandomState(seed), feature_order=encoder._draw_order)
+    sizes, names = make_sorted_blocks(executor, encoder, splitter)
+    has_classes = hasattr(encoder, "classes_")
     if any(groups is not None for groups in names):
         n_groups, numbers = number_all_groups(names)
-        n_held = count_held_out(size, n_groups, "groups")
-        is_held = draw_validation_groups(n_groups, n_held, np.random.RandomState(seed))
-        masks, n_repeated = assign_by_groups(parts, numbers, is_held), 0
+        n_val = count_held_out(size, n_groups, "groups")
+        is_validation = draw_validation_groups(n_groups, n_val, np.random.RandomState(seed))
+        masks, n_repeated = assign_by_groups(executor, numbers, is_validation), 0
     else:
-        masks, n_repeated = _hold_out_rows(parts, sizes, size, has_classes)
-    summary: SplitSummary = parts.change(summarize_split, own=masks)
+        masks, n_repeated = _choose_validation_rows(executor, sizes, size, has_classes)
+    summary: SplitSummary = executor.replace_blocks(summarize_split, per_block=masks)
     if has_classes and (n_lost := _count_lost_classes(summary)):
         raise_for_lost_classes(size, n_lost)
-    if weighing is not None:
-        largest = summary.train.largest, summary.held.largest
-        totals = parts.change(sum_weights, largest, own=masks)
-        n_of_sets = summary.train.n, summary.held.n
+    if weight_scaling is not None:
+        largest = summary.train.largest, summary.validation.largest
+        totals = executor.replace_blocks(sum_weights, largest, per_block=masks)
+        n_of_sets = summary.train.n, summary.validation.n
         train_weighing, held_weighing = (
-            Weighing(most, n_rows / round_sum(int(total)))
+            WeightScaling(most, n_rows / round_sum(int(total)))
             for most, n_rows, total in zip(largest, n_of_sets, totals, strict=True)
         )
-        division = replace(division, weighings=(train_weighing, held_weighing))
-    return RowsHeldOut(division, masks, summary, n_repeated)
+        splitter = replace(splitter, weight_scalings=(train_weighing, held_weighing))
+    return ValidationSplit(splitter, masks, summary, n_repeated)
 
 
-def _hold_out_rows(
-    parts: Executor, sizes: list[int], size: float, has_classes: bool
+def _choose_validation_rows(
+    executor: Executor, sizes: list[int], size: float, has_classes: bool
 ) -> tuple[list[Mask], int]:
     """Choose the rows of the validation set if rows have no groups.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Holds `RowsToAssign` in place of its blocks.
     sizes : list of int
         Number of rows of each block.
     size : int or float
-        Number of held-out rows, or their fraction.
+        Number of validation rows, or their fraction.
     has_classes : bool
         Whether targets are classes.
 
     Returns
     -------
     masks : list of ndarray of bool
-        For each block: True for held-out rows.
+        For each block: True for validation rows.
     n_repeated : int
         Number of rows, of both sets, that equal another row.
     """
     n = sum(sizes)
-    n_held = count_held_out(size, n, "rows")
+    n_val = count_held_out(size, n, "rows")
     initial = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
-    every: SetSummary = parts.change(summarize_split, own=initial).train
+    every: SetSummary = executor.replace_blocks(summarize_split, per_block=initial).train
     if has_classes:
         for n_of_class in every.n_of_class:
-            expect_enough_rows_of_classes(n_of_class, size, n, n_held)
+            expect_enough_rows_of_classes(n_of_class, size, n, n_val)
     return assign_rows(
-        parts,
+        executor,
         initial,
         every.n_of_stratum,
-        lambda position: mark_validation_places(position, n_held, n),
+        lambda position: mark_validation_places(position, n_val, n),
     )
 
 
 def _count_lost_classes(summary: SplitSummary) -> int:
-    """Return the number of classes, over all targets, that only held-out rows have."""
-    both = zip(summary.train.n_of_class, summary.held.n_of_class, strict=True)
-    return sum(int(((train == 0) & (held > 0)).sum()) for train, held in both)
+    """Return the number of classes, over all targets, that only validation rows have."""
+    both = zip(summary.train.n_of_class, summary.validation.n_of_class, strict=True)
+    return sum(int(((train == 0) & (validation > 0)).sum()) for train, validation in both)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,30 +233,30 @@ class FoldAssignment:
 
     Parameters
     ----------
-    division : Division
+    splitter : RowSplitter
         How the rows of a block are sorted.
     folds : list of ndarray of uint8
         For each block: number of the fold whose validation set has each row, in the order of
-        `Division.sort_rows`.
+        `RowSplitter.sort_rows`.
     n_repeated : int
         Number of rows that equal another row, target included; 0 if rows are assigned by groups.
     """
 
-    division: Division
+    splitter: RowSplitter
     folds: list[NDArray[np.uint8]]
     n_repeated: int
 
 
 def assign_to_folds(
-    parts: Executor, reader: Any, n_folds: int, random_state: np.random.RandomState
+    executor: Executor, encoder: Any, n_folds: int, random_state: np.random.RandomState
 ) -> FoldAssignment:
     """Assign rows to folds as `content_folds` does, or groups of rows as `group_folds` does.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Reads the rows, and holds `RowsToAssign` in place of its blocks.
-    reader : estimator
+    encoder : estimator
         Copy of the model that encodes rows.
     n_folds : int
         Number of folds, 2 .. 255.
@@ -274,56 +274,56 @@ def assign_to_folds(
         If there are fewer rows or groups than folds.
     """
     # A copy, because each later pass hashes the rows with the same state.
-    division = Division(deepcopy(random_state))
-    sizes, names = make_sorted_blocks(parts, reader, division)
+    splitter = RowSplitter(deepcopy(random_state))
+    sizes, names = make_sorted_blocks(executor, encoder, splitter)
     if any(groups is not None for groups in names):
         n_groups, numbers = number_all_groups(names)
         fold = assign_groups_to_folds(n_groups, n_folds, random_state).astype(np.uint8)
-        return FoldAssignment(division, assign_by_groups(parts, numbers, fold), 0)
+        return FoldAssignment(splitter, assign_by_groups(executor, numbers, fold), 0)
     # Hashing a row of zeros advances the generator as hashing a table does.
-    y: Any = np.zeros(1, np.int32 if is_classifier(reader) else np.float64)
-    hash_contents(np.zeros((1, reader._n_encoded)), y, random_state)
+    y: Any = np.zeros(1, np.int32 if is_classifier(encoder) else np.float64)
+    hash_contents(np.zeros((1, encoder._n_encoded)), y, random_state)
     expect_folds(n_folds, sum(sizes))
     initial = [np.zeros(n_rows, dtype=np.uint8) for n_rows in sizes]
     no_masks = [folds.astype(np.bool_) for folds in initial]
-    every: SetSummary = parts.change(summarize_split, own=no_masks).train
+    every: SetSummary = executor.replace_blocks(summarize_split, per_block=no_masks).train
     folds, n_repeated = assign_rows(
-        parts,
+        executor,
         initial,
         every.n_of_stratum,
         lambda position: (position % n_folds).astype(np.uint8),
     )
-    return FoldAssignment(division, folds, n_repeated)
+    return FoldAssignment(splitter, folds, n_repeated)
 
 
-def summarize_split(part: RowsToAssign, mask: Mask) -> tuple[RowsToAssign, SplitSummary]:
-    """Summarize the training rows and the held-out rows of a block.
+def summarize_split(block: RowsToAssign, mask: Mask) -> tuple[RowsToAssign, SplitSummary]:
+    """Summarize the training rows and the validation rows of a block.
 
     Parameters
     ----------
-    part : RowsToAssign
+    block : RowsToAssign
         The block, with n rows.
     mask : ndarray of bool, shape (n,)
-        True for held-out rows, in the order of the block.
+        True for validation rows, in the order of the block.
 
     Returns
     -------
-    part : RowsToAssign
+    block : RowsToAssign
         The block, unchanged.
     summary : SplitSummary
         The summaries.
     """
-    return part, SplitSummary(_summarize(part, ~mask), _summarize(part, mask))
+    return block, SplitSummary(_summarize(block, ~mask), _summarize(block, mask))
 
 
-def _summarize(part: RowsToAssign, rows: Mask) -> SetSummary:
-    """Return the summary of some rows of a block. part: the block; rows: mask of the rows."""
-    target = part.target[rows] if part.target.ndim > 1 else part.target[rows, None]
+def _summarize(block: RowsToAssign, rows: Mask) -> SetSummary:
+    """Return the summary of some rows of a block. block: the block; rows: mask of the rows."""
+    target = block.target[rows] if block.target.ndim > 1 else block.target[rows, None]
     least, most = target.min(axis=0, initial=np.inf), target.max(axis=0, initial=-np.inf)
     ends = np.column_stack([least, most])
-    largest = float(part.weight[rows].max(initial=0.0))
-    n_of_class = [_count_codes(column, rows) for column in np.atleast_2d(part.classes.T)]
-    return SetSummary(int(rows.sum()), _count_codes(part.stratum, rows), n_of_class, largest, ends)
+    largest = float(block.weight[rows].max(initial=0.0))
+    n_of_class = [_count_codes(column, rows) for column in np.atleast_2d(block.classes.T)]
+    return SetSummary(int(rows.sum()), _count_codes(block.stratum, rows), n_of_class, largest, ends)
 
 
 def _count_codes(codes: Int32, rows: Mask) -> Int64:
@@ -333,28 +333,28 @@ def _count_codes(codes: Int32, rows: Mask) -> Int64:
 
 
 def sum_weights(
-    part: RowsToAssign, largest: tuple[float, float], mask: Mask
+    block: RowsToAssign, largest: tuple[float, float], mask: Mask
 ) -> tuple[RowsToAssign, NDArray[Any]]:
-    """Return a block unchanged, and the exact sums of the weights of its training and held-out rows.
+    """Return a block unchanged, and the exact sums of the weights of its training and validation rows.
 
     Parameters
     ----------
-    part : RowsToAssign
+    block : RowsToAssign
         The block, with n rows.
     largest : tuple of two float
-        Largest weight of all training rows, and of all held-out rows.
+        Largest weight of all training rows, and of all validation rows.
     mask : ndarray of bool, shape (n,)
-        True for held-out rows, in the order of the block.
+        True for validation rows, in the order of the block.
 
     Returns
     -------
-    part : RowsToAssign
+    block : RowsToAssign
         The block.
     sums : ndarray of int (object), shape (2,)
         Sums of the weights divided by `largest`, in units of 2^-1126 as in `exact_sum`.
     """
     sums = [
-        exact_sum(divide_by_largest(part.weight[rows], most))
+        exact_sum(divide_by_largest(block.weight[rows], most))
         for rows, most in zip((~mask, mask), largest, strict=True)
     ]
-    return part, np.array(sums, dtype=object)
+    return block, np.array(sums, dtype=object)

@@ -16,25 +16,25 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, find_positions
+from certree.out_of_core.binned_blocks import make_empty_block
 from certree.out_of_core.chunks import (
     Chunk,
+    copy_without_class_weights,
+    find_positive_rows,
     number_known_groups,
-    positive_rows,
-    without_class_weights,
 )
-from certree.out_of_core.dealt_groups import assign_by_groups, number_all_groups
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.fit_hashes import add_hashes
-from certree.out_of_core.made_parts import without_rows
-from certree.out_of_core.order_of_rows import (
-    Division,
+from certree.out_of_core.group_assignment import assign_by_groups, number_all_groups
+from certree.out_of_core.row_assignment import (
     Groups,
     Mask,
+    RowSplitter,
     RowsToAssign,
     assign_rows,
     sort_block,
 )
-from certree.out_of_core.part import PartOfRows
+from certree.out_of_core.row_block import RowBlock
 from certree.out_of_core.transformed_rows import TransformedRows
 from certree.rows.folds import Indices, compute_random_word, number_groups
 from certree.rows.hashes import RowHashes, merge_hashes
@@ -55,12 +55,12 @@ class TrainCalibrationMasks:
 
     Parameters
     ----------
-    reader : object
+    encoder : object
         Copy of the model that encodes all rows.
-    division : Division
+    splitter : RowSplitter
         How the rows of a block are sorted.
     masks : list of ndarray of bool
-        For each block: True for calibration rows, in the order of `Division.sort_rows`.
+        For each block: True for calibration rows, in the order of `RowSplitter.sort_rows`.
     n : int
         Number of rows of positive weight.
     n_groups : int or None
@@ -73,8 +73,8 @@ class TrainCalibrationMasks:
         None: no such rows.
     """
 
-    reader: Any
-    division: Division
+    encoder: Any
+    splitter: RowSplitter
     masks: list[Mask]
     n: int
     n_groups: int | None
@@ -82,7 +82,7 @@ class TrainCalibrationMasks:
     is_worst: list[Mask] | None = None
 
     @property
-    def n_certifying(self) -> int:
+    def n_calibration(self) -> int:
         """Number of calibration rows."""
         return sum(int(mask.sum()) for mask in self.masks)
 
@@ -93,15 +93,15 @@ class TrainCalibrationMasks:
 
 
 def split_blocks(
-    parts: Executor, reader: Any, train_size: float, random_state: np.random.RandomState
+    executor: Executor, encoder: Any, train_size: float, random_state: np.random.RandomState
 ) -> TrainCalibrationMasks:
     """Assign the rows of all blocks, or whole groups of rows, to the training or calibration set.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Reads the rows, and holds rows with hashes in place of its blocks, for `mark_worst_case`.
-    reader : object
+    encoder : object
         Copy of the model that encodes rows, by the classes and categories of all rows.
     train_size : float
         Fraction of the rows, or groups, in the training set.
@@ -118,8 +118,8 @@ def split_blocks(
     ValueError
         If a set would be empty.
     """
-    division = Division(None)
-    blocks = sorted(parts.make(read_hashed_rows, reader, division), key=itemgetter(0))
+    splitter = RowSplitter(None)
+    blocks = sorted(executor.make_blocks(read_hashed_rows, encoder, splitter), key=itemgetter(0))
     _, sizes, totals, names = zip(*blocks, strict=True)
     n, n_groups = sum(sizes), None
     if all(groups is None for groups in names):
@@ -127,17 +127,17 @@ def split_blocks(
         word = compute_random_word(sum(totals), random_state)
         initial = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
         masks, _ = assign_rows(
-            parts, initial, np.array([n]), lambda position: position >= n_train, word
+            executor, initial, np.array([n]), lambda position: position >= n_train, word
         )
     else:
         n_groups, numbers = number_all_groups(names)
         is_calibration = ~draw_training_groups(train_size, n_groups, n, random_state)
-        masks = assign_by_groups(parts, numbers, is_calibration)
-    repeats = _count_repeats(parts, masks, n, has_groups=n_groups is not None)
-    return TrainCalibrationMasks(reader, division, masks, n, n_groups, repeats)
+        masks = assign_by_groups(executor, numbers, is_calibration)
+    repeats = _count_repeats(executor, masks, n, has_groups=n_groups is not None)
+    return TrainCalibrationMasks(encoder, splitter, masks, n, n_groups, repeats)
 
 
-def _count_repeats(parts: Executor, masks: list[Mask], n: int, *, has_groups: bool) -> int:
+def _count_repeats(executor: Executor, masks: list[Mask], n: int, *, has_groups: bool) -> int:
     """Count the calibration rows that equal a training row or another calibration row.
 
     Blocks exchange hashes, for a range of hashes at a time. The blocks are changed: they store which
@@ -145,7 +145,7 @@ def _count_repeats(parts: Executor, masks: list[Mask], n: int, *, has_groups: bo
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Blocks of `HashedRows`.
     masks : list of ndarray of bool
         For each block: True for calibration rows.
@@ -159,11 +159,11 @@ def _count_repeats(parts: Executor, masks: list[Mask], n: int, *, has_groups: bo
     int
         Number of repeats.
     """
-    parts.change(_set_calibration_rows, own=masks)
-    n_ranges, repeats = max(1, -(-n // parts.portions.together)), 0
-    share_keys(parts, n_ranges)
+    executor.replace_blocks(_set_calibration_rows, per_block=masks)
+    n_ranges, repeats = max(1, -(-n // executor.block_sizes.compared_rows)), 0
+    share_keys(executor, n_ranges)
     for i in range(n_ranges):
-        found = parts.collect(_get_hashes_in_range, i, n_ranges)
+        found = executor.reduce(_get_hashes_in_range, i, n_ranges)
         train, calibration, unit = (np.concatenate(column) for column in zip(*found, strict=True))
         if has_groups:
             pairs = np.stack([calibration, unit.view(np.uint64)])
@@ -173,59 +173,59 @@ def _count_repeats(parts: Executor, masks: list[Mask], n: int, *, has_groups: bo
     return repeats
 
 
-def share_keys(parts: Executor, n_ranges: int) -> None:
+def share_keys(executor: Executor, n_ranges: int) -> None:
     """Give rows that were rounded to float32 the hashes of the rows of which they are copies.
 
-    parts: blocks of `HashedRows`, which are changed; n_ranges: number of ranges of hashes, one of
+    executor: blocks of `HashedRows`, which are changed; n_ranges: number of ranges of hashes, one of
     which is compared at a time.
     """
-    kinds = parts.collect(_has_both_kinds)
+    kinds = executor.reduce(_has_both_kinds)
     if not all(any(has_kind) for has_kind in zip(*kinds, strict=True)):
         return
     for i in range(n_ranges):
-        found = parts.collect(_get_float32_hashes, i, n_ranges)
+        found = executor.reduce(_get_float32_hashes, i, n_ranges)
         exact, rounded = (merge_hashes(*hashes) for hashes in zip(*found, strict=True))
         if not len(exact):
             continue
         shared = rounded[find_positions(exact, rounded)[1]]
         if len(shared):
-            parts.change(_set_shared_keys, shared)
+            executor.replace_blocks(_set_shared_keys, shared)
 
 
-def _has_both_kinds(part: HashedRows) -> list[tuple[bool, bool]]:
+def _has_both_kinds(block: HashedRows) -> list[tuple[bool, bool]]:
     """Return whether a block has fractional rows, and rows that are exact in float32, as one pair."""
-    return [(len(part.rounded) > 0, bool(part.is_float32.any()))]
+    return [(len(block.rounded) > 0, bool(block.is_float32.any()))]
 
 
-def _get_float32_hashes(part: HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
+def _get_float32_hashes(block: HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
     """Return the hashes of a block in the i-th of n ranges, as a list of one pair.
 
-    part: the block. The pair has the hashes of rows that are exact in float32, and the hashes of
+    block: the block. The pair has the hashes of rows that are exact in float32, and the hashes of
     fractional rows after rounding to float32.
     """
-    exact = part.key[part.is_float32]
-    rounded = part.rounded[part.rounded != part.key] if len(part.rounded) else part.rounded
+    exact = block.key[block.is_float32]
+    rounded = block.rounded[block.rounded != block.key] if len(block.rounded) else block.rounded
     return [(exact[exact % np.uint64(n) == i], rounded[rounded % np.uint64(n) == i])]
 
 
-def _set_shared_keys(part: HashedRows, shared: UInt64) -> tuple[HashedRows, int]:
+def _set_shared_keys(block: HashedRows, shared: UInt64) -> tuple[HashedRows, int]:
     """Return a block in which copies have the hash of the rounded row as key, and 0.
 
-    part: the block; shared: hashes, ascending, that rows exact in float32 and rounded rows have in
+    block: the block; shared: hashes, ascending, that rows exact in float32 and rounded rows have in
     common.
     """
-    if not len(part.rounded):
-        return part, 0
-    is_copy = find_positions(shared, part.rounded)[1]
-    return replace(part, key=np.where(is_copy, part.rounded, part.key)), 0
+    if not len(block.rounded):
+        return block, 0
+    is_copy = find_positions(shared, block.rounded)[1]
+    return replace(block, key=np.where(is_copy, block.rounded, block.key)), 0
 
 
-def mark_worst_case(parts: Executor, n: int) -> list[Mask]:
+def mark_worst_case(executor: Executor, n: int) -> list[Mask]:
     """Mark the repeated calibration rows, which count as errors in the worst case.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         The blocks as `split_blocks` has left them.
     n : int
         Number of rows in all blocks.
@@ -234,30 +234,30 @@ def mark_worst_case(parts: Executor, n: int) -> list[Mask]:
     -------
     list of ndarray of bool
         For each block: True for the rows that `certree.rows.duplicates.mark_repeats` marks in one
-        table, in the order of `Division.sort_rows`.
+        table, in the order of `RowSplitter.sort_rows`.
     """
-    n_ranges = max(1, -(-n // parts.portions.together))
+    n_ranges = max(1, -(-n // executor.block_sizes.compared_rows))
     for i in range(n_ranges):
-        found = parts.collect(_get_hashes_in_range, i, n_ranges)
+        found = executor.reduce(_get_hashes_in_range, i, n_ranges)
         train, calibration, unit = (np.concatenate(column) for column in zip(*found, strict=True))
         order = np.lexsort((unit, calibration))
         hashes, start = np.unique(calibration[order], return_index=True)
         # If a training row has the hash, all calibration rows are repeats (no unit is -1). Otherwise
         # rows of the first unit with the hash are not.
         first = np.where(np.isin(hashes, train), -1, unit[order][start])
-        parts.change(_mark_block, i, n_ranges, hashes, first)
-    masks: list[tuple[int, Mask]] = parts.collect(_get_worst_rows)
+        executor.replace_blocks(_mark_block, i, n_ranges, hashes, first)
+    masks: list[tuple[int, Mask]] = executor.reduce(_get_worst_rows)
     return [mask for _, mask in sorted(masks, key=itemgetter(0))]
 
 
 def _mark_block(
-    part: HashedRows, i: int, n: int, hashes: UInt64, first: Int64
+    block: HashedRows, i: int, n: int, hashes: UInt64, first: Int64
 ) -> tuple[HashedRows, int]:
     """Mark the calibration rows of a block that are not of the first unit with their hash.
 
     Parameters
     ----------
-    part : HashedRows
+    block : HashedRows
         The block.
     i, n : int
         Number of the range of hashes, and number of ranges.
@@ -271,16 +271,16 @@ def _mark_block(
     tuple of HashedRows and int
         The block with the marks, and 0.
     """
-    rows = find_range(part, i, n) & part.is_calibration
-    positions, _ = find_positions(hashes, part.key[rows])
-    is_worst = part.is_worst.copy()
-    is_worst[rows] = part.units[rows] != first[positions]
-    return replace(part, is_worst=is_worst), 0
+    rows = find_range(block, i, n) & block.is_calibration
+    positions, _ = find_positions(hashes, block.key[rows])
+    is_worst = block.is_worst.copy()
+    is_worst[rows] = block.units[rows] != first[positions]
+    return replace(block, is_worst=is_worst), 0
 
 
-def _get_worst_rows(part: HashedRows) -> list[tuple[int, Mask]]:
+def _get_worst_rows(block: HashedRows) -> list[tuple[int, Mask]]:
     """Return number and marks of a block, as a list of one pair."""
-    return [(part.number, part.is_worst)]
+    return [(block.number, block.is_worst)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -323,7 +323,7 @@ class HashedRows(RowsToAssign):
 
 
 def read_hashed_rows(
-    number: int, chunk: Chunk, reader: Any, division: Division
+    number: int, chunk: Chunk, encoder: Any, splitter: RowSplitter
 ) -> tuple[HashedRows, list[tuple[int, int, int, NDArray[Any] | None]]]:
     """Read, sort and hash the rows of a block.
 
@@ -331,9 +331,9 @@ def read_hashed_rows(
     ----------
     number, chunk : int, Chunk
         Number of the block, and the block.
-    reader : object
+    encoder : object
         Copy of the model that encodes rows.
-    division : Division
+    splitter : RowSplitter
         How rows are sorted.
 
     Returns
@@ -344,8 +344,8 @@ def read_hashed_rows(
         One entry: number of the block, number of its rows, sum of their hashes modulo 2^64, and its
         distinct groups or None.
     """
-    training = division.read_rows(reader, chunk)
-    rows, order, names = sort_block(number, training, division)
+    training = splitter.read_rows(encoder, chunk)
+    rows, order, names = sort_block(number, training, splitter)
     hashes = RowHashes(
         *(np.zeros(0, dtype=dtype) for dtype in (np.uint64, np.intp, np.uint64, bool))
     )
@@ -371,51 +371,51 @@ def read_hashed_rows(
     return block, [(number, len(key), int(rows.content.sum(dtype=np.uint64)), names)]
 
 
-def _set_calibration_rows(part: HashedRows, mask: Mask) -> tuple[HashedRows, int]:
+def _set_calibration_rows(block: HashedRows, mask: Mask) -> tuple[HashedRows, int]:
     """Return a block with its calibration rows marked, and 0.
 
-    part: the block; mask: True for calibration rows, in the order of the block.
+    block: the block; mask: True for calibration rows, in the order of the block.
     """
-    return replace(part, is_calibration=mask), 0
+    return replace(block, is_calibration=mask), 0
 
 
-def find_range(part: HashedRows, i: int, n: int) -> Mask:
-    """Return a mask of the rows whose keys are in the i-th of n ranges. part: the block."""
-    return np.asarray(part.key % np.uint64(n) == i)
+def find_range(block: HashedRows, i: int, n: int) -> Mask:
+    """Return a mask of the rows whose keys are in the i-th of n ranges. block: the block."""
+    return np.asarray(block.key % np.uint64(n) == i)
 
 
-def _get_hashes_in_range(part: HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
+def _get_hashes_in_range(block: HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
     """Return the keys of a block in the i-th of n ranges, as a list of one entry.
 
-    part: the block. The entry has the keys of training rows, the keys of calibration rows, and the
+    block: the block. The entry has the keys of training rows, the keys of calibration rows, and the
     units of the calibration rows.
     """
-    is_inside = find_range(part, i, n)
-    train, calibration = ~part.is_calibration & is_inside, part.is_calibration & is_inside
-    return [(part.key[train], part.key[calibration], part.units[calibration])]
+    is_inside = find_range(block, i, n)
+    train, calibration = ~block.is_calibration & is_inside, block.is_calibration & is_inside
+    return [(block.key[train], block.key[calibration], block.units[calibration])]
 
 
 def select_training_set(
-    parts: Executor, reader: Any, division: Division, masks: Sequence[Mask]
+    executor: Executor, encoder: Any, splitter: RowSplitter, masks: Sequence[Mask]
 ) -> TransformedRows:
     """Return an executor for the training set alone: passes over the rows skip all other rows.
 
     Parameters
     ----------
-    parts : Executor
+    executor : Executor
         Reads all rows.
-    reader : object
+    encoder : object
         Copy of the model that encodes rows.
-    division : Division
+    splitter : RowSplitter
         How the rows of a block are sorted.
     masks : sequence of ndarray of bool
-        For each block: True for rows to skip, in the order of `Division.sort_rows`.
+        For each block: True for rows to skip, in the order of `RowSplitter.sort_rows`.
     """
-    return TransformedRows(parts, _take_training_rows, (reader, division), masks)
+    return TransformedRows(executor, _take_training_rows, (encoder, splitter), masks)
 
 
 def _find_rows(
-    chunk: Chunk, reader: Any, division: Division, mask: Mask
+    chunk: Chunk, encoder: Any, splitter: RowSplitter, mask: Mask
 ) -> tuple[Any, Indices, Mask]:
     """Find the rows of positive weight in a block, and translate a mask of them.
 
@@ -423,10 +423,10 @@ def _find_rows(
     ----------
     chunk : Chunk
         The block.
-    reader, division : object, Division
+    encoder, splitter : object, RowSplitter
         Copy of the model that encodes rows, and how rows are sorted.
     mask : ndarray of bool, shape (k,)
-        Mask of the k rows of positive weight, in the order of `Division.sort_rows`.
+        Mask of the k rows of positive weight, in the order of `RowSplitter.sort_rows`.
 
     Returns
     -------
@@ -442,23 +442,23 @@ def _find_rows(
     ValueError
         If the block has another number of rows than the mask.
     """
-    found, training = positive_rows(reader, chunk), division.read_rows(reader, chunk)
+    found, training = find_positive_rows(encoder, chunk), splitter.read_rows(encoder, chunk)
     if found is None or training is None:
-        division.expect_rows(len(mask), 0)
+        splitter.expect_rows(len(mask), 0)
         return chunk.y, np.zeros(0, dtype=np.intp), mask
     target, _, rows = found
-    order, translated = division.sort_rows(training)[0], np.empty(len(rows), dtype=np.bool_)
-    division.expect_rows(len(mask), len(order))
+    order, translated = splitter.sort_rows(training)[0], np.empty(len(rows), dtype=np.bool_)
+    splitter.expect_rows(len(mask), len(order))
     translated[order] = mask
     return target, rows, translated
 
 
-def _take_training_rows(chunk: Chunk, reader: Any, division: Division, mask: Mask) -> Chunk:
+def _take_training_rows(chunk: Chunk, encoder: Any, splitter: RowSplitter, mask: Mask) -> Chunk:
     """Return the training rows of a block, in the order in which they were read.
 
-    chunk, reader, division, mask: as in `_find_rows`; the mask is True for all other rows.
+    chunk, encoder, splitter, mask: as in `_find_rows`; the mask is True for all other rows.
     """
-    target, rows, is_calibration = _find_rows(chunk, reader, division, mask)
+    target, rows, is_calibration = _find_rows(chunk, encoder, splitter, mask)
     return _take(chunk, target, rows[~is_calibration])
 
 
@@ -467,7 +467,7 @@ def _take(chunk: Chunk, target: Any, rows: Indices) -> Chunk:
 
     chunk: the block; target: checked target of all its rows; rows: positions of the rows to return.
     """
-    return replace(chunk, y=target).at(rows)
+    return replace(chunk, y=target).take(rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -509,32 +509,32 @@ class CalibrationBlock:
 def route_calibration_rows(
     number: int,
     chunk: Chunk,
-    reader: Any,
+    encoder: Any,
     tree: Tree,
     of_all: Any,
-    division: Division,
+    splitter: RowSplitter,
     are_classes_given: bool,
     masks: tuple[Mask, Mask | None],
-) -> tuple[PartOfRows, list[CalibrationBlock]]:
+) -> tuple[RowBlock, list[CalibrationBlock]]:
     """Find the calibration rows of a block, and route them through the tree.
 
     Parameters
     ----------
     number, chunk : int, Chunk
         Number of the block, and all of its rows.
-    reader : object
+    encoder : object
         Encodes rows by the classes and categories of the training set.
     tree : Tree
         The tree that was grown on the training set.
     of_all : object
         Encodes rows by the classes of all rows.
-    division : Division
+    splitter : RowSplitter
         How rows are ordered within a block.
     are_classes_given : bool
         Whether `fit` got the classes; all others then have one code.
     masks : tuple of two ndarrays of bool
         Which rows are calibration rows, and which count as errors (None: no such rows), in the
-        order of `division`.
+        order of `splitter`.
 
     Returns
     -------
@@ -544,46 +544,54 @@ def route_calibration_rows(
         One entry.
     """
     mask, worst = masks
-    target, rows, is_calibration = _find_rows(chunk, of_all, division, mask)
+    target, rows, is_calibration = _find_rows(chunk, of_all, splitter, mask)
     if worst is not None:
-        worst = _find_rows(chunk, of_all, division, worst)[2][is_calibration]
+        worst = _find_rows(chunk, of_all, splitter, worst)[2][is_calibration]
     calibration = _take(chunk, target, rows[is_calibration])
-    part, n_given = without_rows(number, reader, None, reader._n_encoded), len(chunk.y)
+    block, n_given = make_empty_block(number, encoder, None, encoder._n_encoded), len(chunk.y)
     positive = None if len(rows) == n_given else rows
     groups = None
     if chunk.groups is not None and len(rows):
         groups = number_groups(number_known_groups(of_all, chunk.groups[rows]))
-    block = partial(CalibrationBlock, number, n_given, positive, is_calibration, groups, worst)
-    plain = without_class_weights(reader)
-    found = positive_rows(plain, calibration)
+    make_calibration_block = partial(
+        CalibrationBlock, number, n_given, positive, is_calibration, groups, worst
+    )
+    plain = copy_without_class_weights(encoder)
+    found = find_positive_rows(plain, calibration)
     if found is None:
         no_leaf = np.zeros(0, dtype=np.int32)
-        return part, [block(no_leaf, no_leaf if is_classifier(reader) else np.zeros(0), None)]
+        return block, [
+            make_calibration_block(
+                no_leaf, no_leaf if is_classifier(encoder) else np.zeros(0), None
+            )
+        ]
     target, weight, _ = found
     accepted = target
-    if is_classifier(reader):
+    if is_classifier(encoder):
         # The encoder refuses classes that no training row has, so it gets a placeholder.
-        accepted = np.repeat(reader.classes_[:1], len(target))
+        accepted = np.repeat(encoder.classes_[:1], len(target))
     training, _ = training_rows(plain, calibration.X, accepted, None, reuse_encoding=True)
     leaf, y = tree.route(training.X, 1), training.y
-    if is_classifier(reader):
-        others = np.setdiff1d(of_all.classes_, reader.classes_)
-        y = encode_classes(target, reader.classes_, others)
+    if is_classifier(encoder):
+        others = np.setdiff1d(of_all.classes_, encoder.classes_)
+        y = encode_classes(target, encoder.classes_, others)
         if are_classes_given:
-            y = np.minimum(y, get_first_untrained_code(len(reader.classes_)))
-        part = add_hashes(part, training.features.tables, y)
-    return part, [block(leaf, y, _multiply_class_weights(reader, target, weight))]
+            y = np.minimum(y, get_first_untrained_code(len(encoder.classes_)))
+        block = add_hashes(block, training.features.tables, y)
+    return block, [
+        make_calibration_block(leaf, y, _multiply_class_weights(encoder, target, weight))
+    ]
 
 
 def _multiply_class_weights(
-    reader: Any, target: NDArray[Any], weight: Float64 | None
+    encoder: Any, target: NDArray[Any], weight: Float64 | None
 ) -> Float64 | None:
     """Multiply the weights of rows, (m,), by those of their classes; None stands for weights of 1.
 
-    reader: its attribute `class_weight`, if any, is a dictionary from a class to its weight, or
+    encoder: its attribute `class_weight`, if any, is a dictionary from a class to its weight, or
     None; target: class of each row, (m,).
     """
-    factors = getattr(reader, "class_weight", None)
+    factors = getattr(encoder, "class_weight", None)
     if factors is None:
         return weight
     labels, places = np.unique(target, return_inverse=True)

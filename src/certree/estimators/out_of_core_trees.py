@@ -21,37 +21,37 @@ from certree.grow.code_trees import learn_missing_from_codes, route_codes
 from certree.grow.training_samples import resolve_max_depth
 from certree.interface.arrays import Int32
 from certree.interface.threads import get_n_threads
+from certree.out_of_core.binned_blocks import make_binned_blocks, sketch_rows, warn_of_identifiers
 from certree.out_of_core.exact_sums import round_sum
 from certree.out_of_core.executors import Executor, InMemory
-from certree.out_of_core.first_look import (
-    Learned,
-    expect_one_target,
-    learn,
-)
 from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.gathered_rows import BinnedSamples, GatheredRows, gather_rows
-from certree.out_of_core.held_out import assign_to_folds
 from certree.out_of_core.keys import count_repeated_rows
-from certree.out_of_core.made_parts import make_parts, sketched, warn_of_identifiers
 from certree.out_of_core.memory_limit import (
-    Need,
+    MemoryNeed,
     bound_leaves,
     count_group_bytes,
     count_most_categories,
 )
-from certree.out_of_core.rows_elsewhere import rows_elsewhere
+from certree.out_of_core.metadata_pass import (
+    FitMetadata,
+    collect_metadata,
+    expect_one_target,
+)
+from certree.out_of_core.open_rows import open_rows
+from certree.out_of_core.validation_split import assign_to_folds
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.stats import NodeStats, Stats
 from certree.stats.exact_leaf_sums import RoutedRows, count_exactly, measure_exactly
 from certree.tree import Tree
 
-# With fewer rows for each class the fit is made in memory: a fold may have fewer rows than classes.
-_FEW_ROWS = 20
-# Numbers of folds are bytes.
-_MOST_FOLDS = 255
+# Fits with fewer rows per class are made in memory, as a fold may have fewer rows than classes.
+_MIN_ROWS_PER_CLASS = 20
+# Largest number of folds, as fold numbers are uint8.
+_MAX_FOLDS = 255
 
 
-def fit_elsewhere(
+def fit_out_of_core(
     model: Any,
     X: Any,
     y: Any,
@@ -59,14 +59,14 @@ def fit_elsewhere(
     groups: Any,
     fit_blocks: Callable[[Executor], None] | None = None,
 ) -> tuple[Any, Any, Any, Any] | None:
-    """Fit a tree, and the vote of its prunings, to rows in files or on a cluster.
+    """Fit a tree, and the vote of its prunings, to out-of-core or distributed rows.
 
     Parameters
     ----------
     model : TreeVoteEstimator
         The model, whose fitted attributes are set.
     X, y, sample_weight, groups
-        As `rows_elsewhere` takes them.
+        As `open_rows` takes them.
     fit_blocks : callable or None
         ``fit_blocks(executor)`` fits the model to the rows; None: its method `_fit_blocks`.
 
@@ -81,36 +81,36 @@ def fit_elsewhere(
         If a parameter does not support out-of-core data, or rows are wrong.
     """
     expect_histogram_cart(model._resolve_grower(model.grower))
-    how = {"groups": groups, "shown": model.verbose > 0}
-    with rows_elsewhere(X, y, sample_weight, get_n_threads(model.n_jobs), **how) as parts:
+    options = {"groups": groups, "is_shown": model.verbose > 0}
+    with open_rows(X, y, sample_weight, get_n_threads(model.n_jobs), **options) as executor:
         try:
-            (fit_blocks or model._fit_blocks)(parts)
+            (fit_blocks or model._fit_blocks)(executor)
         except InMemory:
-            return parts.gathered()[:4]
+            return executor.load_rows()[:4]
     return None
 
 
-def fit_tree_on_parts(model: Any, parts: Executor) -> None:
+def fit_tree_out_of_core(model: Any, executor: Executor) -> None:
     """Fit a tree, and the vote of its prunings, to the rows of an executor.
 
-    model: a `TreeVoteEstimator`, whose fitted attributes are set; parts: has the rows. Raise
+    model: a `TreeVoteEstimator`, whose fitted attributes are set; executor: has the rows. Raise
     `InMemory` if the rows are so few that they must be fitted in memory, and ValueError or
     TypeError if a parameter does not support out-of-core data, or rows are wrong.
     """
-    learned = learn(model, parts)
-    expect_one_target(learned.found)
-    learned = learned.with_numbered_groups(parts)
-    n_folds = folds_that_choose(model)
+    metadata = collect_metadata(model, executor)
+    expect_one_target(metadata.rows)
+    metadata = metadata.with_numbered_groups(executor)
+    n_folds = get_n_folds(model)
     if n_folds:
-        expect_rows_for_classes(learned)
-    learned.set_attributes(model)
+        expect_rows_for_classes(metadata)
+    metadata.set_attributes(model)
     model._check_classes()
-    parts.keep_to_limit(need_of_tree(learned, n_folds))
+    executor.apply_memory_limit(estimate_tree_memory(metadata, n_folds))
     trees = OutOfCoreTrees.from_blocks(
-        model, parts, learned, n_folds, check_random_state(model.random_state)
+        model, executor, metadata, n_folds, check_random_state(model.random_state)
     )
     if is_classifier(model):
-        model.sample_hashes_, model._sample_counts = merge_fit_hashes(parts, learned.found.n)
+        model.sample_hashes_, model._sample_counts = merge_fit_hashes(executor, metadata.rows.n)
     folds = []
     with model._show_progress(range(n_folds)) as advance:
         for fold in range(n_folds):
@@ -121,11 +121,11 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
         model._finish_fit(trees.learn_missing(tree), stats, model._tune(folds, advance))
 
 
-def expect_rows_for_classes(learned: Learned, share: float = 1.0) -> None:
-    """Go on in memory where a share of the rows is few for each class."""
-    found = learned.found
-    n_classes = 1 if found.classes is None else len(found.classes[0])
-    if found.n * share < _FEW_ROWS * n_classes:
+def expect_rows_for_classes(metadata: FitMetadata, train_size: float = 1.0) -> None:
+    """Raise InMemory if a fraction of the rows, `train_size`, has few rows for each class."""
+    rows = metadata.rows
+    n_classes = 1 if rows.classes is None else len(rows.classes[0])
+    if rows.n * train_size < _MIN_ROWS_PER_CLASS * n_classes:
         raise InMemory
 
 
@@ -177,8 +177,8 @@ class OutOfCoreTrees:
     def from_blocks(
         cls,
         model: Any,
-        parts: Executor,
-        learned: Learned,
+        executor: Executor,
+        metadata: FitMetadata,
         n_folds: int,
         random_state: np.random.RandomState,
     ) -> OutOfCoreTrees:
@@ -188,9 +188,9 @@ class OutOfCoreTrees:
         ----------
         model : TreeVoteEstimator
             The model.
-        parts : Executor
+        executor : Executor
             Has the rows.
-        learned : Learned
+        metadata : FitMetadata
             Result of the metadata pass over them.
         n_folds : int
             Number of folds; 0: there are none.
@@ -202,20 +202,22 @@ class OutOfCoreTrees:
         OutOfCoreTrees
         """
         grower = expect_histogram_cart(model._resolve_grower(model.grower))
-        has_weights, found = learned.weighing is not None, learned.found
+        has_weights, n = metadata.weight_scaling is not None, metadata.rows.n
         seed = int(random_state.randint(2**31 - 1))
-        known = sketched(parts, learned.reader, None, found.n)
-        warn_of_identifiers(model, known.sketch)
-        dealt = None
+        sketched = sketch_rows(executor, metadata.encoder, None, n)
+        warn_of_identifiers(model, sketched.sketch)
+        folds = None
         if n_folds:
-            dealt = assign_to_folds(parts, learned.reader, n_folds, random_state)
-        bins, _ = make_parts(parts, learned.reader, known, grower.checked_max_bins, dealt)
+            folds = assign_to_folds(executor, metadata.encoder, n_folds, random_state)
+        bins, _ = make_binned_blocks(
+            executor, metadata.encoder, sketched, grower.checked_max_bins, folds
+        )
         # Certified trees have a parameter for repeated rows, duplicates, and need no warning.
-        if not (found.are_grouped or hasattr(model, "duplicates")):
-            n_repeated = count_repeated_rows(parts, found.n) if dealt is None else dealt.n_repeated
-            warn_of_repeated_rows(n_repeated, found.n)
+        if not (metadata.rows.are_grouped or hasattr(model, "duplicates")):
+            n_repeated = count_repeated_rows(executor, n) if folds is None else folds.n_repeated
+            warn_of_repeated_rows(n_repeated, n)
         rows = gather_rows(
-            parts,
+            executor,
             bins,
             has_classes=is_classifier(model),
             has_weights=has_weights,
@@ -230,11 +232,11 @@ class OutOfCoreTrees:
             monotonic_signs=model._get_monotonic_signs(),
             random_state=seed,
             n_jobs=model.n_jobs,
-            compute_feature_order=lambda: learned.draw_order,
+            compute_feature_order=lambda: metadata.draw_order,
             edges=bins,
             storage=rows.storage,
         )
-        unit = round_sum(found.total()) / found.n if has_weights else 1.0
+        unit = round_sum(metadata.rows.total()) / n if has_weights else 1.0
         return cls(model, grower, rows, samples, unit)
 
     def get_validation_mask(self, fold: int) -> NDArray[np.bool_]:
@@ -302,20 +304,23 @@ class OutOfCoreTrees:
         return stats
 
 
-def need_of_tree(
-    learned: Learned, n_folds: int, share: float = 1.0, of_leaf: tuple[int, int] = (0, 0)
-) -> Need:
+def estimate_tree_memory(
+    metadata: FitMetadata,
+    n_folds: int,
+    train_size: float = 1.0,
+    leaf_bytes: tuple[int, int] = (0, 0),
+) -> MemoryNeed:
     """Estimate from above the memory of a tree of a fraction of the rows, and of its folds.
 
-    learned: result of the metadata pass; n_folds: number of folds; share: the fraction; of_leaf:
-    further bytes of each leaf, and of each class of a leaf.
+    metadata: result of the metadata pass; n_folds: number of folds; train_size: the fraction;
+    leaf_bytes: further bytes of each leaf, and of each class of a leaf.
     """
-    model = learned.reader
-    cart, are_dealt = (
+    model = metadata.encoder
+    cart, is_split = (
         expect_histogram_cart(model._resolve_grower(model.grower)),
-        n_folds > 0 or share < 1,
+        n_folds > 0 or train_size < 1,
     )
-    n, p = int(np.ceil(share * learned.found.n)), learned.found.n_features
+    n, p = int(np.ceil(train_size * metadata.rows.n)), metadata.rows.n_features
     K = getattr(model, "n_classes_", 1)
     least: Any = cart.min_samples_leaf
     n_leaves = bound_leaves(
@@ -324,34 +329,42 @@ def need_of_tree(
         resolve_max_depth(model.max_depth, p, n),
         int(least) if isinstance(least, Integral) else int(least * n),
     )
-    # Hashes of a classifier's rows; the folds of rows, and while they are dealt.
-    of_row = 16.0 * is_classifier(model) + 3.0 * (n_folds > 0)
-    # Rows of a fold: masks, indices and targets; targets, which are copied and checked before the core
-    # takes them; weights, also as integers.
-    of_target, is_weighed = 8 if is_classifier(model) else 24, learned.weighing is not None
-    grown = ((18 if n_folds > 0 else 0) + of_target + 40 * is_weighed) * n
-    # Nodes as they are split, and weights of prunings; the trees of folds, which have some of the rows.
-    bytes_of_leaf = of_leaf[0] + 450 + (of_leaf[1] + 60) * K + 36 * count_most_categories(learned)
-    bytes_of_leaf += max(0, n_folds - 1) * (750 + 130 * K)
-    return Need(
-        always=of_row * n + count_group_bytes(n, learned.n_groups),
-        worked=(40 if are_dealt else 16) * p + p + 200,
-        together=300 if are_dealt else 150,
-        later=grown + float(bytes_of_leaf) * n_leaves,
-        of_thread=100.0 * n_leaves,
-        of_thread_row=200,
-        scratch_row=(2.2 + are_dealt) * p + 180.0 + 8 * learned.found.are_grouped,
+    # Hashes of a classifier's rows; folds of rows, three times while they are assigned.
+    row_bytes = 16.0 * is_classifier(model) + 3.0 * (n_folds > 0)
+    # Rows of a fold: masks, indices and targets; copies of targets that the core gets; weights, also as
+    # integers.
+    target_bytes, has_weights = (
+        8 if is_classifier(model) else 24,
+        metadata.weight_scaling is not None,
+    )
+    grown = ((18 if n_folds > 0 else 0) + target_bytes + 40 * has_weights) * n
+    # Nodes while they are split, and weights of prunings; and the trees of other folds.
+    bytes_per_leaf = (
+        leaf_bytes[0] + 450 + (leaf_bytes[1] + 60) * K + 36 * count_most_categories(metadata)
+    )
+    bytes_per_leaf += max(0, n_folds - 1) * (750 + 130 * K)
+    return MemoryNeed(
+        fixed=row_bytes * n + count_group_bytes(n, metadata.n_groups),
+        per_read_row=(40 if is_split else 16) * p + p + 200,
+        per_compared_row=300 if is_split else 150,
+        after_reading=grown + float(bytes_per_leaf) * n_leaves,
+        per_thread=100.0 * n_leaves,
+        per_thread_row=200,
+        scratch_per_row=(2.2 + is_split) * p + 180.0 + 8 * metadata.rows.are_grouped,
     )
 
 
-def folds_that_choose(model: Any) -> int:
-    """How many folds choose what is not given; 0: all is."""
+def get_n_folds(model: Any) -> int:
+    """Return the number of cross-validation folds; 0 if no parameter must be chosen.
+
+    Raise ValueError unless the parameter `cv` is None or a number of folds, at most 255.
+    """
     if not model._needs_cross_validation():
         return 0
     cv = 5 if model.cv is None else model.cv
-    if not isinstance(cv, Integral) or not cv <= _MOST_FOLDS:
+    if not isinstance(cv, Integral) or not cv <= _MAX_FOLDS:
         raise ValueError(
-            f"cv must be a number of folds, at most {_MOST_FOLDS}, for out-of-core X, got "
-            f"{model.cv!r}"
+            f"cv must be a number of folds, at most {_MAX_FOLDS}, for out-of-core or distributed X, "
+            f"got {model.cv!r}"
         )
     return int(cv)

@@ -1,0 +1,644 @@
+"""Fit boosted trees to out-of-core or distributed rows: the same model as of one table in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import check_random_state
+
+from certree.ensembles.category_statistics import (
+    MAX_SET_CATEGORIES,
+    MAX_TARGET_CLASSES,
+    CategoryStatistics,
+)
+from certree.ensembles.custom_loss import CustomLoss
+from certree.ensembles.distributed_rounds import (
+    DistributedEvaluation,
+    add_previous_rounds,
+    make_distributed_scores,
+    start_rounds,
+)
+from certree.ensembles.evaluation import Callback, get_scorer, stops_early
+from certree.ensembles.losses import Loss
+from certree.ensembles.multi_output_loss import MultiOutputLoss
+from certree.ensembles.out_of_core_categories import add_category_statistics
+from certree.ensembles.out_of_core_standard_errors import (
+    ThirdFit,
+    assign_to_thirds,
+    compute_standard_errors,
+    prepare_thirds,
+)
+from certree.ensembles.rounds import Rounds, Settings
+from certree.ensembles.start_scores import (
+    TargetSums,
+    check_custom_gradients,
+    compute_start_scores,
+)
+from certree.ensembles.time_limit import TimeLimit
+from certree.grow.binned_grower import BinnedGrower
+from certree.grow.bins import Bins
+from certree.grow.code_trees import convert_trees_to_bin_codes, find_divided_feature
+from certree.interface.arrays import Float64, divide_by_largest
+from certree.interface.parameter_aliases import check_for_unknown_score
+from certree.out_of_core.binned_blocks import (
+    SketchedRows,
+    add_validation_rows,
+    compute_training_draw_order,
+    make_binned_blocks,
+    sketch_rows,
+    warn_of_identifiers,
+)
+from certree.out_of_core.binning import Sketch
+from certree.out_of_core.chunks import WeightScaling
+from certree.out_of_core.exact_sums import exact_sum, round_sum
+from certree.out_of_core.executors import Executor, InMemory
+from certree.out_of_core.fit_hashes import set_hashes_of_fit
+from certree.out_of_core.group_keys import set_group_keys
+from certree.out_of_core.keys import set_keys
+from certree.out_of_core.memory_limit import (
+    MemoryNeed,
+    bound_leaves,
+    count_categories,
+    count_group_bytes,
+    count_histogram_bytes,
+)
+from certree.out_of_core.metadata_pass import FitMetadata, collect_metadata, find_largest_targets
+from certree.out_of_core.row_block import list_digests
+from certree.out_of_core.validation_set import ExecutorWithValidation
+from certree.out_of_core.validation_split import ValidationSplit, split_validation_set
+from certree.rows.duplicates import warn_of_repeated_rows
+from certree.rows.training import Training, count_held_out
+from certree.tree import Trees
+
+# Largest number of rows of a fit that may be made in memory.
+_IN_MEMORY = 30_000
+# Bytes of a row while a loss that is written in Python is computed: about 16 numbers.
+_CUSTOM_BYTES = 128.0
+# Bytes of a row that a scorer gets, without those of each class: targets, weights and sort positions.
+_SCORED_BYTES = 100.0
+# Bytes of a row while rows are assigned to thirds, and sorted by thirds, for standard errors.
+_THIRD_BYTES = 40.0
+# Returns a validation set in memory, and fitted attributes by which its rows are recognised later.
+MakeValidationSet = Callable[[], tuple[Training | None, dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundOptions:
+    """What precedes the rounds of a fit, observes them and ends them.
+
+    Parameters
+    ----------
+    before : Trees or None
+        Trees of the fitted model, to which rounds are added; None: rounds start from the first one.
+    callbacks : sequence of callables
+        Called after each round with an `Iteration`.
+    limit : TimeLimit
+        When the fit must end.
+    """
+
+    before: Trees | None = None
+    callbacks: Sequence[Callback] = ()
+    limit: TimeLimit = field(default_factory=TimeLimit)
+
+
+def fit_boosting_out_of_core(
+    model: Any,
+    executor: Executor,
+    make_validation_set: MakeValidationSet | None = None,
+    options: RoundOptions = RoundOptions(),
+) -> None:
+    """Fit a boosted model to out-of-core or distributed rows.
+
+    Parameters
+    ----------
+    model : BoostedTrees
+        The model, whose fitted attributes are set.
+    executor : Executor
+        Reads the rows. An `ExecutorWithValidation` also reads a validation set.
+    make_validation_set : callable or None
+        Returns the validation set that the user has passed in memory, and attributes by which the model
+        recognises its rows; it is called after the model has classes and features, see
+        `BoostedTrees._make_validation_set`. None: there is no validation set in memory.
+    options : RoundOptions
+        What precedes, observes and ends the rounds.
+
+    Raises
+    ------
+    InMemory
+        If there are so few rows that they are fitted in memory, where more parameters are supported.
+    ValueError, TypeError
+        If a parameter needs rows in memory, or rows are wrong; as `BoostedTrees.fit` describes.
+    """
+    before, callbacks = options.before, options.callbacks
+    metadata = _collect_metadata(model, executor, before)
+    has_rows = make_validation_set is not None
+    executor.apply_memory_limit(_estimate_memory(model, metadata, executor, has_rows))
+    if not is_classifier(model):
+        model._make_loss().check_targets(metadata.rows.ends)
+    stops, split = _stops_early(model, metadata), None
+    if stops and not (has_rows or isinstance(executor, ExecutorWithValidation)):
+        split = _split_validation_set(model, executor, metadata)
+    if split is not None:
+        order = compute_training_draw_order(executor, metadata.encoder, split)
+        metadata = metadata.with_draw_order(order)
+    sketched, loss = _sketch_rows(model, executor, metadata, split)
+    n_rounds = _count_rounds(model, sketched.n, stops, before)
+    thirds = None
+    if model.standard_errors:
+        thirds = assign_to_thirds(executor, metadata.encoder, split, model._seed)
+    warn_of_identifiers(model, sketched.sketch)
+    n, n_val, scaling = sketched.n, sketched.n_val, sketched.weight_scalings[0]
+    if isinstance(executor, ExecutorWithValidation):
+        n_val = _scan_validation_set(model, executor, metadata, stops or bool(callbacks))
+    rows = metadata.encoder, sketched
+    indexed = _find_indexed_features(sketched.sketch)
+    bins, totals = make_binned_blocks(executor, *rows, folds=thirds, indexed=indexed)
+    del rows, sketched, thirds  # Free the sample of rows that has determined the bin edges.
+    if is_classifier(model):
+        set_hashes_of_fit(model, executor, n + n_val, continues=before is not None)
+    validation, attributes = (None, {}) if make_validation_set is None else make_validation_set()
+    if validation is not None:
+        n_val = len(validation.y)
+        _add_validation_set(executor, validation, is_scaled=model.scoring == "loss")
+    _set_keys(executor, metadata, split, n)
+    if before is None:
+        model._set_automatic_parameters(n)
+    sums = TargetSums(n, totals, None if scaling is None else scaling.factor)
+    started = _start_run(model, executor, loss, bins, metadata, sums)
+    evaluation = _make_evaluation(model, executor, n_val > 0, stops, callbacks)
+    if started.run.statistics is not None:  # As in memory, rounds on statistics are repeated.
+        options = replace(options, before=None)
+    _boost(model, executor, started, n_rounds, evaluation, options)
+    if evaluation.may_drop_rounds:
+        model.__dict__.update(attributes)
+
+
+def _collect_metadata(model: Any, executor: Executor, before: Trees | None) -> FitMetadata:
+    """Collect classes, features and groups of all rows, and set them in a new fit.
+
+    A new fit also gets its seed and learning rate. model, executor, before: as in
+    `fit_boosting_out_of_core` and `RoundOptions`. Raise ValueError if rounds are added to a fit with
+    other classes or features.
+    """
+    metadata = collect_metadata(model, executor).with_numbered_groups(executor)
+    if before is None:
+        metadata.set_attributes(model)
+        model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
+        model._set_learning_rate(stops_early(model.early_stopping, metadata.rows.n))
+    else:
+        metadata.expect_same_encoding(model)
+    return metadata
+
+
+def _set_keys(
+    executor: Executor, metadata: FitMetadata, split: ValidationSplit | None, n: int
+) -> None:
+    """Compute the keys by which n training rows, or their groups, are drawn; set them in all blocks.
+
+    Warn of repeated rows unless there are groups. split: which rows are validation rows, or None.
+    """
+    if metadata.rows.are_grouped:
+        set_group_keys(executor, metadata.n_groups)
+        return
+    n_repeated = set_keys(executor, n)
+    if split is not None:  # the warning counts validation rows, too
+        n_repeated = split.n_repeated
+    warn_of_repeated_rows(n_repeated, metadata.rows.n)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StartedRun:
+    """The run of a model before its first round, without rows, which are on the ranks.
+
+    Parameters
+    ----------
+    run : Rounds
+        The run, to which trees are appended.
+    starts : tuple of two ndarrays of shape (n_outputs,)
+        Constant start scores, to which offsets are added; and constant start scores without offsets.
+    digests : mapping of int to int
+        Digests of the rows of all blocks, by the number of the block.
+    thirds : list of ThirdFit
+        Fits to thirds, for standard errors; empty without standard errors.
+    bins : Bins
+        Bin edges of the features, without statistics of categories.
+    """
+
+    run: Rounds
+    starts: tuple[Float64, Float64]
+    digests: Mapping[int, int]
+    thirds: list[ThirdFit]
+    bins: Bins
+
+
+def _start_run(
+    model: Any,
+    executor: Executor,
+    loss: Loss,
+    bins: Bins,
+    metadata: FitMetadata,
+    sums: TargetSums,
+) -> StartedRun:
+    """Compute start scores and statistics of categories, and return the run before its first round.
+
+    The statistics are added to all blocks. Parameters are those of the fit; sums: sums over the
+    training rows. Raise ValueError if the gradients of a `CustomLoss` are not the derivatives of its
+    loss.
+    """
+    model._has_offset = metadata.rows.has_offset
+    starts = _compute_starts(model, executor, loss, sums, metadata.rows.n_targets)
+    grower = model._make_grower(bins, metadata.draw_order)
+    check_custom_gradients(executor, loss, starts[0])
+    start, keeps = starts[0] if model._has_offset else None, model.standard_errors
+    statistics = add_category_statistics(executor, loss, bins, start, keeps_categories=keeps)
+    thirds = []
+    if model.standard_errors:
+        n_targets = metadata.rows.n_targets
+        thirds = prepare_thirds(model, executor, loss, grower, statistics, n_targets)
+    if statistics is not None:
+        grower = statistics.extend_grower(
+            grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8)
+        )
+    run = _make_run_without_rows(model, loss, grower, statistics, len(starts[0]))
+    return StartedRun(run, starts, dict(executor.reduce(list_digests)), thirds, bins)
+
+
+def _sketch_rows(
+    model: Any, executor: Executor, metadata: FitMetadata, split: ValidationSplit | None
+) -> tuple[SketchedRows, Loss]:
+    """Return what bin edges depend on, and the loss, with the order of several targets.
+
+    split: which rows are validation rows; None: none.
+    """
+    loss, rows = model._make_loss(), metadata.rows
+    largest = None
+    if rows.n_targets > 1:
+        # Validation rows may have larger targets.
+        largest = (
+            rows.largest_targets
+            if split is None
+            else find_largest_targets(split.summary.train.ends)
+        )
+    encoder, scaling = metadata.encoder, metadata.weight_scaling
+    sketched = sketch_rows(executor, encoder, scaling, rows.n, split, largest)
+    if isinstance(loss, MultiOutputLoss):
+        # Without target keys, the outputs are quantiles of one target.
+        keys = sketched.sketch.target_keys.tolist() or [0] * len(loss.components)
+        loss = loss.with_order(keys)
+        sketched = replace(sketched, target_order=loss.order)
+    return sketched, loss
+
+
+def _count_scored(model: Any, executor: Executor) -> int:
+    """Return how many rows of an out-of-core validation set a scorer gets in each round; 0: none."""
+    if model.scoring == "loss" or not isinstance(executor, ExecutorWithValidation):
+        return 0
+    return executor.n_validation or 0
+
+
+def _estimate_memory(
+    model: Any, metadata: FitMetadata, executor: Executor, has_validation_rows: bool
+) -> MemoryNeed:
+    """Estimate the memory of the fit from above.
+
+    has_validation_rows: whether the user has passed a validation set in memory.
+    """
+    n, p = metadata.rows.n, model._n_encoded
+    K = max(int(np.sum(getattr(model, "n_classes_", 1))), model._make_loss().n_outputs)
+    is_remote = isinstance(executor, ExecutorWithValidation)
+    stops = stops_early(model.early_stopping, n)
+    is_split = stops and model.validation_fraction is not None
+    is_split = is_split and not (has_validation_rows or is_remote)
+    n_leaves = model.max_leaf_nodes
+    if n_leaves == "auto":
+        n_leaves = model._make_plan(n).max_leaf_nodes
+    n_leaves = bound_leaves(n, n_leaves, model.max_depth, model.min_samples_leaf)
+    # Statistics of categories are further binned features.
+    n_categories = count_categories(metadata)
+    n_indexed = sum(n_codes > MAX_SET_CATEGORIES for n_codes in n_categories)
+    p += n_indexed * (1 + min(K, MAX_TARGET_CLASSES))
+    offset_bytes = 8.0 * K * metadata.rows.has_offset
+    histogram_bytes = count_histogram_bytes(p)
+    # All trees, twice while they are joined.
+    n_trees = (model._get_fixed_rounds(n, stops) or 0) * model._count_members()
+    trees = 2.0 * n_leaves * n_trees * (250 + 32 * K + 12 * max(n_categories, default=0))
+    n_scored = _count_scored(model, executor)
+    if model.scoring != "loss" and is_split:
+        n_scored = count_held_out(model.validation_fraction, n, "rows")
+    # A small table is fitted in memory.
+    in_memory = n * (100.0 * p + 500 + 100 * K) if n <= _IN_MEMORY else 0.0
+    scored = n_scored * (_SCORED_BYTES + 64.0 * K)
+    # Features as numbers, sorted, and split into two sets.
+    feature_bytes = (41 if is_split or is_remote else 17) * p
+    return MemoryNeed(
+        fixed=_count_row_bytes(model, is_split) * n + count_group_bytes(n, metadata.n_groups),
+        per_read_row=feature_bytes + 200 + 24 * K + 6 * offset_bytes,
+        per_compared_row=(300 if is_split else 150) + offset_bytes,
+        after_reading=trees + 8.0 * n_leaves * histogram_bytes + in_memory + scored,
+        per_thread=0.5 * n_leaves * histogram_bytes,
+        per_thread_row=100 + 40 * K + p,
+        scratch_per_row=_count_scratch_bytes(model, metadata, p, K, offset_bytes),
+    )
+
+
+def _count_row_bytes(model: Any, is_split: bool) -> float:
+    """Return bytes of memory per row during the whole fit. is_split: whether rows are held out.
+
+    These are the hashes of a classifier's rows; the mask of validation rows, twice while it is
+    computed; arrays of loss functions written in Python, which are not in files; and thirds.
+    """
+    n_bytes = 16.0 * is_classifier(model) + 3.0 * is_split
+    n_bytes += _CUSTOM_BYTES * _has_custom_loss(model)
+    return n_bytes + _THIRD_BYTES * bool(model.standard_errors)
+
+
+def _count_scratch_bytes(
+    model: Any, metadata: FitMetadata, p: int, K: int, offset_bytes: float
+) -> float:
+    """Return bytes of temporary files for each row, with p binned features and K outputs.
+
+    Files hold blocks and joined rows at the same time, or joined rows and the arrays of the core.
+    """
+    n_bytes = 3.0 * p + 110 + 8 * metadata.rows.are_grouped + 48 * K + 2 * offset_bytes
+    return n_bytes + (3.0 * p + 120 + 80 * K + offset_bytes) * model.standard_errors
+
+
+def _compute_starts(
+    model: Any, executor: Executor, loss: Loss, sums: TargetSums, n_targets: int
+) -> tuple[Float64, Float64]:
+    """Compute the constant start scores, to which offsets are added, and those without offsets.
+
+    Both have shape (n_outputs,). With one output the second is the first, as it is not needed. sums,
+    n_targets: as in `compute_start_scores`.
+    """
+    compute = partial(compute_start_scores, executor, loss, sums, n_targets)
+    start = compute(has_offset=model._has_offset)
+    if not model._has_offset or loss.n_outputs == 1:
+        return start, start
+    return start, compute(has_offset=False)
+
+
+def _scan_validation_set(
+    model: Any, executor: ExecutorWithValidation, metadata: FitMetadata, has_hashes: bool
+) -> int:
+    """Scan an out-of-core validation set, and return its number of rows.
+
+    has_hashes: see `ExecutorWithValidation.scan_validation_set`. Raise ValueError or TypeError for
+    wrong targets or weights.
+    """
+    found = executor.scan_validation_set(model, metadata, has_hashes=has_hashes)
+    if not is_classifier(model):
+        model._make_loss().check_targets(found.rows.ends)
+    return int(found.rows.n)
+
+
+def _add_validation_set(executor: Executor, validation: Training, *, is_scaled: bool) -> None:
+    """Add a validation set in memory to the first block. is_scaled: scale weights to a mean of 1."""
+    scaling = _make_weight_scaling(validation) if is_scaled else None
+    if scaling is not None and validation.weight is not None:
+        validation = replace(validation, weight=scaling(validation.weight))
+    per_block = [validation, *[None] * (executor.n_blocks - 1)]
+    executor.replace_blocks(add_validation_rows, per_block=per_block)
+
+
+def _make_weight_scaling(validation: Training) -> WeightScaling | None:
+    """Return how the weights of a validation set are scaled to a mean of 1; None without weights."""
+    if validation.weight is None:
+        return None
+    largest = float(validation.weight.max())
+    total = exact_sum(divide_by_largest(validation.weight, largest))
+    return WeightScaling(largest, len(validation.y) / round_sum(total))
+
+
+def _stops_early(model: Any, metadata: FitMetadata) -> bool:
+    """Return whether rounds stop early. Raise ValueError if the scorer needs rows in memory."""
+    stops = stops_early(model.early_stopping, metadata.rows.n)
+    if stops:
+        expect_named_scorer(model)
+    return stops
+
+
+def _split_validation_set(
+    model: Any, executor: Executor, metadata: FitMetadata
+) -> ValidationSplit | None:
+    """Choose the validation set of early stopping; None if the training rows are scored."""
+    if model.validation_fraction is None:
+        return None
+    encoder, scaling = metadata.encoder, metadata.weight_scaling
+    split = split_validation_set(executor, encoder, scaling, model.validation_fraction, model._seed)
+    if model.scoring != "loss":  # a scorer gets weights that are not scaled
+        scalings = split.splitter.weight_scalings[0], None
+        split = replace(split, splitter=replace(split.splitter, weight_scalings=scalings))
+    if not is_classifier(model):
+        model._make_loss().check_targets(split.summary.train.ends)
+    return split
+
+
+def _make_run_without_rows(
+    model: Any,
+    loss: Loss,
+    grower: BinnedGrower,
+    statistics: CategoryStatistics | None,
+    n_outputs: int,
+) -> Rounds:
+    """Return the run of a model without rows, to which trees are appended that ranks grow."""
+    return Rounds(
+        model._make_settings(loss),
+        grower,
+        y=np.zeros(0),
+        weight=None,
+        keys=np.zeros(0, np.uint64),
+        thresholds=model.thresholds_,
+        scores=np.zeros((n_outputs, 0)),
+        seed=model._seed,
+        statistics=statistics,
+    )
+
+
+def _make_evaluation(
+    model: Any,
+    executor: Executor,
+    has_validation_set: bool,
+    stops: bool,
+    callbacks: Sequence[Callback],
+) -> DistributedEvaluation:
+    """Make the object that scores rounds and decides when to stop.
+
+    stops, callbacks: see `BoostedTrees._make_evaluation`. Rounds of several members are
+    scored only if a score is used, because scoring takes a pass over the rows.
+    """
+    n_members, is_scored = model._count_members(), stops or has_validation_set or bool(callbacks)
+    scored: Sequence[Any] = ()
+    scorer = get_scorer(model) if is_scored else None
+    if scorer is not None:
+        scored = make_distributed_scores(model, scorer, executor)
+    elif is_scored or (model.verbose > 0 and n_members == 1):
+        scored = [itemgetter(0), itemgetter(1)][: 1 + has_validation_set]
+    return DistributedEvaluation(
+        scored,
+        is_wanted=is_scored,
+        is_loss=scorer is None,
+        is_custom=_has_custom_loss(model),
+        n_runs=n_members,
+        n_iter_no_change=model.n_iter_no_change if stops else 0,
+        tol=float(model.tol),
+        callbacks=callbacks,
+        executor=executor,
+        has_validation_set=has_validation_set,
+    )
+
+
+def _boost(
+    model: Any,
+    executor: Executor,
+    started: StartedRun,
+    n_rounds: int,
+    evaluation: DistributedEvaluation,
+    options: RoundOptions,
+) -> None:
+    """Make the rounds on the ranks of an executor, and set the fitted attributes.
+
+    Parameters
+    ----------
+    model : BoostedTrees
+        The model that is fitted.
+    executor : Executor
+        Has the rows.
+    started : StartedRun
+        The first run of the model, before its first round.
+    n_rounds : int
+        Number of rounds; if the fit stops early the largest number.
+    evaluation : DistributedEvaluation
+        Scores the rounds, and ends the fit by early stopping or a callback.
+    options : RoundOptions
+        What precedes and ends the rounds. With standard errors, the rounds get half of the time, and
+        the fits to thirds the other half.
+    """
+    n_members, run, before = model._count_members(), started.run, options.before
+    starts, limit = started.starts, options.limit
+    limit = limit.take_fraction(0.5) if model.standard_errors else limit
+    start, _ = starts
+    settings: Settings = executor.run_on_ranks(
+        start_rounds, started.digests, run, *starts, n_members
+    )
+    members = [
+        run.copy_without_trees(settings=settings, seed=run.seed + k) for k in range(n_members)
+    ]
+    model._loss_factors = getattr(settings.loss, "factors", ())
+    if before is None:
+        first, before = 0, Trees.joined([], model._n_encoded, len(start))
+        model._n_first_trees, model._importances = 0, np.zeros(model._n_encoded)
+        model._errors = None
+        evaluation.record_previous_scores(evaluation.compute_scores() for _ in range(1))
+    else:
+        first, start = model.n_iter_, model.start_
+        evaluation.record_previous_scores(_add_previous_rounds(model, before, run, evaluation))
+    last = model._run_rounds(members, first, n_rounds, evaluation, limit)
+    model.start_, model.n_iter_ = start, evaluation.count_kept_rounds(first, last)
+    model.stopped_by_ = evaluation.stop_reason
+    model._append_new_trees(before, members, model.n_iter_ - first)
+    if started.thirds:
+        deviation = model._join_deviations(members, first)
+        model._errors = compute_standard_errors(
+            model, executor, started.thirds, deviation, started.bins
+        )
+    model._record(evaluation.get_recorded_scores())
+
+
+def _add_previous_rounds(
+    model: Any, before: Trees, run: Rounds, evaluation: DistributedEvaluation
+) -> Float64:
+    """Set the scores of the rows on all ranks to those by the trees of the fitted model.
+
+    Parameters
+    ----------
+    model, before, run, evaluation
+        As in `_boost`.
+
+    Returns
+    -------
+    ndarray of shape (n_iter_ + 1, 1 or 2), (n_iter_ + 1, n_outputs, n_scored), or (0,)
+        Scores (of the training set, and of the validation set) by the loss, or raw predictions for a
+        scorer, before the first round and after each one; (0,) if rounds are not scored.
+
+    Raises
+    ------
+    ValueError
+        If a tree has a threshold inside a bin, because the rows differ from those of the fitted model.
+    """
+    j = find_divided_feature(before, run.bins)
+    if j is not None:
+        names = getattr(model, "feature_names_in_", ())
+        feature = repr(names[j]) if j < len(names) else j
+        raise ValueError(
+            "X must be that of the previous fit with warm_start=True for out-of-core or distributed "
+            f"data, got rows with other bins of feature {feature}: pass the same rows in any order, or "
+            "set warm_start=False"
+        )
+    is_scored, n_trees = len(evaluation.scored) > 0, len(before)
+    ends = range(model._n_first_trees, n_trees + 1) if is_scored else [n_trees]
+    code_trees = convert_trees_to_bin_codes(before, run.bins)
+    trees = model.start_, before, code_trees, [*ends]
+    options = is_scored, evaluation.has_validation_set, evaluation.is_loss
+    results = evaluation.executor.gather_from_ranks(add_previous_rounds, *trees, *options)
+    return np.asarray(results[0] if evaluation.is_loss else np.concatenate(results, axis=-1))
+
+
+def _count_rounds(model: Any, n: int, stops: bool, before: Trees | None) -> int:
+    """Return the number of rounds of a fit to n rows, with the rounds of the trees before.
+
+    stops: whether rounds stop early, which gives the largest number. Raise InMemory if the fit needs
+    cross-validation or a linear start, and ValueError if the model has more rounds already.
+    """
+    if model._has_linear_start(n):
+        raise InMemory
+    n_rounds = model._get_fixed_rounds(n, stops)
+    if n_rounds is None:
+        raise InMemory
+    if before is not None:
+        model._expect_no_fewer_rounds(n_rounds)
+    return int(n_rounds)
+
+
+def _find_indexed_features(sketch: Sketch) -> tuple[int, ...]:
+    """Return the categorical features with so many categories that statistics replace them."""
+    return tuple(
+        j
+        for j, values in enumerate(sketch.values)
+        if isinstance(values, tuple) and len(values[0]) > MAX_SET_CATEGORIES
+    )
+
+
+def expect_out_of_core_parameters(model: Any, *, is_scored: bool) -> None:
+    """Raise ValueError if a parameter of the model needs rows in memory.
+
+    is_scored: whether there is a validation set, or a callback, so that rounds are scored.
+    """
+    if model.early_stopping is True or is_scored:
+        expect_named_scorer(model)
+
+
+def _has_custom_loss(model: Any) -> bool:
+    """Return whether the loss of a model, classifier or regressor, is a `CustomLoss`."""
+    return not is_classifier(model) and isinstance(model.loss, CustomLoss)
+
+
+def expect_named_scorer(model: Any) -> None:
+    """Raise ValueError unless the parameter `scoring` of a model is "loss" or a scorer's name.
+
+    Other scorers may read the features, which are not in memory. Call this for fits that score
+    rounds.
+    """
+    if not isinstance(model.scoring, str):
+        raise ValueError(
+            'scoring must be "loss" or the name of a scorer of scikit-learn for out-of-core or '
+            f"distributed X, got {model.scoring!r}: pass a name, or X as an array or data frame in "
+            "memory"
+        )
+    check_for_unknown_score(model.scoring)

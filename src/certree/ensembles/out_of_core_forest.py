@@ -1,0 +1,324 @@
+"""Read out-of-core or distributed rows of a forest into one binned table, from which trees grow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import ceil
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from certree.ensembles.binned_features import LEAVES_PER_BLOCK, BinnedFeatures
+from certree.ensembles.forest_samples import ForestSamples, InputRows, sort_by_content
+from certree.ensembles.leaves import N_COMPARED_ROWS
+from certree.explain.output_groups import OutputGroups
+from certree.grow.bins import EDGE_ROWS
+from certree.grow.code_trees import CODES_PER_BLOCK
+from certree.interface.arrays import Float64, Int32, UInt64
+from certree.interface.threads import get_n_threads_or_all
+from certree.out_of_core.binned_blocks import (
+    SketchedRows,
+    make_binned_blocks,
+    sketch_rows,
+    warn_of_identifiers,
+)
+from certree.out_of_core.chunks import (
+    Chunk,
+    WeightScaling,
+    copy_without_class_weights,
+    select_positive_rows,
+)
+from certree.out_of_core.executors import Executor
+from certree.out_of_core.fit_hashes import set_hashes_of_fit
+from certree.out_of_core.memory_limit import (
+    MemoryNeed,
+    bound_leaves,
+    count_group_bytes,
+    count_most_categories,
+)
+from certree.out_of_core.metadata_pass import FitMetadata, collect_metadata
+from certree.out_of_core.row_block import RowBlock, expect_same_rows, list_digests
+from certree.out_of_core.scratch import Scratch
+from certree.rows.duplicates import warn_of_repeated_rows
+from certree.rows.folds import Indices
+from certree.rows.hashes import count_rows_with_copies
+from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit
+
+# Approximate fraction of the rows that a bootstrap sample contains.
+_DRAWN = 0.64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntegerWeightScaling(WeightScaling):
+    """How weights of a forest are scaled: to integers, which are drawn and summed exactly.
+
+    Parameters
+    ----------
+    unit : WeightUnit
+        Determines the integers; found in all rows.
+    """
+
+    unit: WeightUnit = NO_WEIGHTS
+
+    def __call__(self, weight: Float64) -> Float64:
+        """Return the weights of some rows as integers, (n,) float64."""
+        return self.unit.to_integers(weight)
+
+
+def read_forest_samples(
+    model: Any, executor: Executor, scratch: Scratch, *, continues: bool = False
+) -> tuple[ForestSamples, InputRows]:
+    """Read the rows of a forest, and set classes and features of the model.
+
+    Parameters
+    ----------
+    model : TreeForest
+        The model.
+    executor : Executor
+        Reads the rows.
+    scratch : Scratch
+        Folder in which the bin codes are stored.
+    continues : bool
+        Whether trees are added to those of the fitted model, which must have had the same rows.
+
+    Returns
+    -------
+    samples : ForestSamples
+        The rows of positive weight, sorted by content.
+    input_rows : InputRows
+        Targets and weights in input order, for out-of-bag scores; empty without `oob_score`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If rows are wrong, as `fit` says.
+    """
+    weighting = copy_without_class_weights(model) if model._has_balanced_bags else model
+    metadata = collect_metadata(weighting, executor).with_numbered_groups(executor)
+    if continues:
+        metadata.expect_same_encoding(model)
+    else:
+        metadata.set_attributes(model)
+    executor.apply_memory_limit(_estimate_memory(model, metadata))
+    weight_scaling = metadata.weight_scaling
+    if weight_scaling is not None:
+        rows = metadata.rows
+        weight_scaling = IntegerWeightScaling(rows.largest, unit=rows.weight_unit)
+    sketched = _sketch_rows(executor, metadata, weight_scaling)
+    warn_of_identifiers(model, sketched.sketch)
+    bins, _ = make_binned_blocks(executor, metadata.encoder, sketched, fine_ends=True)
+    n, n_targets = sketched.n, metadata.rows.n_targets
+    if is_classifier(model):
+        set_hashes_of_fit(model, executor, n, continues=continues)
+    order, content, group = _sort_rows(executor, n)
+    codes, y, weight = _gather_sorted_rows(executor, scratch, n, bins.n_features, n_targets)
+    input_rows, positions = _NONE, _NONE.indices
+    if model.oob_score:
+        input_rows, positions = _read_input_rows(model, executor, metadata)
+        positions = positions[order]
+    if is_classifier(model):
+        y = y.astype(np.int32)
+    columns = np.array(sketched.target_order or [0], dtype=np.intp)
+    y = y[:, 0] if len(columns) == 1 else y[:, columns]
+    features, draw_order = BinnedFeatures(codes, bins), metadata.draw_order
+    samples = ForestSamples(features, y, weight, positions, content, columns, draw_order, group)
+    return samples, input_rows
+
+
+def _sketch_rows(
+    executor: Executor, metadata: FitMetadata, weight_scaling: WeightScaling | None
+) -> SketchedRows:
+    """Return what bin edges depend on, with the order of several targets."""
+    rows = metadata.rows
+    largest = rows.largest_targets if rows.n_targets > 1 else None
+    sketched = sketch_rows(executor, metadata.encoder, weight_scaling, rows.n, largest=largest)
+    order = np.argsort(sketched.sketch.target_keys, kind="stable")
+    return replace(sketched, target_order=tuple(order.tolist()))
+
+
+def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
+    """Estimate the memory of the fit from above; most of it grows with the number of rows."""
+    n, p, q = metadata.rows.n, model._n_encoded, metadata.rows.n_targets
+    n_trees, n_threads = int(model.n_estimators), get_n_threads_or_all(model.n_jobs)
+    classes = np.atleast_1d(getattr(model, "n_classes_", np.ones(q)))
+    weight_bytes = 8.0 * (metadata.weight_scaling is not None)
+    n_outputs = OutputGroups.for_classes(classes).n_outputs
+    grown = model._compute_growth_parameters(n, p)
+    # A tree has at most one leaf for each row that is drawn.
+    drawn = _DRAWN if model.bootstrap else 1.0
+    leaf_rows = grown["min_samples_leaf"]
+    n_leaves = bound_leaves(ceil(drawn * n), model.max_leaf_nodes, model.max_depth, leaf_rows)
+    node_bytes = 80 + 52 * (1 + n_outputs) + 12 * count_most_categories(metadata)
+    nodes = 2.0 * n_leaves * n_trees * node_bytes
+    # Hashes and keys while they are sorted, and the sample for bin edges; then targets and weights,
+    # twice while they are gathered.
+    sorting = (72.0 + 64.0 * metadata.rows.are_grouped) * n + 8.0 * (p + 1) * min(n, EDGE_ROWS)
+    held = (16.0 * q + 2 * weight_bytes + 4 * metadata.rows.are_grouped) * n
+    # Targets and weights as integers; and for each thread the drawn rows, their gradient pairs, some of
+    # them twice, and the codes of small nodes.
+    has_weights = weight_bytes > 0 or model._has_balanced_bags
+    pair_bytes = 24 if has_weights else 8 if is_classifier(model) and q == 1 else 16
+    draw_bytes = 4 + drawn * (2 * pair_bytes + p / 6)
+    # Drawn rows, and their weights relative to others and as integers.
+    draw_bytes += 40.0 * model._has_balanced_bags
+    growing = (8 * q + 12 * q * (q > 1) + weight_bytes + n_threads * draw_bytes) * n
+    scoring = 0.0
+    if model.bootstrap:
+        scoring = _estimate_out_of_bag_bytes(model, n, p, n_outputs, classes.sum())
+    return MemoryNeed(
+        fixed=16.0 * is_classifier(model) * n + count_group_bytes(n, metadata.n_groups),
+        per_read_row=17 * p + 200,
+        per_compared_row=150,
+        after_reading=max(sorting, held + max(growing, scoring)) + nodes,
+        per_thread_row=2 * p + 100,
+        result_copies=2 + 60 / p,
+        scratch_per_row=2.0 * p + 8 * q + 40,
+    )
+
+
+def _estimate_out_of_bag_bytes(
+    model: Any, n: int, p: int, n_outputs: int, n_values: float
+) -> float:
+    """Estimate the memory of leaves and predictions of out-of-bag rows from above, in bytes.
+
+    n_values: number of predicted values of a row.
+    """
+    n_trees, n_threads = int(model.n_estimators), get_n_threads_or_all(model.n_jobs)
+    # Masks of out-of-bag rows; leaves in some of the trees, and of the rows that are compared.
+    masks = n * n_trees / 8
+    leaves = 4.0 * min(n * n_trees, max(n, LEAVES_PER_BLOCK)) + 14.0 * n_trees * min(
+        n, N_COMPARED_ROWS
+    )
+    leaves += n_threads * (5.0 * n + 10.0 * CODES_PER_BLOCK)
+    if not model.oob_score:
+        return masks + leaves
+    # Rows in input order, and leaves of some of them; then predictions of all rows, and their score.
+    predicted = (14.0 * n_trees + 5.0 * p) * min(n, LEAVES_PER_BLOCK // n_trees + 1)
+    predicted += (60.0 + 16 * n_outputs) * n
+    return masks + max(leaves, predicted, (80.0 + 28 * n_outputs + 30 * n_values) * n)
+
+
+_NONE = InputRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)
+
+
+def _sort_rows(executor: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
+    """Sort the rows of all blocks, and replace the keys of each block by positions in this order.
+
+    n: number of rows. Return the results of `sort_by_content` for the rows in the order of the blocks.
+    """
+    digests = dict(executor.reduce(list_digests))
+    blocks = sorted(executor.reduce(list_hashes), key=itemgetter(0))
+    ends = np.cumsum([0, *(len(hashes) for _, hashes, _, _ in blocks)])
+    if ends[-1] != n:
+        raise ValueError(
+            f"X has {ends[-1]} rows, but had {n} before, although its source must give the same rows "
+            "whenever it is read: fit again when no program changes the source"
+        )
+    weights = [weight for _, _, weight, _ in blocks if weight is not None]
+    groups = [group for *_, group in blocks if group is not None]
+    weight = np.concatenate(weights) if weights else None
+    hashes, group = np.concatenate([hashes for _, hashes, _, _ in blocks]), None
+    if groups:  # Groups whose rows all have weight 0 have no number.
+        group = np.unique(np.concatenate(groups), return_inverse=True)[1].astype(np.int32)
+    else:
+        warn_of_repeated_rows(count_rows_with_copies(hashes), n)
+    order, content, group = sort_by_content(hashes, weight, group)
+    position = np.empty(n, dtype=np.uint64)
+    position[order] = np.arange(n, dtype=np.uint64)
+    per_block = [position[begin:end] for begin, end in pairwise(ends)]
+    executor.replace_blocks(set_positions, digests, per_block=per_block)
+    return order, content, group
+
+
+def _gather_sorted_rows(
+    executor: Executor, scratch: Scratch, n: int, p: int, n_targets: int
+) -> tuple[NDArray[np.uint8], Float64, Float64 | None]:
+    """Return codes (n, p), targets (n, n_targets) and weights of all rows, in sorted order.
+
+    executor: has blocks with positions, see `_sort_rows`. The codes are mapped to a file.
+    """
+    codes: NDArray[np.uint8] = scratch.map_file("codes", (n, p), np.uint8)
+    y, weight = np.empty((n, n_targets)), np.empty(n)
+    step, has_weights = max(1, executor.block_sizes.result_bytes // p), False
+    for begin in range(0, n, step):
+        for rows in executor.reduce(get_rows_in_range, begin, begin + step):
+            position, block_codes, targets, weights = rows
+            codes[position], y[position] = block_codes, targets
+            if weights is not None:
+                weight[position], has_weights = weights, True
+    # A plain array that shares the memory of the mapped one.
+    return np.asarray(codes), y, weight if has_weights else None
+
+
+def _read_input_rows(
+    model: Any, executor: Executor, metadata: FitMetadata
+) -> tuple[InputRows, Indices]:
+    """Read targets and weights in input order; return also the index of each row of positive weight."""
+    chunks = executor.scan(list_input_rows, metadata.encoder, targets_only=True)
+    ends = np.cumsum([0, *(n for n, *_ in chunks)])
+    pairs = zip(chunks, ends, strict=False)
+    indices = np.concatenate([positions + begin for (_, positions, *_), begin in pairs])
+    target = np.concatenate([target for _, _, target, _ in chunks if len(target)])
+    y = target
+    if is_classifier(model):
+        y = model._find_class_codes("y", target).T.astype(np.int32)
+    if metadata.weight_scaling is None:
+        return InputRows(int(ends[-1]), indices, y, None), indices
+    weight = np.concatenate([weight for *_, weight in chunks])
+    return InputRows(int(ends[-1]), indices, y, weight), indices
+
+
+# -- functions of one block
+
+
+def list_hashes(
+    block: RowBlock,
+) -> list[tuple[int, UInt64, Float64 | None, NDArray[np.intp] | None]]:
+    """Return number, and hashes, weights and groups of the rows, of a block, as a list of one entry."""
+    weight = None if block.weight is None else np.array(block.weight)
+    group = None if block.group is None else np.array(block.group)
+    return [(block.number, np.array(block.keys), weight, group)]
+
+
+def set_positions(
+    block: RowBlock, digests: Mapping[int, int], positions: UInt64
+) -> tuple[RowBlock, int]:
+    """Return a block with the positions of its rows in sorted order in place of keys, and 0.
+
+    digests: of all blocks, by number. Raise ValueError if the block was recomputed from other rows.
+    """
+    expect_same_rows(block, digests)
+    return replace(block, keys=positions), 0
+
+
+def get_rows_in_range(block: RowBlock, first: int, end: int) -> list[tuple[Any, ...]]:
+    """Return the rows of a block at positions first .. end - 1, as a list of one entry.
+
+    The entry has positions, codes (k, p), targets (k, n_targets), and weights or None, by ascending
+    position.
+    """
+    rows = np.flatnonzero((block.keys >= np.uint64(first)) & (block.keys < np.uint64(end)))
+    rows = rows[np.argsort(block.keys[rows])]
+    weight = None if block.weight is None else block.weight[rows]
+    position = block.keys[rows].astype(np.intp)
+    y = np.atleast_2d(block.y)[:, rows].T
+    return [(position, np.ascontiguousarray(block.codes[:, rows].T), y, weight)]
+
+
+def list_input_rows(chunk: Chunk, encoder: Any) -> list[tuple[Any, ...]]:
+    """Return the rows of positive weight of a chunk, as a list of one entry.
+
+    The entry has the number of all rows of the chunk; and positions, targets and weights of the rows of
+    positive weight.
+    """
+    n = len(chunk.y)
+    rows = select_positive_rows(encoder, replace(chunk, X=np.arange(n)[:, None]))
+    if rows is None:
+        return [(n, np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0))]
+    weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+    return [(n, rows.X[:, 0].astype(np.intp), rows.y, weight)]

@@ -1,0 +1,443 @@
+"""Fit certified single trees to out-of-core or distributed data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from certree.certificates.model_selection import PILOT, SHARES
+from certree.estimators.out_of_core_trees import (
+    FoldTree,
+    OutOfCoreTrees,
+    estimate_tree_memory,
+    expect_rows_for_classes,
+    get_n_folds,
+)
+from certree.estimators.tune import GrownFold, Mixture
+from certree.interface.arrays import Float64, Int32
+from certree.out_of_core.chunks import copy_without_class_weights
+from certree.out_of_core.executors import Executor
+from certree.out_of_core.fit_hashes import merge_fit_hashes
+from certree.out_of_core.gathered_rows import GatheredRows
+from certree.out_of_core.memory_limit import MemoryNeed
+from certree.out_of_core.merged_copies import merge_copies_of_blocks
+from certree.out_of_core.metadata_pass import (
+    FitMetadata,
+    collect_metadata,
+    measure_effective_size,
+)
+from certree.out_of_core.train_calibration_split import (
+    TrainCalibrationMasks,
+    join_calibration_blocks,
+    mark_worst_case,
+    route_calibration_rows,
+    select_training_set,
+    split_blocks,
+)
+from certree.rows.duplicates import decide_worst_case
+from certree.rows.split import TrainCalibrationSplit
+from certree.stats import Stats
+from certree.stats.exact_leaf_sums import Reduce, RoutedRows
+from certree.tree import Tree
+
+# Number of folds of the pilot's learning curve.
+_PILOT_FOLDS = 3
+# ``reduce(limit)`` returns a `Reduce` over errors divided by the limit.
+ErrorReduce = Callable[[float], Reduce]
+Mask = NDArray[np.bool_]
+# Bytes of a leaf, and of each class in a leaf, while classifiers are selected and certified.
+_LEAF_BYTES = 1200, 400
+
+
+@dataclass(slots=True, eq=False)
+class OutOfCoreCertifiedFit:
+    """A certified fit to blocks: grows a tree on a training set, and routes a calibration set.
+
+    Parameters
+    ----------
+    model : CertifiedTreeClassifier or CertifiedTreeRegressor
+        The model, which gets classes and features of the training set.
+    executor : Executor
+        Reads all rows.
+    metadata : FitMetadata
+        Metadata of all rows, by which they are split.
+    classes : ndarray of shape (K,), or None
+        The classes that may be predicted, sorted; None: those of the training set.
+    """
+
+    model: Any
+    executor: Executor
+    metadata: FitMetadata
+    classes: NDArray[Any] | None = None
+
+    @classmethod
+    def from_executor(
+        cls, model: Any, executor: Executor, classes: Any = None
+    ) -> OutOfCoreCertifiedFit:
+        """Collect metadata of all rows, and merge copies of rows if the model says so.
+
+        classes: the argument of `fit`.
+
+        Raises
+        ------
+        InMemory
+            If there are so few rows that they are fitted in memory.
+        ValueError
+            If a parameter needs rows in memory, or rows are wrong.
+        """
+        _expect_out_of_core_parameters(model)
+        encoder, are_merged = model, model.duplicates == "copies"
+        if isinstance(getattr(model, "class_weight", None), str):
+            encoder = copy_without_class_weights(model)  # calibration rows must not affect them
+        metadata = collect_metadata(
+            encoder, executor, are_all=not are_merged, has_calendar_parts=False
+        )
+        expect_rows_for_classes(metadata, _get_train_sizes(model)[0])
+        metadata = metadata.with_numbered_groups(executor)
+        executor.apply_memory_limit(_estimate_memory(model, metadata))
+        if are_merged:
+            all_rows, of_all = executor, metadata
+            executor = merge_copies_of_blocks(all_rows, of_all.encoder)
+            # Weights of merged rows are multiplied by class weights already.
+            encoder = encoder if executor is all_rows else copy_without_class_weights(model)
+            metadata = collect_metadata(
+                encoder, executor, are_all=all_rows.has_weights, has_calendar_parts=False
+            ).with_groups_of(of_all)
+        return cls(model, executor, metadata, None if classes is None else np.unique(classes))
+
+    def _split(
+        self, train_size: float, split_state: np.random.RandomState
+    ) -> tuple[TrainCalibrationMasks, Executor, FitMetadata]:
+        """Split the rows, and set classes and features of the training set in the model.
+
+        train_size: fraction of the rows in the training set; split_state: randomness of the split.
+        Return the split, an executor of the training set alone, and metadata of the training set.
+        """
+        split = split_blocks(self.executor, self.metadata.encoder, train_size, split_state)
+        if self.model.duplicates == "copies":
+            split = replace(split, repeats=0)
+        elif decide_worst_case(split.repeats, split.n_calibration, self.model.duplicates):
+            split = replace(split, is_worst=mark_worst_case(self.executor, split.n))
+        train = select_training_set(self.executor, split.encoder, split.splitter, split.masks)
+        encoder = self.model
+        if isinstance(getattr(encoder, "class_weight", None), dict):
+            # Weights of all classes, some of which may not be in the training set; None after copies
+            # of rows were merged, whose weights are multiplied by class weights already.
+            encoder = copy(encoder)
+            encoder.class_weight = self.metadata.encoder.class_weight
+        metadata = collect_metadata(encoder, train, are_all=False, classes=self.classes)
+        metadata = metadata.with_groups_of(self.metadata)
+        metadata.set_attributes(self.model)
+        # The effective sample size is that of all rows, with the class weights of the training set.
+        size = self.metadata.attributes["effective_sample_size_"]
+        if isinstance(getattr(encoder, "class_weight", None), str):
+            size = measure_effective_size(self._weight_all_classes(metadata.encoder), self.executor)
+        self.model.effective_sample_size_ = size
+        self.model.preprocessor_ = None
+        return split, train, metadata
+
+    def _weight_all_classes(self, encoder: Any) -> Any:
+        """Return a copy of an encoder with weight 1 for classes that only calibration rows have."""
+        encoder, classes = copy(encoder), self.metadata.rows.classes
+        assert classes is not None
+        encoder.class_weight = {**dict.fromkeys(classes[0].tolist(), 1.0), **encoder.class_weight}
+        return encoder
+
+    def grow_pilot(
+        self,
+        train_size: float,
+        split_state: np.random.RandomState,
+        random_state: np.random.RandomState,
+    ) -> tuple[
+        tuple[list[tuple[list[GrownFold], list[tuple[int, int]]]], int], TrainCalibrationMasks
+    ]:
+        """Grow the trees of a learning curve on small training sets.
+
+        Parameters
+        ----------
+        train_size : float
+            Fraction of the rows in the training set, which is divided into three folds.
+        split_state, random_state : RandomState
+            Randomness of the split, and of folds and trees.
+
+        Returns
+        -------
+        pilot : tuple
+            A list with an entry for trees of one fold and one for trees of two folds: the grown folds,
+            and for each its numbers of training and validation rows; and the number of all rows.
+        split : TrainCalibrationMasks
+            The split.
+        """
+        split, train, metadata = self._split(train_size, split_state)
+        trees = OutOfCoreTrees.from_blocks(self.model, train, metadata, _PILOT_FOLDS, random_state)
+        folds = []
+        for is_swapped in (True, False):
+            masks = (trees.get_validation_mask(k) != is_swapped for k in range(_PILOT_FOLDS))
+            trained = [_drop_leaves(fold) for fold in map(trees.grow_fold, masks) if fold.grown]
+            grown = [fold for of_fold in trained for fold in of_fold.grown]
+            folds.append((grown, [(fold.n_train, fold.n_validation) for fold in trained]))
+        return (folds, self.metadata.rows.n), split
+
+    def grow(
+        self,
+        train_size: float,
+        split_state: np.random.RandomState,
+        random_state: np.random.RandomState,
+    ) -> GrownTrainingSet:
+        """Grow the tree of the training set, and choose posteriors by its cross-validation.
+
+        train_size: fraction of the rows in the training set; split_state, random_state: randomness of
+        the split, and of folds and trees.
+        """
+        model, n_folds = self.model, get_n_folds(self.model)
+        split, train, metadata = self._split(train_size, split_state)
+        trees = OutOfCoreTrees.from_blocks(model, train, metadata, n_folds, random_state)
+        if is_classifier(model):
+            classes = self.metadata.rows.classes
+            assert classes is not None
+            others = np.setdiff1d(classes[0], model.classes_)
+            model._calibration_classes = others if self.classes is None else others[:0]
+            model.sample_hashes_, model._sample_counts = merge_fit_hashes(train, metadata.rows.n)
+        with model._show_progress(range(n_folds)) as advance:
+            folds, numbers = [], []
+            validation_leaf = trees.rows.storage.allocate((metadata.rows.n,), np.int32)
+            for k in range(n_folds):
+                is_validation = trees.get_validation_mask(k)
+                fold = trees.grow_fold(is_validation)
+                if fold.grown:
+                    validation_leaf[is_validation] = fold.leaf[is_validation]
+                    numbers.append(k)
+                folds += fold.grown
+                advance()
+            tree, stats, leaf = trees.grow_whole()
+            advance()
+            posteriors = model._tune(folds, advance)
+        routed = RoutedFolds(trees.rows, leaf, validation_leaf, numbers)
+        return GrownTrainingSet(split, metadata, tree, stats, posteriors, folds, routed)
+
+    def route_calibration_set(
+        self, grown: GrownTrainingSet
+    ) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
+        """Return the train/calibration split; leaf, target and weight of each calibration row."""
+        split, model = grown.split, self.model
+        worst: list[Any] = split.is_worst or [None] * len(split.masks)
+        blocks = self.executor.make_blocks(
+            route_calibration_rows,
+            grown.metadata.encoder,
+            grown.tree,
+            split.encoder,
+            split.splitter,
+            self.classes is not None,
+            per_block=[*zip(split.masks, worst, strict=True)],
+        )
+        if is_classifier(model):
+            n, of_train = split.n_calibration, (model.sample_hashes_, model._sample_counts)
+            hashes, counts = merge_fit_hashes(self.executor, n, of_train)
+            model.sample_hashes_, model._sample_counts = hashes, counts
+        is_distinct = model.duplicates == "copies"
+        return join_calibration_blocks(blocks, split.repeats, is_distinct=is_distinct)
+
+
+def _drop_leaves(fold: FoldTree) -> FoldTree:
+    """Return the tree of a fold without the leaves of rows, which take memory."""
+    return replace(fold, leaf=fold.leaf[:0].copy())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoutedFolds:
+    """The training rows of a certified fit, and the leaves that they reach.
+
+    Parameters
+    ----------
+    rows : GatheredRows
+        The n rows.
+    leaf : ndarray of int32, shape (n,)
+        Leaf of each row in the tree of all of them.
+    validation_leaf : ndarray of int32, shape (n,)
+        Leaf of each row in the tree of the fold whose validation set has the row.
+    numbers : list of int
+        Numbers of the folds that have a tree.
+    """
+
+    rows: GatheredRows
+    leaf: Int32
+    validation_leaf: Int32
+    numbers: list[int]
+
+    def compute_errors(self, values: list[Float64], block: slice) -> tuple[Mask, Float64]:
+        """Compute absolute validation errors of a block of rows.
+
+        values: the prediction in each node of the tree of each fold; block: the rows. Return which
+        rows of the block are in the validation set of a fold that has a tree, and their errors.
+        """
+        assert self.rows.fold is not None
+        fold, leaf = self.rows.fold[block], self.validation_leaf[block]
+        predicted, is_counted = np.zeros(len(fold)), np.zeros(len(fold), dtype=np.bool_)
+        for number, of_nodes in zip(self.numbers, values, strict=True):
+            is_validation = np.asarray(fold == number)
+            predicted[is_validation] = of_nodes[leaf[is_validation]]
+            is_counted |= is_validation
+        return is_counted, np.abs(self.rows.y[block] - predicted)[is_counted]
+
+    def reduce_errors(self, values: list[Float64], node_map: Int32, n_threads: int) -> ErrorReduce:
+        """Return a function of a limit that returns a `Reduce` over errors divided by the limit.
+
+        values: as in `compute_errors`; node_map: number of each node of the tree in the predicting
+        tree, (m,); n_threads: number of threads.
+        """
+
+        def make_block(limit: float, block: slice) -> RoutedRows:
+            is_counted, errors = self.compute_errors(values, block)
+            weight = None if self.rows.weight is None else self.rows.weight[block][is_counted]
+            return RoutedRows(node_map[self.leaf[block][is_counted]], errors / limit, weight)
+
+        return lambda limit: self.rows.make_reduce(partial(make_block, limit), n_threads)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrownTrainingSet:
+    """The result of growth on the training set of a certified fit.
+
+    Parameters
+    ----------
+    split : TrainCalibrationMasks
+        Which rows are in the training set.
+    metadata : FitMetadata
+        Result of the metadata pass over the training set.
+    tree : Tree
+        The tree that was grown on it.
+    stats : NodeStats or TargetStats
+        Statistics of its rows in the nodes.
+    posteriors : Mixture
+        The posteriors that cross-validation has chosen.
+    folds : list of GrownFold
+        The folds of the cross-validation.
+    routed : RoutedFolds
+        Its rows, and the leaves that they reach.
+    """
+
+    split: TrainCalibrationMasks
+    metadata: FitMetadata
+    tree: Tree
+    stats: Stats
+    posteriors: Mixture
+    folds: list[GrownFold]
+    routed: RoutedFolds
+
+    def collect_errors(
+        self, values: list[Float64], node_map: Int32, n_threads: int
+    ) -> ValidationErrorSums:
+        """Compute absolute validation errors of all folds.
+
+        Parameters
+        ----------
+        values : list of ndarray of float64
+            The prediction in each node of the tree of each fold.
+        node_map : ndarray of int32, shape (m,)
+            Number of each node of `tree` in the predicting tree.
+        n_threads : int
+            Number of threads.
+
+        Returns
+        -------
+        ValidationErrorSums
+        """
+        rows, largest = self.routed.rows, -1.0
+        for begin in range(0, len(rows.y), rows.block_rows):
+            block = slice(begin, begin + rows.block_rows)
+            errors = self.routed.compute_errors(values, block)[1]
+            largest = max(largest, float(errors.max(initial=-1.0)))
+        return ValidationErrorSums(
+            largest >= 0,
+            max(largest, 0.0),
+            tuple(self.metadata.rows.ends[0].tolist()),
+            self.routed.reduce_errors(values, node_map, n_threads),
+            self.stats.weight_unit,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValidationErrorSums:
+    """Absolute errors of a cross-validation.
+
+    Parameters
+    ----------
+    has_any : bool
+        Whether any row is in the validation set of a fold that has a tree.
+    largest : float
+        The largest error; 0 if there is none.
+    ends : tuple of two floats
+        The smallest and the largest target.
+    reduce_scaled : callable
+        ``reduce_scaled(limit)`` returns a `Reduce` over the errors divided by a limit, in the leaves
+        of the predicting tree.
+    weight_unit : float
+        Mean weight of a training row; see `NodeStats`.
+    """
+
+    has_any: bool
+    largest: float
+    ends: tuple[float, float]
+    reduce_scaled: ErrorReduce
+    weight_unit: float
+
+
+def _expect_out_of_core_parameters(model: Any) -> None:
+    """Raise ValueError if a parameter of the model needs rows in memory."""
+    get_n_folds(model)
+    if model.preprocessor is not None:
+        raise ValueError(
+            "preprocessor must be None for out-of-core or distributed X: remove it, or pass X as a "
+            "data frame in memory"
+        )
+
+
+def _get_train_sizes(model: Any) -> tuple[float, float]:
+    """Return the smallest and the largest fraction of the rows that may be in the training set."""
+    if isinstance(model.train_size, str):
+        return PILOT, max(SHARES)
+    return model.train_size, model.train_size
+
+
+def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
+    """Estimate the memory of growing a tree, and then of its certificates, from above."""
+    least, most = _get_train_sizes(model)
+    n_folds = max(get_n_folds(model), _PILOT_FOLDS if most > least else 0)
+    leaf_bytes = _LEAF_BYTES if is_classifier(model) else (0, 0)
+    n, need = metadata.rows.n, estimate_tree_memory(metadata, n_folds, most, leaf_bytes)
+    n_calibration, weight_bytes = (1 - least) * n, 8.0 * (metadata.weight_scaling is not None)
+    # Masks of calibration rows, twice while they are computed; leaves and targets of these rows.
+    fixed = need.fixed + (3 + weight_bytes) * n + (12 + weight_bytes) * n_calibration
+    if model.duplicates == "copies":
+        fixed += 24 * n  # weights of merged rows, three times while they are collected
+    if metadata.rows.are_grouped:
+        # Groups of the rows of both sets, while they are numbered, collected and stored.
+        fixed += 48 * n
+    certifying = _estimate_certificate_bytes(model, n, n_calibration, weight_bytes)
+    after_reading = need.after_reading + max(0.0, certifying - fixed)
+    return replace(need, fixed=fixed, after_reading=after_reading)
+
+
+def _estimate_certificate_bytes(
+    model: Any, n: int, n_calibration: float, weight_bytes: float
+) -> float:
+    """Estimate the memory of the rows while the tree is certified from above, in bytes.
+
+    n, n_calibration: numbers of all rows, and of calibration rows; weight_bytes: bytes of a weight.
+    """
+    has_pruning = model.max_leaf_nodes is not None  # a small tree is certified after the whole one
+    if is_classifier(model):
+        # Hashes; masks of both sets, collected, stored and compared; leaves and classes, collected and
+        # stored, and positions.
+        row_bytes, calibration_bytes = 51 + 8 * has_pruning, 24 + weight_bytes + 20 * has_pruning
+    else:
+        # Masks of both sets; leaves, targets and errors, collected and sorted.
+        row_bytes, calibration_bytes = 9, 100 + 15 * has_pruning
+    return (row_bytes + weight_bytes) * n + (calibration_bytes + weight_bytes) * n_calibration

@@ -1,0 +1,460 @@
+"""Make binned blocks of the rows of an out-of-core fit, and sum up their bins and targets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from certree.grow.bins import MISSING, Bins, UInt8
+from certree.interface.arrays import Float64, Int32, UInt64
+from certree.out_of_core.binning import (
+    BinRanges,
+    Sketch,
+    bin_rows,
+    choose_hash_limit,
+    find_category_positions,
+    make_bins,
+)
+from certree.out_of_core.chunks import Chunk, WeightScaling, encode_chunk, get_group_names
+from certree.out_of_core.exact_sums import exact_sum, round_sum, sum_class_weights
+from certree.out_of_core.executors import Executor
+from certree.out_of_core.fit_hashes import add_hashes
+from certree.out_of_core.row_assignment import Mask, RowSplitter
+from certree.out_of_core.row_block import RowBlock
+from certree.out_of_core.validation_split import FoldAssignment, ValidationSplit
+from certree.rows.categories import warn_if_identifier
+from certree.rows.draw_order import ColumnSums
+from certree.rows.hashes import hash_samples, hash_target
+from certree.rows.training import Training
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SketchedRows:
+    """Result of the pass that finds bin edges; see `sketch_rows`.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Sample and distinct values of the training rows, by which bin edges are chosen.
+    weight_scalings : tuple of two (WeightScaling or None)
+        How weights of training rows, and of validation rows, are scaled; None: they are not.
+    split : ValidationSplit or None
+        Which rows are validation rows; None: none.
+    target_order : tuple of int
+        Order in which several targets are hashed; (): 0, 1, ...
+    """
+
+    sketch: Sketch
+    weight_scalings: tuple[WeightScaling | None, WeightScaling | None]
+    split: ValidationSplit | None = None
+    target_order: tuple[int, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Number of training rows."""
+        return self.sketch.n
+
+    @property
+    def n_val(self) -> int:
+        """Number of validation rows."""
+        return 0 if self.split is None else self.split.summary.validation.n
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BinningSummary:
+    """Range of values in each bin, and sums of targets, of blocks. Adding two objects joins their rows.
+
+    Parameters
+    ----------
+    ranges : BinRanges
+        Smallest and largest value in each bin.
+    totals : Counter
+        Exact sums as `exact_sum` returns them. Classes: the weight of each class, by the number of the
+        target and the class code. Numbers: the weight of all rows, by "weight", and the sum of weight
+        times target, by the number of the target. Without weights, rows are counted.
+    """
+
+    ranges: BinRanges
+    totals: Counter[Any]
+
+    def __add__(self, other: Self) -> Self:
+        """Return the summary of the rows of both. other: the summary of other rows."""
+        ranges, totals = self.ranges + other.ranges, Counter(self.totals)
+        totals.update(other.totals)  # `+` would drop negative sums
+        return replace(self, ranges=ranges, totals=totals)
+
+
+def sketch_rows(
+    executor: Executor,
+    encoder: Any,
+    weight_scaling: WeightScaling | None,
+    n: int,
+    split: ValidationSplit | None = None,
+    largest: Float64 | None = None,
+) -> SketchedRows:
+    """Find what the bin edges of all training rows depend on, in one or two passes.
+
+    Parameters
+    ----------
+    executor : Executor
+        Reads the rows.
+    encoder : object
+        Copy of the model that encodes rows.
+    weight_scaling : WeightScaling or None
+        How weights are scaled, as far as it is known; None: rows have no weights.
+    n : int
+        Number of rows.
+    split : ValidationSplit or None
+        Which rows are validation rows, that are skipped; None: none.
+    largest : ndarray of float64, shape (n_targets,), or None
+        Largest magnitude of each target of the training rows, by which several targets are ordered;
+        None: the order does not matter.
+
+    Returns
+    -------
+    SketchedRows
+        The sketch, and the scaling of weights to a mean of 1.
+    """
+    if split is not None:
+        sketch: Sketch = executor.make_blocks(
+            _sketch_training_rows, encoder, split.splitter, largest, per_block=split.masks
+        )
+        return SketchedRows(sketch, split.splitter.weight_scalings, split)
+    sketch = executor.scan(_sketch_chunk, encoder, weight_scaling, largest, choose_hash_limit(n))
+    if not sketch.is_complete:
+        sketch = executor.scan(_sketch_chunk, encoder, weight_scaling, largest)
+    if weight_scaling is not None:
+        weight_scaling = replace(weight_scaling, factor=sketch.n / round_sum(sketch.weight))
+    return SketchedRows(sketch, (weight_scaling, None))
+
+
+def compute_training_draw_order(executor: Executor, encoder: Any, split: ValidationSplit) -> Int32:
+    """Return the draw order of the features, (p,), by the training rows; see `Training.draw_order`."""
+    sums: ColumnSums = executor.make_blocks(
+        _sum_training_columns, encoder, split.splitter, per_block=split.masks
+    )
+    return sums.order_columns()
+
+
+def make_binned_blocks(
+    executor: Executor,
+    encoder: Any,
+    sketched: SketchedRows,
+    n_bins: int = MISSING,
+    folds: FoldAssignment | None = None,
+    *,
+    fine_ends: bool = False,
+    indexed: tuple[int, ...] = (),
+) -> tuple[Bins, Counter[Any]]:
+    """Read all rows, and make the binned blocks that the executor holds from then on.
+
+    The keys of the blocks are hashes; see `set_keys`.
+
+    Parameters
+    ----------
+    executor : Executor
+        Reads the rows, and holds the blocks.
+    encoder : object
+        Copy of the model that encodes rows.
+    sketched : SketchedRows
+        Result of `sketch_rows`.
+    n_bins : int
+        Largest number of bins of a numeric feature.
+    folds : FoldAssignment or None
+        Folds of the training rows; None: there are no folds.
+    fine_ends : bool
+        Whether bins are narrower near the smallest and largest values; see `Bins.from_table`.
+    indexed : tuple of int
+        Categorical features of which blocks store the index of each row's category.
+
+    Returns
+    -------
+    bins : Bins
+        Bins of the training rows, without codes.
+    totals : Counter
+        Sums of targets; see `BinningSummary`.
+    """
+    edges, split = sketched.sketch.choose_edges(n_bins, fine_ends=fine_ends), sketched.split
+    splitters = None if split is None else split.splitter, None if folds is None else folds.splitter
+    masks: list[Any] = [] if split is None else split.masks
+    numbers: list[Any] = [] if folds is None else folds.folds
+    per_block = [*zip_longest(masks, numbers)] or None  # one of the lists may be empty
+    summary: BinningSummary = executor.make_blocks(
+        _make_binned_block,
+        encoder,
+        sketched.weight_scalings[0],
+        edges,
+        indexed,
+        sketched.target_order,
+        splitters,
+        per_block=per_block,
+    )
+    bins = make_bins(edges, summary.ranges, _mark_categorical(encoder))
+    return bins.with_dates(encoder.dates_), summary.totals
+
+
+def warn_of_identifiers(model: Any, sketch: Sketch) -> None:
+    """Warn of categorical features in which almost every row has a category of its own."""
+    names = getattr(model, "feature_names_in_", None)
+    categories = getattr(model, "categories_", None)
+    for j, values in enumerate(sketch.values):
+        if isinstance(values, tuple):
+            texts = () if categories is None else categories.names[j] or ()
+            warn_if_identifier(j, names, int(values[1].sum()), len(values[0]), texts)
+
+
+def add_validation_rows(block: RowBlock, validation: Training | None) -> tuple[RowBlock, int]:
+    """Return a block with validation rows, or the same block for None; and 0."""
+    if validation is None:
+        return block, 0
+    X_val = validation.features.matrix.astype(np.float64)
+    y_val = np.ascontiguousarray(validation.y.T.astype(np.float64))
+    weight, offset = validation.weight, validation.offset
+    return replace(block, X_val=X_val, y_val=y_val, weight_val=weight, offset_val=offset), 0
+
+
+# -- functions of one chunk
+
+
+def _sketch_chunk(
+    chunk: Chunk,
+    encoder: Any,
+    weight_scaling: WeightScaling | None,
+    largest: Float64 | None,
+    below: int | None = None,
+) -> Sketch | None:
+    """Return the sketch of a chunk, with the sum of its weights; None if it has no rows.
+
+    below: the sample has only rows with smaller hashes; None: rows with any hash. The other
+    parameters are those of `sketch_rows`.
+    """
+    training: Any = encode_chunk(encoder, chunk, weight_scaling)
+    if training is None:
+        return None
+    sketch, weight = _sketch_encoded_rows(training, encoder, largest, below), training.weight
+    return sketch if weight is None else replace(sketch, weight=exact_sum(weight))
+
+
+def _sketch_training_rows(
+    number: int,
+    chunk: Chunk,
+    encoder: Any,
+    splitter: RowSplitter,
+    largest: Float64 | None,
+    mask: Mask,
+) -> tuple[RowBlock, Sketch | None]:
+    """Return a block without rows, and the sketch of the training rows of a chunk (None: no rows).
+
+    mask: True for validation rows, in the order of `splitter`; largest: as in `sketch_rows`.
+    """
+    training: Any = splitter.read_rows(encoder, chunk)
+    sketch = None
+    if training is not None and not mask.all():
+        train: Any = splitter.split_rows(training, mask)[0]
+        sketch = _sketch_encoded_rows(train, encoder, largest)
+    return make_empty_block(number, encoder, None, encoder._n_encoded), sketch
+
+
+def _sum_training_columns(
+    number: int, chunk: Chunk, encoder: Any, splitter: RowSplitter, mask: Mask
+) -> tuple[RowBlock, ColumnSums | None]:
+    """Return a block without rows, and sums over the training rows of a chunk (None: no rows).
+
+    mask: True for validation rows, in the order of `splitter`.
+    """
+    training, sums = splitter.read_rows(encoder, chunk), None
+    if training is not None and not mask.all():
+        train = splitter.split_rows(training, mask)[0]
+        sums = ColumnSums.sum_rows(train.features, train.y, train.n_categories)
+    return make_empty_block(number, encoder, None, encoder._n_encoded), sums
+
+
+def _sketch_encoded_rows(
+    rows: Any, encoder: Any, largest: Float64 | None, below: int | None = None
+) -> Sketch:
+    """Return the sketch of encoded rows, with keys of the targets unless `largest` is None.
+
+    rows: a `Training`; largest, below: as in `_sketch_chunk`.
+    """
+    order = rows.draw_order
+    sketch = Sketch.from_rows(rows.features, _mark_categorical(encoder), below, order)
+    if largest is None:
+        return sketch
+    hashes, targets = hash_samples(*rows.features.tables, order=order), rows.y.T.astype(np.float64)
+    pairs = zip(targets, largest.tolist(), strict=True)
+    keys = [hash_target(target, hashes, largest=most) for target, most in pairs]
+    return replace(sketch, target_keys=np.array(keys, dtype=np.uint64))
+
+
+def make_empty_block(
+    number: int, encoder: Any, weight_scaling: WeightScaling | None, p: int, n_indexed: int = 0
+) -> RowBlock:
+    """Return a block without rows.
+
+    number: number of the block; encoder: fitted as far as `n_outputs_`; weight_scaling: None if rows
+    have no weights; p: number of features; n_indexed: number of rows of `RowBlock.categories`.
+    """
+    n_targets, codes = getattr(encoder, "n_outputs_", 1), np.zeros((p, 0), dtype=np.uint8)
+    y = np.zeros(0) if n_targets == 1 else np.zeros((n_targets, 0))
+    weight = None if weight_scaling is None else np.zeros(0)
+    categories, keys = np.zeros((n_indexed, 0), dtype=np.int32), np.zeros(0, dtype=np.uint64)
+    return RowBlock(number, codes, y, weight, keys, categories=categories, y_val=y)
+
+
+def _mark_categorical(encoder: Any) -> UInt8:
+    """Return 1 for each categorical feature, and 0 for each numeric one, (p,)."""
+    mask = encoder._category_mask()
+    return np.zeros(encoder._n_encoded, np.uint8) if mask is None else mask.astype(np.uint8)
+
+
+def _make_binned_block(
+    number: int,
+    chunk: Chunk,
+    encoder: Any,
+    weight_scaling: WeightScaling | None,
+    edges: tuple[Any, ...],
+    indexed: tuple[int, ...] = (),
+    target_order: tuple[int, ...] = (),
+    splitters: tuple[RowSplitter | None, RowSplitter | None] = (None, None),
+    assigned: tuple[Mask | None, NDArray[np.uint8] | None] = (None, None),
+) -> tuple[RowBlock, BinningSummary | None]:
+    """Make a binned block of the rows of a chunk; its keys are hashes.
+
+    Parameters
+    ----------
+    number, chunk : int, Chunk
+        Number of the block, and its rows.
+    encoder : object
+        Copy of the model that encodes rows.
+    weight_scaling : WeightScaling or None
+        How weights are scaled if there are no validation rows; None: they are not.
+    edges : tuple
+        Bin edges of each feature.
+    indexed : tuple of int
+        Features of which the block stores the index of each row's category.
+    target_order : tuple of int
+        Order of several targets in hashes.
+    splitters : tuple of two (RowSplitter or None)
+        How the rows are sorted for the mask of validation rows, and for the folds.
+    assigned : tuple of two (ndarray or None)
+        Mask of the validation rows, and fold of each other row, in the orders of `splitters`; None:
+        there are no validation rows, or no folds.
+
+    Returns
+    -------
+    block : RowBlock
+        The block.
+    summary : BinningSummary or None
+        Its bin ranges and sums of targets; None: it has no rows of positive weight.
+    """
+    (splitter, fold_splitter), (mask, folds) = splitters, assigned
+    training = encode_chunk(encoder, chunk, None)
+    if training is None:
+        return make_empty_block(number, encoder, weight_scaling, len(edges), len(indexed)), None
+    settings = encoder, edges, indexed, target_order
+    if splitter is None or mask is None:
+        rows = _scale_weights(training, weight_scaling)
+        block, summary = _make_training_block(number, rows, *settings)
+    else:
+        train, validation = splitter.split_rows(training, mask)
+        block, summary = _make_training_block(number, train, *settings)
+        block, _ = add_validation_rows(block, validation)
+        hashes = hash_rows(validation, target_order)
+        digest = compute_digest(hashes, validation.weight, validation.offset)
+        block = replace(block, digest=block.digest + digest)
+    if fold_splitter is not None and folds is not None:
+        unscaled = training
+        if splitter is not None and mask is not None:
+            unscaled = replace(splitter, weight_scalings=(None, None)).split_rows(training, mask)[0]
+        order, fold = fold_splitter.sort_rows(unscaled)[0], np.empty(block.n, dtype=np.uint8)
+        fold_splitter.expect_rows(len(folds), len(order))
+        fold[order] = folds
+        block = replace(block, fold=fold)
+    return _add_fit_hashes(block, encoder, training), summary
+
+
+def _scale_weights(training: Training, weight_scaling: WeightScaling | None) -> Training:
+    """Return rows whose weights are scaled; `weight_scaling` or their weights may be None."""
+    if weight_scaling is None or training.weight is None:
+        return training
+    return replace(training, weight=weight_scaling(training.weight))
+
+
+def _add_fit_hashes(block: RowBlock, encoder: Any, training: Training) -> RowBlock:
+    """Return a classifier's block with the hashes of its rows, and a regressor's block unchanged."""
+    if not is_classifier(encoder):
+        return block
+    return add_hashes(block, training.features.tables, training.y)
+
+
+def _make_training_block(
+    number: int,
+    training: Any,
+    encoder: Any,
+    edges: tuple[Any, ...],
+    indexed: tuple[int, ...],
+    target_order: tuple[int, ...],
+) -> tuple[RowBlock, BinningSummary]:
+    """Return a block of training rows, and its summary.
+
+    training: a `Training` with scaled weights. The other parameters are those of
+    `_make_binned_block`.
+    """
+    weight, hashes = training.weight, hash_rows(training, target_order)
+    codes, ranges = bin_rows(training.features, edges)
+    y = np.ascontiguousarray(training.y.T).astype(np.float64)
+    has_groups = get_group_names(encoder) is not None
+    block = RowBlock(
+        number,
+        codes,
+        y,
+        weight,
+        hashes,
+        compute_digest(hashes, weight, training.offset),
+        categories=find_category_positions(training.features, {j: edges[j][0] for j in indexed}),
+        y_val=y[..., :0],
+        offset=training.offset,
+        group=training.split.groups if has_groups else None,
+    )
+    return block, BinningSummary(ranges, sum_targets(block, is_classifier(encoder)))
+
+
+def sum_targets(block: RowBlock, has_classes: bool) -> Counter[Any]:
+    """Sum up weights and targets of the training rows of a block; see `BinningSummary.totals`.
+
+    has_classes: whether targets are class codes.
+    """
+    totals: Counter[Any] = Counter()
+    if has_classes:
+        for k, codes in enumerate(np.atleast_2d(block.y)):
+            sums = sum_class_weights(codes.astype(np.intp), block.weight)
+            totals.update({(k, c): weight for c, weight in enumerate(sums)})
+        return totals
+    totals["weight"] = block.n if block.weight is None else exact_sum(block.weight)
+    for k, numbers in enumerate(np.atleast_2d(block.y)):
+        totals[k] = exact_sum(numbers if block.weight is None else numbers * block.weight)
+    return totals
+
+
+def hash_rows(rows: Training, target_order: tuple[int, ...]) -> UInt64:
+    """Return a hash of features and targets of each row, (n,).
+
+    target_order: order in which several targets are hashed; (): 0, 1, ...
+    """
+    y = rows.y[:, list(target_order)] if target_order and rows.y.ndim > 1 else rows.y
+    return hash_samples(*rows.features.tables, y, order=rows.draw_order)
+
+
+def compute_digest(hashes: UInt64, weight: Float64 | None, offset: Float64 | None = None) -> int:
+    """Return a checksum of rows, which changes if their hashes, weights or offsets change."""
+    digest = int(hashes.sum(dtype=np.uint64))
+    for numbers in (weight, offset):
+        if numbers is not None:
+            digest += int(numbers.view(np.uint64).sum(dtype=np.uint64))
+    return digest

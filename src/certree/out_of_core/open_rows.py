@@ -1,0 +1,115 @@
+"""Open out-of-core or distributed rows: choose the source and the executor of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from certree.interface.extras import import_extra
+from certree.out_of_core.cluster import DaskExecutor, DaskRows
+from certree.out_of_core.executors import Executor, LocalExecutor
+from certree.out_of_core.plan import is_planned
+from certree.out_of_core.resources import get_active_client, get_memory_limit
+from certree.out_of_core.scratch import open_scratch
+from certree.out_of_core.sources import FileRows
+from certree.out_of_core.validation_set import ExecutorWithValidation, SourceWithValidation
+from certree.rows.out_of_core import is_dask_collection
+from certree.tables.table_source import with_format
+
+
+def get_current_client() -> Any:
+    """Return the current Dask client of this process; None if there is none."""
+    try:
+        return import_extra("distributed", "dask").get_client()
+    except (ValueError, ImportError):
+        return None
+
+
+@contextmanager
+def open_rows(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    n_threads: int,
+    *,
+    groups: Any = None,
+    offset: Any = None,
+    validation: tuple[Any, Any, Any, Any] | None = None,
+    is_shown: bool = False,
+) -> Iterator[Executor]:
+    """Open out-of-core or distributed rows, and release them at the end of the with statement.
+
+    Parameters
+    ----------
+    X : path, list of paths, pyarrow.dataset.Dataset, or Dask collection
+        Features of the rows.
+    y, sample_weight, groups, offset : str, list of str, Dask collection, or None
+        Targets, weights, groups and offsets: names of columns, or collections if X is one. Only y and
+        offset may be lists.
+    n_threads : int
+        Largest number of threads that read files.
+    validation : tuple of four objects, or None
+        Features, targets, weights and offsets of a validation set, as those of the rows. It may be of
+        another kind than X. None: there is no such validation set.
+    is_shown : bool
+        Whether a progress bar shows how many rows of files have been read.
+
+    Yields
+    ------
+    Executor
+        The executor; an `ExecutorWithValidation` if there is a validation set.
+
+    Raises
+    ------
+    TypeError, ValueError, FileNotFoundError
+        If an argument is invalid; see `FileRows` and `DaskRows`. If a memory limit is set for a Dask
+        collection.
+    """
+    client, rows = get_active_client(), _open_source(X, y, sample_weight, groups, offset)
+    if is_dask_collection(X) and client is None:
+        client = get_current_client()
+    source: Any = rows
+    if validation is not None:
+        try:
+            found = rows.inferred_schema.table_format if isinstance(rows, FileRows) else None
+            X_val, y_val, weight_val, offset_val = validation
+            source = SourceWithValidation(
+                rows,
+                _open_source(with_format(X_val, found), y_val, weight_val, None, offset_val),
+            )
+        except (ValueError, TypeError) as error:
+            error.add_note("of X_val, y_val, sample_weight_val and offset_val")
+            raise
+    with open_scratch() as scratch:
+        if client is not None:
+            with closing(DaskExecutor(source, client, scratch)) as executor:
+                yield _wrap_validation(executor, source)
+            return
+        local = LocalExecutor(
+            source, scratch, n_threads, is_shown=is_shown, memory_limit=get_memory_limit()
+        )
+        yield _wrap_validation(local, source)
+
+
+def _open_source(
+    X: Any, y: Any, sample_weight: Any, groups: Any, offset: Any
+) -> FileRows | DaskRows:
+    """Return the source of rows. Parameters and errors are those of `open_rows`."""
+    limit = get_memory_limit()
+    if not is_dask_collection(X):
+        is_limited = limit is not None or is_planned()
+        return FileRows(X, y, sample_weight, groups, offset, is_limited=is_limited)
+    if limit is not None:
+        raise ValueError(
+            "memory_limit is for files, got a Dask collection as X: set the memory_limit of the "
+            "workers in Dask, and remove memory_limit from resources"
+        )
+    return DaskRows(X, y, sample_weight, groups, offset)
+
+
+def _wrap_validation(executor: Executor, source: Any) -> Executor:
+    """Return an executor that keeps the validation set apart, if the source has one."""
+    if isinstance(source, SourceWithValidation):
+        return ExecutorWithValidation(executor, source)
+    return executor

@@ -1,0 +1,388 @@
+"""Dask actors: each holds the blocks of one worker, and forwards requests to other workers.
+
+The workers of a fit form a binary tree. A worker forwards a request to its children, and adds their
+results to the result of its own blocks, so that no worker reads more than two answers. The root also
+runs whole jobs of several requests, such as the passes of `set_keys`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from certree.interface.extras import import_extra
+from certree.out_of_core.executors import LocalBlocks, sum_results
+from certree.out_of_core.joined_rows import MEMORY, JoinedRows
+from certree.out_of_core.ranks import Rank
+from certree.out_of_core.worker_links import Epoch, LinkLost, PendingConnections, WorkerLinks
+
+# Arrays of fewer bytes are pickled with the object that holds them.
+_LARGE = 1 << 14
+# Alignment in bytes that any dtype accepts. Dask places received arrays at any address.
+_ALIGNED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRequest:
+    """A call of a function for all blocks of a fit.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(block, *arguments)``, as in `Executor.reduce` or `Executor.replace_blocks`.
+    arguments : tuple
+        Arguments that all blocks share.
+    replacement : int or None
+        Number of the replacement of all blocks, counted from 0; None: blocks are not replaced.
+    per_block : mapping of int to object, or None
+        Last argument for each block, by the number of the block; None: there is none.
+    """
+
+    f: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    replacement: int | None = None
+    per_block: Mapping[int, Any] | None = None
+
+    def select(self, numbers: Sequence[int]) -> BlockRequest:
+        """Return the request for some of the blocks, without arguments of the others."""
+        if self.per_block is None:
+            return self
+        return replace(self, per_block={i: self.per_block[i] for i in numbers})
+
+
+@dataclass(frozen=True, slots=True)
+class ChildWorker:
+    """A worker to which another one forwards requests.
+
+    Parameters
+    ----------
+    address, key : str
+        Dask's address of the worker, and key of its actor.
+    numbers : tuple of int
+        Numbers of its blocks, and of those of its descendants.
+    """
+
+    address: str
+    key: str
+    numbers: tuple[int, ...]
+
+
+class WorkerActor(LocalBlocks):
+    """The blocks of a fit on one worker; as many are processed at a time as the worker has threads.
+
+    Each request runs in a thread of its own. Dask has one thread for all actors of a worker, which may
+    hold two actors of a fit after another worker was lost.
+
+    Parameters
+    ----------
+    numbers : tuple of int
+        Numbers of the blocks.
+    *pairs : tuple of (RowBlock, object)
+        For each block, the block and the partial result of the function that has made it.
+    """
+
+    def __init__(self, numbers: tuple[int, ...], *pairs: tuple[Any, Any]) -> None:
+        worker = import_extra("distributed", "dask").get_worker()
+        super().__init__([align_arrays(block) for block, _ in pairs], worker.state.nthreads)
+        self._worker, self._numbers = worker, numbers
+        self._children: Sequence[ChildWorker] = ()
+        self._answers: list[Future[list[Any]]] = []  # of the children, to the current request
+        # Number and result of the last replacement: it is not repeated if its answer was lost.
+        self._last: tuple[int, Any] = (-1, None)
+        self._turn = threading.Lock()
+        # The rank of these rows, its links, and the call that its thread executes.
+        self._rank: Rank | None = None
+        self._epoch = ""
+        self._links: WorkerLinks | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._call: asyncio.Future[bytes] | None = None
+        PendingConnections.get_or_register(worker)
+
+    async def set_children(self, children: Sequence[ChildWorker]) -> str:
+        """Replace the children, and return the address of this worker."""
+        for answer in self._answers:  # a lost worker never answers
+            answer.cancel()
+        await asyncio.to_thread(self._set_children, children)
+        return str(self._worker.address)
+
+    def _set_children(self, children: Sequence[ChildWorker]) -> None:
+        """Replace the children once the current request has ended."""
+        with self._turn:
+            self._children = children
+
+    async def answer(self, request: bytes) -> list[Any]:
+        """Return the result of a request over the blocks of this worker and its descendants.
+
+        request: a pickled `BlockRequest`. The result is encoded by `pack`. Raise `LinkLost` if a
+        worker is lost.
+        """
+        return await asyncio.to_thread(lambda: pack(self.process(pickle.loads(request))))
+
+    async def run_job(self, job: bytes, n_replacements: int) -> tuple[bytes, bytes, int]:
+        """Run a job of several requests on this worker, the root; see `DaskExecutor.run_on_root`.
+
+        Parameters
+        ----------
+        job : bytes
+            A function and a tuple of its arguments, pickled; its first argument is a `Leader`.
+        n_replacements : int
+            How often blocks have been replaced before.
+
+        Returns
+        -------
+        result, replacements : bytes
+            Result of the job, and its requests that replace blocks, pickled.
+        n : int
+            Number of these requests.
+
+        Raises
+        ------
+        LinkLost
+            If a worker is lost.
+        """
+        return await asyncio.to_thread(self._run_job, job, n_replacements)
+
+    def _run_job(self, job: bytes, n_replacements: int) -> tuple[bytes, bytes, int]:
+        """See `run_job`."""
+        leader = Leader(self, n_replacements)
+        f, arguments = pickle.loads(job)
+        result = dump(f(leader, *arguments))
+        return result, dump(leader.replacements), len(leader.replacements)
+
+    def process(self, request: BlockRequest) -> Any:
+        """Return the sum of results over the blocks of this worker and its descendants, or a failure.
+
+        Raises
+        ------
+        LinkLost
+            If a descendant is lost.
+        """
+        with self._turn:
+            loop = self._worker.loop.asyncio_loop
+            self._answers = [
+                asyncio.run_coroutine_threadsafe(_forward(self._worker, child, request), loop)
+                for child in self._children
+            ]
+            try:
+                results = [
+                    self._process_here(request),
+                    *(unpack(answer.result()) for answer in self._answers),
+                ]
+            except CancelledError as error:
+                raise LinkLost from error
+        failed = [result for result in results if isinstance(result, _Failure)]
+        return failed[0] if failed else sum_results(results)
+
+    def _process_here(self, request: BlockRequest) -> Any:
+        """Return the result over the blocks of this worker.
+
+        Errors are returned as `_Failure`, because other workers still answer the request.
+        """
+        try:
+            if request.replacement is None:
+                return self.reduce(request.f, *request.arguments)
+            if request.replacement != self._last[0]:
+                per_block = request.per_block
+                values = None if per_block is None else [per_block[i] for i in self._numbers]
+                result = self.replace_blocks(request.f, *request.arguments, per_block=values)
+                self._last = request.replacement, result
+            return self._last[1]
+        except Exception as error:  # noqa: BLE001 # it is raised on the client
+            return _Failure(error)
+
+    async def run_on_rank(self, epoch: Epoch, calls: Sequence[bytes], from_all: bool) -> bytes:
+        """Call functions with the rank of the rows of this worker; see `Executor.run_on_ranks`.
+
+        Parameters
+        ----------
+        epoch : Epoch
+            The set of ranks. If it is new, the ranks connect first, and lose their state.
+        calls : sequence of bytes
+            Pickled pairs of a function and a tuple of arguments, which are called in order.
+        from_all : bool
+            Whether all ranks return the last result, or rank 0 alone.
+
+        Returns
+        -------
+        bytes
+            The last result, pickled; empty if only rank 0 returns it.
+
+        Raises
+        ------
+        LinkLost
+            If a worker is lost.
+        """
+        links = self._links
+        if links is None or self._epoch != epoch.token:
+            await self.end_rank()
+            links = WorkerLinks(self._worker, epoch)
+            self._epoch, self._links = epoch.token, links
+            await links.open()
+            if self._rank is not None:
+                self._rank.state = None
+        if self._thread is None:
+            # A thread of its own, because ranks of workers in one process wait for each other.
+            self._thread = ThreadPoolExecutor(1)
+        call = asyncio.get_running_loop().run_in_executor(
+            self._thread, self._run_calls, links, calls, from_all
+        )
+        self._call = call
+        return await call
+
+    async def end_rank(self) -> None:
+        """Close the links of the rank, and wait until its thread has ended."""
+        if self._links is not None:
+            self._links.close()
+        if self._call is not None:
+            await asyncio.wait([self._call])
+        self._epoch, self._links, self._call = "", None, None
+
+    def _run_calls(self, links: WorkerLinks, calls: Sequence[bytes], from_all: bool) -> bytes:
+        """Run calls in the thread of the rank; the first call joins the blocks to one table."""
+        try:
+            if self._rank is None:
+                rows = JoinedRows.join(self._blocks, MEMORY)
+                self._rank = Rank(rows, n_threads=self._worker.state.nthreads)
+                self._blocks = []
+            self._rank.links = links
+            for call in calls:
+                f, arguments = pickle.loads(call)
+                result = f(self._rank, *arguments)
+            return dump(result) if from_all or links.decides else b""
+        except BaseException:
+            links.abort()  # so that all other ranks end, too
+            raise
+
+    async def repeat_replacements(self, jobs: Sequence[bytes]) -> None:
+        """Replace recomputed blocks as jobs have replaced the lost ones. jobs: see `run_job`."""
+        await asyncio.to_thread(self._repeat_replacements, jobs)
+
+    def _repeat_replacements(self, jobs: Sequence[bytes]) -> None:
+        """See `repeat_replacements`."""
+        for job in jobs:
+            for request in pickle.loads(job):
+                raise_if_failed(self._process_here(request))
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """The result of a request that has raised an error."""
+
+    error: Exception
+
+
+def raise_if_failed(result: Any) -> Any:
+    """Return a result, or raise the error of a failed request."""
+    if isinstance(result, _Failure):
+        raise result.error
+    return result
+
+
+async def _forward(worker: Any, child: ChildWorker, request: BlockRequest) -> list[Any]:
+    """Send a request to a child, as one Dask actor calls another; return its packed result."""
+    serialize = import_extra("distributed.protocol", "dask").to_serialize
+    arguments = [serialize(dump(request.select(child.numbers)))]
+    try:
+        answer = await worker.rpc(child.address).actor_execute(
+            function="answer", actor=child.key, args=arguments
+        )
+    except (OSError, KeyError) as error:
+        raise LinkLost from error
+    if answer["status"] != "OK":
+        raise answer["exception"]
+    result: list[Any] = answer["result"]
+    return result
+
+
+def dump(value: Any) -> bytes:
+    """Pickle a value that may hold functions of the user, which need not be in a module."""
+    pickled: bytes = import_extra("cloudpickle", "dask").dumps(value, protocol=5)
+    return pickled
+
+
+def pack(value: Any) -> list[Any]:
+    """Return the bytes of the large arrays of a value, if any, and then everything else, pickled.
+
+    Dask sends an array without a copy, but each array takes time, so small ones are pickled.
+    """
+    large: list[Any] = []
+
+    def is_small(buffer: pickle.PickleBuffer) -> bool:
+        """Return whether a buffer is pickled; a large one is appended to the list."""
+        raw = buffer.raw()
+        if raw.nbytes >= _LARGE:
+            large.append(np.frombuffer(raw, dtype=np.uint8))
+        return raw.nbytes < _LARGE
+
+    rest = pickle.dumps(value, 5, buffer_callback=is_small)
+    return [*large, rest]
+
+
+def unpack(packed: list[Any]) -> Any:
+    """Return the value that `pack` has encoded."""
+    *large, rest = packed
+    aligned = [raw if raw.ctypes.data % _ALIGNED == 0 else raw.copy() for raw in large]
+    return pickle.loads(rest, buffers=aligned)
+
+
+class Leader:
+    """Sends requests to all blocks of a fit from the root of the workers, as an `Executor` does.
+
+    Parameters
+    ----------
+    root : WorkerActor
+        The actor of the root.
+    n_replacements : int
+        How often blocks have been replaced before.
+
+    Attributes
+    ----------
+    replacements : list of BlockRequest
+        The requests of this job that have replaced blocks.
+    """
+
+    def __init__(self, root: WorkerActor, n_replacements: int) -> None:
+        self._root, self._n_replacements = root, n_replacements
+        self.replacements: list[BlockRequest] = []
+
+    def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
+        """See `Executor`."""
+        return raise_if_failed(self._root.process(BlockRequest(f, arguments)))
+
+    def replace_blocks(
+        self, f: Callable[..., Any], *arguments: Any, per_block: Mapping[int, Any] | None = None
+    ) -> Any:
+        """See `Executor`."""
+        number = self._n_replacements + len(self.replacements)
+        request = BlockRequest(f, arguments, number, per_block)
+        result = raise_if_failed(self._root.process(request))
+        self.replacements.append(request)
+        return result
+
+
+def align_arrays(value: Any) -> Any:
+    """Return a received value in which all arrays are aligned, as the core needs them.
+
+    Arrays in a Dask message may start at any byte. Unaligned arrays are copied, also those in
+    dictionaries, tuples, lists and dataclasses.
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy()
+    if isinstance(value, dict):
+        return type(value)({key: align_arrays(item) for key, item in value.items()})
+    if isinstance(value, tuple | list):
+        items = map(align_arrays, value)
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    before = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    after = {name: align_arrays(item) for name, item in before.items()}
+    copied = {name: item for name, item in after.items() if item is not before[name]}
+    return replace(value, **copied) if copied else value
