@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import narwhals as nw
 import numpy as np
@@ -149,6 +149,13 @@ class RowTimes:
         if isinstance(time, str):
             time = _get_column(time, X)
         dates, values = _read_times(time, n)
+        return cls.from_numbers(values, dates, gap, is_independent)
+
+    @classmethod
+    def from_numbers(
+        cls, values: Float64, dates: DateColumn | None, gap: Any, is_independent: bool
+    ) -> Self:
+        """Return the times that are known as numbers, after a check of `gap`; see `read`."""
         return cls(values, dates, _check_gap(gap, dates), bool(is_independent))
 
     def has_order(self, groups: NDArray[Any] | None) -> bool:
@@ -162,11 +169,7 @@ class RowTimes:
     def expect_order(self, groups: NDArray[Any] | None) -> None:
         """Raise a ValueError unless two rows, or groups, have different times; see `has_order`."""
         if not self.has_order(groups):
-            whose = "" if groups is None else " of the latest rows of its groups"
-            raise ValueError(
-                f"time must have at least two different values{whose}, got equal times of "
-                f"{self.n:,} rows: pass the times of the rows, or fit without time"
-            )
+            raise_for_equal_times(self.n, has_groups=groups is not None)
 
     def take(self, indices: Indices) -> Self:
         """Return the times of some rows; indices: their numbers, (m,)."""
@@ -227,11 +230,8 @@ class RowTimes:
         cut = distinct[1 + int(np.abs(n_earlier - (len(of_units) - n_latest)).argmin())]
         is_latest = time >= cut
         is_earlier = self._leave_out_gap(time, cut, ~is_latest)
-        if not is_earlier.any():
-            raise ValueError(
-                f"gap={self.gap!r} leaves no training rows before the {int(is_latest.sum()):,} latest "
-                f"rows (n_samples = {self.n}): use a smaller gap, or more rows"
-            )
+        has_earlier, n_latest = bool(is_earlier.any()), int(is_latest.sum())
+        expect_earlier_rows(has_earlier, self.gap, n_latest, self.n)
         return is_earlier, is_latest
 
     def number_blocks(
@@ -287,8 +287,7 @@ class RowTimes:
         for rows before it.
         """
         if isinstance(self.gap, timedelta):
-            before = np.rint((cut - time) * MICROSECONDS_PER_DAY)
-            return is_earlier & (before >= self.gap / timedelta(microseconds=1))
+            return is_earlier & is_before_gap(time, cut, self.gap)
         if not self.gap:
             return is_earlier
         earlier = np.sort(time[is_earlier])
@@ -305,6 +304,34 @@ class RowTimes:
         return Period(earliest, latest, self.is_independent)
 
 
+def is_before_gap(time: Float64, cut: float, gap: timedelta) -> NDArray[np.bool_]:
+    """Return which times, in days, are at least `gap` before the time `cut`, bool (n,)."""
+    before = np.rint((cut - time) * MICROSECONDS_PER_DAY)
+    return np.asarray(before >= gap / timedelta(microseconds=1))
+
+
+def raise_for_equal_times(n: int, *, has_groups: bool) -> NoReturn:
+    """Raise a ValueError which says that all times of n rows, or of their groups, are equal."""
+    whose = " of the latest rows of its groups" if has_groups else ""
+    raise ValueError(
+        f"time must have at least two different values{whose}, got equal times of {n:,} rows: pass "
+        "the times of the rows, or fit without time"
+    )
+
+
+def expect_earlier_rows(has_earlier: bool, gap: Any, n_latest: int, n: int) -> None:
+    """Raise a ValueError if the gap leaves no rows before the latest ones.
+
+    has_earlier: whether there are such rows; gap: the argument of `fit`; n_latest, n: numbers of the
+    latest rows and of all rows, for the message.
+    """
+    if not has_earlier:
+        raise ValueError(
+            f"gap={gap!r} leaves no training rows before the {n_latest:,} latest rows (n_samples = "
+            f"{n}): use a smaller gap, or more rows"
+        )
+
+
 def expect_classes_in_both_parts(
     y: NDArray[Any], train: Indices, calibration: Indices, times: RowTimes
 ) -> None:
@@ -316,11 +343,20 @@ def expect_classes_in_both_parts(
     for name, rows in (("training", train), ("calibration", calibration)):
         labels = y[rows]
         if (labels == labels[0]).all():
-            span = times.take(rows).name_period().span
-            raise ValueError(
-                f"y must have two classes among the {len(rows):,} {name} rows {span}, got only "
-                f"{labels[:1].tolist()[0]!r}: change train_size, or pass more rows"
-            )
+            period = times.take(rows).name_period()
+            raise_for_single_class(name, len(rows), period, labels[:1].tolist()[0])
+
+
+def raise_for_single_class(name: str, n: int, period: Period, label: Any) -> NoReturn:
+    """Raise a ValueError which says that the training or the calibration rows have a single class.
+
+    name: "training" or "calibration"; n: number of these rows; period: their period; label: the
+    class.
+    """
+    raise ValueError(
+        f"y must have two classes among the {n:,} {name} rows {period.span}, got only {label!r}: "
+        "change train_size, or pass more rows"
+    )
 
 
 def expect_folds_by_number(cv: Any) -> None:
