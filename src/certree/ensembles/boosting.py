@@ -475,8 +475,7 @@ class BoostedTrees(StagedTrees):
         training = self._prepare_training(X, y, weight, **how, reuse_encoding=before is not None)
         training = self._attach_offset("offset", offset, training)
         self._has_offset = offset is not None
-        how = before, *make_validation(), callbacks, options.limit
-        return self._fit_in_memory(training, *how)
+        return self._fit_in_memory(training, before, *make_validation(), callbacks, options.limit)
 
     def _get_previous_trees(self) -> Trees | None:
         """Return the trees of the previous fit, to which this fit adds rounds; None if it starts anew.

@@ -64,8 +64,8 @@ class Chunk:
         X = take_rows(self.X, rows)
         time = None if self.time is None else self.time[rows]
         left_out = None if self.is_left_out is None else self.is_left_out[rows]
-        how = {"groups": groups, "offset": offset, "time": time, "is_left_out": left_out}
-        return replace(self, X=X, y=y, weight=weight, **how)
+        rows_taken = replace(self, X=X, y=y, weight=weight, groups=groups, offset=offset)
+        return replace(rows_taken, time=time, is_left_out=left_out)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -127,12 +127,11 @@ class GroupTimes:
         has_rows = self.n_rows > 0
         time, n_rows = self.time[has_rows], self.n_rows[has_rows]
         n_latest = count_latest(size, len(time))
-        is_span = isinstance(gap, timedelta)
-        times = RowTimes(time, gap=gap if is_span else 0)
+        times = RowTimes(time, gap=gap if isinstance(gap, timedelta) else 0)
         is_earlier, is_latest = times.split_latest(n_latest)
         first = float(time[is_latest].min())
         end = float(time[~is_earlier].min())
-        if not is_span and gap:
+        if not isinstance(gap, timedelta) and gap:
             earlier = np.flatnonzero(is_earlier)
             order = earlier[np.argsort(-time[earlier])]
             n_left_out = np.cumsum(n_rows[order])
