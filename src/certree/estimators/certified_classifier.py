@@ -456,7 +456,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _fit_blocks(
         self,
         executor: Executor,
-        order: TimeArguments | None,
+        order: TimeArguments | None = None,
         classes: ArrayLike | None = None,
     ) -> None:
         random_state = check_random_state(self.random_state)

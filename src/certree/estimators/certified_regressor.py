@@ -356,7 +356,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         self._set_certified_fit(tree, stats, posteriors, grown, collect, lambda: calibration)
         return self
 
-    def _fit_blocks(self, executor: Executor, order: TimeArguments | None) -> None:
+    def _fit_blocks(self, executor: Executor, order: TimeArguments | None = None) -> None:
         random_state = check_random_state(self.random_state)
         fit = OutOfCoreCertifiedFit.from_executor(self, executor, order)
         grown = fit.grow(self.train_size, random_state, random_state)

@@ -86,7 +86,11 @@ class OutOfCoreCertifiedFit:
 
     @classmethod
     def from_executor(
-        cls, model: Any, executor: Executor, order: TimeArguments | None, classes: Any = None
+        cls,
+        model: Any,
+        executor: Executor,
+        order: TimeArguments | None = None,
+        classes: Any = None,
     ) -> OutOfCoreCertifiedFit:
         """Collect metadata of all rows, and merge copies of rows if the model says so.
 
@@ -291,7 +295,9 @@ class OutOfCoreCertifiedFit:
             classes, others = self.model.classes_, self.model._calibration_classes
             first = get_first_untrained_code(len(classes))
             label = classes[y[0]] if y[0] < first else others[y[0] - first]
-            raise_for_single_class("calibration", len(y), self.period.latest, label.item())
+            raise_for_single_class(
+                "calibration", len(y), self.period.latest, np.array(label).tolist()
+            )
         return replace(split, period=self.period.latest, units=None), leaf, y, weight
 
 

@@ -95,7 +95,9 @@ def fit_out_of_core(
     return None
 
 
-def fit_tree_out_of_core(model: Any, executor: Executor, order: TimeArguments | None) -> None:
+def fit_tree_out_of_core(
+    model: Any, executor: Executor, order: TimeArguments | None = None
+) -> None:
     """Fit a tree, and the vote of its prunings, to the rows of an executor.
 
     model: a `TreeVoteEstimator`, whose fitted attributes are set; executor: has the rows; order: the

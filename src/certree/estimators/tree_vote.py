@@ -322,7 +322,7 @@ class TreeVoteEstimator(TreeModel):
         """
         return fit_out_of_core(self, X, y, sample_weight, groups, order)
 
-    def _fit_blocks(self, executor: Executor, order: TimeArguments | None) -> None:
+    def _fit_blocks(self, executor: Executor, order: TimeArguments | None = None) -> None:
         """Fit to out-of-core or distributed rows, and set all fitted attributes.
 
         executor: holds the blocks of rows with their features, targets and weights, on this machine
