@@ -7,16 +7,20 @@ otherwise. The report is photographed by Chromium, if that, its driver and Selen
 `examples/certificates_by_rows.py`, `rates.png` and `table2.png` by the commands `rates` and `table2`.
 """
 
+import io
 import os
+import re
 import shutil
 import sys
 import tempfile
+from contextlib import redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import PercentFormatter
 from sklearn.datasets import make_friedman1, make_moons
 from sklearn.model_selection import train_test_split
 
@@ -133,7 +137,44 @@ def of_others() -> None:
     )
 
 
+def run_page(name: str) -> dict[str, Any]:
+    """Run the code of a page of docs/guide, and return its variables."""
+    text = (IMAGES.parent / "guide" / f"{name}.md").read_text(encoding="utf-8")
+    variables: dict[str, Any] = {}
+    with redirect_stdout(io.StringIO()):
+        for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+            exec(code, variables)
+    return variables
+
+
+def of_time() -> None:
+    """Coverage and width of fixed and of adaptive intervals by week, of docs/guide/time.md."""
+    page = run_page("time")
+    rows = page["month"] >= 7
+    frame = pd.DataFrame({"week": page["hour"][rows].to_period("W").start_time})
+    figure = Picture(figsize=(8, 4.5), layout="constrained")
+    above, below = figure.subplots(2, sharex=True)
+    for name, colour in (("fixed", "tab:orange"), ("adapted", "tab:blue")):
+        low, high = page[name][rows].T
+        target = page["minutes"][rows].to_numpy()
+        frame["covered"], frame["width"] = (low <= target) & (target <= high), high - low
+        weeks = frame.groupby("week").mean()
+        label = {"fixed": "fixed", "adapted": "adaptive"}[name]
+        above.plot(weeks.index, weeks["covered"], "o-", markersize=3, color=colour, label=label)
+        below.plot(weeks.index, weeks["width"], "o-", markersize=3, color=colour, label=label)
+    above.axhline(0.9, color="grey", linestyle=":")
+    above.set(ylabel="targets in intervals", ylim=(0, 1.05))
+    above.yaxis.set_major_formatter(PercentFormatter(1))
+    above.legend(loc="lower left")
+    below.set(ylabel="mean width, minutes", ylim=(0, None))
+    for axes in (above, below):
+        axes.axvline(pd.Timestamp("2025-10-01"), color="grey", linestyle="--")
+    below.annotate("road closed", (pd.Timestamp("2025-10-02"), 1), color="grey")
+    draw("adaptive_intervals", figure)
+
+
 if __name__ == "__main__":
     np.seterr(all="raise", under="ignore")
     of_adult()
     of_others()
+    of_time()

@@ -1182,11 +1182,51 @@ def split_latest(times, groups, n_latest, gap):
         if best is None or abs(before - wanted) < best[0]:
             best = abs(before - wanted), cut
     cut = best[1]
+    return find_rows_before(time, cut, gap), [t >= cut for t in time]
+
+
+def find_rows_before(time, cut, gap):
+    """Return which rows are before a time, without the latest `gap` of them and their ties."""
     left_out, earlier = set(), sorted((t for t in time if t < cut), reverse=True)
     for t in earlier[:gap]:
         left_out.add(t)
-    is_earlier = [t < cut and t not in left_out for t in time]
-    return is_earlier, [t >= cut for t in time]
+    return [t < cut and t not in left_out for t in time]
+
+
+def number_time_blocks(times, groups, n_blocks, gap):
+    """Return the block of time of each row, and for each block the earliest one it must not know."""
+    units = [*range(len(times))] if groups is None else list(groups)
+    latest = {
+        unit: max(t for t, u in zip(times, units, strict=True) if u == unit) for unit in units
+    }
+    time, number_of = [latest[unit] for unit in units], {}
+    for value in sorted(set(latest.values())):
+        before = sum(one < value for one in latest.values())
+        same = sum(one == value for one in latest.values())
+        number_of[value] = math.floor((before + (same - 1) / 2) * n_blocks / len(latest))
+    numbers = sorted(set(number_of.values()))
+    block = [numbers.index(number_of[t]) for t in time]
+    first_excluded = []
+    for b in range(len(numbers)):
+        start = min(t for t, one in zip(time, block, strict=True) if one == b)
+        is_known = find_rows_before(time, start, gap)
+        first_excluded.append(
+            min(one for one, known in zip(block, is_known, strict=True) if not known)
+        )
+    return block, first_excluded
+
+
+def find_rows_after_bags(draws, block, first_excluded, n_scored):
+    """Return whether each tree predicts each row in time order, by the rows that it has drawn."""
+    last = max(block) - n_scored
+    return [
+        [
+            block[i] > last
+            and all(block[j] < first_excluded[block[i]] for j, k in enumerate(count) if k)
+            for i in range(len(block))
+        ]
+        for count in draws
+    ]
 
 
 def compute_radius(n, complexity, log_delta):
@@ -2300,14 +2340,17 @@ def compute_refilled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_lan
     return predicted
 
 
-def sum_out_of_bag_predictions(trees, X, y, weight, draws, filled_by, shrinkage, n_lanes):
+def sum_out_of_bag_predictions(
+    trees, X, y, weight, draws, filled_by, shrinkage, n_lanes, predicts=None
+):
     """Return sums of predictions of trees for rows out of their bags, with the row left out, and
-    their number.
+    their number. predicts: whether each tree predicts each row; None: if it is out of the bag.
     """
     total, n_trees = np.zeros((len(y), sum(n_lanes))), np.zeros(len(y), dtype=int)
-    for tree, count in zip(trees, draws, strict=True):
+    predicts = draws == 0 if predicts is None else predicts
+    for tree, count, is_predicted in zip(trees, draws, predicts, strict=True):
         leaf_of = apply(tree, X)
-        for i in np.flatnonzero(count == 0):
+        for i in np.flatnonzero(is_predicted):
             inside = count * weight * (filled_by != "out_of_bag")
             outside = (count == 0) * weight * (filled_by != "in_bag")
             if filled_by == "out_of_bag" and not outside.any():

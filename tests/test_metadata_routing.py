@@ -1,5 +1,6 @@
-"""Weights and groups reach the estimators through what scikit-learn builds around them."""
+"""Weights, groups and times reach the estimators through what scikit-learn builds around them."""
 
+import warnings
 from unittest.mock import patch
 
 import numpy as np
@@ -45,7 +46,9 @@ from sklearn.multioutput import (
 )
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils.validation import has_fit_parameter
 
+import certree
 from certree import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
@@ -288,6 +291,54 @@ def test_groups_reach_the_certified_classifier(outer):
         assert set(groups) <= set(GROUPS)
         for group in set(groups):
             assert sorted(y[groups == group]) == sorted(Y[group == GROUPS])
+
+
+TIMED = [
+    kind
+    for kind in (getattr(certree, name) for name in certree.__all__)
+    if hasattr(kind, "fit") and has_fit_parameter(kind, "time")
+]
+TIMES = RNG.permutation(90)
+QUICK = {"n_estimators": 4, "max_iter": 4, "cv": 2, "min_samples_model": 10}
+
+
+def test_estimators_that_hold_out_rows_take_times():
+    names = {kind.__name__ for kind in TIMED}
+    assert len(names) == 16
+    assert all(has_fit_parameter(kind, "gap") for kind in TIMED)
+    takes_independent = {one.__name__ for one in TIMED if has_fit_parameter(one, "independent")}
+    assert takes_independent == {name for name in names if name.startswith("Certified")}
+
+
+@pytest.mark.parametrize("kind", TIMED, ids=lambda kind: kind.__name__)
+def test_times_reach_every_estimator_that_takes_them(kind):
+    target = TARGET if kind.__name__.endswith("Regressor") else Y
+    own = kind().get_params()
+    quick = {name: value for name, value in QUICK.items() if name in own}
+    how = {"time": TIMES, "gap": 3}
+    if has_fit_parameter(kind, "independent"):
+        how["independent"] = True
+    inner = kind(**quick).set_fit_request(**dict.fromkeys(how, True))
+    outer = make_pipeline(FunctionTransformer(), inner)
+    name = kind.__name__.lower()
+    parameter = "max_leaf_nodes" if "max_leaf_nodes" in own else "random_state"
+    seen = []
+
+    def record(model, X, y, *rest, **others):
+        seen.append((np.asarray(y), others))
+        return training_rows(model, X, y, *rest, **others)
+
+    with patch("certree.rows.training.training_rows", record), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        outer.fit(X, target, **how)
+        GridSearchCV(outer, {f"{name}__{parameter}": [4]}, cv=2).fit(X, target, **how)
+        cross_validate(outer, X, target, cv=2, params=how)
+    assert len(seen) >= 6
+    at_time = target[np.argsort(TIMES)]
+    for y, others in seen:
+        assert (at_time[others["time"]] == y).all()
+        assert others["gap"] == 3
+        assert others.get("independent", False) == how.get("independent", False)
 
 
 def test_groups_stay_in_one_piece_in_cross_validation():

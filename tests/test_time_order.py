@@ -6,15 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import certree
+import reference
 from certree.certificates import hold_out
 from certree.certificates.certificate import restore_certificate
 from certree.certificates.methods import get_period_method
+from certree.ensembles.forest_samples import ForestSamples
 from certree.rows.training import training_rows
 from certree.weights.node_weights import map_pruning
 
@@ -25,12 +28,14 @@ SCORE = X[:, 0] + 0.5 * RNG.normal(size=N)
 Y = (SCORE > 0).astype(int)
 DAYS = pd.date_range("2026-01-05 12:00", periods=N // 2, freq="D", tz="Europe/Zurich").repeat(2)
 CLASSIFIERS = [certree.CertifiedTreeClassifier, certree.CertifiedBoostedTreesClassifier]
+FOREST = certree.CertifiedForestClassifier
 REGRESSORS = [certree.CertifiedTreeRegressor, certree.CertifiedBoostedTreesRegressor]
-CERTIFIED = [*CLASSIFIERS, *REGRESSORS]
+CERTIFIED = [*CLASSIFIERS, FOREST, *REGRESSORS]
 OTHERS = [
     *(certree.PrunedTreeClassifier, certree.PrunedTreeRegressor),
     *(certree.PACBayesTreeClassifier, certree.HelmboldSchapireTreeClassifier),
     *(certree.BoostedTreesClassifier, certree.BoostedTreesRegressor),
+    *(certree.TreeForestClassifier, certree.TreeForestRegressor),
 ]
 
 
@@ -40,6 +45,7 @@ def get_target(kind):
 
 def make(kind):
     quick = {"max_iter": 20} if kind is certree.CertifiedBoostedTreesRegressor else {}
+    quick = {"n_estimators": 20} if "Forest" in kind.__name__ else quick
     return kind(random_state=0, **quick) if "random_state" in kind().get_params() else kind()
 
 
@@ -47,7 +53,7 @@ def make(kind):
 def test_certificates_name_the_period_and_its_dependence(kind, tmp_path):
     model = make(kind).fit(X, get_target(kind), time=DAYS, gap=10)
     one = model.certificate_
-    n = round(N * (0.35 if kind in CLASSIFIERS else 0.5))
+    n = round(N * (0.5 if kind in REGRESSORS else 0.35))
     assert one.n == n
     assert one.method.endswith("_period")
     assert one.period.first == f"{DAYS[-n]:%-d %B %Y}"
@@ -144,6 +150,102 @@ def test_rounds_and_prunings_are_chosen_by_the_latest_rows():
     assert len(stopped.fit(X, y, time=time).validation_score_) > 1
 
 
+FOREST_TARGETS = [(certree.TreeForestClassifier, Y), (certree.TreeForestRegressor, SCORE)]
+
+
+@pytest.mark.parametrize(("kind", "target"), FOREST_TARGETS)
+@pytest.mark.parametrize("gap", [0, 5])
+@pytest.mark.parametrize("has_groups", [False, True])
+def test_out_of_bag_rows_are_predicted_by_earlier_bags(kind, target, gap, has_groups):
+    n, n_trees = 60, 12
+    few, y, days = X[:n], target[:n], DAYS[:n]
+    groups = (np.arange(n) * 7 % 50) // 2 if has_groups else None
+    model = kind(n_trees, oob_score=True, leaves="shrunk", random_state=0)
+    how = {"groups": groups, "time": days, "gap": gap}
+    model.fit(few, y, **how)
+    rows = ForestSamples.from_training(clone(model)._prepare_training(few, y, **how))
+    grower, of_row = model._create_grower(rows), rows.input_index
+    draws = np.array([grower.count_draws(number) for number in range(n_trees)])
+    known_groups = None if groups is None else groups[of_row]
+    day = days.day_of_year.to_numpy()[of_row]
+    blocks = reference.number_time_blocks(day, known_groups, 10, gap)
+    assert rows.group.tolist() == blocks[0]
+    predicts = np.array(reference.find_rows_after_bags(draws, *blocks, 2))
+    total, n_votes = reference.sum_out_of_bag_predictions(
+        *([*model.trees_], rows.features.X, rows.targets, rows.get_weights(), draws),
+        *("in_bag", 1.0, [1], predicts),
+    )
+    has_votes, expected = n_votes > 0, np.full(n, np.nan)
+    expected[of_row[has_votes]] = total[has_votes, 0] / n_votes[has_votes]
+    is_class = kind is certree.TreeForestClassifier
+    found = model.oob_decision_function_[:, 1] if is_class else model.oob_prediction_
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert 0.05 * n < np.isfinite(found).sum() <= 0.3 * n
+    with pytest.raises(ValueError, match="groups and time must be those of the fit"):
+        model.out_of_bag_importances(few, y, groups=groups, time=days[::-1], gap=gap)
+    assert model.out_of_bag_importances(few, y, **how).argmax() == 0
+
+
+def test_out_of_bag_errors_in_time_order_are_those_of_later_rows():
+    # The rule changes with each of the 40 blocks of 50 rows, and x names the block to the forest.
+    rng = np.random.default_rng(0)
+    n = 2200
+    number = np.arange(n) // 50
+    X, rule = rng.normal(size=(n, 2)), rng.random(44) < 0.3
+    X[:, 1] = number + 0.1 * rng.normal(size=n)
+    y = ((X[:, 0] > 0) ^ rule[number]).astype(int)
+    early = slice(0, 2000)
+    errors = []
+    for time in (None, np.arange(2000)):
+        model = certree.TreeForestClassifier(oob_score=True, random_state=0)
+        errors.append(1 - model.fit(X[early], y[early], time=time).oob_score_)
+    later = np.mean(model.predict(X[2000:]) != y[2000:])
+    assert errors[0] < 0.1
+    assert errors[1] > 0.2
+    assert later > 0.2
+    assert model.leaves_.filled_by == "in_bag"
+
+
+def test_forests_refuse_times_where_no_bag_is_earlier():
+    kind = certree.TreeForestClassifier
+    with pytest.raises(ValueError, match="time must be None with bootstrap=False"):
+        kind(bootstrap=False).fit(X, Y, time=DAYS)
+    for leaves in ("refilled", "honest"):
+        with pytest.raises(
+            ValueError, match='leaves must be "auto", "plain" or "shrunk" with time'
+        ):
+            kind(leaves=leaves).fit(X, Y, time=DAYS)
+    with pytest.raises(ValueError, match="`max_samples` must be <= n_samples=10"):
+        kind(max_samples=11).fit(X, Y, time=DAYS)
+    with pytest.warns(UserWarning, match="Some inputs do not have OOB scores"):
+        assert np.isnan(kind(3, oob_score=True).fit(X, Y, time=DAYS, gap=N).oob_score_)
+
+
+def test_warm_starts_of_forests_keep_their_times():
+    kind = certree.TreeForestClassifier
+    model = kind(5, warm_start=True, oob_score=True, random_state=0).fit(X, Y, time=DAYS)
+    model.set_params(n_estimators=20).fit(X, Y, time=DAYS)
+    whole = kind(20, oob_score=True, random_state=0).fit(X, Y, time=DAYS)
+    assert model.oob_score_ == whole.oob_score_
+    assert model.predict_proba(X).tobytes() == whole.predict_proba(X).tobytes()
+    with pytest.raises(ValueError, match="groups or time are not those of that fit"):
+        model.fit(X, Y, time=DAYS[::-1])
+
+
+def test_certified_forests_train_and_choose_by_earlier_rows():
+    model = make(FOREST).fit(X, Y, time=DAYS)
+    assert len(model.certificates_) == 1
+    wrong = model.predict(X[260:]) != Y[260:]
+    assert model.certificate_.risk == wrong.mean()
+    # Labels of the calibration rows change the certificate alone.
+    other = np.concatenate([Y[:260], 1 - Y[260:]])
+    second = make(FOREST).fit(X, other, time=DAYS)
+    assert second.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+    assert second.certificate_.risk == 1 - model.certificate_.risk
+    third = np.where(np.arange(N) >= 390, 2, Y)  # a class that no training row has
+    assert make(FOREST).fit(X, third, time=DAYS).certificate_.risk >= 10 / 140
+
+
 def test_any_classifier_is_certified_by_a_later_period():
     model = LogisticRegression().fit(X[:200], Y[:200])
     one = certree.certify(model, X[200:], Y[200:], time=DAYS[200:])
@@ -159,6 +261,18 @@ def test_any_classifier_is_certified_by_a_later_period():
     )
     with pytest.raises(ValueError, match="got equal times of 200 rows"):
         certree.certify(model, X[200:], Y[200:], time=np.ones(200))
+
+
+def test_guarantees_of_a_later_period_name_it():
+    model = LogisticRegression().fit(X[:200], Y[:200])
+    rows = model, X[200:], Y[200:]
+    found = certree.certificates.Guarantees.by_rows(*rows, time=DAYS[200:])
+    assert found.certificate == certree.certify(*rows, time=DAYS[200:])
+    with pytest.raises(ValueError, match="pass independent=True with time if rows of one period"):
+        found.thresholds()
+    found = certree.certificates.Guarantees.by_rows(*rows, time=DAYS[200:], independent=True)
+    assert found.certificate.period.is_independent
+    assert str(found.thresholds()).startswith("With probability at least 95 %")
 
 
 def test_fitted_models_are_certified_by_a_later_period():

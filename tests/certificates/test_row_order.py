@@ -222,7 +222,7 @@ def test_a_column_of_dates_makes_the_note_a_warning(tmp_path):
     frame = pd.DataFrame(X, columns=list("abc"))
     days = np.random.default_rng(0).permutation(pd.date_range("2024-01-01", periods=1000))
     frame["day"] = days
-    message = "the errors of calibration rows near each other are alike .* a column of dates"
+    message = "rows near each other are alike .* a column of dates.* Pass the times .* as time="
     model = certree.CertifiedTreeClassifier(random_state=0)
     with pytest.warns(RowOrderWarning, match=message):
         model.fit(frame, y)
@@ -235,6 +235,10 @@ def test_a_column_of_dates_makes_the_note_a_warning(tmp_path):
         certree.certify(model, tmp_path / "new.parquet", "y")
     with pytest.warns(RowOrderWarning, match=message):
         certree.CertifiedTreeRegressor(random_state=0).fit(frame, level)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RowOrderWarning)
+        for one in (model, certree.CertifiedForestClassifier(10, random_state=0)):
+            assert one.fit(frame, y, time="day").certificate_.row_order is None
 
 
 def test_groups_and_copies_are_one_row_each():

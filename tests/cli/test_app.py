@@ -2277,6 +2277,72 @@ def test_groups_of_dependent_rows_count_once(tmp_path, loans):
             assert "need independent rows" in fails(*command, "customer", *other)
 
 
+@pytest.fixture
+def visits(tmp_path):
+    """Write tables of rows in time order: "rows.csv", shuffled, and the later "new.csv"."""
+    rng = np.random.default_rng(0)
+    day = pd.date_range("2026-01-05 12:00", periods=600, freq="6h")
+    frame = pd.DataFrame({"day": day.strftime("%Y-%m-%d %H:%M"), "a": rng.normal(size=600)})
+    frame["y"] = np.where(frame["a"] + 0.5 * rng.normal(size=600) > 0, "yes", "no")
+    frame[:450].sample(frac=1, random_state=0).to_csv(tmp_path / "rows.csv", index=False)
+    frame[450:].to_csv(tmp_path / "new.csv", index=False)
+    return tmp_path
+
+
+PERIOD = "of the 158 calibration rows from 19 March 2026 to 27 April 2026, "
+
+
+def test_fits_in_time_order_test_and_certify_by_the_latest_rows(visits):
+    rows, place = visits / "rows.csv", visits / "m.certree"
+    command = ["fit", rows, "--target", "y", "--model", "certified-boosted", "-o", place]
+    command += ["--set", "max_iter=20", "--time", "day", "--gap", "4"]
+    printed = succeeds(*command)
+    assert "on 90 test rows from 5 April 2026 to 27 April 2026, the latest, held out" in printed
+    assert "the intervals take rows as independent" in printed
+    assert f"{PERIOD}which may depend on each other" in printed
+    table = certree.read_table(rows, target="y")
+    direct = certree.CertifiedBoostedTreesClassifier(max_iter=20, random_state=0)
+    direct.fit(table.to_arrow(), table.y, time="day", gap=4)
+    assert certree.load(place).certificate_ == direct.certificate_
+    assert f"{PERIOD}taken as independent" in succeeds(*command, "--independent")
+    assert PERIOD in succeeds("info", place)
+    assert "--time must name a feature" in fails(*command[:-4], "--time", "y")
+    assert "give --time COLUMN as well" in fails(*command[:-4], "--gap", "4")
+    assert "give --time COLUMN as well" in fails(*command[:-4], "--independent")
+    assert "but --drop leaves out 'day'" in fails(*command, "--drop", "day")
+    other = ["fit", rows, "--target", "y", "--model", "naive-bayes", "--time", "day"]
+    assert "--time is not for NaiveBayesClassifier" in fails(*other)
+
+
+def test_groups_in_time_order_are_tested_by_whole_groups(visits):
+    frame = pd.read_csv(visits / "rows.csv")
+    frame["shop"] = pd.to_datetime(frame["day"]).dt.day_of_year // 2
+    frame.to_csv(visits / "rows.csv", index=False)
+    command = ["fit", visits / "rows.csv", "--target", "y", "--model", "certified-forest"]
+    assert "--groups is not for CertifiedForestClassifier" in fails(*command, "--groups", "shop")
+    command[-1] = "forest"
+    printed = succeeds(*command, "--groups", "shop", "--time", "day", "-o", visits / "m.certree")
+    assert "test rows of 11 groups from 6 April 2026 to 27 April 2026, the latest" in printed
+
+
+def test_models_are_certified_by_a_later_period(visits):
+    place, new = visits / "m.certree", visits / "new.csv"
+    succeeds("fit", visits / "rows.csv", "--target", "y", "-o", place, "--set", "cv=3")
+    command = ["certify", place, new, "--target", "y", "--time", "day"]
+    period = "150 calibration rows from 28 April 2026 to 4 June 2026"
+    assert f"{period}, which may depend" in succeeds(*command)
+    assert f"{period}, taken as independent" in succeeds(*command, "--independent")
+    assert "pass independent=True with time" in fails(*command, "--recall", ".5")
+    assert "At threshold" in succeeds(*command, "--recall", ".5", "--independent")
+    assert "give --time COLUMN as well" in fails(*command[:-2], "--independent")
+    assert "there is no column 'date' beside the target" in fails(*command[:-1], "date")
+    (visits / "folder").mkdir()
+    new.rename(visits / "folder" / "new.csv")
+    command[2] = visits / "folder"
+    for further in ([], ["--recall", ".5"]):
+        assert "--time is for a single table, got the folder" in fails(*command, *further)
+
+
 def test_groups_are_certified_and_reported(tmp_path, loans):
     model, _ = fit_loans(tmp_path, "--set", "cv=3")
     place, new = tmp_path / "m.certree", tmp_path / "new.csv"

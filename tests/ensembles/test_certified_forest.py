@@ -383,9 +383,9 @@ def test_importances_are_those_of_splits_that_prunings_make(max_samples):
     made = []
 
     class Watched(CertifiedForestClassifier):
-        def _set_selected(self, best, share):
+        def _certify_out_of_sample(self, best, share):
             made.append(best)
-            super()._set_selected(best, share)
+            super()._certify_out_of_sample(best, share)
 
     model = Watched(max_samples=max_samples, n_estimators=6, random_state=0, duplicates="genuine")
     model.fit(X, y)

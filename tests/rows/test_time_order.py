@@ -44,6 +44,35 @@ def test_the_latest_rows_are_those_that_loops_find(data):
     assert [one.tolist() for one in moved] == [one[order].tolist() for one in found]
 
 
+@given(st.data())
+def test_blocks_of_time_are_those_that_loops_find(data):
+    n = data.draw(st.integers(2, 30))
+    times = data.draw(
+        st.lists(st.integers(0, 9), min_size=n, max_size=n).filter(lambda t: len(set(t)) > 1)
+    )
+    groups = data.draw(st.none() | st.lists(st.integers(0, 9), min_size=n, max_size=n))
+    n_blocks, gap = data.draw(st.integers(2, 10)), data.draw(st.integers(0, 5))
+    row_times = RowTimes(np.array(times, dtype=float), gap=gap)
+    codes = None if groups is None else np.array(groups)
+    if not row_times.has_order(codes):
+        with pytest.raises(ValueError, match="at least two different values of the latest rows"):
+            row_times.number_blocks(n_blocks, codes)
+        return
+    block, first_excluded = row_times.number_blocks(n_blocks, codes)
+    assert 2 <= len(first_excluded) == block.max() + 1 <= n_blocks
+    expected = reference.number_time_blocks(times, groups, n_blocks, gap)
+    assert (block.tolist(), first_excluded.tolist()) == expected
+
+
+def test_blocks_of_time_leave_out_a_time_span():
+    days = pd.date_range("2026-01-01", periods=40)
+    times = RowTimes.read(days, np.zeros((40, 1)), 40, timedelta(days=6))
+    block, first_excluded = times.number_blocks(10)
+    assert block.tolist() == (np.arange(40) // 4).tolist()
+    # A block of four days knows the days up to six before it, which are in the block before the last.
+    assert first_excluded.tolist() == [0, 0, 0, 1, 2, 3, 4, 5, 6, 7]
+
+
 def test_a_gap_may_be_a_time_span():
     days = pd.date_range("2026-01-01", periods=10)
     times = RowTimes.read(days, np.zeros((10, 1)), 10, timedelta(days=3))

@@ -218,6 +218,8 @@ class Guarantees:
         *,
         duplicates: Duplicates = "auto",
         groups: ArrayLike | None = None,
+        time: Any = None,
+        independent: bool = False,
     ) -> Guarantees:
         """Predict the rows of a calibration set with a fitted classifier, and collect its guarantees.
 
@@ -244,6 +246,14 @@ class Guarantees:
             independent rows. None: rows are independent, which a model that was fitted with groups
             does not accept. To compare the errors of groups, pass them to `conditional_guarantees`
             instead.
+        time : array-like of shape (n,), str or None
+            Time of each row, numbers or dates, or the name of such a column of X, if rows are in
+            time order and later than those of the fit. `certificate` is then about later rows, as
+            that of `certree.certify`. None: rows have no times.
+        independent : bool
+            True: rows of the period are independent draws, so that all methods are available. False:
+            they may depend on earlier rows, and methods other than `certificate` and `nearby` raise
+            ValueError. Only used with `time`.
 
         Returns
         -------
@@ -258,7 +268,9 @@ class Guarantees:
         # A later fit of the classifier must not change the guarantees.
         is_estimator = isinstance(classifier, BaseEstimator)
         snapshot = get_snapshot(classifier) if is_estimator else classifier
-        found = _evaluate_rows(snapshot, X, y, delta, duplicates=duplicates, groups=groups)
+        how: dict[str, Any] = {"duplicates": duplicates, "groups": groups}
+        how |= {"time": time, "independent": independent}
+        found = _evaluate_rows(snapshot, X, y, delta, **how)
         if not (hasattr(snapshot, "predict_proba") and hasattr(snapshot, "classes_")):
             return found
         return replace(found, shares=found._compute_probabilities(X)[found._input_positions[0]])

@@ -187,9 +187,9 @@ def warn_of_row_order(found: RowOrder | None, has_dates: Callable[[], bool]) -> 
         warnings.warn(
             "the errors of calibration rows near each other are alike (correlation of neighbours "
             f"{found.correlation:.2f}), and X has a column of dates: if the rows are in the order of "
-            "time, the certificate does not hold for later rows. Fit to the earlier rows, and "
-            "certify by the later ones. If new rows come from the same period, nothing is wrong: "
-            "ignore the category certree.RowOrderWarning",
+            "time, the certificate does not hold for later rows. Pass the times of the rows as time= "
+            "to fit or certify, so that the latest rows certify. If new rows come from the same "
+            "period, nothing is wrong: ignore the category certree.RowOrderWarning",
             RowOrderWarning,
             stacklevel=2,
         )

@@ -469,7 +469,7 @@ def report(
         needs_draw=True,
     )
     draw = draw_rows(model, source, target, chosen.one_per_group)
-    rows, y, group_labels = read_labelled_rows(model, source, target, groups, draw)
+    rows, y, group_labels, _ = read_labelled_rows(model, source, target, groups, draw)
     pos_label = parse_positive(model, positive)
     if card:
         show.model_card(model, rows, y, output, groups=group_labels, pos_label=pos_label)
@@ -570,7 +570,7 @@ def plot(
         raise ValueError(f"plot {picture} needs rows and their targets: give FILE and --target")
     else:
         model = load_model(model_file)
-        rows, y, _ = read_labelled_rows(model, source, target)
+        rows, y, *_ = read_labelled_rows(model, source, target)
         model, X = transform_rows(model, rows)
         pos_label = parse_positive(model, positive)
         chosen = {} if pos_label is None else {"pos_label": pos_label}

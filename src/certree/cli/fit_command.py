@@ -23,7 +23,7 @@ from certree.cli.fit_settings import (
     set_monotonic_constraints,
     split_rows,
 )
-from certree.cli.group_draw import GroupDraw, OnePerGroup
+from certree.cli.group_draw import GroupDraw, Independent, OnePerGroup
 from certree.cli.read_options import announce, takes_source
 from certree.cli.table_input import (
     DuplicateRows,
@@ -68,10 +68,12 @@ from certree.out_of_core.plan import plan_fit
 from certree.out_of_core.resources import get_memory_limit
 from certree.out_of_core.sources import FileRows
 from certree.rows.split import draw_row_per_group
+from certree.rows.time_order import RowTimes
 from certree.show.model_description import describe_features, describe_size
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import compute_scores, format_scores
 from certree.tables import reader
+from certree.tables.column_names import join_names
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.table import Table, describe_columns, describe_schema, split_target
 from certree.tables.table_files import get_stem
@@ -315,6 +317,23 @@ def fit(
         ),
     ] = None,
     one_per_group: OnePerGroup = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of times, dates or numbers, of rows in time order. The latest rows are then "
+            "the test set, choose settings and certify. The column stays a feature.",
+        ),
+    ] = None,
+    gap: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Rows to leave out before later ones, if labels are known late; needs --time.",
+        ),
+    ] = 0,
+    independent: Independent = False,
     increasing: Annotated[
         list[str] | None,
         typer.Option(
@@ -389,6 +408,12 @@ def fit(
         Columns of the rows' weights and groups.
     one_per_group : str or None
         Column of groups, of each of which one row is used; None: all rows are.
+    time : str or None
+        Column of the rows' times; None: rows are in no order.
+    gap : int
+        Number of rows to leave out between earlier and later rows.
+    independent : bool
+        Whether rows of one period are independent draws.
     increasing, decreasing : list of str or None
         Features along which predictions must not fall, and must not rise.
     seed : int
@@ -425,10 +450,10 @@ def fit(
     if is_folder and "grower" in parameters and grower in (None, GrowerName.cart):
         model.set_params(grower__max_bins=_MAX_BINS)
     apply_settings(model, parse_settings(settings or []), used_options)
-    _expect_role_columns(source, weights, groups, one_per_group)
+    _expect_role_columns(source, {"--weights": weights, "--time": time}, groups, one_per_group)
     request = _FitRequest(
         *(source, target, weights, groups, regression, classification, test_size, seed, quiet),
-        *(dry_run, one_per_group),
+        *(dry_run, one_per_group, time, gap, independent),
     )
     monotonic = increasing or [], decreasing or []
     with _limit_resources(scheduler, memory_limit, Path(source)):
@@ -448,15 +473,18 @@ def fit(
 
 
 def _expect_role_columns(
-    source: TableSource, weights: str | None, groups: str | None, one_per_group: str | None
+    source: TableSource,
+    columns: dict[str, str | None],
+    groups: str | None,
+    one_per_group: str | None,
 ) -> None:
     """Raise ValueError if options name columns that are left out, or exclude each other.
 
-    source: the table or folder; weights, groups, one_per_group: values of these options, None if they
-    are not used.
+    source: the table or folder; groups, one_per_group: values of these options, None if they are not
+    used; columns: values of other options by their names.
     """
     others = {"--groups": groups, "--one-per-group": one_per_group}
-    expect_not_dropped(source, {"--weights": weights, **others})
+    expect_not_dropped(source, columns | others)
     if None not in others.values():
         raise ValueError("--groups and --one-per-group exclude each other: give one")
     if one_per_group is not None and Path(source).is_dir():
@@ -491,6 +519,12 @@ class _FitRequest:
         Whether the fit to a folder is planned only.
     one_per_group : str or None
         Column of groups, of each of which one row is used; None: all rows are.
+    time : str or None
+        Column of the rows' times; None if the option is not used.
+    gap : int
+        Number of rows to leave out between earlier and later rows.
+    independent : bool
+        Whether rows of one period are independent draws.
     """
 
     source: TableSource
@@ -503,7 +537,15 @@ class _FitRequest:
     seed: int
     quiet: bool
     dry_run: bool
-    one_per_group: str | None
+    one_per_group: str | None = None
+    time: str | None = None
+    gap: int = 0
+    independent: bool = False
+
+    @property
+    def order(self) -> tuple[str | None, int, bool]:
+        """Column of the times, the gap, and whether rows of one period are independent."""
+        return self.time, self.gap, self.independent
 
     @property
     def target_name(self) -> str:
@@ -539,11 +581,16 @@ def _fit_table(
         raise ValueError(
             f"FILE must have rows to fit a model to, but {request.source} has a header and no rows"
         )
+    if request.time is not None and request.time not in table.feature_names:
+        raise ValueError(
+            f"--time must name a feature, but there is no feature {request.time!r}; there are "
+            f"{join_names(table.feature_names)}"
+        )
     if not request.classification:
         _expect_target(table.y, request.target_name, request.regression)
     model.set_params(categorical_features=table.categorical)
     set_monotonic_constraints(model, *monotonic, table.feature_names)
-    fit_arguments = collect_fit_arguments(model, *extra_columns)
+    fit_arguments = collect_fit_arguments(model, extra_columns, request.order)
     test_size = _TEST_SIZE if request.test_size is None else request.test_size
     scores = [*_score_first_fit(model, table, test_size, request.seed, fit_arguments)]
     start = time.perf_counter()
@@ -575,7 +622,8 @@ def _fit_folder(
             f"--test-size is for a single table, got the folder {request.source}: leave it out, keep "
             "test files in another folder, and score the model on them with certree evaluate"
         )
-    fit_arguments = collect_fit_arguments(model, request.weights, request.groups)
+    columns = request.weights, request.groups
+    fit_arguments = collect_fit_arguments(model, columns, request.order)
     rows = _look_at_folder(request)
     if not request.classification:
         _expect_target_of_folder(rows, request.target_name, request.regression)
@@ -741,9 +789,11 @@ def _score_first_fit(
     table: Table,
     test_size: float,
     seed: int,
-    fit_arguments: dict[str, NDArray[Any]],
+    fit_arguments: dict[str, Any],
 ) -> Iterator[str]:
-    """Fit a copy of the model to a random training set, and yield lines with its test scores.
+    """Fit a copy of the model to a training set, and yield lines with its test scores.
+
+    The training set is drawn at random; with times the latest rows are the test set.
 
     Each line compares the score with that of a constant prediction. Nothing is yielded if
     `test_size` is 0, there are fewer than 20 rows, or one of the two sets would be empty.
@@ -758,18 +808,22 @@ def _score_first_fit(
         Fraction of the rows, or groups, in the test set.
     seed : int
         Seed of the split.
-    fit_arguments : dict of ndarray of shape (n,)
-        Further arguments of `fit`: "sample_weight" and "groups", as far as they are used. Groups
-        are not split between the two sets.
+    fit_arguments : dict
+        Further arguments of `fit`, as far as they are used: "sample_weight" and "groups", arrays
+        (n,), and "time", "gap" and "independent". Groups are not split between the two sets.
     """
     n = len(table.X)
     if test_size == 0 or n < _MIN_ROWS_FOR_TEST:
         return
-    train, test = split_rows(n, test_size, seed, fit_arguments.get("groups"))
+    X, y = table.to_arrow(), np.asarray(table.y)
+    times = RowTimes.read(fit_arguments.get("time"), X, n, fit_arguments.get("gap", 0))
+    train, test = split_rows(n, test_size, seed, fit_arguments.get("groups"), times)
     if not len(train) or not len(test):  # A single group cannot be split.
         return
-    X, y = table.to_arrow(), np.asarray(table.y)
-    arguments = {name: values[train] for name, values in fit_arguments.items()}
+    arguments = {
+        name: value[train] if isinstance(value, np.ndarray) else value
+        for name, value in fit_arguments.items()
+    }
     # The fit to all rows will give the same warnings.
     with catch_warnings(action="ignore", category=UserWarning):
         first_fit = clone(model).fit(X.take(train), y[train], **arguments)
@@ -778,9 +832,13 @@ def _score_first_fit(
     rows = f"{len(test):,} test rows"
     if groups is not None:
         rows += f" of {format_quantity(len(np.unique(groups[test])), 'group')}"
+    if times is not None:
+        rows += f" {times.take(test).name_period().span}, the latest"
     yield f"on {rows}, held out from a first fit:"
     for line in format_scores(compute_scores(evaluated)):
         yield f"  {line}"
+    if times is not None:
+        yield "  (the intervals take rows as independent; those of one period may depend on each other)"
     if groups is not None:
         yield "  (the intervals take rows of one group as independent: see evaluate --one-per-group)"
 

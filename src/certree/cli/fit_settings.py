@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
 from certree.interface.parameter_aliases import check_for_aliases
+from certree.rows.time_order import RowTimes
 from certree.tables.column_names import join_names
 
 # Parameters that --set does not take, and what sets them instead.
@@ -136,29 +137,40 @@ def set_monotonic_constraints(
     model.set_params(monotonic_cst=signs)
 
 
-def collect_fit_arguments(model: Any, weights: Any, groups: Any) -> dict[str, Any]:
-    """Return weights and groups that are not None as keyword arguments of ``model.fit``.
+def collect_fit_arguments(
+    model: Any, columns: Sequence[Any], order: tuple[str | None, int, bool]
+) -> dict[str, Any]:
+    """Return the arguments that are used as keyword arguments of ``model.fit``.
 
     Parameters
     ----------
     model : estimator
         The model to be fitted.
-    weights, groups : ndarray of shape (n,), str or None
+    columns : sequence of two (ndarray of shape (n,), str or None)
         Weight and group of each row, or columns of a folder of tables; None if not used.
+    order : tuple of str or None, int, and bool
+        Column of the rows' times, None if not used; number of rows to leave out between earlier and
+        later rows; and whether rows of one period are independent draws.
 
     Returns
     -------
     dict
-        `weights` under "sample_weight" and `groups` under "groups", unless None.
+        Weights under "sample_weight", and others under their names, unless None, 0 or False.
 
     Raises
     ------
     ValueError
-        If the model's `fit` does not take one of them.
+        If the model's `fit` does not take one of them, or there are no times for a gap or
+        independence.
     """
-    arguments = {"sample_weight": weights, "groups": groups}
-    options = {"sample_weight": "--weights", "groups": "--groups"}
-    arguments = {name: values for name, values in arguments.items() if values is not None}
+    names = "sample_weight", "groups", "time", "gap", "independent"
+    time, gap, independent = order
+    values = zip(names, (*columns, time, gap or None, independent or None), strict=True)
+    arguments = {name: value for name, value in values if value is not None}
+    options = {name: f"--{name}" for name in arguments} | {"sample_weight": "--weights"}
+    for name in ("gap", "independent"):
+        if name in arguments and time is None:
+            raise ValueError(f"--{name} describes rows in time order: give --time COLUMN as well")
     for name in arguments:
         if not has_fit_parameter(model, name):
             raise ValueError(f"{options[name]} is not for {type(model).__name__}: leave it out")
@@ -166,9 +178,13 @@ def collect_fit_arguments(model: Any, weights: Any, groups: Any) -> dict[str, An
 
 
 def split_rows(
-    n: int, test_size: float, seed: int, groups: NDArray[Any] | None
+    n: int,
+    test_size: float,
+    seed: int,
+    groups: NDArray[Any] | None,
+    times: RowTimes | None = None,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Draw a random train/test split of n rows, in which no group has rows in both sets.
+    """Split n rows into a training and a test set, at random or by time; groups stay together.
 
     Parameters
     ----------
@@ -180,13 +196,19 @@ def split_rows(
         Seed of the draw.
     groups : ndarray of shape (n,), or None
         Group of each row; None: each row by itself.
+    times : RowTimes or None
+        Times of the rows, of which the latest are the test set; None: the split is random.
 
     Returns
     -------
     train, test : ndarray of int
-        Indices of the rows of each set; together all n rows. One may be empty if there are few
-        groups.
+        Indices of the rows of each set; together all n rows, unless times have a gap. One may be
+        empty if there are few groups.
     """
+    if times is not None:
+        n_units = n if groups is None else len(np.unique(groups))
+        earlier, latest = times.split_latest(round(test_size * n_units), groups)
+        return np.flatnonzero(earlier), np.flatnonzero(latest)
     random = np.random.default_rng(seed)
     if groups is None:
         order = random.permutation(n)

@@ -38,8 +38,8 @@ Independent = Annotated[
     bool,
     typer.Option(
         "--independent",
-        help="Each row is of another group, so that rows are independent, although the model was "
-        "fitted with groups.",
+        help="Rows are independent draws: those of one period with --time; or each is of another "
+        "group, although the model was fitted with groups.",
     ),
 ]
 

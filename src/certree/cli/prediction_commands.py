@@ -397,6 +397,8 @@ def _certify_error(
     look: int | None,
     duplicates: Any,
     groups: str | None,
+    time: str | None,
+    independent: bool,
 ) -> Certificate:
     """Bound the error of a classifier by the rows of a table or folder.
 
@@ -418,13 +420,21 @@ def _certify_error(
         Treatment of equal rows; see `certree.certify`.
     groups : str or None
         Column of groups of rows that depend on each other; None: rows are independent.
+    time : str or None
+        Column of the rows' times; None: rows have no times.
+    independent : bool
+        Whether rows of the period are independent draws.
     """
     expect_not_dropped(source, {"--dependent": groups})
     how = {"look": look, "duplicates": duplicates}
     if not Path(source).is_dir():
-        X, y, labels = read_labelled_rows(model, source, target, groups, draw)
-        labels = np.arange(len(y)) if labels is None else labels
+        X, y, labels, times = read_labelled_rows(model, source, target, groups, draw, time)
+        if times is not None:
+            how |= {"time": times, "independent": independent}
+        elif labels is None:
+            labels = np.arange(len(y))
         return certify_rows(model, X, y, delta, groups=labels, **how)
+    _expect_single_table(source, time)
     labels_by_batch = list[NDArray[Any]]()
     read = (model, source, target, "certifying", True, draw, groups, labels_by_batch)
     batches = _read_labelled_batches(*read)
@@ -456,12 +466,14 @@ def _compute_guarantees(
     groups: str | None,
     delta: float,
     duplicates: Any,
+    time: str | None,
+    independent: bool,
 ) -> tuple[Guarantees, NDArray[Any] | None]:
     """Compute the guarantees of a classifier on the rows of a table or folder.
 
     Parameters
     ----------
-    model, source, target, draw, delta, duplicates
+    model, source, target, draw, delta, duplicates, time, independent
         As of `_certify_error`.
     groups : str or None
         Column of each row's group; None if there are no groups.
@@ -474,9 +486,12 @@ def _compute_guarantees(
         Group of each row; None if `groups` is None.
     """
     if not Path(source).is_dir():
-        X, y, labels = read_labelled_rows(model, source, target, groups, draw)
+        X, y, labels, times = read_labelled_rows(model, source, target, groups, draw, time)
         how: dict[str, Any] = {"duplicates": duplicates, "groups": np.arange(len(y))}
+        if times is not None:
+            how |= {"time": times, "independent": independent}
         return Guarantees.by_rows(model, X, y, delta, **how), labels
+    _expect_single_table(source, time)
     expect_not_dropped(source, {"--groups": groups})
     group_labels = list[NDArray[Any]]()
     batches = _read_labelled_batches(
@@ -488,6 +503,14 @@ def _compute_guarantees(
         model, numbered, delta, duplicates=duplicates, groups=numbers
     )
     return guarantees, None if groups is None else np.concatenate(group_labels)
+
+
+def _expect_single_table(source: TableSource, time: str | None) -> None:
+    """Raise ValueError if --time is used with a folder, whose tables are read batch by batch."""
+    if time is not None:
+        raise ValueError(
+            f"--time is for a single table, got the folder {source}: join its tables first"
+        )
 
 
 def _expect_classifier(model: Any, model_file: Path) -> None:
@@ -540,6 +563,14 @@ def certify(
         ),
     ] = None,
     one_per_group: OnePerGroup = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of times, dates or numbers, if rows are in time order and later than those of "
+            "the fit. The certificate is then about later rows.",
+        ),
+    ] = None,
     independent: Independent = False,
     positive: Positive = None,
     plot: Annotated[
@@ -592,8 +623,11 @@ def certify(
         once; None: rows are independent. It cannot be used with `groups` or `threshold_cost`.
     one_per_group : str or None
         Column of such groups, of each of which one row is used; None: all rows are.
+    time : str or None
+        Column of times of rows that are later than those of the fit; None: rows have no times.
     independent : bool
-        Whether rows are independent, although the model was fitted with groups.
+        Whether rows of the period are independent draws, or rows are independent although the model
+        was fitted with groups.
     positive : str or None
         The positive one of two classes, which needs an option of thresholds; None: the second.
     plot : Path or None
@@ -611,17 +645,21 @@ def certify(
     is_error = choice is None and groups is None
     chosen = choose_groups(
         *(model, source, target, GroupColumns(dependent, one_per_group)),
-        is_independent=independent,
+        is_independent=independent and time is None,
         needs_draw=not is_error,
     )
     draw = draw_rows(model, source, target, chosen.one_per_group)
     read = (model, source, target, draw)
     show_guarantees = partial(_print_guarantees, model, draw, chosen, as_json)
     if is_error:
-        certificate = _certify_error(*read, delta, look, duplicates.value, chosen.dependent)
+        certificate = _certify_error(
+            *(*read, delta, look, duplicates.value, chosen.dependent, time, independent)
+        )
         show_guarantees(lambda: {"certificate": describe_certificate(certificate)}, certificate)
         return
-    guarantees, group_labels = _compute_guarantees(*read, groups, delta, duplicates.value)
+    guarantees, group_labels = _compute_guarantees(
+        *read, groups, delta, duplicates.value, time, independent
+    )
     if choice is None:
         group_delta = guarantees.certificate.delta * compute_look_fraction(look)
         families = guarantees.conditional_guarantees(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -271,14 +271,36 @@ def _read_for_model(
     return read.table
 
 
+class LabelledRows(NamedTuple):
+    """Rows of a table with their targets, for a fitted model.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, p), or pandas.DataFrame
+        Features, in the order of the fit.
+    y : ndarray of shape (n,)
+        Targets: classes of the model, or numbers.
+    groups : ndarray of shape (n,), or None
+        Group of each row; None: rows have no groups.
+    times : pyarrow.ChunkedArray of length n, or None
+        Time of each row; None: rows have no times.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    groups: NDArray[Any] | None
+    times: Any
+
+
 def read_labelled_rows(
     model: Model,
     source: TableSource,
     target: str,
     groups: str | None = None,
     draw: "GroupDraw | None" = None,
-) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
-    """Read features, targets and groups from a table.
+    time: str | None = None,
+) -> LabelledRows:
+    """Read features, targets, groups and times from a table.
 
     Parameters
     ----------
@@ -292,15 +314,12 @@ def read_labelled_rows(
         Column of each row's group; None if there are no groups.
     draw : GroupDraw or None
         The rows that are used, one of each group; None: all rows.
+    time : str or None
+        Column of each row's time; None if rows have no times.
 
     Returns
     -------
-    X : ndarray of shape (n, p), or pandas.DataFrame
-        Features, in the order of the fit.
-    y : ndarray of shape (n,)
-        Targets: classes of the model, or numbers.
-    groups : ndarray of shape (n,), or None
-        Group of each row; None if `groups` is None.
+    LabelledRows
 
     Raises
     ------
@@ -308,8 +327,8 @@ def read_labelled_rows(
         If a column is missing or has another type than in the fit, a target is no class of the
         model, or there are no rows.
     """
-    expect_not_dropped(source, {"--groups": groups})
-    extra_columns = [groups, None if draw is None else draw.column]
+    expect_not_dropped(source, {"--groups": groups, "--time": time})
+    extra_columns = [groups, None if draw is None else draw.column, time]
     others = [*dict.fromkeys(name for name in (target, *extra_columns) if name is not None)]
     table = _read_for_model(model, source, target, others)
     if draw is not None:
@@ -318,9 +337,12 @@ def read_labelled_rows(
     expect_labelled_rows(len(y), source)
     expect_valid_target(model, y, f"the target {target!r}")
     group_labels = None if groups is None else read_extra_column(table, groups, target)
+    times = None if time is None else expect_column(table, time, target)
     if list_input_columns(model)[0] is None:
         table = table.drop_columns(others)
-    return select_features(model, table, get_display_name(source)), y, group_labels
+    return LabelledRows(
+        select_features(model, table, get_display_name(source)), y, group_labels, times
+    )
 
 
 def expect_labelled_rows(n: int, source: TableSource) -> None:
@@ -340,14 +362,23 @@ def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
     Strings have a NumPy str dtype. Raise ValueError if there is no such column, it is the target,
     or it has missing values.
     """
+    expect_column(table, name, target)
+    values = extract_values("the column", table, name, "the table")
+    return values.astype(str) if values.dtype == object else values
+
+
+def expect_column(table: pa.Table, name: str, target: str) -> pa.ChunkedArray:
+    """Return a column of a table; raise ValueError if there is none, or it is the target.
+
+    name: the column; target: column of the target.
+    """
     if name not in table.column_names or name == target:
         others = [column for column in table.column_names if column != target]
         raise ValueError(
-            "columns of weights and groups must be in the table, but there is no column "
+            "columns of weights, groups and times must be in the table, but there is no column "
             f"{name!r} beside the target: name one of {join_names(others)}"
         )
-    values = extract_values("the column", table, name, "the table")
-    return values.astype(str) if values.dtype == object else values
+    return table[name]
 
 
 def expect_not_dropped(source: TableSource, columns: dict[str, str | None]) -> None:

@@ -100,13 +100,13 @@ from certree.interface.threads import N_JOBS, get_n_threads_or_all
 from certree.out_of_core.executors import InMemory
 from certree.out_of_core.lazy_predictions import support_dask_collections
 from certree.out_of_core.open_rows import open_rows
+from certree.out_of_core.time_split import TimeArguments
 from certree.out_of_core.validation_set import ExecutorWithValidation
 from certree.rows.calendar_parts import add_parts_to_groups
 from certree.rows.folds import Fold
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.sparse_rows import DenseOrSparseFeatures, stack_tables, to_dense
-from certree.rows.time_order import expect_no_row_times
 from certree.rows.training import Training, training_rows
 from certree.tree import Trees
 
@@ -373,10 +373,11 @@ class BoostedTrees(StagedTrees):
         limit = TimeLimit.start(self.max_time)
         callbacks, before = check_callbacks(callbacks), self._get_previous_trees()
         if is_out_of_core(X):
-            expect_no_row_times(time, gap, what="out-of-core data")
+            order = TimeArguments.read(time, gap)
             rows = X, y, sample_weight, groups, offset
             validation = X_val, y_val, sample_weight_val, offset_val
-            return self._fit_out_of_core(rows, before, validation, callbacks, limit)
+            options = RoundOptions(before, callbacks, limit, order)
+            return self._fit_out_of_core(rows, validation, options)
         training = self._prepare_training(
             X,
             y,
@@ -427,10 +428,8 @@ class BoostedTrees(StagedTrees):
     def _fit_out_of_core(
         self,
         rows: tuple[Any, Any, Any, Any, Any],
-        before: Trees | None,
         validation: tuple[Any, Any, Any, Any],
-        callbacks: Sequence[Callback],
-        limit: TimeLimit,
+        options: RoundOptions,
     ) -> Self:
         """Fit to rows in files or on a cluster, and return self.
 
@@ -441,15 +440,12 @@ class BoostedTrees(StagedTrees):
         ----------
         rows : tuple of (X, y, sample_weight, groups, offset)
             Training rows as in `fit`; weights, groups and offsets may be None.
-        before : Trees or None
-            Trees of the previous fit, to which rounds are added; None for a new fit.
         validation : tuple of (X_val, y_val, sample_weight_val, offset_val)
             Validation set as in `fit`; each may be None.
-        callbacks : sequence of callables
-            Called after each round with an `Iteration`.
-        limit : TimeLimit
-            When the fit must end.
+        options : RoundOptions
+            What precedes, observes and ends the rounds, and the order of the rows.
         """
+        before, callbacks, order = options.before, options.callbacks, options.order
         X_val, y_val, weight_val, offset_val = validation
         self._check_offsets_together(rows[-1], offset_val, X_val, before is not None)
         has_validation = any(argument is not None for argument in (X_val, y_val, weight_val))
@@ -464,9 +460,7 @@ class BoostedTrees(StagedTrees):
         with open_rows(X, y, weight, n_threads, groups=groups, offset=offset, **how) as executor:
             try:
                 in_memory = make_validation if has_validation and not is_distributed else None
-                fit_boosting_out_of_core(
-                    self, executor, in_memory, RoundOptions(before, callbacks, limit)
-                )
+                fit_boosting_out_of_core(self, executor, in_memory, options)
                 return self
             except InMemory:
                 X, y, weight, groups, offset = executor.load_rows()
@@ -476,12 +470,12 @@ class BoostedTrees(StagedTrees):
                     )
                     validation = X_val, y_val, weight_val, offset_val
                     make_validation = partial(self._make_validation_set, *validation)
-        training = self._prepare_training(
-            X, y, weight, groups=groups, reuse_encoding=before is not None
-        )
+        time, gap = (None, 0) if order is None else (order.column, order.gap)
+        how = {"groups": groups, "time": time, "gap": gap}
+        training = self._prepare_training(X, y, weight, **how, reuse_encoding=before is not None)
         training = self._attach_offset("offset", offset, training)
         self._has_offset = offset is not None
-        return self._fit_in_memory(training, before, *make_validation(), callbacks, limit)
+        return self._fit_in_memory(training, before, *make_validation(), callbacks, options.limit)
 
     def _get_previous_trees(self) -> Trees | None:
         """Return the trees of the previous fit, to which this fit adds rounds; None if it starts anew.

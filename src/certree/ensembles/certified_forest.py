@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import islice
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -20,6 +21,7 @@ from certree.certificates.certificate import (
     get_sampling_facts,
 )
 from certree.certificates.guarantees import certify_fitted
+from certree.certificates.hold_out import hold_out_rows
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.certificates.majority import (
     ENSEMBLE_METHODS,
@@ -33,9 +35,10 @@ from certree.certificates.priors import make_count_decisions
 from certree.certificates.row_order import compute_class_residuals, note_row_order
 from certree.ensembles.forest import ForestClassifier, MaxFeatures, TreeForestClassifier
 from certree.ensembles.forest_importances import add_normalized_gains
+from certree.estimators.certified_classifier import CertifiedTreeClassifier
 from certree.explain.tree_model import declare_trees
 from certree.grow.binned_grower import grow_on_samples
-from certree.interface.arrays import Float64, Int32
+from certree.interface.arrays import Float64, Int32, to_row_order
 from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.fitted_state import fit_method
 from certree.interface.progress import show_progress
@@ -43,7 +46,9 @@ from certree.interface.signatures import ROUNDS
 from certree.interface.stored_fields import UNSET, StoredField
 from certree.interface.threads import get_n_threads_or_all
 from certree.rows.duplicates import DUPLICATES, Duplicates
-from certree.rows.folds import Indices
+from certree.rows.folds import Indices, shuffle_by_content
+from certree.rows.hashes import hash_samples
+from certree.rows.split import TrainCalibrationSplitter
 from certree.rows.training import Training, get_first_untrained_code
 from certree.stats import NodeStats
 from certree.stats.nodes import count_by_leaf
@@ -59,6 +64,10 @@ SAMPLE_SIZES = (0.2, 0.6)
 _PRIOR_ROWS = 30.0
 # Inverse temperatures of the posteriors that are tried; the best ones lie between.
 _INVERSE_TEMPERATURES = (0.06, 0.12, 0.25, 0.5)
+# Number of posteriors over prunings that are tried: these, and that of the fully grown trees.
+_N_POSTERIORS = 1 + len(_INVERSE_TEMPERATURES)
+# Fraction of rows in time order that grow trees; the others calibrate.
+_TRAIN_SIZE = 0.65
 # Log of the prior probability of the fully grown trees, and of that of posteriors over prunings.
 _LOG_HALF = float(np.log(0.5))
 # Probabilities are sums, which may lie outside [0, 1] by rounding.
@@ -339,6 +348,8 @@ class CertifiedForestClassifier(ForestClassifier):
     out-of-sample rows, whichever has the lower bound. Every tree has the same weight. The whole
     vote of a leaf goes to the most frequent class among its rows of the sample.
 
+    If rows have times, see `fit`, the latest rows certify the vote instead.
+
     The hold-out bound, `certify` with a fifth of the rows that were kept out of the fit, is often
     much lower, as is the bound of a `CertifiedTreeClassifier`. Use this class if no rows can be
     spared.
@@ -379,7 +390,7 @@ class CertifiedForestClassifier(ForestClassifier):
     certificates_ : tuple of Certificate
         Up to three bounds on the error of the vote, by three methods, which hold together: all with
         probability ``1 - delta``. The error that they report is that of the trees of whose samples
-        a row is out.
+        a row is out. A single bound if rows have times.
     trees_ : Trees
         The trees. The value of a leaf is its vote: a fraction for each class, or for the second of
         two classes. The value of an inner node is the vote if all prunings that reach it stopped
@@ -453,9 +464,22 @@ class CertifiedForestClassifier(ForestClassifier):
     def _orders_categories_by_rows(self) -> bool:
         return False  # each sample encodes its own categories, as all other rows estimate the error
 
+    @copy_descriptions_from(CertifiedTreeClassifier.fit)
     @fit_method
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        time: Any = None,
+        gap: Any = 0,
+        independent: bool = False,
+    ) -> Self:
         """Grow trees on samples of the rows, choose how they vote, and certify the vote.
+
+        With `time`, the latest 35 % of the rows certify the vote and grow no tree, as rows out of a
+        sample are no later than those in it.
 
         Parameters
         ----------
@@ -467,6 +491,7 @@ class CertifiedForestClassifier(ForestClassifier):
             Weight of each row in growing and labelling trees and in the weights of prunings; only
             ratios matter. A certificate counts every row of positive weight once. Rows of weight
             zero are ignored.
+        {time} {gap} {independent}
 
         Returns
         -------
@@ -476,19 +501,78 @@ class CertifiedForestClassifier(ForestClassifier):
         Raises
         ------
         ValueError
-            If there are fewer than two rows.
+            If there are fewer than two rows; if `time` misses a time, all times are equal, or the
+            earlier or the latest rows have a single class.
         """
-        training = self._prepare_training(X, y, sample_weight)
         random_state = check_random_state(self.random_state)
+        splitter = None if time is None else TrainCalibrationSplitter(_TRAIN_SIZE, random_state)
+        order: dict[str, Any] = {"time": time, "gap": gap, "independent": independent}
+        training = self._prepare_training(X, y, sample_weight, **order, row_splitter=splitter)
         sizes = SAMPLE_SIZES if self.max_samples == "auto" else (self.max_samples,)
+        if time is not None:
+            self._fit_to_earlier_rows(training, sizes, random_state)
+            return self
         fraction = 1 / (len(ENSEMBLE_METHODS) * len(sizes))
         with show_progress(self.verbose > 0, len(sizes), type(self).__name__) as advance:
             candidates = self._iterate_candidates(training, sizes, random_state, advance)
             best = min(
                 candidates, key=lambda candidate: candidate.compute_bound(self.delta, fraction)
             )
-        self._set_selected(best, fraction)
+        self._set_vote(best.sampled, best.posterior, best.fractions)
+        self._certify_out_of_sample(best, fraction)
         return self
+
+    def _fit_to_earlier_rows(
+        self, training: Training, sizes: Sequence[float], random_state: np.random.RandomState
+    ) -> None:
+        """Grow trees on the training set of rows in time order, and certify by the calibration set.
+
+        The latest fifth of the training set chooses between the sample sizes and the posteriors over
+        prunings, by the error of the vote. The chosen one is then fitted to the whole training set.
+
+        training: the encoded rows, of which the latest are the calibration set; sizes: fractions of
+        the rows that each tree may grow on; random_state: draws samples and seeds.
+        """
+        earlier = training.take(training.split.train)
+        hashes = hash_samples(*earlier.features.tables, earlier.y, order=earlier.draw_order)
+        earlier = earlier.take(shuffle_by_content(hashes, earlier.weight, random_state))
+        fold = earlier.split_folds(None, random_state)[0]
+        first, validation = earlier.take(fold.train), earlier.features.take_matrix(fold.validation)
+        n_wrong, choices = [], [(size, k) for size in sizes for k in range(_N_POSTERIORS)]
+        with show_progress(self.verbose > 0, len(sizes) + 1, type(self).__name__) as advance:
+            for size in sizes:
+                for vote in self._iterate_votes(first, size, random_state):
+                    self._set_vote(*vote)
+                    wrong = self._predict_codes(validation) != earlier.y[fold.validation]
+                    n_wrong.append(int(wrong.sum()))
+                advance()
+            size, k = choices[int(np.argmin(n_wrong))]
+            self._set_vote(*next(islice(self._iterate_votes(earlier, size, random_state), k, None)))
+            advance()
+        self._certify_period(training)
+
+    def _predict_codes(self, rows: NDArray[Any]) -> Indices:
+        """Return the code of the class that the vote predicts for encoded rows (n, p), (n,)."""
+        mean = to_row_order(self._sum_trees(rows)) / len(self.trees_)
+        return self._compute_probabilities(mean, self._power).argmax(axis=1)
+
+    def _certify_period(self, training: Training) -> None:
+        """Set `certificates_` and `certificate_` from the calibration set of rows in time order.
+
+        training: the encoded rows, of which the latest are the calibration set. They have grown no
+        tree and chosen nothing, so that the bound is that of a fixed classifier.
+        """
+        split = training.split
+        y = training.y[split.calibration]
+        rows = training.features.take_matrix(split.calibration)
+        wrong = self._predict_codes(rows) != y
+        if split.is_worst is not None:
+            wrong |= split.is_worst
+        certificate = hold_out_rows(wrong, None, self.delta, period=split.period)
+        facts = get_sampling_facts(split)
+        baseline = compute_class_baseline(y, self.classes_)
+        self.certificate_ = replace(certificate, baseline=baseline, **facts)
+        self.certificates_ = (self.certificate_,)
 
     def _iterate_candidates(
         self,
@@ -517,6 +601,18 @@ class CertifiedForestClassifier(ForestClassifier):
                 overlaps = sampled.compute_overlaps(fractions)
                 yield _Candidate(sampled, posterior, fractions, overlaps, complexity)
             advance()
+
+    def _iterate_votes(
+        self, training: Training, size: float, random_state: np.random.RandomState
+    ) -> Iterator[tuple[SampledTrees, NodeWeights, Float64]]:
+        """Grow a forest on samples; yield it with each of five posteriors and its vote at each node.
+
+        training: the encoded rows; size: fraction of the rows that each tree grows on;
+        random_state: draws samples and seeds, its state changes.
+        """
+        sampled = self._grow_on_samples(training, float(size), random_state)
+        for posterior, _ in sampled.iterate_posteriors():
+            yield sampled, posterior, sampled.compute_class_fractions(posterior)
 
     def _grow_on_samples(
         self, training: Training, size: float, random_state: np.random.RandomState
@@ -556,17 +652,23 @@ class CertifiedForestClassifier(ForestClassifier):
         )
         return SampledTrees(grown.trees, training, samples, n_classes, n_threads)
 
-    def _set_selected(self, best: _Candidate, fraction: float) -> None:
-        """Set `trees_`, `certificates_`, `certificate_` and the importances from a candidate.
+    def _set_vote(self, sampled: SampledTrees, posterior: NodeWeights, fractions: Float64) -> None:
+        """Set `trees_` and the importances.
+
+        sampled: the trees, with M nodes; posterior: weights of their prunings; fractions: vote at
+        each node, (M, K), which becomes the value of the node.
+        """
+        value = fractions if self.n_classes_ > 2 else fractions[:, 1:2]
+        self.trees_ = sampled.trees.with_value(value)
+        self._importances = sampled.compute_importances(posterior)
+
+    def _certify_out_of_sample(self, best: _Candidate, fraction: float) -> None:
+        """Set `certificates_` and `certificate_` from the rows out of the samples of the trees.
 
         best: the candidate with the lowest bound; fraction: fraction of delta that each certificate
-        gets. The value of a node in `trees_` becomes its vote.
+        gets.
         """
-        trees, fractions = best.sampled.trees, best.fractions
-        value = fractions if self.n_classes_ > 2 else fractions[:, 1:2]
-        self.trees_ = trees.with_value(value)
-        self._importances = best.sampled.compute_importances(best.posterior)
-        votes = best.sampled.add_votes(fractions)
+        votes = best.sampled.add_votes(best.fractions)
         risk = best.sampled.compute_risk(votes)
         baseline = compute_class_baseline(best.sampled.training.y, self.classes_)
         self.certificates_ = tuple(

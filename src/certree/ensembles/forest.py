@@ -31,6 +31,8 @@ from certree.ensembles.forest_samples import (
 )
 from certree.ensembles.label_columns import LabelColumns
 from certree.ensembles.leaves import (
+    AUTO_FILLS,
+    FILLED_BY,
     NAMED_LEAVES,
     PLAIN_LEAVES,
     LeafStatistics,
@@ -70,6 +72,7 @@ from certree.out_of_core.open_rows import open_rows
 from certree.out_of_core.scratch import open_scratch
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
+from certree.rows.time_order import expect_no_row_times
 from certree.rows.training import training_rows
 from certree.tree import Trees
 
@@ -444,6 +447,8 @@ class TreeForest(Forest):
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
+        time: Any = None,
+        gap: Any = 0,
     ) -> Self:
         """Grow the trees, each on its own sample of rows and features, and fill their leaves.
 
@@ -467,6 +472,15 @@ class TreeForest(Forest):
             groups are drawn for each tree, so a row is out of a bag only if its whole group is.
             `max_samples` then counts groups. For files the name of a column; for a Dask collection
             a collection or a name.
+        time : array-like of shape (n,), str or None
+            Time of each row, numbers or dates, or the name of such a column of X, for rows in time
+            order. Ten blocks of consecutive times are then drawn for each tree instead of rows, and
+            `max_samples` counts blocks. Out-of-bag estimates are about the rows of the latest two
+            blocks, which are predicted by the trees whose bags hold only earlier blocks. Not for
+            out-of-core data. None: rows have no times.
+        gap : int or timedelta
+            Rows, or time, before a block that the trees which predict it must not have drawn
+            either, as the labels of these rows would not be known in time.
 
         Returns
         -------
@@ -476,22 +490,28 @@ class TreeForest(Forest):
         Raises
         ------
         ValueError
-            With ``warm_start=True``, if the rows are not those of the previous fit, or a parameter
-            has changed that affects how trees grow. For out-of-core or distributed data, if a
-            parameter needs rows in memory, if files lack a column, differ in types or change during
-            the fit, or if the collections have different partitions.
+            If `time` misses a time, or all times are equal; or with `time`, if no row is out of a
+            bag, or out-of-bag rows fill the leaves. With ``warm_start=True``, if the rows are not
+            those of the previous fit, or a parameter has changed that affects how trees grow. For
+            out-of-core or distributed data, if a parameter needs rows in memory, if files lack a
+            column, differ in types or change during the fit, or if the collections have different
+            partitions.
         OSError
             If a file is not found, or the disk is full.
         """
         self._expect_bootstrap()
         self._expect_plain_leaves()
+        if time is not None:
+            self._expect_bags_in_time_order()
         previous = getattr(self, "trees_", None) if self.warm_start else None
         if previous is not None:
             check_parameters_of_fit(self, *_CHANGEABLE_PARAMETERS)
         if is_out_of_core(X):
+            expect_no_row_times(time, gap, what="out-of-core forests")
             return self._fit_out_of_core(X, y, sample_weight, groups, previous)
+        options: dict[str, Any] = {"groups": groups, "time": time, "gap": gap}
         training = self._prepare_training(
-            X, y, sample_weight, groups=groups, reuse_encoding=previous is not None
+            X, y, sample_weight, **options, reuse_encoding=previous is not None
         )
         if previous is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -576,6 +596,23 @@ class TreeForest(Forest):
         if self.leaves in ("refilled", "honest"):
             raise ValueError(f'leaves="{self.leaves}" needs out-of-bag rows: set bootstrap=True')
 
+    def _expect_bags_in_time_order(self) -> None:
+        """Raise ValueError if a parameter prevents trees from predicting later rows than they know.
+
+        `bootstrap` must be True, and out-of-bag rows must not fill the leaves, as they are later
+        than those of the bag.
+        """
+        if not self.bootstrap:
+            raise ValueError(
+                "time must be None with bootstrap=False, as no row is out of a bag: set "
+                "bootstrap=True, or fit without time"
+            )
+        if self.leaves in ("refilled", "honest"):
+            raise ValueError(
+                f'leaves must be "auto", "plain" or "shrunk" with time, got {self.leaves!r}: '
+                "out-of-bag rows would fill the leaves that predict them and rows next to them"
+            )
+
     @property
     def _has_balanced_bags(self) -> bool:
         """Whether all classes have the same total weight in the bag of each tree.
@@ -627,8 +664,8 @@ class TreeForest(Forest):
         """
         if previous is not None and digest != self._fit_digest:
             raise ValueError(
-                "warm_start=True adds trees to the previous fit, but X, y, sample_weight or groups "
-                "are not those of that fit: pass the same rows, or set warm_start=False"
+                "warm_start=True adds trees to the previous fit, but X, y, sample_weight, groups "
+                "or time are not those of that fit: pass the same rows, or set warm_start=False"
             )
         if previous is not None and self.n_estimators < len(previous):
             raise ValueError(
@@ -784,7 +821,7 @@ class TreeForest(Forest):
         """
         n_threads = get_n_threads_or_all(self.n_jobs)
         return LeafStatistics(
-            rows.features.find_out_of_bag_leaves(trees, drawing, n_threads),
+            rows.find_out_of_bag_leaves(trees, drawing, n_threads),
             sums,
             rows.targets,
             rows.weight,
@@ -824,7 +861,8 @@ class TreeForest(Forest):
         if self.bootstrap and (self.leaves in ("auto", "refilled", "honest") or self.oob_score):
             statistics = self._compute_leaf_statistics(trees, sums, rows, drawing)
             if self.leaves == "auto" and may_choose:
-                leaves = statistics.choose_leaves(self._has_classes)
+                fills = FILLED_BY[:1] if rows.first_excluded is not None else AUTO_FILLS
+                leaves = statistics.choose_leaves(self._has_classes, fills)
             value = statistics.compute_values(leaves)
             if self.oob_score:
                 self._set_out_of_bag_scores(statistics, leaves, rows, input_rows)
@@ -929,18 +967,18 @@ class TreeForest(Forest):
     ) -> None:
         """Set `oob_score_` and the out-of-bag predictions of all input rows.
 
-        Warn if a row is in every bag; such rows are not scored. statistics: sums of targets by
-        node, and the leaves of out-of-bag rows; leaves: rows that fill leaves, shrinkage, and
-        exponent of probabilities; rows: the training rows, sorted by content; input_rows: targets
-        and weights of the same rows in input order, by which they are scored. The score is NaN if
-        all rows are in every bag.
+        Warn if a row is in every bag, or with times if all are; such rows are not scored.
+        statistics: sums of targets by node, and the leaves of out-of-bag rows; leaves: rows that
+        fill leaves, shrinkage, and exponent of probabilities; rows: the training rows, sorted by
+        content; input_rows: targets and weights of the same rows in input order, by which they are
+        scored. The score is NaN if all rows are in every bag.
         """
         total, n_trees = statistics.sum_all_predictions(leaves)
         mean = self._output_groups.restore_order(
             rows.average_by_input_row(total, n_trees, input_rows.n), rows.columns
         )
         has_score = ~np.isnan(mean[input_rows.indices, 0])
-        if not has_score.all():
+        if not (has_score.all() if rows.first_excluded is None else has_score.any()):
             warn(
                 "Some inputs do not have OOB scores. This probably means too few trees were used to "
                 "compute any reliable OOB estimates.",
@@ -967,12 +1005,14 @@ class TreeForest(Forest):
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
+        time: Any = None,
+        gap: Any = 0,
     ) -> Float64:
         """Compute by how much the out-of-bag loss rises if the values of a feature are shuffled.
 
         Parameters
         ----------
-        X, y, sample_weight, groups
+        X, y, sample_weight, groups, time, gap
             The rows of the fit, as they were passed to `fit`.
 
         Returns
@@ -992,16 +1032,16 @@ class TreeForest(Forest):
             raise ValueError(
                 "out_of_bag_importances needs out-of-bag rows: fit with bootstrap=True"
             )
-        options: dict[str, Any] = {"groups": groups, "reuse_encoding": True}
-        training = training_rows(self, X, y, sample_weight, **options)[0]
+        options: dict[str, Any] = {"groups": groups, "time": time, "gap": gap}
+        training = training_rows(self, X, y, sample_weight, **options, reuse_encoding=True)[0]
         rows = ForestSamples.from_training(training)
         n_units = len(rows.y) if rows.group is None else int(rows.group.max()) + 1
         n_draws = _resolve_max_samples(self.max_samples, n_units) or n_units
         drawing = RowSampling("repeated", n_draws, self._seed, rows.group)
         if rows.content ^ _hash_drawing(drawing) != self._fit_digest:
             raise ValueError(
-                "X, y, sample_weight and groups must be those of the fit, and they are not: pass "
-                "them unchanged"
+                "X, y, sample_weight, groups and time must be those of the fit, and they are not: "
+                "pass them unchanged"
             )
         groups_of_outputs = self._output_groups.reorder(rows.columns)
         X = cast(SortedFeatures, rows.features).X
@@ -1016,6 +1056,7 @@ class TreeForest(Forest):
             seed=self._seed,
             feature_order=rows.feature_order,
             owners=self._get_owners(),
+            keep_leaves=rows.keep_earlier_bags,
         )
 
 

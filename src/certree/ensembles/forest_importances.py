@@ -1,6 +1,6 @@
 """Feature importances of forests: by impurity, and by shuffling features of out-of-bag rows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -130,6 +130,7 @@ def compute_permutation_importances(
     seed: int,
     feature_order: Int32,
     owners: Indices,
+    keep_leaves: Callable[[Int32], Int32],
 ) -> Float64:
     """Compute by how much the mean out-of-bag loss rises if the values of a feature are shuffled.
 
@@ -156,6 +157,9 @@ def compute_permutation_importances(
     owners : ndarray of intp, shape (p,)
         Index of the user's feature to which each column of X belongs: its own index, or, for
         calendar parts, which come last, that of the date.
+    keep_leaves : callable
+        Takes the out-of-bag leaves of all rows, (T, n), and returns those that predict rows, as
+        `ForestSamples.keep_earlier_bags`.
 
     Returns
     -------
@@ -174,6 +178,7 @@ def compute_permutation_importances(
         order = np.random.default_rng((seed, rank[j])).permutation(len(statistics.y))
         with shuffle_feature(X, j, order, parts) as shuffled:
             leaf = statistics.trees.find_out_of_bag_leaves(shuffled, drawing, statistics.n_threads)
+        leaf = keep_leaves(leaf)
         rise[j] = _compute_loss(statistics, leaves, classes, leaf) - base_loss
     return rise
 

@@ -32,6 +32,11 @@ from certree.stats.ranked_categories import (
 )
 from certree.tree import Trees
 
+# Blocks of time whose rows a tree draws together, and the latest ones, which out-of-bag estimates are
+# about. More blocks would let trees know more of the rows next to the predicted ones.
+N_TIME_BLOCKS = 10
+N_SCORED_BLOCKS = 2
+
 
 class OutOfBagLeaves(Protocol):
     """For each row and each tree of a forest: the leaf that the row reaches if it is out of bag.
@@ -258,7 +263,7 @@ def sort_by_keys(keys: UInt64, weight: Float64 | None) -> tuple[Indices, int]:
 
 
 def sort_by_content(
-    hashes: UInt64, weight: Float64 | None, group: NDArray[Any] | None
+    hashes: UInt64, weight: Float64 | None, group: NDArray[Any] | None, *, by_time: bool = False
 ) -> tuple[Indices, int, Int32 | None]:
     """Sort rows by keys of their content, so that their input order does not matter.
 
@@ -271,6 +276,8 @@ def sort_by_content(
     group : ndarray of int, shape (n,), or None
         Number of each row's group, 0 .. n_groups - 1, in the order of their names; None: rows have
         no groups.
+    by_time : bool
+        Whether groups are blocks of time, which keep their numbers.
 
     Returns
     -------
@@ -279,13 +286,16 @@ def sort_by_content(
     content : int
         56-bit hash of the sorted rows, weights and groups.
     group : ndarray of int32, shape (n,), or None
-        Group of each sorted row; groups are numbered by their content. None: there are no groups.
+        Group of each sorted row; groups are numbered by their content, or by time. None: there are
+        no groups.
     """
     if group is None:
         order, content = sort_by_keys(compute_keys(hashes, weight), weight)
         return order, content, None
-    keys = compute_group_keys(hashes, group, weight)
-    number = keys.argsort(kind="stable").argsort().astype(np.int32)[group]
+    number = group
+    if not by_time:
+        keys = compute_group_keys(hashes, group, weight)
+        number = keys.argsort(kind="stable").argsort().astype(np.int32)[group]
     # Equal rows are ordered by their groups.
     by_group = np.argsort(number, kind="stable")
     group_weight = None if weight is None else weight[by_group]
@@ -327,6 +337,10 @@ class ForestSamples:
     group : ndarray of int32, shape (n,), or None
         Number of each row's group, 0 .. n_groups - 1. All rows of a group are drawn together. None:
         rows are drawn one by one.
+    first_excluded : ndarray of int32, shape (n_groups,), or None
+        If groups are blocks of time: for each of them the earliest block that a tree must not have
+        drawn, if it is to predict rows of this block as if they were new; see
+        `RowTimes.number_blocks`. None: rows have no times.
     """
 
     features: ForestFeatures
@@ -337,6 +351,7 @@ class ForestSamples:
     columns: Indices
     feature_order: Int32
     group: Int32 | None = None
+    first_excluded: Int32 | None = None
 
     @classmethod
     def from_training(cls, training: Training) -> ForestSamples:
@@ -354,10 +369,16 @@ class ForestSamples:
         if y.ndim == 2:
             columns = order_targets(y, *features.tables, order=feature_order)
             y = y[:, columns]
-        groups = training.split.groups
-        input_group = None if groups is None else number_groups(groups)[1]
+        groups, times = training.split.groups, training.split.times
+        input_group: NDArray[Any] | None = None
+        first_excluded = None
+        if groups is not None:
+            input_group = number_groups(groups)[1]
+        if times is not None:
+            input_group, first_excluded = times.number_blocks(N_TIME_BLOCKS, groups)
         hashes = hash_samples(*features.tables, y, order=feature_order)
-        order, content, group = sort_by_content(hashes, rounded, input_group)
+        by_time = times is not None
+        order, content, group = sort_by_content(hashes, rounded, input_group, by_time=by_time)
         return cls(
             SortedFeatures(features, order, feature_order),
             y[order],
@@ -367,6 +388,7 @@ class ForestSamples:
             columns,
             feature_order,
             group,
+            first_excluded,
         )
 
     def rank_categories(
@@ -402,6 +424,38 @@ class ForestSamples:
         keys = np.arange(len(self.y)) if self.group is None else self.group
         target = make_target(self.y, n_classes, weight)
         return RankableRows(rows, target, keys.astype(np.uint64)).rank(None, MISSING)
+
+    def find_out_of_bag_leaves(
+        self, trees: Trees, drawing: RowSampling, n_threads: int
+    ) -> OutOfBagLeaves:
+        """Send each row down each tree of whose bag it is out; see `keep_earlier_bags` for times.
+
+        trees: the T trees; drawing: how their bags were drawn; n_threads: number of threads.
+        """
+        leaves = self.features.find_out_of_bag_leaves(trees, drawing, n_threads)
+        if self.first_excluded is None:
+            return leaves
+        # Rows with times are in memory, so that the first rows are all rows.
+        return InMemoryOutOfBagLeaves(trees, self.keep_earlier_bags(leaves.first_leaves))
+
+    def keep_earlier_bags(self, leaves: Int32) -> Int32:
+        """Return out-of-bag leaves of all n rows, without those of trees that know later rows.
+
+        If rows have times, the rows of the latest two blocks keep the leaves of trees whose bags
+        hold only rows before their block and its gap. All other entries become 0, as if the row
+        were in the bag.
+
+        leaves: ``~v`` = -1 - v for a row that is out of the bag of the tree, with the leaf v, and 0
+        for rows in the bag, (T, n). They are returned unchanged if rows have no times.
+        """
+        if self.first_excluded is None:
+            return leaves
+        assert self.group is not None
+        block = np.arange(len(self.first_excluded))
+        is_scored = block >= len(block) - N_SCORED_BLOCKS
+        limit = np.where(is_scored, self.first_excluded, -1)[self.group]
+        latest = np.array([self.group[of_tree == 0].max(initial=-1) for of_tree in leaves])
+        return np.where(latest[:, None] < limit, leaves, 0).astype(np.int32)
 
     @property
     def n_features(self) -> int:

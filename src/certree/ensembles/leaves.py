@@ -21,7 +21,7 @@ FilledBy = Literal["in_bag", "all", "out_of_bag"]
 FILLED_BY: tuple[FilledBy, ...] = get_args(FilledBy)
 
 # The candidates of leaves="auto".
-_FILLED: tuple[FilledBy, ...] = ("in_bag", "all")
+AUTO_FILLS: tuple[FilledBy, ...] = ("in_bag", "all")
 _SHRINKAGES = (0.0, 1.0, 3.0)
 POWERS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
 # Most rows whose losses decide between the candidates; more rows would cost time.
@@ -219,22 +219,23 @@ class LeafStatistics:
         totals, counts = zip(*results, strict=True)
         return np.concatenate(totals), np.concatenate(counts)
 
-    def choose_leaves(self, classes: bool) -> Leaves:
+    def choose_leaves(self, classes: bool, fills: tuple[FilledBy, ...] = AUTO_FILLS) -> Leaves:
         """Choose the way to fill leaves with the smallest mean out-of-bag loss.
 
-        The candidates fill leaves from in-bag or from all rows, with shrinkage 0, 1 or 3, and for
-        classes with 12 exponents of probabilities, 0.8 to 4 (`POWERS`). Losses, by the targets `y`
-        and averaged by `weight`, are those of the first 8192 rows (`N_COMPARED_ROWS`), without rows
-        that are in every bag. Return `PLAIN_LEAVES` (in-bag rows, shrinkage 0, exponent 1) if all
-        these rows are in every bag, or if the candidate with the smallest mean loss lowers it by at
-        most one standard error of the paired differences.
+        The candidates fill leaves from each of the sets of rows in `fills`, with shrinkage 0, 1 or
+        3, and for classes with 12 exponents of probabilities, 0.8 to 4 (`POWERS`). Losses, by the
+        targets `y` and averaged by `weight`, are those of the first 8192 rows (`N_COMPARED_ROWS`),
+        without rows that no tree predicts. Return `PLAIN_LEAVES` (in-bag rows, shrinkage 0,
+        exponent 1) if no tree predicts any of these rows, or if the candidate with the smallest
+        mean loss lowers it by at most one standard error of the paired differences.
 
-        classes: True for log loss, False for squared error.
+        classes: True for log loss, False for squared error; fills: sets of rows, "in_bag" among
+        them.
         """
         n = min(len(self.y), N_COMPARED_ROWS)
         rows: Any = None
         losses: dict[Leaves, Float64] = {}
-        for leaves in _iterate_candidates():
+        for leaves in _iterate_candidates(fills):
             total, n_trees = self.sum_predictions(leaves, n)
             rows = np.flatnonzero(n_trees > 0)
             if not len(rows):
@@ -278,13 +279,13 @@ class LeafStatistics:
         return [sum(losses) for losses in zip(*by_target, strict=True)]
 
 
-def _iterate_candidates() -> Iterator[Leaves]:
+def _iterate_candidates(fills: tuple[FilledBy, ...]) -> Iterator[Leaves]:
     """Yield the ways to fill leaves that leaves="auto" compares, each with power 1.
 
-    There are six: leaves filled by in-bag rows with shrinkage 0 (plain leaves), 1 and 3, then
-    leaves filled by all rows with the same shrinkages.
+    There are three for each set of rows in `fills`: with shrinkage 0, 1 and 3. Plain leaves, filled
+    by in-bag rows without shrinkage, are among them if "in_bag" is in `fills`.
     """
-    for filled_by in _FILLED:
+    for filled_by in fills:
         for shrinkage in _SHRINKAGES:
             yield Leaves(filled_by, shrinkage)
 

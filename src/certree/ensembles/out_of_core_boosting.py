@@ -64,6 +64,7 @@ from certree.out_of_core.memory_limit import (
 )
 from certree.out_of_core.metadata_pass import FitMetadata, collect_metadata, find_largest_targets
 from certree.out_of_core.row_block import list_digests
+from certree.out_of_core.time_split import TimeArguments, read_times
 from certree.out_of_core.validation_set import ExecutorWithValidation
 from certree.out_of_core.validation_split import ValidationSplit, split_validation_set
 from certree.rows.duplicates import warn_of_repeated_rows
@@ -100,11 +101,14 @@ class RoundOptions:
         Called after each round with an `Iteration`.
     limit : TimeLimit
         When the fit must end.
+    order : TimeArguments or None
+        The arguments of `fit` about the order of the rows; None: rows have no times.
     """
 
     before: Trees | None = None
     callbacks: Sequence[Callback] = ()
     limit: TimeLimit = field(default_factory=TimeLimit)
+    order: TimeArguments | None = None
 
 
 def fit_boosting_out_of_core(
@@ -143,7 +147,7 @@ def fit_boosting_out_of_core(
         model._make_loss().check_targets(metadata.rows.ends)
     stops, split = _stops_early(model, metadata), None
     if stops and not (has_rows or isinstance(executor, ExecutorWithValidation)):
-        split = _split_validation_set(model, executor, metadata)
+        split = _split_validation_set(model, executor, metadata, options.order)
     if split is not None:
         order = compute_training_draw_order(executor, metadata.encoder, split)
         metadata = metadata.with_draw_order(order)
@@ -425,12 +429,22 @@ def _stops_early(model: Any, metadata: FitMetadata) -> bool:
 
 
 def _split_validation_set(
-    model: Any, executor: Executor, metadata: FitMetadata
+    model: Any, executor: Executor, metadata: FitMetadata, order: TimeArguments | None
 ) -> ValidationSplit | None:
-    """Choose the validation set of early stopping; None if the training rows are scored."""
+    """Choose the validation set of early stopping; None if the training rows are scored.
+
+    order: the arguments of `fit` about times, by which the latest rows validate; None: random rows.
+    """
     if model.validation_fraction is None:
         return None
     encoder, scaling = metadata.encoder, metadata.weight_scaling
+    if order is not None:
+        if order.gap != 0:
+            raise ValueError(
+                "gap must be 0 for early stopping of out-of-core or distributed X, got "
+                f"{order.gap!r}: leave it out, pass a validation set, or X as a data frame in memory"
+            )
+        executor = read_times(executor, encoder, order).attach(executor, encoder)
     split = split_validation_set(executor, encoder, scaling, model.validation_fraction, model._seed)
     if model.scoring != "loss":  # a scorer gets weights that are not scaled
         scalings = split.sorter.weight_scalings[0], None

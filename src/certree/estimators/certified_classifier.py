@@ -68,6 +68,7 @@ from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads
 from certree.out_of_core.executors import Executor
+from certree.out_of_core.time_split import TimeArguments
 from certree.prunings.penalties import CostComplexity
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
@@ -397,9 +398,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             The fitted estimator.
         """
         if is_out_of_core(X):
-            expect_no_row_times(time, gap, what="out-of-core data")
+            order = TimeArguments.read(time, gap, independent)
             fit_blocks = partial(self._fit_blocks, classes=classes)
-            arrays = fit_out_of_core(self, X, y, sample_weight, groups, fit_blocks)
+            arrays = fit_out_of_core(self, X, y, sample_weight, groups, order, fit_blocks)
             if arrays is None:
                 return self
             X, y, sample_weight, groups = arrays
@@ -453,18 +454,22 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
                 "to choose the pruning: use another grower"
             )
 
-    def _fit_blocks(self, executor: Executor, classes: ArrayLike | None = None) -> None:
+    def _fit_blocks(
+        self,
+        executor: Executor,
+        order: TimeArguments | None = None,
+        classes: ArrayLike | None = None,
+    ) -> None:
         random_state = check_random_state(self.random_state)
         fit, shuffled = (
-            OutOfCoreCertifiedFit.from_executor(self, executor, classes),
+            OutOfCoreCertifiedFit.from_executor(self, executor, order, classes),
             deepcopy(random_state),
         )
-        if isinstance(self.train_size, str):
+        train_size = get_fixed_train_size(self.train_size, order is not None)
+        if train_size is None:
             pilot, pilot_split = fit.grow_pilot(PILOT, deepcopy(shuffled), random_state)
             curve, grouped = compute_learning_curve(*pilot), pilot_split.n_groups is not None
             train_size = choose_train_fraction(curve, pilot_split.n_units, self.delta, grouped)
-        else:
-            train_size = self.train_size
         self.train_size_ = float(train_size)
         grown = fit.grow(self.train_size_, shuffled, random_state)
         stats: Any = grown.stats

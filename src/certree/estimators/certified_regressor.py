@@ -56,11 +56,12 @@ from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads
 from certree.out_of_core.executors import Executor
+from certree.out_of_core.time_split import TimeArguments
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Fold
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.split import TrainCalibrationSplit, TrainCalibrationSplitter
-from certree.rows.time_order import expect_no_row_times, has_dependent_rows
+from certree.rows.time_order import has_dependent_rows
 from certree.rows.training import WeightedTarget
 from certree.stats import Stats, TargetStats
 from certree.stats.exact_leaf_sums import measure_exactly, reduce_in_memory
@@ -322,8 +323,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             The fitted estimator.
         """
         if is_out_of_core(X):
-            expect_no_row_times(time, gap, what="out-of-core data")
-            arrays = self._fit_out_of_core(X, y, sample_weight, groups)
+            order = TimeArguments.read(time, gap, independent)
+            arrays = self._fit_out_of_core(X, y, sample_weight, groups, order)
             if arrays is None:
                 return self
             X, y, sample_weight, groups = arrays
@@ -361,9 +362,9 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         self._set_certified_fit(tree, stats, posteriors, grown, collect, lambda: calibration)
         return self
 
-    def _fit_blocks(self, executor: Executor) -> None:
+    def _fit_blocks(self, executor: Executor, order: TimeArguments | None = None) -> None:
         random_state = check_random_state(self.random_state)
-        fit = OutOfCoreCertifiedFit.from_executor(self, executor)
+        fit = OutOfCoreCertifiedFit.from_executor(self, executor, order)
         grown = fit.grow(self.train_size, random_state, random_state)
         stats: Any = grown.stats
         self._set_certified_fit(

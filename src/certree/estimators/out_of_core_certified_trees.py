@@ -6,13 +6,14 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import starmap
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree.certificates.model_selection import PILOT, SHARES
+from certree.certificates.model_selection import PILOT, SHARES, get_fixed_train_size
 from certree.estimators.out_of_core_trees import (
     FoldTree,
     OutOfCoreTrees,
@@ -33,6 +34,7 @@ from certree.out_of_core.metadata_pass import (
     collect_metadata,
     measure_effective_size,
 )
+from certree.out_of_core.time_split import LatestPeriod, TimeArguments, read_times
 from certree.out_of_core.train_calibration_split import (
     TrainCalibrationMasks,
     join_calibration_blocks,
@@ -43,6 +45,8 @@ from certree.out_of_core.train_calibration_split import (
 )
 from certree.rows.duplicates import decide_worst_case
 from certree.rows.split import TrainCalibrationSplit
+from certree.rows.time_order import raise_for_single_class
+from certree.rows.training import get_first_untrained_code
 from certree.stats import Stats
 from certree.stats.exact_leaf_sums import Reduce, RoutedRows
 from certree.tree import Tree
@@ -70,20 +74,28 @@ class OutOfCoreCertifiedFit:
         Metadata of all rows, by which they are split.
     classes : ndarray of shape (K,), or None
         The classes that may be predicted, sorted; None: those of the training set.
+    period : LatestPeriod or None
+        How rows are split by time; None: they are split at random.
     """
 
     model: Any
     executor: Executor
     metadata: FitMetadata
     classes: NDArray[Any] | None = None
+    period: LatestPeriod | None = None
 
     @classmethod
     def from_executor(
-        cls, model: Any, executor: Executor, classes: Any = None
+        cls,
+        model: Any,
+        executor: Executor,
+        order: TimeArguments | None = None,
+        classes: Any = None,
     ) -> OutOfCoreCertifiedFit:
         """Collect metadata of all rows, and merge copies of rows if the model says so.
 
-        classes: the argument of `fit`.
+        order: the arguments of `fit` about times, or None; rows of the gap are left out. classes:
+        the argument of `fit`.
 
         Raises
         ------
@@ -96,9 +108,13 @@ class OutOfCoreCertifiedFit:
         encoder, are_merged = model, model.duplicates == "copies"
         if isinstance(getattr(model, "class_weight", None), str):
             encoder = copy_without_class_weights(model)  # calibration rows must not affect them
-        metadata = collect_metadata(
-            encoder, executor, are_all=not are_merged, has_calendar_parts=False
-        )
+        if order is not None and are_merged:
+            raise ValueError(
+                'duplicates must not be "copies" with time for out-of-core or distributed X: drop the '
+                "copies, or pass X as a data frame in memory"
+            )
+        are_all = not are_merged and order is None
+        metadata = collect_metadata(encoder, executor, are_all=are_all, has_calendar_parts=False)
         expect_rows_for_classes(metadata, _get_train_sizes(model)[0])
         metadata = metadata.with_numbered_groups(executor)
         executor.apply_memory_limit(_estimate_memory(model, metadata))
@@ -110,7 +126,18 @@ class OutOfCoreCertifiedFit:
             metadata = collect_metadata(
                 encoder, executor, are_all=all_rows.has_weights, has_calendar_parts=False
             ).with_groups_of(of_all)
-        return cls(model, executor, metadata, None if classes is None else np.unique(classes))
+        period = None
+        if order is not None:
+            times = read_times(executor, metadata.encoder, order)
+            size = get_fixed_train_size(model.train_size, has_times=True)
+            assert size is not None
+            period = times.find_period(executor, size)
+            executor = period.attach(executor, metadata.encoder)
+            metadata = collect_metadata(encoder, executor, has_calendar_parts=False).with_groups_of(
+                metadata
+            )
+        known = None if classes is None else np.unique(classes)
+        return cls(model, executor, metadata, known, period)
 
     def _split(
         self, train_size: float, split_state: np.random.RandomState
@@ -120,7 +147,8 @@ class OutOfCoreCertifiedFit:
         train_size: fraction of the rows in the training set; split_state: randomness of the split.
         Return the split, an executor of the training set alone, and metadata of the training set.
         """
-        split = split_blocks(self.executor, self.metadata.encoder, train_size, split_state)
+        cut = None if self.period is None else self.period.cut
+        split = split_blocks(self.executor, self.metadata.encoder, train_size, split_state, cut)
         if self.model.duplicates == "copies":
             split = replace(split, repeats=0)
         elif decide_worst_case(split.repeats, split.n_calibration, self.model.duplicates):
@@ -179,8 +207,9 @@ class OutOfCoreCertifiedFit:
         trees = OutOfCoreTrees.from_blocks(self.model, train, metadata, _PILOT_FOLDS, random_state)
         folds = []
         for is_swapped in (True, False):
-            masks = (trees.get_validation_mask(k) != is_swapped for k in range(_PILOT_FOLDS))
-            trained = [_drop_leaves(fold) for fold in map(trees.grow_fold, masks) if fold.grown]
+            pairs = (trees.get_fold(k) for k in range(_PILOT_FOLDS))
+            sets = (pair[::-1] if is_swapped else pair for pair in pairs)
+            trained = [_drop_leaves(fold) for fold in starmap(trees.grow_fold, sets) if fold.grown]
             grown = [fold for of_fold in trained for fold in of_fold.grown]
             folds.append((grown, [(fold.n_train, fold.n_validation) for fold in trained]))
         return (folds, self.metadata.rows.n), split
@@ -198,7 +227,15 @@ class OutOfCoreCertifiedFit:
         """
         model, n_folds = self.model, get_n_folds(self.model)
         split, train, metadata = self._split(train_size, split_state)
-        trees = OutOfCoreTrees.from_blocks(model, train, metadata, n_folds, random_state)
+        gap = None if self.period is None else self.period.times.rows.gap
+        if self.period is not None and is_classifier(model):
+            classes = metadata.rows.classes
+            assert classes is not None
+            if len(classes[0]) == 1:
+                label = classes[0].tolist()[0]
+                raise_for_single_class("training", metadata.rows.n, self.period.earlier, label)
+        trees = OutOfCoreTrees.from_blocks(model, train, metadata, n_folds, random_state, gap)
+        n_folds = trees.n_folds
         if is_classifier(model):
             classes = self.metadata.rows.classes
             assert classes is not None
@@ -209,8 +246,8 @@ class OutOfCoreCertifiedFit:
             folds, numbers = [], []
             validation_leaf = trees.rows.storage.allocate((metadata.rows.n,), np.int32)
             for k in range(n_folds):
-                is_validation = trees.get_validation_mask(k)
-                fold = trees.grow_fold(is_validation)
+                is_train, is_validation = trees.get_fold(k)
+                fold = trees.grow_fold(is_train, is_validation)
                 if fold.grown:
                     validation_leaf[is_validation] = fold.leaf[is_validation]
                     numbers.append(k)
@@ -242,7 +279,26 @@ class OutOfCoreCertifiedFit:
             hashes, counts = merge_fit_hashes(self.executor, n, of_train)
             model.sample_hashes_, model._sample_counts = hashes, counts
         is_distinct = model.duplicates == "copies"
-        return join_calibration_blocks(blocks, split.repeats, is_distinct=is_distinct)
+        joined = join_calibration_blocks(blocks, split.repeats, is_distinct=is_distinct)
+        return joined if self.period is None else self._add_period(*joined)
+
+    def _add_period(
+        self, split: TrainCalibrationSplit, leaf: Int32, y: Any, weight: Any
+    ) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
+        """Return the arguments, of which the split names the period of the calibration rows.
+
+        Raise ValueError if these have a single class. split, leaf, y, weight: result of
+        `join_calibration_blocks`.
+        """
+        assert self.period is not None
+        if is_classifier(self.model) and (y == y[0]).all():
+            classes, others = self.model.classes_, self.model._calibration_classes
+            first = get_first_untrained_code(len(classes))
+            label = classes[y[0]] if y[0] < first else others[y[0] - first]
+            raise_for_single_class(
+                "calibration", len(y), self.period.latest, np.array(label).tolist()
+            )
+        return replace(split, period=self.period.latest, units=None), leaf, y, weight
 
 
 def _drop_leaves(fold: FoldTree) -> FoldTree:

@@ -44,6 +44,8 @@ from certree.out_of_core.metadata_pass import (
     expect_one_target,
 )
 from certree.out_of_core.open_rows import open_rows
+from certree.out_of_core.time_cut import EARLIER
+from certree.out_of_core.time_split import TimeArguments, read_times
 from certree.out_of_core.validation_split import assign_to_folds
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
@@ -71,7 +73,8 @@ def fit_out_of_core(
     y: Any,
     sample_weight: Any,
     groups: Any,
-    fit_blocks: Callable[[Executor], None] | None = None,
+    order: TimeArguments | None,
+    fit_blocks: Callable[[Executor, TimeArguments | None], None] | None = None,
 ) -> tuple[Any, Any, Any, Any] | None:
     """Fit a tree, and the vote of its prunings, to out-of-core or distributed rows.
 
@@ -81,8 +84,10 @@ def fit_out_of_core(
         The model, whose fitted attributes are set.
     X, y, sample_weight, groups
         As `open_rows` takes them.
+    order : TimeArguments or None
+        The arguments of `fit` about the order of the rows; None: rows have no times.
     fit_blocks : callable or None
-        ``fit_blocks(executor)`` fits the model to the rows; None: its method `_fit_blocks`.
+        ``fit_blocks(executor, order)`` fits the model to the rows; None: its method `_fit_blocks`.
 
     Returns
     -------
@@ -98,16 +103,19 @@ def fit_out_of_core(
     options = {"groups": groups, "is_shown": model.verbose > 0}
     with open_rows(X, y, sample_weight, get_n_threads(model.n_jobs), **options) as executor:
         try:
-            (fit_blocks or model._fit_blocks)(executor)
+            (fit_blocks or model._fit_blocks)(executor, order)
         except InMemory:
             return executor.load_rows()[:4]
     return None
 
 
-def fit_tree_out_of_core(model: Any, executor: Executor) -> None:
+def fit_tree_out_of_core(
+    model: Any, executor: Executor, order: TimeArguments | None = None
+) -> None:
     """Fit a tree, and the vote of its prunings, to the rows of an executor.
 
-    model: a `TreeVoteEstimator`, whose fitted attributes are set; executor: has the rows. Raise
+    model: a `TreeVoteEstimator`, whose fitted attributes are set; executor: has the rows; order: the
+    arguments of `fit` about times. Raise
     `InMemory` if the rows are so few that they must be fitted in memory, and ValueError or
     TypeError if a parameter does not support out-of-core data, or rows are wrong.
     """
@@ -120,15 +128,19 @@ def fit_tree_out_of_core(model: Any, executor: Executor) -> None:
     metadata.set_attributes(model)
     model._check_classes()
     executor.apply_memory_limit(estimate_tree_memory(metadata, n_folds))
+    gap: Any = None
+    if order is not None:
+        times = read_times(executor, metadata.encoder, order)
+        executor, gap = times.attach(executor, metadata.encoder), times.rows.gap
     trees = OutOfCoreTrees.from_blocks(
-        model, executor, metadata, n_folds, check_random_state(model.random_state)
+        model, executor, metadata, n_folds, check_random_state(model.random_state), gap
     )
     if is_classifier(model):
         model.sample_hashes_, model._sample_counts = merge_fit_hashes(executor, metadata.rows.n)
     folds = []
-    with model._show_progress(range(n_folds)) as advance:
-        for fold in range(n_folds):
-            folds += trees.grow_fold(trees.get_validation_mask(fold)).grown
+    with model._show_progress(range(trees.n_folds)) as advance:
+        for fold in range(trees.n_folds):
+            folds += trees.grow_fold(*trees.get_fold(fold)).grown
             advance()
         grown, stats, _ = trees.grow_whole()
         advance()
@@ -179,6 +191,10 @@ class OutOfCoreTrees:
         The same rows with the settings of growth.
     weight_unit : float
         Mean weight of a row; see `NodeStats`.
+    n_folds : int
+        Number of folds; 1 if rows are divided by time.
+    is_timed : bool
+        Whether rows are divided by time: `rows.fold` then holds the sets of `TimeCut.assign`.
     """
 
     model: Any
@@ -186,6 +202,8 @@ class OutOfCoreTrees:
     rows: GatheredRows
     samples: BinnedSamples
     weight_unit: float
+    n_folds: int
+    is_timed: bool
 
     @classmethod
     def from_blocks(
@@ -195,6 +213,7 @@ class OutOfCoreTrees:
         metadata: FitMetadata,
         n_folds: int,
         random_state: np.random.RandomState,
+        gap: Any = None,
     ) -> OutOfCoreTrees:
         """Bin all rows, assign them to folds, and gather them.
 
@@ -210,6 +229,9 @@ class OutOfCoreTrees:
             Number of folds; 0: there are none.
         random_state : RandomState
             Source of the folds and of the seed of the trees.
+        gap : int, timedelta or None
+            Rows to leave out before the latest fifth, which validates, if rows have times; None:
+            they have none.
 
         Returns
         -------
@@ -222,13 +244,15 @@ class OutOfCoreTrees:
         warn_of_identifiers(model, sketched.sketch)
         folds = None
         if n_folds:
-            folds = assign_to_folds(executor, metadata.encoder, n_folds, random_state)
+            folds = assign_to_folds(executor, metadata.encoder, n_folds, random_state, gap)
         ranked = find_rankable_features(model, sketched.sketch)
         settings = metadata.encoder, sketched, grower.checked_max_bins, folds
         bins, _ = make_binned_blocks(executor, *settings, indexed=ranked)
         # Certified trees have a parameter for repeated rows, duplicates, and need no warning.
         if not (metadata.rows.are_grouped or hasattr(model, "duplicates")):
-            n_repeated = count_repeated_rows(executor, n) if folds is None else folds.n_repeated
+            n_repeated = None if folds is None else folds.n_repeated
+            if n_repeated is None:
+                n_repeated = count_repeated_rows(executor, n)
             warn_of_repeated_rows(n_repeated, n)
         if ranked:
             set_row_keys(executor, metadata)
@@ -255,26 +279,31 @@ class OutOfCoreTrees:
         )
         unit = round_sum(metadata.rows.total()) / n if has_weights else 1.0
         samples = _make_rankable(model, grower, rows, samples, ranked, unit)
-        return cls(model, grower, rows, samples, unit)
+        is_timed = folds is not None and folds.is_timed
+        return cls(model, grower, rows, samples, unit, 1 if is_timed else n_folds, is_timed)
 
-    def get_validation_mask(self, fold: int) -> NDArray[np.bool_]:
-        """Return whether each row is in the validation set of a fold, (n,). fold: its number."""
+    def get_fold(self, fold: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which rows are in the training and in the validation set of a fold, (n,) each.
+
+        fold: number of the fold. With times, rows of the gap are in neither set.
+        """
         assert self.rows.fold is not None
-        return np.asarray(self.rows.fold == fold)
+        is_validation = np.asarray(self.rows.fold == fold)
+        is_train = np.asarray(self.rows.fold == EARLIER) if self.is_timed else ~is_validation
+        return is_train, is_validation
 
-    def grow_fold(self, is_validation: NDArray[np.bool_]) -> FoldTree:
+    def grow_fold(self, is_train: NDArray[np.bool_], is_validation: NDArray[np.bool_]) -> FoldTree:
         """Grow the tree of a fold, and compute statistics of both sets of its rows.
 
-        is_validation: whether each row is in the validation set, (n,). All other rows grow the
-        tree.
+        is_train, is_validation: whether each row grows the tree, or is in the validation set, (n,).
         """
-        n, n_validation = len(is_validation), int(np.count_nonzero(is_validation))
-        if n_validation in (0, n):
-            return FoldTree([], n - n_validation, n_validation, np.zeros(0, np.int32))
-        (tree, _), leaf = self._grow(np.flatnonzero(~is_validation))
-        stats = self._compute_stats(tree, leaf, ~is_validation)
+        n_train, n_validation = (int(np.count_nonzero(rows)) for rows in (is_train, is_validation))
+        if not (n_train and n_validation):
+            return FoldTree([], n_train, n_validation, np.zeros(0, np.int32))
+        (tree, _), leaf = self._grow(np.flatnonzero(is_train))
+        stats = self._compute_stats(tree, leaf, is_train)
         validation = self._compute_stats(tree, leaf, is_validation).table
-        return FoldTree([GrownFold(tree, stats, validation)], n - n_validation, n_validation, leaf)
+        return FoldTree([GrownFold(tree, stats, validation)], n_train, n_validation, leaf)
 
     def grow_whole(self) -> tuple[GrownTree, Stats, Int32]:
         """Grow a tree on all rows; return it, statistics of its nodes, and the leaves, (n,)."""

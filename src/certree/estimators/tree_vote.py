@@ -50,10 +50,10 @@ from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import N_JOBS, get_n_threads
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.lazy_predictions import support_dask_collections
+from certree.out_of_core.time_split import TimeArguments
 from certree.rows.folds import Fold, Indices
 from certree.rows.monotonic import MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
-from certree.rows.time_order import expect_no_row_times
 from certree.rows.training import Training, WeightedTarget, to_table
 from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.exact_leaf_sums import count_exactly, measure_exactly, reduce_in_memory
@@ -295,7 +295,7 @@ class TreeVoteEstimator(TreeModel):
             column of X, which stays a feature. The latest fifth of the rows (or groups)
             then validates instead of random folds; `cv` must be an integer or None, and its value
             is not used. Rows of one time stay together. The last tree
-            grows on all rows. Not for out-of-core data. None: rows have no times.
+            grows on all rows. For out-of-core data the name of a column. None: rows have no times.
         gap : int or timedelta
             Rows to leave out between the rows that train and those that validate: their number, as
             in scikit-learn's `TimeSeriesSplit`, or the time they span. Only used with `time`.
@@ -306,8 +306,8 @@ class TreeVoteEstimator(TreeModel):
             The fitted estimator.
         """
         if self._takes_blocks and is_out_of_core(X):
-            expect_no_row_times(time, gap, what="out-of-core data")
-            arrays = self._fit_out_of_core(X, y, sample_weight, groups)
+            order = TimeArguments.read(time, gap)
+            arrays = self._fit_out_of_core(X, y, sample_weight, groups, order)
             if arrays is None:
                 return self
             X, y, sample_weight, groups = arrays
@@ -315,22 +315,23 @@ class TreeVoteEstimator(TreeModel):
         return self
 
     def _fit_out_of_core(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, order: TimeArguments | None
     ) -> tuple[Any, Any, Any, Any] | None:
         """Fit to rows in files or on a cluster, unless they are so few that they should be in memory.
 
-        The parameters are those of `fit`. Return None if the model is fitted; otherwise X, y,
+        order: what `fit` has got of the order of the rows, or None; all other parameters are those
+        of `fit`. Return None if the model is fitted; otherwise X, y,
         sample_weight and groups as arrays or data frames in memory, which the caller then fits.
         """
-        return fit_out_of_core(self, X, y, sample_weight, groups)
+        return fit_out_of_core(self, X, y, sample_weight, groups, order)
 
-    def _fit_blocks(self, executor: Executor) -> None:
+    def _fit_blocks(self, executor: Executor, order: TimeArguments | None = None) -> None:
         """Fit to out-of-core or distributed rows, and set all fitted attributes.
 
         executor: holds the blocks of rows with their features, targets and weights, on this machine
-        or on a cluster, and runs functions on them.
+        or on a cluster, and runs functions on them; order: the arguments of `fit` about times.
         """
-        fit_tree_out_of_core(self, executor)
+        fit_tree_out_of_core(self, executor, order)
 
     def _check_classes(self) -> None:
         """Raise ValueError if the method does not support the number of classes, `n_classes_`.

@@ -26,6 +26,7 @@ from certree.interface.fitted_state import (
 from certree.interface.stored_fields import StoredField
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.interface.threads import get_n_threads
+from certree.out_of_core.time_split import TimeArguments
 from certree.rows.categories import Categories
 from certree.rows.seen import SeenRows
 from certree.rows.training import Training, compute_mean_weight
@@ -97,10 +98,10 @@ class UpdatableTree(TreeVoteEstimator):
             super()._fit(training)
 
     def _fit_out_of_core(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, order: TimeArguments | None
     ) -> tuple[Any, Any, Any, Any] | None:
         self.seen_rows_ = None
-        return super()._fit_out_of_core(X, y, sample_weight, groups)
+        return super()._fit_out_of_core(X, y, sample_weight, groups, order)
 
     @available_unless(_explain_no_updates)
     @fit_method

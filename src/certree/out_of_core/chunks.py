@@ -15,6 +15,7 @@ from certree.interface.arrays import Float64, divide_by_largest
 from certree.rows.columns import take_rows
 from certree.rows.folds import Indices
 from certree.rows.relative_weights import scale_weights
+from certree.rows.time_order import RowTimes
 from certree.rows.training import Training, check_target_and_weight, training_rows
 
 
@@ -38,6 +39,10 @@ class Chunk:
         Group of each row.
     offset : ndarray of shape (n,) or (n, n_outputs), or None
         Offset of each row: the score from which boosting starts.
+    time : ndarray of float64, shape (n,), or None
+        Time of each row, or of its group.
+    is_left_out : ndarray of bool, shape (n,), or None
+        True for rows that are ignored, as rows of weight zero are; None: none are.
     """
 
     X: Any
@@ -47,6 +52,8 @@ class Chunk:
     is_validation: bool = False
     groups: NDArray[Any] | None = None
     offset: NDArray[Any] | None = None
+    time: Float64 | None = None
+    is_left_out: NDArray[np.bool_] | None = None
 
     def take(self, rows: Indices) -> Chunk:
         """Return the rows at the given positions, (k,)."""
@@ -55,7 +62,10 @@ class Chunk:
         groups = None if self.groups is None else self.groups[rows]
         offset = None if self.offset is None else self.offset[rows]
         X = take_rows(self.X, rows)
-        return replace(self, X=X, y=y, weight=weight, groups=groups, offset=offset)
+        time = None if self.time is None else self.time[rows]
+        left_out = None if self.is_left_out is None else self.is_left_out[rows]
+        rows_taken = replace(self, X=X, y=y, weight=weight, groups=groups, offset=offset)
+        return replace(rows_taken, time=time, is_left_out=left_out)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,6 +122,8 @@ def find_positive_rows(model: Any, chunk: Chunk) -> tuple[Any, Float64 | None, I
         error.add_note(f"in {chunk.where}")
         raise
     rows = np.arange(len(target)) if weight is None else np.flatnonzero(weight > 0)
+    if chunk.is_left_out is not None:
+        rows = rows[~chunk.is_left_out[rows]]
     return (target, weight, rows) if len(rows) else None
 
 
@@ -204,7 +216,8 @@ def encode_chunk(
         error.add_note(f"in {chunk.where}")
         raise
     groups = None if rows.groups is None else number_known_groups(encoder, rows.groups)
-    split = replace(training.split, groups=groups)
+    times = None if rows.time is None else RowTimes(rows.time)
+    split = replace(training.split, groups=groups, times=times)
     order = encoder.__dict__.get("_draw_order")
     offset = None if rows.offset is None else np.ascontiguousarray(rows.offset.T)
     training = replace(training, split=split, fixed_draw_order=order, offset=offset)

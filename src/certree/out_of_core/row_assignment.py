@@ -69,6 +69,8 @@ class RowsToAssign:
     group : ndarray of intp, shape (n,), or None
         Number of each row's group among the groups of the block; None: rows have no groups. After
         `assign_by_groups` it is the number among the groups of all blocks.
+    time : ndarray of float64, shape (n,), or None
+        Time of each row, or of its group; None: rows have no times.
     """
 
     number: int
@@ -79,6 +81,7 @@ class RowsToAssign:
     ties: Float64
     sort_key: UInt64
     group: Indices | None
+    time: Float64 | None
 
     @property
     def weight(self) -> Float64:
@@ -262,7 +265,7 @@ def sort_block(
     if training is None:
         none, no_hashes = np.zeros(0), np.zeros(0, dtype=np.uint64)
         no_classes = np.zeros(0, dtype=np.int32)
-        about = no_classes, no_classes, no_hashes, none, none[None], no_hashes, None
+        about = no_classes, no_classes, no_hashes, none, none[None], no_hashes, None, none
         empty = RowsToAssign(number, *about)
         return empty, np.zeros(0, dtype=np.intp), None
     order, content, classes, groups = sorter.sort_rows(training)
@@ -270,6 +273,7 @@ def sort_block(
     target = training.y.astype(np.float64)[order]
     content, classes = content[order], classes[order]
     names, group = (None, None) if groups is None else (groups[0], groups[1][order])
+    times = training.split.times
     rows = RowsToAssign(
         number=number,
         classes=classes,
@@ -279,6 +283,7 @@ def sort_block(
         ties=ties,
         sort_key=content.copy(),
         group=group,
+        time=None if times is None else times.values[order],
     )
     return rows, order, names
 

@@ -36,6 +36,7 @@ from certree.out_of_core.row_assignment import (
     sort_block,
 )
 from certree.out_of_core.row_block import RowBlock
+from certree.out_of_core.time_cut import LATEST, TimeCut, assign_by_cut
 from certree.out_of_core.transformed_rows import TransformedRows
 from certree.rows.folds import Indices, compute_random_word, number_groups
 from certree.rows.hashes import RowHashes, merge_hashes
@@ -94,7 +95,11 @@ class TrainCalibrationMasks:
 
 
 def split_blocks(
-    executor: Executor, encoder: Any, train_size: float, random_state: np.random.RandomState
+    executor: Executor,
+    encoder: Any,
+    train_size: float,
+    random_state: np.random.RandomState,
+    cut: TimeCut | None = None,
 ) -> TrainCalibrationMasks:
     """Assign the rows of all blocks, or whole groups of rows, to the training or calibration set.
 
@@ -108,6 +113,9 @@ def split_blocks(
         Fraction of the rows, or groups, in the training set.
     random_state : RandomState
         Source of randomness.
+    cut : TimeCut or None
+        Boundary between earlier rows, or groups, which train, and the latest ones, which calibrate;
+        None: the draw is random.
 
     Returns
     -------
@@ -123,7 +131,12 @@ def split_blocks(
     blocks = sorted(executor.make_blocks(read_hashed_rows, encoder, sorter), key=itemgetter(0))
     _, sizes, totals, names = zip(*blocks, strict=True)
     n, n_groups = sum(sizes), None
-    if all(groups is None for groups in names):
+    if cut is not None:
+        if any(groups is not None for groups in names):
+            n_groups, numbers = number_all_groups(names)
+            assign_by_groups(executor, numbers, np.zeros(n_groups, dtype=np.bool_))
+        masks = [sets == LATEST for sets in assign_by_cut(executor, cut)]
+    elif all(groups is None for groups in names):
         n_train = count_training_units(train_size, n, n)
         word = compute_random_word(sum(totals), random_state)
         initial = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]

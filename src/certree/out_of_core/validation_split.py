@@ -6,8 +6,10 @@ rows by class, and folds take rows of this order in turn. So both are stratified
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import zip_longest
 from typing import Any
 
@@ -28,6 +30,13 @@ from certree.out_of_core.row_assignment import (
     assign_rows,
     make_sorted_blocks,
 )
+from certree.out_of_core.time_cut import (
+    LATEST,
+    assign_by_time,
+    count_rows,
+    has_order,
+    has_times,
+)
 from certree.rows.folds import (
     assign_groups_to_folds,
     draw_validation_groups,
@@ -36,6 +45,7 @@ from certree.rows.folds import (
     mark_validation_places,
 )
 from certree.rows.training import (
+    VALIDATION_FRACTION,
     count_held_out,
     expect_enough_rows_of_classes,
     raise_for_lost_classes,
@@ -160,8 +170,10 @@ def split_validation_set(
     """
     sorter = RowSorter(np.random.RandomState(seed), feature_order=encoder._draw_order)
     sizes, names = make_sorted_blocks(executor, encoder, sorter)
-    has_classes = hasattr(encoder, "classes_")
-    if any(groups is not None for groups in names):
+    has_classes, is_grouped = hasattr(encoder, "classes_"), any(one is not None for one in names)
+    if has_times(executor):
+        masks, n_repeated = _choose_latest_rows(executor, names, size), 0
+    elif is_grouped:
         n_groups, numbers = number_all_groups(names)
         n_val = count_held_out(size, n_groups, "groups")
         is_validation = draw_validation_groups(n_groups, n_val, np.random.RandomState(seed))
@@ -181,6 +193,20 @@ def split_validation_set(
         )
         sorter = replace(sorter, weight_scalings=(train_weighing, held_weighing))
     return ValidationSplit(sorter, masks, summary, n_repeated)
+
+
+def _choose_latest_rows(
+    executor: Executor, names: Sequence[NDArray[Any] | None], size: float
+) -> list[Mask]:
+    """Choose the latest rows, or groups, as the validation set.
+
+    executor: holds `RowsToAssign` with times; names: distinct groups of each block, or None; size:
+    number of validation rows, or groups, or their fraction. Return their mask for each block.
+    """
+    is_grouped = any(groups is not None for groups in names)
+    n = number_all_groups(names)[0] if is_grouped else count_rows(executor)
+    n_val = count_held_out(size, n, "groups" if is_grouped else "rows")
+    return [sets == LATEST for sets in assign_by_time(executor, names, n_val, 0)]
 
 
 def _choose_validation_rows(
@@ -238,19 +264,30 @@ class FoldAssignment:
     folds : list of ndarray of uint8
         For each block: number of the fold whose validation set has each row, in the order of
         `RowSorter.sort_rows`.
-    n_repeated : int
-        Number of rows that equal another row, target included; 0 if rows are assigned by groups.
+    n_repeated : int or None
+        Number of rows that equal another row, target included; 0 if rows are assigned by groups;
+        None if it is not known.
+    is_timed : bool
+        Whether rows are assigned by time: `folds` then has the sets `LATEST`, which validates,
+        `EARLIER` and `GAP`.
     """
 
     sorter: RowSorter
     folds: list[NDArray[np.uint8]]
-    n_repeated: int
+    n_repeated: int | None
+    is_timed: bool = False
 
 
 def assign_to_folds(
-    executor: Executor, encoder: Any, n_folds: int, random_state: np.random.RandomState
+    executor: Executor,
+    encoder: Any,
+    n_folds: int,
+    random_state: np.random.RandomState,
+    gap: int | timedelta | None = None,
 ) -> FoldAssignment:
     """Assign rows to folds as `content_folds` does, or groups of rows as `group_folds` does.
+
+    If rows have times, and these are not all equal, the latest fifth is the only validation set.
 
     Parameters
     ----------
@@ -262,6 +299,8 @@ def assign_to_folds(
         Number of folds, 2 .. 255.
     random_state : RandomState
         Source of randomness, which is advanced as for one table.
+    gap : int, timedelta or None
+        Rows to leave out before the latest fifth; None: rows have no times.
 
     Returns
     -------
@@ -276,6 +315,9 @@ def assign_to_folds(
     # A copy, because each later pass hashes the rows with the same state.
     sorter = RowSorter(deepcopy(random_state))
     sizes, names = make_sorted_blocks(executor, encoder, sorter)
+    if gap is not None and has_order(executor):
+        sets = assign_by_time(executor, names, VALIDATION_FRACTION, gap)
+        return FoldAssignment(sorter, sets, None, is_timed=True)
     if any(groups is not None for groups in names):
         n_groups, numbers = number_all_groups(names)
         fold = assign_groups_to_folds(n_groups, n_folds, random_state).astype(np.uint8)

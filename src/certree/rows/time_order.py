@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import Float64, to_array
+from certree.interface.arrays import Float64, Int32, to_array
 from certree.interface.signatures import validate_settings
 from certree.rows.columns import as_data_frame, has_times, to_float64_column
 from certree.rows.dates import MICROSECONDS_PER_DAY, DateColumn, read_dates, to_local_time
@@ -149,6 +149,13 @@ class RowTimes:
         if isinstance(time, str):
             time = _get_column(time, X)
         dates, values = _read_times(time, n)
+        return cls.from_numbers(values, dates, gap, is_independent)
+
+    @classmethod
+    def from_numbers(
+        cls, values: Float64, dates: DateColumn | None, gap: Any, is_independent: bool
+    ) -> Self:
+        """Return the times that are known as numbers, after a check of `gap`; see `read`."""
         return cls(values, dates, _check_gap(gap, dates), bool(is_independent))
 
     def has_order(self, groups: NDArray[Any] | None) -> bool:
@@ -162,11 +169,7 @@ class RowTimes:
     def expect_order(self, groups: NDArray[Any] | None) -> None:
         """Raise a ValueError unless two rows, or groups, have different times; see `has_order`."""
         if not self.has_order(groups):
-            whose = "" if groups is None else " of the latest rows of its groups"
-            raise ValueError(
-                f"time must have at least two different values{whose}, got equal times of "
-                f"{self.n:,} rows: pass the times of the rows, or fit without time"
-            )
+            raise_for_equal_times(self.n, has_groups=groups is not None)
 
     def take(self, indices: Indices) -> Self:
         """Return the times of some rows; indices: their numbers, (m,)."""
@@ -227,12 +230,50 @@ class RowTimes:
         cut = distinct[1 + int(np.abs(n_earlier - (len(of_units) - n_latest)).argmin())]
         is_latest = time >= cut
         is_earlier = self._leave_out_gap(time, cut, ~is_latest)
-        if not is_earlier.any():
-            raise ValueError(
-                f"gap={self.gap!r} leaves no training rows before the {int(is_latest.sum()):,} latest "
-                f"rows (n_samples = {self.n}): use a smaller gap, or more rows"
-            )
+        has_earlier, n_latest = bool(is_earlier.any()), int(is_latest.sum())
+        expect_earlier_rows(has_earlier, self.gap, n_latest, self.n)
         return is_earlier, is_latest
+
+    def number_blocks(
+        self, n_blocks: int, groups: NDArray[Any] | None = None
+    ) -> tuple[Int32, Int32]:
+        """Divide rows, or whole groups, into blocks of consecutive times of about equal sizes.
+
+        Rows of one time are in one block, so that there are at least two blocks and possibly fewer
+        than `n_blocks`. A group has the time of its latest row. The order of the rows in the table
+        does not matter.
+
+        Parameters
+        ----------
+        n_blocks : int
+            Wanted number of blocks, at least 2.
+        groups : ndarray of shape (n,), or None
+            Group of each row; None: rows have no groups.
+
+        Returns
+        -------
+        block : ndarray of int32, shape (n,)
+            Number of each row's block, 0, 1, ... in the order of time.
+        first_excluded : ndarray of int32, shape (number of blocks,)
+            For each block b the earliest block with rows in its gap, or b: a model of rows of earlier
+            blocks knows nothing of block b.
+
+        Raises
+        ------
+        ValueError
+            If all times are equal.
+        """
+        time, of_units = self._find_unit_times(groups)
+        self.expect_order(groups)
+        distinct, n_each = np.unique(of_units, return_counts=True)
+        middle = np.cumsum(n_each) - (n_each + 1) / 2
+        number = np.unique((middle * n_blocks / len(of_units)).astype(int), return_inverse=True)[1]
+        block = number[np.searchsorted(distinct, time)].astype(np.int32)
+        starts = distinct[np.flatnonzero(np.diff(number, prepend=-1))]
+        first_excluded = [
+            block[~self._leave_out_gap(time, start, time < start)].min() for start in starts
+        ]
+        return block, np.array(first_excluded, dtype=np.int32)
 
     def _leave_out_gap(
         self, time: Float64, cut: float, is_earlier: NDArray[np.bool_]
@@ -246,8 +287,7 @@ class RowTimes:
         for rows before it.
         """
         if isinstance(self.gap, timedelta):
-            before = np.rint((cut - time) * MICROSECONDS_PER_DAY)
-            return is_earlier & (before >= self.gap / timedelta(microseconds=1))
+            return is_earlier & is_before_gap(time, cut, self.gap)
         if not self.gap:
             return is_earlier
         earlier = np.sort(time[is_earlier])
@@ -264,6 +304,34 @@ class RowTimes:
         return Period(earliest, latest, self.is_independent)
 
 
+def is_before_gap(time: Float64, cut: float, gap: timedelta) -> NDArray[np.bool_]:
+    """Return which times, in days, are at least `gap` before the time `cut`, bool (n,)."""
+    before = np.rint((cut - time) * MICROSECONDS_PER_DAY)
+    return np.asarray(before >= gap / timedelta(microseconds=1))
+
+
+def raise_for_equal_times(n: int, *, has_groups: bool) -> NoReturn:
+    """Raise a ValueError which says that all times of n rows, or of their groups, are equal."""
+    whose = " of the latest rows of its groups" if has_groups else ""
+    raise ValueError(
+        f"time must have at least two different values{whose}, got equal times of {n:,} rows: pass "
+        "the times of the rows, or fit without time"
+    )
+
+
+def expect_earlier_rows(has_earlier: bool, gap: Any, n_latest: int, n: int) -> None:
+    """Raise a ValueError if the gap leaves no rows before the latest ones.
+
+    has_earlier: whether there are such rows; gap: the argument of `fit`; n_latest, n: numbers of the
+    latest rows and of all rows, for the message.
+    """
+    if not has_earlier:
+        raise ValueError(
+            f"gap={gap!r} leaves no training rows before the {n_latest:,} latest rows (n_samples = "
+            f"{n}): use a smaller gap, or more rows"
+        )
+
+
 def expect_classes_in_both_parts(
     y: NDArray[Any], train: Indices, calibration: Indices, times: RowTimes
 ) -> None:
@@ -275,11 +343,20 @@ def expect_classes_in_both_parts(
     for name, rows in (("training", train), ("calibration", calibration)):
         labels = y[rows]
         if (labels == labels[0]).all():
-            span = times.take(rows).name_period().span
-            raise ValueError(
-                f"y must have two classes among the {len(rows):,} {name} rows {span}, got only "
-                f"{labels[:1].tolist()[0]!r}: change train_size, or pass more rows"
-            )
+            period = times.take(rows).name_period()
+            raise_for_single_class(name, len(rows), period, labels[:1].tolist()[0])
+
+
+def raise_for_single_class(name: str, n: int, period: Period, label: Any) -> NoReturn:
+    """Raise a ValueError which says that the training or the calibration rows have a single class.
+
+    name: "training" or "calibration"; n: number of these rows; period: their period; label: the
+    class.
+    """
+    raise ValueError(
+        f"y must have two classes among the {n:,} {name} rows {period.span}, got only {label!r}: "
+        "change train_size, or pass more rows"
+    )
 
 
 def expect_folds_by_number(cv: Any) -> None:

@@ -156,7 +156,7 @@ _MOST_FEATURES = 2**31 - 1
 # fit takes no X_val, and models in a Pipeline.
 _SCORE_TRAINING_ROWS = "or use validation_fraction=None, which scores the training rows"
 # Fraction of the rows in time order, the latest ones, that validates instead of folds.
-_VALIDATION_FRACTION = 0.2
+VALIDATION_FRACTION = 0.2
 # Tables with at most so many numbers may skip scikit-learn's slow checks in predict.
 _MAX_UNCHECKED_NUMBERS = 1024
 _NUMBERS: dict[str, Any] = {
@@ -352,7 +352,7 @@ class Training:
         if cv is None or isinstance(cv, Integral):
             n_folds = 5 if cv is None else int(cv)
             if self._has_time_order:
-                return [self._split_latest(_VALIDATION_FRACTION)]
+                return [self._split_latest(VALIDATION_FRACTION)]
             if self.split.groups is not None:
                 parts = iterate_group_folds(self.split.groups, n_folds, random_state)
                 return [Fold(*part) for part in parts]

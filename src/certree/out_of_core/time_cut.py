@@ -1,0 +1,252 @@
+"""Boundaries between earlier and later out-of-core rows, as `RowTimes.split_latest` finds in one table.
+
+They are order statistics of the times of all blocks, so that neither the order of the rows nor their
+division into blocks matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.interface.arrays import Float64, Int64
+from certree.out_of_core.exact_quantiles import find_order_statistics
+from certree.out_of_core.executors import Executor
+from certree.out_of_core.group_assignment import assign_by_groups, number_all_groups
+from certree.out_of_core.row_assignment import RowsToAssign
+from certree.rows.time_order import (
+    RowTimes,
+    expect_earlier_rows,
+    is_before_gap,
+    raise_for_equal_times,
+)
+
+# Sets of rows: the latest ones, earlier ones, and those of the gap between both.
+LATEST, EARLIER, GAP = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class TimeCut:
+    """Boundaries between earlier and later rows, or groups.
+
+    Parameters
+    ----------
+    end : float
+        Rows before this time are the earlier ones.
+    first_latest : float
+        Rows from this time on are the latest ones. Rows between both are in the gap.
+    """
+
+    end: float
+    first_latest: float
+
+    def assign(self, time: Float64) -> NDArray[np.uint8]:
+        """Return the set of each row, (n,): `LATEST`, `EARLIER` or `GAP`. time: of each row."""
+        sets = np.full(len(time), GAP, dtype=np.uint8)
+        sets[time < self.end] = EARLIER
+        sets[time >= self.first_latest] = LATEST
+        return sets
+
+
+def get_time(block: Any) -> Float64:
+    """Return the times of the rows of a block, (n,)."""
+    time: Float64 = block.time
+    return time
+
+
+def find_cut_of_rows(executor: Executor, n_latest: int, gap: int | timedelta) -> TimeCut:
+    """Return the boundaries of the latest rows; see `RowTimes.split_latest`.
+
+    Parameters
+    ----------
+    executor : Executor
+        Holds blocks that have times.
+    n_latest : int
+        Wanted number of latest rows.
+    gap : int or timedelta
+        Rows to leave out before them.
+
+    Returns
+    -------
+    TimeCut
+
+    Raises
+    ------
+    ValueError
+        If all times are equal, or the gap leaves no earlier rows.
+    """
+    n = count_rows(executor)
+    n_earlier = min(max(n - n_latest, 0), n - 1)
+    value = float(find_order_statistics(executor, [n_earlier], get_time)[0])
+    n_less, n_most = (int(one) for one in executor.reduce(_count_around, value))
+    later = executor.reduce(_find_next, value)
+    cut, n_before = value, n_less
+    # Of two equally near boundaries it is the earlier one, which makes more rows the latest.
+    if later and (not n_less or n_most - n_earlier < n_earlier - n_less):
+        cut, n_before = min(later), n_most
+    if not n_before:
+        raise_for_equal_times(n, has_groups=False)
+    end = cut
+    if isinstance(gap, timedelta):
+        end = min(executor.reduce(_list_gap, cut, gap), default=cut)
+    elif gap:
+        rank = max(n_before - gap, 0)
+        end = float(find_order_statistics(executor, [rank], get_time)[0])
+    has_earlier = int(executor.reduce(_count_around, end)[0]) > 0
+    expect_earlier_rows(has_earlier, gap, n - n_before, n)
+    return TimeCut(end, cut)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupTimes:
+    """Time and number of rows of each group; adding two objects joins the rows of both.
+
+    Parameters
+    ----------
+    time : ndarray of float64, shape (n_groups,)
+        Time of the latest row of each group; -inf without rows.
+    n_rows : ndarray of int64, shape (n_groups,)
+        Number of its rows.
+    """
+
+    time: Float64
+    n_rows: Int64
+
+    def find_cut(self, size: float, gap: int | timedelta) -> TimeCut:
+        """Return the boundaries of the latest groups; see `RowTimes.split_latest`.
+
+        size: wanted number of latest groups, or their fraction; gap: rows, or time, to leave out
+        before them. Groups without rows are ignored.
+        """
+        has_rows = self.n_rows > 0
+        time, n_rows = self.time[has_rows], self.n_rows[has_rows]
+        n_latest = count_latest(size, len(time))
+        times = RowTimes(time, gap=gap if isinstance(gap, timedelta) else 0)
+        is_earlier, is_latest = times.split_latest(n_latest)
+        first = float(time[is_latest].min())
+        end = float(time[~is_earlier].min())
+        if not isinstance(gap, timedelta) and gap:
+            earlier = np.flatnonzero(is_earlier)
+            order = earlier[np.argsort(-time[earlier])]
+            n_left_out = np.cumsum(n_rows[order])
+            place = int(np.searchsorted(n_left_out, gap))
+            end = float(time[order[min(place, len(order) - 1)]])
+            has_earlier = bool((time < end).any())
+            expect_earlier_rows(has_earlier, gap, int(n_rows[is_latest].sum()), int(n_rows.sum()))
+        return TimeCut(end, first)
+
+
+def count_rows(executor: Executor) -> int:
+    """Return the number of rows of all blocks, which have times."""
+    return int(executor.reduce(_count_rows))
+
+
+def has_times(executor: Executor) -> bool:
+    """Return whether the rows of the blocks, `RowsToAssign`, have times."""
+    return any(executor.reduce(_has_times))
+
+
+def _has_times(block: RowsToAssign) -> list[bool]:
+    """Return whether a block has rows with times, as a list of one entry."""
+    return [block.time is not None and len(block.time) > 0]
+
+
+def _count_rows(block: Any) -> int:
+    """Return the number of rows of a block."""
+    return len(block.time)
+
+
+def _count_around(block: Any, value: float) -> NDArray[np.int64]:
+    """Return how many rows of a block are before a time, and how many are not after it, (2,)."""
+    return np.array([(block.time < value).sum(), (block.time <= value).sum()], dtype=np.int64)
+
+
+def _find_next(block: Any, value: float) -> list[float]:
+    """Return the earliest time of a block after a time, as a list; [] if there is none."""
+    later = block.time[block.time > value]
+    return [float(later.min())] if len(later) else []
+
+
+def _list_gap(block: Any, cut: float, gap: timedelta) -> list[float]:
+    """Return the earliest time of a block in the gap before a time, as a list; [] if there is none."""
+    time = block.time[block.time < cut]
+    time = time[~is_before_gap(time, cut, gap)]
+    return [float(time.min())] if len(time) else []
+
+
+def has_order(executor: Executor) -> bool:
+    """Return whether two rows of all blocks, which have times, have different times."""
+    ends = np.array(executor.reduce(_list_ends))
+    return bool(len(ends) and ends.min() < ends.max())
+
+
+def _list_ends(block: Any) -> list[float]:
+    """Return the earliest and the latest time of a block, as a list; [] if it has no rows."""
+    return [float(block.time.min()), float(block.time.max())] if len(block.time) else []
+
+
+def assign_by_time(
+    executor: Executor, names: Sequence[NDArray[Any] | None], size: float, gap: int | timedelta
+) -> list[NDArray[np.uint8]]:
+    """Assign the rows of each block, or whole groups, to `LATEST`, `EARLIER` or `GAP`.
+
+    Parameters
+    ----------
+    executor : Executor
+        Blocks of `RowsToAssign` that have times.
+    names : sequence of (ndarray or None)
+        Distinct groups of each block; None: the block has no groups, or no rows.
+    size : int or float
+        Number of latest rows, or groups, or their fraction.
+    gap : int or timedelta
+        Rows to leave out before them.
+
+    Returns
+    -------
+    list of ndarray of uint8
+        For each block the set of each row, in the order of the block.
+    """
+    if all(groups is None for groups in names):
+        n = count_rows(executor)
+        return assign_by_cut(executor, find_cut_of_rows(executor, count_latest(size, n), gap))
+    n_groups, numbers = number_all_groups(names)
+    groups = GroupTimes(np.full(n_groups, -np.inf), np.zeros(n_groups, dtype=np.int64))
+    for number, times, n_rows in executor.reduce(_list_group_times):
+        groups.time[numbers[number]] = times
+        groups.n_rows[numbers[number]] += n_rows
+    sets = groups.find_cut(size, gap).assign(groups.time)
+    return assign_by_groups(executor, numbers, sets)
+
+
+def assign_by_cut(executor: Executor, cut: TimeCut) -> list[NDArray[np.uint8]]:
+    """Return the set of each row of each block, in the order of the block.
+
+    executor: blocks of `RowsToAssign` that have times; cut: boundaries of the sets.
+    """
+    return [sets for _, sets in sorted(executor.reduce(_assign_block, cut), key=itemgetter(0))]
+
+
+def _assign_block(block: RowsToAssign, cut: TimeCut) -> list[tuple[int, NDArray[np.uint8]]]:
+    """Return number and sets of the rows of a block, as a list of one pair."""
+    return [(block.number, cut.assign(get_time(block)))]
+
+
+def _list_group_times(block: RowsToAssign) -> list[tuple[int, Float64, Int64]]:
+    """Return number of a block, and time and number of rows of its groups, as a list of one tuple."""
+    if block.group is None:
+        return []
+    n_rows = np.bincount(block.group).astype(np.int64)
+    times = np.zeros(len(n_rows))
+    times[block.group] = get_time(block)
+    return [(block.number, times, n_rows)]
+
+
+def count_latest(size: float, n: int) -> int:
+    """Return how many of n rows, or groups, are the latest. size: the number, or a fraction."""
+    return size if isinstance(size, int) else max(1, round(size * n))

@@ -1,0 +1,302 @@
+"""Read the times of out-of-core rows, and attach them to the rows of later passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any, Self
+
+import numpy as np
+
+from certree.interface.arrays import Float64
+from certree.out_of_core.chunks import (
+    Chunk,
+    find_positive_rows,
+    get_group_names,
+    number_known_groups,
+)
+from certree.out_of_core.executors import Executor
+from certree.out_of_core.time_cut import (
+    EARLIER,
+    GAP,
+    LATEST,
+    GroupTimes,
+    TimeCut,
+    find_cut_of_rows,
+)
+from certree.out_of_core.transformed_rows import TransformedRows
+from certree.rows.dates import DateColumn
+from certree.rows.folds import Indices
+from certree.rows.split import count_training_units
+from certree.rows.time_order import (
+    Period,
+    RowTimes,
+    raise_for_equal_times,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeArguments:
+    """The arguments of `fit` about the order of out-of-core rows.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column of X that holds the times, which stays a feature.
+    gap : int or timedelta
+        Rows to leave out between earlier and later rows: their number, or the time that they span.
+    is_independent : bool
+        Whether rows of one period are independent draws.
+    """
+
+    column: str
+    gap: Any = 0
+    is_independent: bool = False
+
+    @classmethod
+    def read(cls, time: Any, gap: Any = 0, independent: bool = False) -> Self | None:
+        """Check the arguments of `fit`, and return them; None if `time` is None.
+
+        Raise TypeError if `time` is no name, and ValueError if `gap` or `independent` is set
+        without times.
+        """
+        if time is None:
+            RowTimes.read(None, None, 0, gap, independent)
+            return None
+        if not isinstance(time, str):
+            raise TypeError(
+                "time must be the name of a column of X for out-of-core or distributed data, got "
+                f"{type(time).__name__}"
+            )
+        return cls(time, gap, independent)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimedBlock:
+    """Times of the n rows of positive weight in a block.
+
+    Parameters
+    ----------
+    number : int
+        Number of the block.
+    time : ndarray of float64, shape (n,)
+        Times, as numbers.
+    group : ndarray of intp, shape (n,), or None
+        Number of each row's group; None: no groups.
+    """
+
+    number: int
+    time: Float64
+    group: Indices | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutOfCoreTimes:
+    """The times of all rows of a fit. `read_times` makes it.
+
+    Parameters
+    ----------
+    arguments : TimeArguments
+        The arguments of `fit`.
+    rows : RowTimes
+        The earliest and the latest time, what dates are, and the checked gap.
+    n_blocks : int
+        Number of blocks.
+    n : int
+        Number of rows of positive weight.
+    groups : GroupTimes or None
+        Times of the groups, by their numbers; None: rows have no groups.
+    """
+
+    arguments: TimeArguments
+    rows: RowTimes
+    n_blocks: int
+    n: int
+    groups: GroupTimes | None
+
+    @property
+    def of_groups(self) -> Float64 | None:
+        """Latest time of each group, by its number, (n_groups,); None: rows have no groups."""
+        return None if self.groups is None else self.groups.time
+
+    def attach(self, executor: Executor, encoder: Any, cut: TimeCut | None = None) -> Executor:
+        """Return an executor whose chunks have times; rows of a group have that of its latest row.
+
+        executor: reads the rows; encoder: copy of the model that encodes rows; cut: rows of its gap
+        are left out, as rows of weight zero are; None: no rows are left out.
+        """
+        arguments = encoder, self.arguments.column, self.of_groups, cut
+        return TransformedRows(executor, _add_times, arguments, [None] * self.n_blocks)
+
+    def find_period(self, executor: Executor, train_size: float) -> LatestPeriod:
+        """Find the latest rows, or groups, which calibrate.
+
+        executor: as `read_times` has left it; train_size: fraction of the rows, or groups, that
+        train, rows of the gap among them. Raise ValueError if one of the sets would be empty.
+        """
+        gap = self.rows.gap
+        if self.groups is None:
+            n_train = count_training_units(train_size, self.n, self.n)
+            cut = find_cut_of_rows(executor, self.n - n_train, gap)
+        else:
+            n_groups = int((self.groups.n_rows > 0).sum())
+            n_train = count_training_units(train_size, n_groups, self.n, "groups")
+            cut = self.groups.find_cut(n_groups - n_train, gap)
+        ends = executor.reduce(_find_ends_of_sets, cut, self.of_groups)
+        return LatestPeriod(self, cut, *(self._name(one) for one in _join_ends(ends)))
+
+    def _name(self, ends: Float64) -> Period:
+        """Return the period between two times."""
+        return replace(self.rows, values=ends).name_period()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LatestPeriod:
+    """The latest rows of a fit, which calibrate, and the earlier ones, which train.
+
+    Parameters
+    ----------
+    times : OutOfCoreTimes
+        Times of all rows.
+    cut : TimeCut
+        Boundaries of both sets.
+    earlier, latest : Period
+        Periods of both sets.
+    """
+
+    times: OutOfCoreTimes
+    cut: TimeCut
+    earlier: Period
+    latest: Period
+
+    def attach(self, executor: Executor, encoder: Any) -> Executor:
+        """Return an executor whose chunks have times, without rows of the gap; see `OutOfCoreTimes`."""
+        return self.times.attach(executor, encoder, self.cut)
+
+
+def read_times(executor: Executor, encoder: Any, arguments: TimeArguments) -> OutOfCoreTimes:
+    """Read the times of all rows.
+
+    Parameters
+    ----------
+    executor : Executor
+        Reads the rows, and holds a `TimedBlock` in place of each block.
+    encoder : object
+        Copy of the model that encodes rows.
+    arguments : TimeArguments
+        The arguments of `fit`.
+
+    Returns
+    -------
+    OutOfCoreTimes
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such column, it holds other values than numbers or dates, a time is missing,
+        or all times are equal.
+    """
+    found = sorted(executor.make_blocks(_read_block, encoder, arguments.column), key=itemgetter(0))
+    _, sizes, dates, ends, numbers, of_groups = zip(*found, strict=True)
+    names, groups = get_group_names(encoder), None
+    if names is not None:
+        groups = GroupTimes(np.full(len(names), -np.inf), np.zeros(len(names), dtype=np.int64))
+        for number, block in zip(numbers, of_groups, strict=True):
+            np.maximum.at(groups.time, number, block.time)
+            groups.n_rows[number] += block.n_rows
+    known: list[DateColumn] = [one for one in dates if one is not None]
+    every = sum(known[1:], start=known[0]) if known else None
+    values = np.concatenate(ends)
+    times = RowTimes.from_numbers(values, every, arguments.gap, arguments.is_independent)
+    units = values if groups is None else groups.time[groups.n_rows > 0]
+    if not (units != units[:1]).any():
+        raise_for_equal_times(sum(sizes), has_groups=groups is not None)
+    return OutOfCoreTimes(arguments, times, len(found), sum(sizes), groups)
+
+
+def _read_block(number: int, chunk: Chunk, encoder: Any, column: str) -> tuple[TimedBlock, Any]:
+    """Return the times of the rows of positive weight in a block, and what is known of all of them.
+
+    The second entry is a list of one tuple: number of the block, number of rows, what dates are (None
+    for numbers or without rows), earliest and latest time, and numbers of the distinct groups with
+    their `GroupTimes`.
+    """
+    none, no_numbers = np.zeros(0), np.zeros(0, dtype=np.int64)
+    numbers, groups, group = no_numbers, GroupTimes(none, no_numbers), None
+    found = find_positive_rows(encoder, chunk)
+    if found is None:
+        return TimedBlock(number, none, None), [(number, 0, None, none, numbers, groups)]
+    times, rows = _read_column(chunk, column), found[2]
+    time = times.values[rows]
+    ends = np.array([time.min(), time.max()])
+    if chunk.groups is not None:
+        group = number_known_groups(encoder, chunk.groups[rows])
+        numbers, place, n_rows = np.unique(group, return_inverse=True, return_counts=True)
+        groups = GroupTimes(np.full(len(numbers), -np.inf), n_rows)
+        np.maximum.at(groups.time, place, time)
+    return TimedBlock(number, time, group), [
+        (number, len(time), times.dates, ends, numbers, groups)
+    ]
+
+
+def _read_column(chunk: Chunk, column: str) -> RowTimes:
+    """Return the times of all rows of a chunk; errors have a note that names the chunk."""
+    try:
+        times = RowTimes.read(column, chunk.X, len(chunk.y))
+    except (ValueError, TypeError) as error:
+        error.add_note(f"in {chunk.where}")
+        raise
+    assert times is not None
+    return times
+
+
+def _add_times(
+    chunk: Chunk,
+    encoder: Any,
+    column: str,
+    of_groups: Float64 | None,
+    cut: TimeCut | None,
+    per_block: None,
+) -> Chunk:
+    """Return a chunk with the times of its rows, of which those of the gap are left out.
+
+    of_groups: latest time of each group, by its number; all other arguments: as in
+    `OutOfCoreTimes.attach` and `TransformedRows`.
+    """
+    del per_block
+    if not len(chunk.y):
+        return replace(chunk, time=np.zeros(0))
+    time = _read_column(chunk, column).values
+    if of_groups is not None:
+        time = time.copy()
+        rows = find_positive_rows(encoder, chunk)
+        if rows is not None:
+            assert chunk.groups is not None
+            groups = number_known_groups(encoder, chunk.groups[rows[2]])
+            time[rows[2]] = of_groups[groups]
+    left_out = None if cut is None else cut.assign(time) == GAP
+    return replace(chunk, time=time, is_left_out=left_out)
+
+
+def _find_ends_of_sets(
+    block: TimedBlock, cut: TimeCut, of_groups: Float64 | None
+) -> list[tuple[Float64, Float64]]:
+    """Return times of the earlier and of the latest rows of a block: both ends, or no times.
+
+    cut: boundaries of both sets; of_groups: time of each group, by which its rows are assigned.
+    """
+    time = block.time
+    if of_groups is not None and block.group is not None:
+        time = of_groups[block.group]
+    sets = cut.assign(time)
+    of_sets = (block.time[sets == one] for one in (EARLIER, LATEST))
+    earlier, latest = (np.array([one.min(), one.max()]) if len(one) else one for one in of_sets)
+    return [(earlier, latest)]
+
+
+def _join_ends(ends: list[tuple[Float64, Float64]]) -> Iterator[Float64]:
+    """Yield both ends of the times of the earlier rows of all blocks, and of the latest rows."""
+    for times in zip(*ends, strict=True):
+        every = np.concatenate(times)
+        yield np.array([every.min(), every.max()])

@@ -1,0 +1,208 @@
+"""Fits by time to files and to Dask collections are those to rows in memory, bit by bit."""
+
+from datetime import timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import certree
+from certree.out_of_core import sources
+from certree.out_of_core.time_split import TimeArguments
+
+dd = pytest.importorskip("dask.dataframe")
+distributed = pytest.importorskip("distributed")
+
+N = 900
+CART = certree.Cart(max_bins=255, max_leaf_nodes=40)
+KINDS = {
+    "certified classes": lambda: certree.CertifiedTreeClassifier(CART, random_state=0),
+    "certified numbers": lambda: certree.CertifiedTreeRegressor(CART, random_state=0),
+    "small": lambda: certree.CertifiedTreeClassifier(CART, max_leaf_nodes=5, random_state=0),
+    "balanced": lambda: certree.CertifiedTreeClassifier(
+        CART, class_weight="balanced", train_size=0.5, random_state=0
+    ),
+    "pruned": lambda: certree.PrunedTreeClassifier(CART, random_state=0),
+    "boosted": lambda: certree.BoostedTreesClassifier(
+        early_stopping=True, max_iter=20, max_leaf_nodes=6, random_state=0
+    ),
+    "few": lambda: certree.BoostedTreesRegressor(max_iter=4, max_leaf_nodes=6, random_state=0),
+}
+
+
+@pytest.fixture
+def rows():
+    """Return shuffled rows with repeated times: features, target, number, weight and group."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=N), "b": rng.normal(size=N).round(1)})
+    frame["c"] = rng.choice(["x", "y", "z"], N)
+    frame["day"] = pd.date_range("2026-01-05 12:00", periods=N // 3, freq="6h").repeat(3)
+    frame["number"] = frame["a"] + 0.3 * rng.normal(size=N)
+    frame["label"] = np.where(frame["a"] + 0.5 * rng.normal(size=N) > 0, "yes", "no")
+    frame["weight"], frame["group"] = rng.integers(0, 4, N), np.arange(N) // 7
+    return frame.sample(frac=1, random_state=1).reset_index(drop=True)
+
+
+def fit(model, frame, source, has_more, **how):
+    """Fit a model to rows in memory, or, if `source` is given, to files or a collection of them."""
+    target = "number" if type(model).__name__.endswith("Regressor") else "label"
+    if source is None:
+        more = {"sample_weight": frame["weight"], "groups": frame["group"]} if has_more else {}
+        X = frame[["a", "b", "c", "day"]].astype({"c": "category"})
+        return model.fit(X, frame[target], **more, time="day", **how)
+    more = {"sample_weight": "weight", "groups": "group"} if has_more else {}
+    return model.fit(source, target, **more, time="day", **how)
+
+
+def select_columns(frame, model, has_more):
+    target = "number" if type(model).__name__.endswith("Regressor") else "label"
+    return frame[["a", "b", "c", "day", target, *(["weight", "group"] if has_more else [])]]
+
+
+def expect_same_fit(one, other, frame):
+    X = frame[["a", "b", "c", "day"]]
+    predict = "predict_proba" if hasattr(one, "predict_proba") else "predict"
+    assert getattr(one, predict)(X).tobytes() == getattr(other, predict)(X).tobytes()
+    assert one.effective_sample_size_ == other.effective_sample_size_
+    if not hasattr(one, "certificate_"):
+        return
+    assert one.certificates_ == other.certificates_
+    assert one.certificate_.period == other.certificate_.period
+    assert (one.full_certificate_ or one.certificate_).period is not None
+    assert other.certificate_.row_order is None
+    if hasattr(one, "calibration_"):
+        assert one.calibration_.given.tolist() == other.calibration_.given.tolist()
+
+
+def list_gaps(name):
+    return [0] if name == "boosted" else [0, 40, timedelta(days=2)]
+
+
+# Rows have weights and groups in every second case.
+CASES = [
+    (name, gap, i % 2 == j)
+    for j, name in enumerate(KINDS)
+    for i, gap in enumerate(
+        list_gaps(name) if name.startswith("certified") else list_gaps(name)[-1:]
+    )
+]
+
+
+@pytest.mark.parametrize(("name", "gap", "has_more"), CASES)
+def test_files_and_memory_have_the_same_fit_by_time(
+    name, gap, has_more, rows, tmp_path, monkeypatch
+):
+    model = KINDS[name]()
+    frame = select_columns(rows, model, has_more)
+    files = [tmp_path / f"{i}.parquet" for i in range(3)]
+    for file, ends in zip(files, ((0, 100), (100, 100), (100, N)), strict=True):
+        frame[slice(*ends)].to_parquet(file)
+    here = fit(model, rows, None, has_more, gap=gap)
+    for block_rows in (2**19, 170, 90):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
+        expect_same_fit(here, fit(KINDS[name](), rows, files, has_more, gap=gap), rows)
+
+
+@pytest.mark.parametrize("name", ["certified classes", "pruned", "boosted"])
+def test_the_order_of_files_does_not_matter(name, rows, tmp_path):
+    found = []
+    for folder, seed in (("a", 0), ("b", 1)):
+        (tmp_path / folder).mkdir()
+        frame = rows.sample(frac=1, random_state=seed)
+        frame = select_columns(frame, KINDS[name](), has_more=False)
+        for i, part in enumerate(np.array_split(np.arange(N), 3 + seed)):
+            frame.iloc[part].to_parquet(tmp_path / folder / f"{i}.parquet")
+        found.append(fit(KINDS[name](), rows, tmp_path / folder, has_more=False))
+    X = rows[["a", "b", "c", "day"]]
+    assert found[0].predict_proba(X).tobytes() == found[1].predict_proba(X).tobytes()
+    if name == "certified classes":
+        assert found[0].certificate_ == found[1].certificate_
+
+
+@pytest.fixture(params=[1, 2])
+def client(request):
+    with (
+        distributed.LocalCluster(
+            n_workers=request.param, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster) as made,
+    ):
+        yield made
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_collections_and_memory_have_the_same_fit_by_time(client, rows):
+    for name, has_more in (
+        ("certified classes", True),
+        ("certified numbers", False),
+        ("pruned", False),
+        ("boosted", True),
+    ):
+        gap = list_gaps(name)[-1]
+        model = KINDS[name]()
+        frame = select_columns(rows, model, has_more).astype({"c": "category"})
+        here = fit(model, rows, None, has_more, gap=gap)
+        there = fit(KINDS[name](), rows, dd.from_pandas(frame, npartitions=4), has_more, gap=gap)
+        expect_same_fit(here, there, rows)
+
+
+def test_further_guarantees_follow_from_independent_rows(rows, tmp_path):
+    frame = select_columns(rows, KINDS["certified classes"](), has_more=False)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    here = fit(KINDS["certified classes"](), rows, None, False, independent=True)
+    there = fit(
+        KINDS["certified classes"](), rows, tmp_path / "rows.parquet", False, independent=True
+    )
+    assert there.certificate_.period.is_independent
+    assert str(there.guarantees_.thresholds()) == str(here.guarantees_.thresholds())
+
+
+def write(frame, tmp_path):
+    frame.to_parquet(tmp_path / "rows.parquet")
+    return tmp_path / "rows.parquet"
+
+
+def test_wrong_times_are_refused_as_in_memory(rows, tmp_path):
+    frame = select_columns(rows, KINDS["certified classes"](), has_more=False)
+    model = KINDS["certified classes"]()
+    equal = frame.assign(day=frame["day"].iloc[0])
+    with pytest.raises(ValueError, match="time must have at least two different values, got equal"):
+        model.fit(write(equal, tmp_path), "label", time="day")
+    gone = frame.assign(day=frame["day"].where(frame.index != 3))
+    with pytest.raises(ValueError, match="time must be known for every row"):
+        model.fit(write(gone, tmp_path), "label", time="day")
+    file = write(frame, tmp_path)
+    with pytest.raises(ValueError, match="time must name a column of X, got 'date'"):
+        model.fit(file, "label", time="date")
+    with pytest.raises(TypeError, match="time must hold numbers or dates, got str"):
+        model.fit(file, "label", time="c")
+    with pytest.raises(TypeError, match="time must be the name of a column of X for out-of-core"):
+        model.fit(file, "label", time=rows["day"])
+    with pytest.raises(ValueError, match="gap=5000 leaves no training rows before the 315 latest"):
+        model.fit(file, "label", time="day", gap=5000)
+    with pytest.raises(ValueError, match="gap describes rows in time order: pass time with it"):
+        model.fit(file, "label", gap=3)
+    with pytest.raises(ValueError, match="independent describes rows in time order: pass time"):
+        model.fit(file, "label", independent=True)
+    late = frame["day"].rank(method="dense") > 195
+    for label, name in ((late, "calibration"), (~late, "training")):
+        one = frame.assign(label=frame["label"].mask(label, "no"))
+        message = f"y must have two classes among the .* {name} rows from .*, got only 'no'"
+        with pytest.raises(ValueError, match=message):
+            model.fit(write(one, tmp_path), "label", time="day")
+
+
+def test_what_needs_rows_in_memory_is_named(rows, tmp_path):
+    file = write(select_columns(rows, KINDS["boosted"](), has_more=False), tmp_path)
+    with pytest.raises(ValueError, match="gap must be 0 for early stopping of out-of-core"):
+        KINDS["boosted"]().fit(file, "label", time="day", gap=3)
+    model = KINDS["certified classes"]().set_params(duplicates="copies")
+    with pytest.raises(ValueError, match='duplicates must not be "copies" with time'):
+        model.fit(file, "label", time="day")
+    with pytest.raises(ValueError, match="time must be None for out-of-core forests"):
+        certree.TreeForestClassifier().fit(file, "label", time="day")
+
+
+def test_arguments_are_checked():
+    assert TimeArguments.read(None) is None
+    assert TimeArguments.read("day", 3, independent=True) == TimeArguments("day", 3, True)
