@@ -306,8 +306,8 @@ def _print_explanations(
 
     explanation: contributions for the r rows; rows: their indices in the table, (r,); keys: columns
     of --keep of all rows of the table, by name; predictions: output columns of these rows, as
-    `predict_columns` returns them, of which probabilities are printed, or none; has_headings: whether there
-    are headings without keys, too.
+    `predict_columns` returns them, of which probabilities are printed, or none; has_headings: whether
+    there are headings without keys, too.
     """
     texts = []
     shown = {one: predictions.get(f"probability_{one}") for one in explanation.output_names}
