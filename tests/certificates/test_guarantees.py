@@ -269,7 +269,10 @@ def test_numbers_are_certified_by_groups():
     assert found.grouped
     assert found.n == 60
     assert found.risk == pytest.approx(np.mean(means))
-    assert found.bound > model.certify(X_new, X_new[:, 0], duplicates="genuine").risk
+    assert (
+        found.bound
+        > model.certify(X_new, X_new[:, 0], duplicates="genuine", groups=range(len(new))).risk
+    )
     with pytest.raises(ValueError, match="duplicates and groups describe new rows"):
         model.certify(groups=new)
 

@@ -14,6 +14,7 @@ import joblib
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from certree import show
 from certree.cli.app import command, output_file_option, print_note, print_text
@@ -213,8 +214,9 @@ def explain(
     if not is_single and output is not None:
         print_text(f"{format_quantity(len(written), 'row')} written to {output}")
         return
-    predictions = predict_columns(model, take_rows(X, shown))
-    _print_explanations(explanation, shown, keys, predictions, has_headings=rows is not None)
+    has_classes = is_classifier(model) and explanation.scale == "raw score"
+    predictions = predict_columns(model, take_rows(X, shown)) if has_classes else {}
+    _print_explanations(explanation, shown, keys, predictions, has_headings=not is_single)
     if plot is not None:
         save_figure(plot, lambda: show.plot_explanation(explanation))
 
@@ -305,13 +307,11 @@ def _print_explanations(
 
     explanation: contributions for the r rows; rows: their indices in the table, (r,); keys: columns
     of --keep of all rows of the table, by name; predictions: output columns of these rows, as
-    `predict_columns` returns them, of which probabilities follow scores; has_headings: whether there
-    are headings without keys, too.
+    `predict_columns` returns them, of which probabilities are printed, or none; has_headings: whether
+    there are headings without keys, too.
     """
     texts = []
-    of_scores = explanation.scale == "raw score"
-    labels = explanation.output_names if of_scores else ()
-    shown = {one: predictions.get(f"probability_{one}") for one in labels}
+    shown = {one: predictions.get(f"probability_{one}") for one in explanation.output_names}
     for i, row in enumerate(rows.tolist()):
         named = "".join(f", {name} = {column[row].as_py()}" for name, column in keys.items())
         heading = f"row {row}{named}\n" if keys or has_headings else ""
