@@ -320,18 +320,9 @@ def test_methods_for_independent_rows_are_refused():
     assert restore_certificate(old).period is None
 
 
-def test_fits_out_of_core_and_to_a_grid_refuse_times(tmp_path):
+def test_calibration_rows_in_files_and_grids_refuse_times(tmp_path):
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y)
     table.to_csv(tmp_path / "rows.csv", index=False)
-    binned = certree.Cart(max_bins=16)
-    for model in (
-        certree.BoostedTreesClassifier(),
-        certree.PrunedTreeClassifier(binned),
-        certree.CertifiedTreeClassifier(binned),
-        certree.CertifiedTreeRegressor(binned),
-    ):
-        with pytest.raises(ValueError, match="time must be None for out-of-core data: read X"):
-            model.fit(tmp_path / "rows.csv", "y", time="a")
     fitted = certree.PrunedTreeClassifier().fit(table[["a", "b", "c"]], Y)
     with pytest.raises(ValueError, match="time must be None for calibration rows in files"):
         certree.certify(fitted, tmp_path / "rows.csv", "y", time="a")
