@@ -212,8 +212,9 @@ def test_tables_that_do_not_fit_are_refused():
         ValueError, match=r"feature 'a' must have categories of type string, .* got double"
     ):
         categories.encode(pd.DataFrame({"a": [1.0], "b": [1.0]}))
-    with pytest.raises(ValueError, match="Expected 2D array"):
-        Categories.learn(np.zeros(3))
+    for flat in (np.zeros(3), X.iloc[0], X.to_dict("records")):
+        with pytest.raises(ValueError, match=r"^Expected 2D array.* dictionaries as a data frame$"):
+            Categories.learn(flat)
     for both in (
         np.array([["a", 1], [2, 1]], dtype=object),
         pd.DataFrame({0: pd.Categorical(["a", 2])}),

@@ -78,7 +78,8 @@ class TableColumns:
         if array.ndim != 2:
             raise ValueError(
                 f"Expected 2D array, got array of shape {array.shape} instead: X must have shape "
-                "(n_samples, n_features)"
+                "(n_samples, n_features). Pass a row as X.iloc[[i]] or x.reshape(1, -1), and "
+                "dictionaries as a data frame"
             )
         return cls([*array.T], len(array), None)
 
