@@ -560,7 +560,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         )
         tree, n_threads = grown.encoded_tree, get_n_threads(self.n_jobs)
         leaf = tree.route(training.X, n_threads)
-        leaf = grown.replace_training_leaves(leaf, training.split.train)
+        leaf = grown.replace_training_leaves(tree, leaf, training.split.train)
         rows, sample_weight = self._collect_calibration_set(
             tree, leaf, training.y, training.weight, training.split
         )

@@ -347,7 +347,7 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             posteriors = self._tune(grown, advance)
         tree, split = whole.encoded_tree, training.split
         leaf = tree.route(training.X, get_n_threads(self.n_jobs))
-        leaf = whole.replace_training_leaves(leaf, split.train)
+        leaf = whole.replace_training_leaves(tree, leaf, split.train)
         stats: Any = self._compute_node_stats(tree, leaf[split.train], *target)
         collect = partial(
             collect_validation_errors,

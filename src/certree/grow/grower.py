@@ -59,13 +59,13 @@ class GrownTree(NamedTuple):
         """Return the leaf that each row reaches, (n,)."""
         return self.tree.route(self.rows.X, get_n_threads(self.rows.n_jobs))
 
-    def replace_training_leaves(self, leaf: Int32, train: Indices) -> Int32:
-        """Return the leaves of all rows of a certified fit, (n,), with those of the rows as they grew.
+    def replace_training_leaves(self, encoded_tree: Tree, leaf: Int32, train: Indices) -> Int32:
+        """Return the leaves of all rows of a certified fit, (n,), with those of `rows` as they grew.
 
-        They differ if ranks have replaced categories. leaf: leaf of each row in `encoded_tree`;
-        train: indices of `rows` among the n rows.
+        They differ if ranks have replaced categories. encoded_tree: see the property; leaf: leaf of
+        each row in it, which is changed; train: indices of `rows` among the n rows.
         """
-        if self.rows.has_ranks:
+        if encoded_tree is not self.tree:
             leaf[train] = self.find_leaves()
         return leaf
 

@@ -258,11 +258,6 @@ class TrainingSamples:
             self.X, self.y, self.categorical, get_n_threads(self.n_jobs)
         ).order_columns()
 
-    @property
-    def has_ranks(self) -> bool:
-        """Whether `table` has ranks in place of the category codes of some features."""
-        return self.replace_ranks is not _keep_tree
-
     def replace_columns(
         self,
         features: list[int],
