@@ -567,7 +567,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         grown, posteriors, folds = self._grow_and_tune(
             training.train_subset or training, random_state
         )
-        tree, leaf = self._route_both_sets(grown, training)
+        tree, n_threads = grown.encoded_tree, get_n_threads(self.n_jobs)
+        leaf = tree.route(training.X, n_threads)
+        leaf = grown.replace_training_leaves(tree, leaf, training.split.train)
         rows, sample_weight = self._collect_calibration_set(
             tree, leaf, training.y, training.weight, training.split
         )

@@ -349,7 +349,9 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
             leaves = [tree.find_leaves() for tree in trees]
             grown = self._compute_fold_stats(folds, trees, leaves, target)
             posteriors = self._tune(grown, advance)
-        (tree, leaf), split = self._route_both_sets(whole, training), training.split
+        tree, split = whole.encoded_tree, training.split
+        leaf = tree.route(training.X, get_n_threads(self.n_jobs))
+        leaf = whole.replace_training_leaves(tree, leaf, split.train)
         stats: Any = self._compute_node_stats(tree, leaf[split.train], *target)
         collect = partial(
             collect_validation_errors,

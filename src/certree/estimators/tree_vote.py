@@ -407,7 +407,8 @@ class TreeVoteEstimator(TreeModel):
     ) -> TrainingSamples:
         """Return the training samples, which can rank very many categories of a feature.
 
-        The grower must be a `Cart`, and there must be one target; see `RankableRows`. Arguments are those of `_make_training_samples`.
+        The grower must be a `Cart`, and there must be one target; see `RankableRows`. Arguments are
+        those of `_make_training_samples`.
         """
         samples, grower = self._make_training_samples(training, random_state), self._get_grower()
         mask, n_classes = samples.categorical, getattr(self, "n_classes_", 1)
@@ -470,18 +471,6 @@ class TreeVoteEstimator(TreeModel):
             leaves = [tree.find_leaves() for tree in trees]
             grown = self._compute_fold_stats(folds, trees, leaves, target)
             return whole, self._tune(grown, advance), grown
-
-    def _route_both_sets(self, grown: GrownTree, training: Training) -> tuple[Tree, Int32]:
-        """Find the leaves of the training and the calibration rows of a fit.
-
-        grown: a tree that was grown on the training set; training: all encoded rows. Return the
-        tree as one that takes encoded rows, and the leaf of each row, (n,).
-        """
-        tree = grown.encoded_tree
-        leaf = tree.route(training.X, get_n_threads(self.n_jobs))
-        if tree is not grown.tree:
-            leaf[training.split.train] = grown.find_leaves()
-        return tree, leaf
 
     def _show_progress(self, folds: Sequence[Any]) -> AbstractContextManager[Callable[[], None]]:
         """Return a context manager that shows a progress bar if `verbose` is positive.

@@ -10,7 +10,7 @@ from certree.grow.sklearn_tree import SklearnTree
 from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import Int32
 from certree.interface.threads import get_n_threads
-from certree.rows.folds import Fold
+from certree.rows.folds import Fold, Indices
 from certree.tree import Tree
 
 
@@ -58,6 +58,16 @@ class GrownTree(NamedTuple):
     def find_leaves(self) -> Int32:
         """Return the leaf that each row reaches, (n,)."""
         return self.tree.route(self.rows.X, get_n_threads(self.rows.n_jobs))
+
+    def replace_training_leaves(self, encoded_tree: Tree, leaf: Int32, train: Indices) -> Int32:
+        """Return the leaves of all rows of a certified fit, (n,), with those of `rows` as they grew.
+
+        They differ if ranks have replaced categories. encoded_tree: see the property; leaf: leaf of
+        each row in it, which is changed; train: indices of `rows` among the n rows.
+        """
+        if encoded_tree is not self.tree:
+            leaf[train] = self.find_leaves()
+        return leaf
 
     @property
     def encoded_tree(self) -> Tree:
