@@ -112,7 +112,7 @@ _PERIOD_NOT_SUPPORTED = (
 _GROUPS_NOT_SUPPORTED = (
     "conditional guarantees, thresholds, prediction sets and abstention need independent rows, but "
     "the calibration rows came in groups, whose rows depend on each other: pass one row of each new "
-    "group to Guarantees.by_rows, without groups"
+    "group to Guarantees.by_rows, with groups="
 )
 # The message for thresholds if the probabilities depend on the calibration rows.
 _CHOSEN_NOT_SUPPORTED = (
