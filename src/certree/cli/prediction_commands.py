@@ -649,17 +649,13 @@ def certify(
         needs_draw=not is_error,
     )
     draw = draw_rows(model, source, target, chosen.one_per_group)
-    read = (model, source, target, draw)
+    read, rule, order = (model, source, target, draw), duplicates.value, (time, independent)
     show_guarantees = partial(_print_guarantees, model, draw, chosen, as_json)
     if is_error:
-        certificate = _certify_error(
-            *(*read, delta, look, duplicates.value, chosen.dependent, time, independent)
-        )
+        certificate = _certify_error(*read, delta, look, rule, chosen.dependent, *order)
         show_guarantees(lambda: {"certificate": describe_certificate(certificate)}, certificate)
         return
-    guarantees, group_labels = _compute_guarantees(
-        *read, groups, delta, duplicates.value, time, independent
-    )
+    guarantees, group_labels = _compute_guarantees(*read, groups, delta, rule, *order)
     if choice is None:
         group_delta = guarantees.certificate.delta * compute_look_fraction(look)
         families = guarantees.conditional_guarantees(
