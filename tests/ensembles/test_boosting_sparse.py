@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,12 +22,17 @@ from certree import (
     CertifiedTreeClassifier,
     NaiveBayesClassifier,
     PACBayesTreeClassifier,
+    TreeForestClassifier,
+    TreeForestRegressor,
     load,
     save,
 )
 from certree.ensembles import BoostedTreesRanker, boosting
 from certree.explain import shapley_values
 from certree.grow import bins as bins_module
+from certree.rows import sparse_rows
+from certree.rows.features import DenseFeatures
+from certree.rows.training import Training
 
 
 def table(n=400, p=60, density=0.1, seed=0, kind="mixed"):
@@ -340,3 +346,63 @@ def test_wide_rows_take_little_time_and_memory():
     model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(wide, y)
     assert model.n_features_in_ == 2_000_000
     assert model.score(wide, y) > 0.7
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "model",
+    [
+        BoostedTreesClassifier(max_iter=8, random_state=0),
+        BoostedTreesClassifier(max_iter=30, early_stopping=True, random_state=0),
+        BoostedTreesRegressor(max_iter=8, quality="best", random_state=0),
+        BoostedTreesRegressor(loss="huber", random_state=0),
+        TreeForestClassifier(8, oob_score=True, random_state=0),
+        TreeForestRegressor(8, leaves="honest", random_state=0),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+def test_dense_tables_of_zeros_are_fitted_as_sparse_ones(monkeypatch, model, dtype):
+    X = table(300, 40, 0.08, seed=4)
+    y = target(X, model, seed=4)
+    D = X.toarray().astype(dtype)
+    D[::30, 1] = np.nan
+    converted = []
+    to_sparse = Training.to_sparse
+    monkeypatch.setattr(
+        Training, "to_sparse", lambda self: converted.append(self) or to_sparse(self)
+    )
+    for rows in (D, pd.DataFrame(D)):
+        dense_fit = clone(model).fit(rows, y)
+        assert not converted
+        with monkeypatch.context() as patch:
+            patch.setattr(sparse_rows, "_MIN_VALUES", 0)
+            sparse_fit = clone(model).fit(rows, y)
+        assert converted
+        converted.clear()
+        expect_same_models(sparse_fit, dense_fit)
+        np.testing.assert_array_equal(sparse_fit.predict(rows), dense_fit.predict(rows))
+
+
+def test_a_validation_set_is_converted_with_the_training_rows(monkeypatch):
+    X = table(300, 40, 0.08, seed=4)
+    model = BoostedTreesClassifier(max_iter=40, early_stopping=True, random_state=0)
+    y = target(X, model, seed=4)
+    D = X.toarray()
+    options = {"X_val": D[200:] + 0.0, "y_val": y[200:]}
+    dense_fit = clone(model).fit(D[:200], y[:200], **options)
+    monkeypatch.setattr(sparse_rows, "_MIN_VALUES", 0)
+    expect_same_models(clone(model).fit(D[:200], y[:200], **options), dense_fit)
+
+
+def test_what_is_not_mostly_zero_stays_dense(monkeypatch):
+    monkeypatch.setattr(sparse_rows, "_MIN_VALUES", 100)
+    ones, few = np.ones((20, 8)), np.zeros((20, 8))
+    few[0] = 1.0
+    assert sparse_rows.is_mostly_zero(DenseFeatures((few,)))
+    assert not sparse_rows.is_mostly_zero(DenseFeatures((ones,)))
+    assert not sparse_rows.is_mostly_zero(DenseFeatures((few[:10],)))
+    columns = (*few.T[:7].copy(), few[:, 7].astype(np.float32))
+    assert not sparse_rows.is_mostly_zero(DenseFeatures(columns))
+    assert not sparse_rows.is_mostly_zero(sparse_rows.to_sparse(DenseFeatures((few,))))
+    known = sparse_rows.to_sparse(DenseFeatures((few,)))
+    np.testing.assert_array_equal(known.matrix.toarray(), few)

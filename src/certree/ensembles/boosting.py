@@ -106,7 +106,12 @@ from certree.rows.calendar_parts import add_parts_to_groups
 from certree.rows.folds import Fold
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
-from certree.rows.sparse_rows import DenseOrSparseFeatures, stack_tables, to_dense
+from certree.rows.sparse_rows import (
+    DenseOrSparseFeatures,
+    is_mostly_zero,
+    stack_tables,
+    to_dense,
+)
 from certree.rows.training import Training, training_rows
 from certree.tree import Trees
 
@@ -665,6 +670,9 @@ class BoostedTrees(StagedTrees):
             self._loss_factors, self._errors = (), None
         loss = self._make_loss()
         training, validation, stops = self._split_validation_set(rows, validation, continues)
+        if self.categories_ is None and is_mostly_zero(training.features):
+            training = training.to_sparse()
+            validation = None if validation is None else validation.to_sparse()
         if not continues:
             self._set_learning_rate(stops)
             self._set_automatic_parameters(len(training.y))

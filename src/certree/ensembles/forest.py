@@ -72,6 +72,7 @@ from certree.out_of_core.open_rows import open_rows
 from certree.out_of_core.scratch import open_scratch
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
+from certree.rows.sparse_rows import is_mostly_zero
 from certree.rows.time_order import expect_no_row_times
 from certree.rows.training import training_rows
 from certree.tree import Trees
@@ -513,6 +514,8 @@ class TreeForest(Forest):
         training = self._prepare_training(
             X, y, sample_weight, **options, reuse_encoding=previous is not None
         )
+        if self.categories_ is None and is_mostly_zero(training.features):
+            training = training.to_sparse()
         if previous is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         samples, input_rows = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import csc_array, csr_array, issparse, vstack
 
 from certree.interface.arrays import CSRArrays, Float64, get_csr_arrays
 from certree.rows.features import DenseFeatures
@@ -95,6 +95,36 @@ class SparseFeatures:
 
 
 DenseOrSparseFeatures = DenseFeatures | SparseFeatures
+
+# Smaller tables are not worth a conversion. With at most this fraction of values that are not 0,
+# histograms of stored values take less time than those of all values.
+_MIN_VALUES, _MAX_STORED = 2**20, 0.125
+
+
+def is_mostly_zero(features: DenseOrSparseFeatures) -> bool:
+    """Return whether a fit to dense features takes less time if they are stored as sparse ones.
+
+    Then they have at least 2^20 values in one dtype, and at most an eighth of these is not 0. The
+    fitted model is the same either way.
+    """
+    if isinstance(features, SparseFeatures) or len({one.dtype for one in features.tables}) > 1:
+        return False
+    n_values = len(features) * features.n_features
+    if n_values < _MIN_VALUES:
+        return False
+    return sum(map(np.count_nonzero, features.tables)) <= _MAX_STORED * n_values
+
+
+def to_sparse(features: DenseOrSparseFeatures) -> SparseFeatures:
+    """Return features as `SparseFeatures`, whose values are those of the dense ones."""
+    if isinstance(features, SparseFeatures):
+        return features
+    rows = [np.flatnonzero(column) for column in features.columns]
+    values = [column[j] for column, j in zip(features.columns, rows, strict=True)]
+    starts = np.cumsum([0, *map(len, rows)])
+    shape = len(features), features.n_features
+    entries = np.concatenate(values), np.concatenate(rows), starts
+    return SparseFeatures.from_csr(csc_array(entries, shape=shape).tocsr())
 
 
 def to_dense(rows: Any) -> NDArray[Any]:

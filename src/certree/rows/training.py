@@ -134,7 +134,7 @@ from certree.rows.precision import warn_of_float32
 from certree.rows.relative_weights import WeightSpread, warn_of_uneven_weights
 from certree.rows.repeat_counts import RepeatCounts, hash_table
 from certree.rows.small_frames import encode_small_frame
-from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures, to_dense
+from certree.rows.sparse_rows import DenseOrSparseFeatures, SparseFeatures, to_dense, to_sparse
 from certree.rows.split import (
     TrainCalibrationSplit,
     TrainCalibrationSplitter,
@@ -299,6 +299,11 @@ class Training:
         expect_few_near_copies(found, len(self.split.calibration) or len(self.y), duplicates)
         split = replace(self.split, near_copies=found)
         return replace(self, split=split, find_near_copies=None)
+
+    def to_sparse(self) -> Training:
+        """Return these rows with their features stored as sparse ones; the values are the same."""
+        features = to_sparse(self.features)
+        return replace(self, features=features, fixed_draw_order=self.draw_order)
 
     def take(self, indices: Indices) -> Training:
         """Return some of the rows as a `Training` whose training set has all of them.
