@@ -230,20 +230,29 @@ class Proxy:
 
     async def _forward(self, reader, writer):
         self.n_connections += 1
-        other_reader, other_writer = await asyncio.open_connection(*self.target)
-        pairs = (reader, other_writer), (other_reader, writer)
-        await asyncio.gather(*(self._copy(*pair) for pair in pairs))
+        writers = [writer]
+        try:
+            other_reader, other_writer = await asyncio.open_connection(*self.target)
+            writers.append(other_writer)
+            pairs = (reader, other_writer), (other_reader, writer)
+            await asyncio.gather(*(self._copy(*pair) for pair in pairs))
+        except OSError:
+            pass
+        finally:
+            for one in writers:
+                one.transport.abort()
 
     async def _copy(self, reader, writer):
-        with contextlib.suppress(OSError):
-            while data := await reader.read(1 << 16):
-                while self.is_cut:
-                    await asyncio.sleep(0.1)
-                writer.write(data)
-                await writer.drain()
+        while data := await reader.read(1 << 16):
+            await self._wait_while_cut()
+            writer.write(data)
+            await writer.drain()
+        await self._wait_while_cut()
+        writer.close()
+
+    async def _wait_while_cut(self):
         while self.is_cut:
             await asyncio.sleep(0.1)
-        writer.close()
 
     def cut(self):
         """Let nothing through any more."""
@@ -253,10 +262,12 @@ class Proxy:
         """End the thread."""
 
         async def end():
-            self.is_cut = False
             self._server.close()
-            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in tasks:
                 task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.sleep(0.1)  # in which transports close their sockets
 
         asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -390,7 +390,7 @@ def test_nothing_is_left_of_fits(expect):
 def test_ctrl_c_ends_a_fit_on_all_workers(n_workers, tmp_path):
     with faults.start_cluster([{}] * n_workers) as (client, _), nothing_is_left(client):
         flag = tmp_path / "flag"
-        client.run(faults.act_before_message, faults.pause, "w0", 20, flag)
+        client.run(faults.act_before_message, faults.pause, "w0", 60, flag)
         start_when(flag, partial(signal.raise_signal, signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
             fit_for_hours()
@@ -401,7 +401,7 @@ def test_a_closed_client_ends_a_fit_on_all_workers(tmp_path):
         other = distributed.Client(processes.scheduler)
         flag = tmp_path / "flag"
         with nothing_is_left(client):
-            client.run(faults.act_before_message, faults.pause, "w0", 20, flag)
+            client.run(faults.act_before_message, faults.pause, "w0", 60, flag)
             start_when(flag, other.close)
             with (
                 resources(client=other),
@@ -414,7 +414,7 @@ def test_a_closed_client_ends_a_fit_on_all_workers(tmp_path):
 def test_a_killed_client_ends_a_fit_on_all_workers(n_workers, tmp_path):
     with faults.start_cluster([{}] * n_workers) as (client, processes), nothing_is_left(client):
         flag = tmp_path / "flag"
-        client.run(faults.act_before_message, faults.pause, "w0", 20, flag)
+        client.run(faults.act_before_message, faults.pause, "w0", 60, flag)
         process = processes.context.Process(
             target=faults.fit_as_client,
             args=(processes.scheduler, boosting(max_iter=100_000), make_rows()),
