@@ -179,7 +179,7 @@ def choose_block_sizes(limit: int, need: MemoryNeed, rows: RowsRead, n_threads: 
 
     Returns
     -------
-    Portions
+    BlockSizes
         The block sizes.
 
     Raises

@@ -318,7 +318,7 @@ def collect_metadata(
 
     Returns
     -------
-    Learned
+    FitMetadata
         What was found.
 
     Raises
