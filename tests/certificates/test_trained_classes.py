@@ -189,7 +189,7 @@ def test_classes_that_are_given_are_those_listed():
 
 @pytest.mark.parametrize("n_classes", [1, 3])
 def test_files_list_them_like_memory(n_classes, tmp_path, monkeypatch):
-    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", 90)
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", 90)
     pa = pytest.importorskip("pyarrow")
     X, y = table(n_classes)
     model = CertifiedTreeClassifier(

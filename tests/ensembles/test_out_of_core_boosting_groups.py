@@ -87,6 +87,23 @@ def test_equal_groups_are_numbered_by_weight_and_name(
     expect_same_in_files(model, rows, tmp_path, monkeypatch, weighed)
 
 
+@pytest.mark.parametrize("is_limited", [False, True])
+@pytest.mark.parametrize("block_rows", [2**19, 37])
+def test_groups_do_not_depend_on_the_blocks(
+    block_rows, is_limited, tmp_path, monkeypatch, left_nothing
+):
+    def choose(*_):
+        return BlockSizes(1, block_rows, 300)
+
+    if is_limited and sys.platform != "linux":
+        pytest.skip("memory_limit needs Linux")
+    _, rows = make_groups(make_table(N, "three"), "text")
+    monkeypatch.setattr("certree.out_of_core.executors.choose_block_sizes", choose)
+    model = lambda: model_of("three", **STOPS)  # noqa: E731
+    with resources(memory_limit="4GB" if is_limited else None):
+        expect_same_in_files(model, rows, tmp_path, monkeypatch, True, block_rows=block_rows)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="memory_limit needs Linux")
 @pytest.mark.parametrize("kind", ["ints", "text"])
 def test_groups_keep_to_a_limit_of_memory(kind, tmp_path, left_nothing):

@@ -152,10 +152,11 @@ def test_categories_are_compared_by_newton_steps(
     assert (there.trees_.feature == [*there.feature_names_in_].index("town")).any()
 
 
-def test_losses_in_python_have_offsets(tmp_path, monkeypatch, left_nothing):
+@pytest.mark.parametrize("block_rows", [2**19, 170, 37])
+def test_losses_in_python_have_offsets(block_rows, tmp_path, monkeypatch, left_nothing):
     rows = make_table(N, "numbers")
     model = lambda: model_of("numbers", loss=SQUARED)  # noqa: E731
-    expect_same_in_files(model, rows, make_offsets(N), tmp_path, monkeypatch)
+    expect_same_in_files(model, rows, make_offsets(N), tmp_path, monkeypatch, block_rows)
 
 
 @pytest.mark.parametrize("lies_in", ["memory", "files"])

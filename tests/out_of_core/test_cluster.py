@@ -262,8 +262,8 @@ def test_workers_read_files(target, weighed, form, client, tmp_path, monkeypatch
     folder = write_files(tmp_path / "rows", rows, "parquet" if form == "dataset" else form)
     given = pa.dataset.dataset(folder) if form == "dataset" else folder
     monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", 200)
-    n_blocks = sources.FileRows(given, "y", w).n_blocks
-    assert n_blocks > 3 if form in ("parquet", "arrow") else n_blocks == 3
+    n_partitions = sources.FileRows(given, "y", w).n_partitions
+    assert n_partitions > 3 if form in ("parquet", "arrow") else n_partitions == 3
     made = []
     before = DaskExecutor.__init__
     monkeypatch.setattr(
@@ -482,9 +482,9 @@ def test_certified_trees_of_groups_on_workers(target, kind, as_names, client, tm
 
 
 WRONG_GROUPS = [
-    (lambda g: g, TypeError, "groups must be a collection of Dask"),
+    (lambda g: g, TypeError, "groups must be a Dask collection"),
     (lambda g: da.from_array(np.stack([g, g]).T, chunks=400), ValueError, r"shape \(n,\), got 2"),
-    (lambda _: "g", TypeError, "groups='g' names a column, but X is an array"),
+    (lambda _: "g", TypeError, "groups must be a collection if X is an array"),
     (lambda g: da.from_array(g[:400], chunks=400), ValueError, "inconsistent numbers of samples"),
     (lambda g: da.from_array(g / (g > 0), chunks=400), ValueError, "got none for 7 of"),
 ]
@@ -686,7 +686,7 @@ def test_workers_that_die_again_and_again_end_the_fit(client, monkeypatch):
     X, y = arrays()
     lost = []
     monkeypatch.setattr(DaskExecutor, "_call", lambda *_: lost.append(1) or raise_unlinked())
-    with pytest.raises(RuntimeError, match="given up as workers died again and again"):
+    with pytest.raises(RuntimeError, match="workers with rows of the fit were lost several times"):
         model_of("two").fit(da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400))
     assert len(lost) == cluster._MAX_LOSSES
 
@@ -797,7 +797,7 @@ def test_an_error_in_the_midst_of_the_rounds_ends_them_on_all_workers(client):
 def test_what_is_cut_otherwise_is_refused(client):
     X, y = arrays()
     frame = pd.DataFrame(X, columns=[*"abcd"])
-    with pytest.raises(ValueError, match="cut alike, got 2 and 3 partitions"):
+    with pytest.raises(ValueError, match="equal partitions, got 2 and 3 partitions"):
         model_of("two").fit(
             dd.from_pandas(frame, npartitions=2), dd.from_pandas(pd.Series(y), npartitions=3)
         )
@@ -805,7 +805,7 @@ def test_what_is_cut_otherwise_is_refused(client):
         model_of("two").fit(cut(frame, [0, 650, N]), cut(pd.Series(y), [0, 600, N]))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model_of("two").fit(da.from_array(X), da.from_array(y[:-1]))
-    with pytest.raises(TypeError, match="y must be a collection of Dask"):
+    with pytest.raises(TypeError, match="y must be a Dask collection"):
         model_of("two").fit(da.from_array(X), y)
     with pytest.raises(ValueError, match="'z' is no column of X"):
         model_of("two").fit(cut(frame, [0, N]), "z")

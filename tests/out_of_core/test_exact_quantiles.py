@@ -15,7 +15,7 @@ NUMBERS = st.floats(width=64, allow_nan=False) | st.sampled_from([0.0, -0.0, 1.0
 
 
 class FakeExecutor:
-    """Parts that hold numbers, and count how often they are asked."""
+    """Blocks of numbers, with the number of passes over them."""
 
     def __init__(self, values, places):
         ends = [0, *sorted(places), len(values)]

@@ -17,7 +17,7 @@ from same_models import assert_same
 
 
 class FakeExecutor:
-    """Parts in a list."""
+    """Blocks in a list."""
 
     def __init__(self, hashes):
         codes, none = np.zeros((1, 0), np.uint8), np.zeros(0)

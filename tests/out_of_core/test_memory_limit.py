@@ -27,15 +27,23 @@ from certree import (
     PrunedTreeRegressor,
     TreeForestClassifier,
 )
+from certree.ensembles import out_of_core_boosting
+from certree.estimators import out_of_core_certified_trees
+from certree.grow import code_trees
 from certree.out_of_core import resources
+from certree.out_of_core.executors import LocalBlocks
+from certree.out_of_core.group_assignment import number_all_groups
+from certree.out_of_core.group_keys import set_group_keys
 from certree.out_of_core.memory_limit import (
     BlockSizes,
     MemoryNeed,
     RowsRead,
     bound_leaves,
     choose_block_sizes,
+    count_group_bytes,
     parse_size,
 )
+from certree.out_of_core.row_block import RowBlock
 from certree.out_of_core.sources import FileRows
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -213,7 +221,7 @@ def traced(model, n, weight, folder, monkeypatch, n_classes=2):
         needs.append(need)
         return BlockSizes(1, 2**12, 2**13, 2**18)
 
-    monkeypatch.setattr("certree.out_of_core.executors.choose_portions", within)
+    monkeypatch.setattr("certree.out_of_core.executors.choose_block_sizes", within)
     # The test of the order of rows has a fixed size, which is larger than that of the rows here.
     for name in ("_MOST_NUMBERS", "_FEWEST_UNITS"):
         monkeypatch.setattr(f"certree.certificates.row_order.{name}", 2**7)
@@ -254,6 +262,99 @@ def test_what_goes_with_the_leaves_is_told_from_above(tmp_path, monkeypatch):
     few, many = map(certified, (2, 1000))
     held, told = many - few
     assert held <= told <= 2 * held
+
+
+def measure_peak(f):
+    """Return the result of a function, and the most bytes of arrays that it adds while it runs."""
+    tracemalloc.start()
+    try:
+        return f(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("n_groups", [2**16, 2**13, 100])
+def test_memory_of_groups_is_bounded_from_both_sides(n_groups):
+    n, n_blocks = 2**16, 4
+    groups = np.random.default_rng(0).permutation(np.arange(n) % n_groups)
+    sources, none = np.split(groups, n_blocks), np.zeros(2**14)
+
+    def number_groups():
+        found = [np.unique(rows, return_inverse=True) for rows in sources]
+        distinct, numbers = number_all_groups([names for names, _ in found])
+        return distinct, [number[rows] for number, (_, rows) in zip(numbers, found, strict=True)]
+
+    # The inverse of each block, 8 bytes of a row, is in files.
+    (_, numbers), numbering = measure_peak(number_groups)
+    blocks = [
+        RowBlock(k, none.astype(np.uint8)[None], none, None, rows.astype(np.uint64), group=rows)
+        for k, rows in enumerate(numbers)
+    ]
+    _, keys = measure_peak(lambda: set_group_keys(LocalBlocks(blocks, 1), n_groups))
+    n_pairs = sum(len(np.unique(rows)) for rows in sources)
+    held = max(numbering - 2 * 8 * n, keys - 2 * 8 * n, 0)
+    estimate = count_group_bytes(n, n_groups)
+    assert held <= estimate
+    assert estimate <= max(1.7 * max(keys, numbering), 70 * n_pairs)
+
+
+def trace_calls(kind, name, model, file, monkeypatch, **how):
+    """Return the most bytes that calls of kind.name add in a fit."""
+    before, peaks = getattr(kind, name), []
+
+    def traced_call(*given, **options):
+        tracemalloc.reset_peak()
+        held = tracemalloc.get_traced_memory()[0]
+        result = before(*given, **options)
+        peaks.append(tracemalloc.get_traced_memory()[1] - held)
+        return result
+
+    def within(*_):
+        return BlockSizes(1, 2**12, 2**13, 2**18)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kind, name, traced_call)
+        patched.setattr("certree.out_of_core.executors.choose_block_sizes", within)
+        with resources(memory_limit="100GB"):
+            measure_peak(lambda: model.fit(file, "y", **how))
+    return max(peaks)
+
+
+def write_rows(folder, n):
+    rng = np.random.default_rng(0)
+    X = rng.random((n, 2))
+    columns = {"a": X[:, 0], "b": X[:, 1], "y": (X[:, 0] > rng.random(n)).astype(np.int8)}
+    file = folder / f"{n} rows.parquet"
+    pq.write_table(pa.table({**columns, "g": np.arange(n) % 50}), file, row_group_size=2**12)
+    return file
+
+
+@linux
+def test_memory_of_standard_errors_is_bounded_from_both_sides(tmp_path, monkeypatch):
+    monkeypatch.setattr(code_trees, "CODES_PER_BLOCK", 2**12)
+    model = BoostedTreesRegressor(max_iter=1, max_leaf_nodes=4, standard_errors=True, n_jobs=1)
+    name = "compute_standard_errors"
+    few, many = (
+        trace_calls(out_of_core_boosting, name, clone(model), write_rows(tmp_path, n), monkeypatch)
+        for n in (20_000, 40_000)
+    )
+    held = (many - few) / 20_000
+    assert held <= out_of_core_boosting._THIRD_BYTES <= 1.5 * held
+
+
+@linux
+def test_memory_of_certified_groups_is_bounded_from_both_sides(tmp_path, monkeypatch):
+    n, kind = 30_000, out_of_core_certified_trees.OutOfCoreCertifiedFit
+    monkeypatch.setattr("certree.certificates.row_order._MOST_NUMBERS", 2**7)
+    monkeypatch.setattr("certree.certificates.row_order._FEWEST_UNITS", 2**7)
+    model = CertifiedTreeClassifier(CART, cv=2, random_state=0, train_size=0.5)
+    file, name = write_rows(tmp_path, n), "route_calibration_set"
+    free, grouped = (
+        trace_calls(kind, name, clone(model), file, monkeypatch, groups=groups)
+        for groups in (None, "g")
+    )
+    held = (grouped - free) / n
+    assert held <= out_of_core_certified_trees._GROUP_ROW_BYTES <= 1.7 * held
 
 
 # -- what is refused

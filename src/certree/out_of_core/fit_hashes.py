@@ -39,7 +39,7 @@ def add_hashes(
 
     Returns
     -------
-    PartOfRows
+    RowBlock
         The block with the fields `fit_hashes`, `rounded_hashes` and `table_hashes`.
     """
     hashes = hash_samples(*features)

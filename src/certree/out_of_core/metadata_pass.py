@@ -319,7 +319,7 @@ def collect_metadata(
 
     Returns
     -------
-    Learned
+    FitMetadata
         What was found.
 
     Raises

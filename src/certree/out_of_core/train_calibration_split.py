@@ -547,7 +547,7 @@ def route_calibration_rows(
 
     Returns
     -------
-    PartOfRows
+    RowBlock
         A block without rows; a classifier's block has the hashes of the calibration rows.
     list of CalibrationBlock
         One entry.

@@ -155,7 +155,7 @@ class WorkerLinks:
 
         Raises
         ------
-        Unlinked
+        LinkLost
             If a rank cannot be reached.
         """
         token, rank, parent = self._epoch.token, self._epoch.rank, self._epoch.parent
