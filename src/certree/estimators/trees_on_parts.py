@@ -400,8 +400,8 @@ def need_of_tree(
     # Rows of a fold: masks, indices and targets; targets, which are copied and checked before the core
     # takes them; weights, also as integers.
     of_target, is_weighed = 8 if is_classifier(model) else 24, learned.weighing is not None
-    grown = ((18 if n_folds > 0 else 0) + of_target + 40 * is_weighed) * n
-    grown += count_rank_bytes(learned, MAX_SET_CATEGORIES) * n
+    of_ranks = count_rank_bytes(learned, MAX_SET_CATEGORIES)
+    grown = ((18 if n_folds > 0 else 0) + of_target + 40 * is_weighed + of_ranks) * n
     # Nodes as they are split, and weights of prunings; the trees of folds, which have some of the rows.
     bytes_of_leaf = of_leaf[0] + 450 + (of_leaf[1] + 60) * K + 36 * count_most_categories(learned)
     bytes_of_leaf += max(0, n_folds - 1) * (750 + 130 * K)
