@@ -250,3 +250,18 @@ def test_a_column_may_have_the_name_of_a_method():
     names = ["rows", "size", "columns", "height"]
     X = pd.DataFrame(np.arange(12.0).reshape(3, 4), columns=names)
     np.testing.assert_array_equal(encode_small_frame(X, names, None, True), X.to_numpy())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_frames_of_numbers_are_predicted_row_by_row_or_together(dtype):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 4)).astype(dtype)).add_prefix("x")
+    y = (X.x0 + X.x1 > 0).astype(int)
+    for model in (PrunedTreeClassifier(), BoostedTreesClassifier(max_iter=3, random_state=0)):
+        model.fit(X, y)
+        encoded = encode_small_frame(X[:7], [*X.columns], None, True)
+        assert encoded.flags.c_contiguous
+        assert encoded.dtype == dtype
+        assert_array_equal(encoded, X[:7].to_numpy())
+        together = model.predict_proba(X[:7])
+        assert_array_equal(together, model.predict_proba(X)[:7])
+        assert_array_equal(model.predict_proba(X[3:4]), together[3:4])

@@ -670,9 +670,6 @@ class BoostedTrees(StagedTrees):
             self._loss_factors, self._errors = (), None
         loss = self._make_loss()
         training, validation, stops = self._split_validation_set(rows, validation, continues)
-        if self.categories_ is None and is_mostly_zero(training.features):
-            training = training.to_sparse()
-            validation = None if validation is None else validation.to_sparse()
         if not continues:
             self._set_learning_rate(stops)
             self._set_automatic_parameters(len(training.y))
@@ -724,6 +721,8 @@ class BoostedTrees(StagedTrees):
     ) -> tuple[Training, Training | None, bool]:
         """Hold out a validation set if early stopping is on and the user gave none.
 
+        Dense features that are mostly 0 become sparse ones, with which rounds take less time.
+
         Parameters
         ----------
         rows : Training
@@ -753,6 +752,9 @@ class BoostedTrees(StagedTrees):
             random_state = np.random.RandomState(self._seed)
             training, validation = training.hold_out_rows(self.validation_fraction, random_state)
             loss.check_targets(training.y.T)
+        if self.categories_ is None and is_mostly_zero(training.features):
+            training = training.to_sparse()
+            validation = None if validation is None else validation.to_sparse()
         return training, validation, stops
 
     def _append_new_trees(self, before: Trees, members: list[Rounds], n_rounds: int) -> None:

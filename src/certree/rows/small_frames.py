@@ -95,7 +95,8 @@ def _encode_columns(
     """
     is_polars, numeric = hasattr(type(X), "rows"), [j for j, c in enumerate(codes) if c is None]
     if len(numeric) == len(codes) and not is_polars and _NUMPY_KINDS.issuperset(kinds):
-        numbers: Float64 = X.to_numpy(np.float64)
+        # The values of a frame may be stored by columns, and the core takes rows.
+        numbers: Float64 = np.ascontiguousarray(X.to_numpy(np.float64))
         return None if has_inexact_integers(numbers) else numbers
     values = [*zip(*_read_rows(X, kinds), strict=True)]
     encoded = np.empty((len(values[0]), len(codes)))
