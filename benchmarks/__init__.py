@@ -51,6 +51,7 @@ guide/explanations |
 | table2_cells | ranges of the ratios of Table 2 | theory/experiment, `paper.table2.EXAMINED` |
 | table2_errors | errors and ratios of Table 2 | theory/experiment |
 | thresholds | certified costs at thresholds | guide/guarantees |
+| time_order | losses and false certificates of fits by time | guide/time |
 | times | seconds of boosted trees with losses | compare/boosting |
 | uncertainty | coverage of standard errors | guide/prediction_intervals |
 
