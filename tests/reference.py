@@ -2460,6 +2460,14 @@ def find_label_strata(y, times):
     return found
 
 
+# -- sums over ranks -------------------------------------------------------------------------------
+
+
+def sum_over_ranks(values_of_ranks):
+    """Return the sum of the numbers of all ranks, as the float64 number that is nearest to it."""
+    return float(sum(Fraction(value) for values in values_of_ranks for value in values))
+
+
 # -- boosting --------------------------------------------------------------------------------------
 
 
@@ -2470,6 +2478,25 @@ def compute_loss_scale(name, parameter, y, scores):
     if name == "huber":
         return np.quantile(np.abs(y - scores), parameter)
     return np.mean(np.exp(scores) ** (2 - parameter)) if name == "tweedie" else 1.0
+
+
+def compute_scale_of_terms(terms, quantile=None):
+    """Return the mean of positive numbers, or one of their quantiles, as fits in blocks compute it.
+
+    For the mean, the numbers are rounded to multiples of a power of two, ties to even, so that
+    their sum is exact: of 2^40 multiples the largest number has at most all, and the sum of n
+    numbers has at most 2^62.
+    """
+    n, ordered = len(terms), sorted(terms)
+    if quantile is not None:
+        place = quantile * (n - 1)
+        below, above = ordered[int(place)], ordered[min(int(place) + 1, n - 1)]
+        return below + (above - below) * (place - int(place))
+    if math.isinf(ordered[-1]):
+        return math.inf
+    unit = math.frexp(ordered[-1])[1] - min(40, 62 - (n - 1).bit_length())
+    total = sum(round(Fraction(term) / Fraction(2) ** unit) for term in terms)
+    return float(Fraction(total) * Fraction(2) ** unit) / n
 
 
 def compute_gradients(name, parameter, y, scores, least=1e-7):

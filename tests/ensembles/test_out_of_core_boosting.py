@@ -1209,13 +1209,13 @@ def test_a_full_disk_is_said(tmp_path, monkeypatch, left_nothing):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(scratch.os, "posix_fallocate", full)
-    with pytest.raises(OSError, match=r"bytes of scratch are needed .No space left.*TMPDIR"):
+    with pytest.raises(OSError, match=r"needs [\d,]+ more bytes .No space left.*TMPDIR"):
         model_of("two").fit(file, "y")
 
 
 @pytest.mark.parametrize("loss", [None, "quantile", "tweedie", "huber"])
 def test_passes_over_the_rows_are_few(loss, tmp_path, monkeypatch):
-    """All parts are looked at before the first round, and none in a round."""
+    """All passes over the blocks are before the first round."""
     rows = make_table(N, "numbers" if loss else "two").drop_columns(["w"])
     rows = with_positive(rows, "gamma") if loss else rows
     calls = []

@@ -48,13 +48,13 @@ def test_both_sides_are_those_of_one_table(target, weights, kind):
     )
     assert sides.n_units == expected.n_units
     assert sides.repeats == expected.repeats
-    growing = select_training_set(parts, sides.encoder, sides.splitter, sides.masks)
+    growing = select_training_set(parts, sides.encoder, sides.sorter, sides.masks)
     seen = growing.scan(chunk_rows)
     places = np.arange(N) if expected.indices is None else expected.indices
     own = places[expected.train]
     assert seen == [*zip(X["x0"].to_numpy()[own].tolist(), y[own].tolist(), strict=True)]
     tree = model.fit(X, y, weight, groups).tree_
-    about = metadata.encoder, tree, sides.encoder, sides.splitter, False
+    about = metadata.encoder, tree, sides.encoder, sides.sorter, False
     masks = [(mask, None) for mask in sides.masks]
     blocks = parts.make_blocks(route_calibration_rows, *about, per_block=masks)
     found, leaf, numbers, weighed = join_calibration_blocks(blocks[::-1], sides.repeats)
@@ -94,7 +94,7 @@ def test_no_order_within_a_part_matters():
     parts = LocalExecutor(Shuffled(X, y, None, [0, 150, N], groups), None, 1)
     metadata = collect_metadata(CertifiedTreeClassifier(Cart(max_bins=9)), parts)
     sides = split_blocks(parts, metadata.encoder, 0.4, np.random.RandomState(0))
-    growing = select_training_set(parts, sides.encoder, sides.splitter, sides.masks)
+    growing = select_training_set(parts, sides.encoder, sides.sorter, sides.masks)
     first, again = (growing.scan(rows_and_groups) for _ in range(2))
     assert first != again
     assert sorted(first) == sorted(again)
@@ -110,4 +110,4 @@ def test_a_source_that_changes_is_refused():
     sides = split_blocks(parts, metadata.encoder, 0.5, np.random.RandomState(0))
     source.ends = [0, 99, N]
     with pytest.raises(ValueError, match="its source must give the same rows"):
-        select_training_set(parts, sides.encoder, sides.splitter, sides.masks).scan(chunk_rows)
+        select_training_set(parts, sides.encoder, sides.sorter, sides.masks).scan(chunk_rows)

@@ -9,7 +9,7 @@ from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.out_of_core.executors import LocalExecutor
 from certree.out_of_core.memory_limit import BlockSizes
 from certree.out_of_core.metadata_pass import collect_metadata
-from certree.out_of_core.row_assignment import RowSplitter
+from certree.out_of_core.row_assignment import RowSorter
 from certree.out_of_core.validation_split import split_validation_set
 from same_models import ChunkedRows
 
@@ -26,9 +26,9 @@ def in_parts(model, X, y, weight, ends, size, seed, compared_rows):
     held = split_validation_set(parts, metadata.encoder, metadata.weight_scaling, size, seed)
     sides = ([], [])
     for chunk, mask in zip(ChunkedRows(X, y, weight, ends).chunks(), held.masks, strict=True):
-        training = held.splitter.read_rows(metadata.encoder, chunk)
+        training = held.sorter.read_rows(metadata.encoder, chunk)
         if training is not None:
-            for to, one in zip(sides, held.splitter.split_rows(training, mask), strict=True):
+            for to, one in zip(sides, held.sorter.split_rows(training, mask), strict=True):
                 to.append(one)
     return sides, held
 
@@ -86,4 +86,4 @@ def test_parts_of_other_lengths_are_refused():
     model = BoostedTreesRegressor()
     training = model._prepare_training(np.zeros((3, 2)), np.zeros(3))
     with pytest.raises(ValueError, match="a block has 3 rows, but had 2 before"):
-        RowSplitter(np.random.RandomState(0)).split_rows(training, np.zeros(2, dtype=bool))
+        RowSorter(np.random.RandomState(0)).split_rows(training, np.zeros(2, dtype=bool))

@@ -447,8 +447,8 @@ def _split_validation_set(
         executor = read_times(executor, encoder, order).attach(executor, encoder)
     split = split_validation_set(executor, encoder, scaling, model.validation_fraction, model._seed)
     if model.scoring != "loss":  # a scorer gets weights that are not scaled
-        scalings = split.splitter.weight_scalings[0], None
-        split = replace(split, splitter=replace(split.splitter, weight_scalings=scalings))
+        scalings = split.sorter.weight_scalings[0], None
+        split = replace(split, sorter=replace(split.sorter, weight_scalings=scalings))
     if not is_classifier(model):
         model._make_loss().check_targets(split.summary.train.ends)
     return split

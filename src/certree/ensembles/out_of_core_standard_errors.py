@@ -84,7 +84,7 @@ def assign_to_thirds(
     """
     rows: Any = executor
     if split is not None:
-        rows = select_training_set(executor, encoder, split.splitter, split.masks)
+        rows = select_training_set(executor, encoder, split.sorter, split.masks)
     thirds = assign_to_folds(rows, encoder, 3, np.random.RandomState(seed))
     every = np.concatenate([np.zeros(0, np.uint8), *thirds.folds])
     expect_three_thirds(int(np.count_nonzero(np.bincount(every, minlength=3))), len(every))

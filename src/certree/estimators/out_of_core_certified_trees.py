@@ -153,7 +153,7 @@ class OutOfCoreCertifiedFit:
             split = replace(split, repeats=0)
         elif decide_worst_case(split.repeats, split.n_calibration, self.model.duplicates):
             split = replace(split, is_worst=mark_worst_case(self.executor, split.n))
-        train = select_training_set(self.executor, split.encoder, split.splitter, split.masks)
+        train = select_training_set(self.executor, split.encoder, split.sorter, split.masks)
         encoder = self.model
         if isinstance(getattr(encoder, "class_weight", None), dict):
             # Weights of all classes, some of which may not be in the training set; None after copies
@@ -270,7 +270,7 @@ class OutOfCoreCertifiedFit:
             grown.metadata.encoder,
             grown.tree,
             split.encoder,
-            split.splitter,
+            split.sorter,
             self.classes is not None,
             per_block=[*zip(split.masks, worst, strict=True)],
         )

@@ -25,7 +25,7 @@ from certree.out_of_core.chunks import Chunk, WeightScaling, encode_chunk, get_g
 from certree.out_of_core.exact_sums import exact_sum, round_sum, sum_class_weights
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.fit_hashes import add_hashes
-from certree.out_of_core.row_assignment import Mask, RowSplitter
+from certree.out_of_core.row_assignment import Mask, RowSorter
 from certree.out_of_core.row_block import RowBlock
 from certree.out_of_core.validation_split import FoldAssignment, ValidationSplit
 from certree.rows.categories import warn_if_identifier
@@ -123,9 +123,9 @@ def sketch_rows(
     """
     if split is not None:
         sketch: Sketch = executor.make_blocks(
-            _sketch_training_rows, encoder, split.splitter, largest, per_block=split.masks
+            _sketch_training_rows, encoder, split.sorter, largest, per_block=split.masks
         )
-        return SketchedRows(sketch, split.splitter.weight_scalings, split)
+        return SketchedRows(sketch, split.sorter.weight_scalings, split)
     sketch = executor.scan(_sketch_chunk, encoder, weight_scaling, largest, choose_hash_limit(n))
     if not sketch.is_complete:
         sketch = executor.scan(_sketch_chunk, encoder, weight_scaling, largest)
@@ -137,7 +137,7 @@ def sketch_rows(
 def compute_training_draw_order(executor: Executor, encoder: Any, split: ValidationSplit) -> Int32:
     """Return the draw order of the features, (p,), by the training rows; see `Training.draw_order`."""
     sums: ColumnSums = executor.make_blocks(
-        _sum_training_columns, encoder, split.splitter, per_block=split.masks
+        _sum_training_columns, encoder, split.sorter, per_block=split.masks
     )
     return sums.order_columns()
 
@@ -181,7 +181,10 @@ def make_binned_blocks(
         Sums of targets; see `BinningSummary`.
     """
     edges, split = sketched.sketch.choose_edges(n_bins, fine_ends=fine_ends), sketched.split
-    splitters = None if split is None else split.splitter, None if folds is None else folds.splitter
+    sorters = (
+        None if split is None else split.sorter,
+        None if folds is None else folds.sorter,
+    )
     masks: list[Any] = [] if split is None else split.masks
     numbers: list[Any] = [] if folds is None else folds.folds
     per_block = [*zip_longest(masks, numbers)] or None  # one of the lists may be empty
@@ -192,7 +195,7 @@ def make_binned_blocks(
         edges,
         indexed,
         sketched.target_order,
-        splitters,
+        sorters,
         per_block=per_block,
     )
     bins = make_bins(edges, summary.ranges, _mark_categorical(encoder))
@@ -245,32 +248,32 @@ def _sketch_training_rows(
     number: int,
     chunk: Chunk,
     encoder: Any,
-    splitter: RowSplitter,
+    sorter: RowSorter,
     largest: Float64 | None,
     mask: Mask,
 ) -> tuple[RowBlock, Sketch | None]:
     """Return a block without rows, and the sketch of the training rows of a chunk (None: no rows).
 
-    mask: True for validation rows, in the order of `splitter`; largest: as in `sketch_rows`.
+    mask: True for validation rows, in the order of `sorter`; largest: as in `sketch_rows`.
     """
-    training: Any = splitter.read_rows(encoder, chunk)
+    training: Any = sorter.read_rows(encoder, chunk)
     sketch = None
     if training is not None and not mask.all():
-        train: Any = splitter.split_rows(training, mask)[0]
+        train: Any = sorter.split_rows(training, mask)[0]
         sketch = _sketch_encoded_rows(train, encoder, largest)
     return make_empty_block(number, encoder, None, encoder._n_encoded), sketch
 
 
 def _sum_training_columns(
-    number: int, chunk: Chunk, encoder: Any, splitter: RowSplitter, mask: Mask
+    number: int, chunk: Chunk, encoder: Any, sorter: RowSorter, mask: Mask
 ) -> tuple[RowBlock, ColumnSums | None]:
     """Return a block without rows, and sums over the training rows of a chunk (None: no rows).
 
-    mask: True for validation rows, in the order of `splitter`.
+    mask: True for validation rows, in the order of `sorter`.
     """
-    training, sums = splitter.read_rows(encoder, chunk), None
+    training, sums = sorter.read_rows(encoder, chunk), None
     if training is not None and not mask.all():
-        train = splitter.split_rows(training, mask)[0]
+        train = sorter.split_rows(training, mask)[0]
         sums = ColumnSums.sum_rows(train.features, train.y, train.n_categories)
     return make_empty_block(number, encoder, None, encoder._n_encoded), sums
 
@@ -321,7 +324,7 @@ def _make_binned_block(
     edges: tuple[Any, ...],
     indexed: tuple[int, ...] = (),
     target_order: tuple[int, ...] = (),
-    splitters: tuple[RowSplitter | None, RowSplitter | None] = (None, None),
+    sorters: tuple[RowSorter | None, RowSorter | None] = (None, None),
     assigned: tuple[Mask | None, NDArray[np.uint8] | None] = (None, None),
 ) -> tuple[RowBlock, BinningSummary | None]:
     """Make a binned block of the rows of a chunk; its keys are hashes.
@@ -340,10 +343,10 @@ def _make_binned_block(
         Features of which the block stores the index of each row's category.
     target_order : tuple of int
         Order of several targets in hashes.
-    splitters : tuple of two (RowSplitter or None)
+    sorters : tuple of two (RowSorter or None)
         How the rows are sorted for the mask of validation rows, and for the folds.
     assigned : tuple of two (ndarray or None)
-        Mask of the validation rows, and fold of each other row, in the orders of `splitters`; None:
+        Mask of the validation rows, and fold of each other row, in the orders of `sorters`; None:
         there are no validation rows, or no folds.
 
     Returns
@@ -353,27 +356,27 @@ def _make_binned_block(
     summary : BinningSummary or None
         Its bin ranges and sums of targets; None: it has no rows of positive weight.
     """
-    (splitter, fold_splitter), (mask, folds) = splitters, assigned
+    (sorter, fold_sorter), (mask, folds) = sorters, assigned
     training = encode_chunk(encoder, chunk, None)
     if training is None:
         return make_empty_block(number, encoder, weight_scaling, len(edges), len(indexed)), None
     settings = encoder, edges, indexed, target_order
-    if splitter is None or mask is None:
+    if sorter is None or mask is None:
         rows = _scale_weights(training, weight_scaling)
         block, summary = _make_training_block(number, rows, *settings)
     else:
-        train, validation = splitter.split_rows(training, mask)
+        train, validation = sorter.split_rows(training, mask)
         block, summary = _make_training_block(number, train, *settings)
         block, _ = add_validation_rows(block, validation)
         hashes = hash_rows(validation, target_order)
         digest = compute_digest(hashes, validation.weight, validation.offset)
         block = replace(block, digest=block.digest + digest)
-    if fold_splitter is not None and folds is not None:
+    if fold_sorter is not None and folds is not None:
         unscaled = training
-        if splitter is not None and mask is not None:
-            unscaled = replace(splitter, weight_scalings=(None, None)).split_rows(training, mask)[0]
-        order, fold = fold_splitter.sort_rows(unscaled)[0], np.empty(block.n, dtype=np.uint8)
-        fold_splitter.expect_rows(len(folds), len(order))
+        if sorter is not None and mask is not None:
+            unscaled = replace(sorter, weight_scalings=(None, None)).split_rows(training, mask)[0]
+        order, fold = fold_sorter.sort_rows(unscaled)[0], np.empty(block.n, dtype=np.uint8)
+        fold_sorter.expect_rows(len(folds), len(order))
         fold[order] = folds
         block = replace(block, fold=fold)
     return _add_fit_hashes(block, encoder, training), summary
@@ -401,10 +404,11 @@ def _make_training_block(
     indexed: tuple[int, ...],
     target_order: tuple[int, ...],
 ) -> tuple[RowBlock, BinningSummary]:
-    """Return a block of training rows, and its summary.
+    """Bin encoded training rows; return their block, and its bin ranges and sums of targets.
 
-    training: a `Training` with scaled weights. The other parameters are those of
-    `_make_binned_block`.
+    number: number of the block; training: a `Training` with scaled weights; encoder: the model that
+    has encoded it; edges: bin edges of each feature; indexed: features of which the block stores the
+    index of each row's category; target_order: order of several targets in hashes.
     """
     weight, hashes = training.weight, hash_rows(training, target_order)
     codes, ranges = bin_rows(training.features, edges)

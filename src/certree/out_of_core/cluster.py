@@ -102,7 +102,9 @@ class DaskRows:
         if hasattr(X, "numblocks") and X.numblocks[1] > 1:
             X = X.rechunk({1: -1})
         if groups is not None and getattr(collections[2], "ndim", 1) != 1:
-            raise ValueError(f"groups must have shape (n,), got {collections[2].ndim} dimensions")
+            raise ValueError(
+                f"groups must have shape (n,), got {collections[2].ndim} dimensions: pass one column"
+            )
         self.has_weights = weight is not None
         self._rows, self._columns = _align_partitions(X, collections)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import UInt64, freeze
+from certree.out_of_core.hash_ranges import count_hash_ranges, iterate_hash_intervals
 from certree.out_of_core.row_block import RowBlock
 from certree.rows.hashes import hash_fractional_rows, hash_samples, merge_hashes
 from certree.rows.repeat_counts import RepeatCounts, hash_table
@@ -92,18 +92,17 @@ def merge_fit_hashes(
         Numbers of distinct and of repeated rows, and the hash of each table.
     """
     others, before = (_NONE, RepeatCounts(0, 0, _NONE, _NONE)) if beside is None else beside
-    n_ranges = max(1, -(-n // executor.block_sizes.compared_rows))
-    ends = [(i << 64) // n_ranges for i in range(n_ranges + 1)]
     # Pages of the buffer that are never written take no memory.
     buffer, n_kept = np.empty(2 * n + len(others), dtype=np.uint64), 0
     counts, tables = [before], _add_tables(executor.reduce(_get_tables), before.tables)
-    for first, end in pairwise(ends):
-        found = executor.reduce(get_hashes_between, first, end - 1)
+    n_ranges = count_hash_ranges(n, executor.block_sizes)
+    for first, last in iterate_hash_intervals(n_ranges):
+        found = executor.reduce(get_hashes_between, first, last)
         exact = np.concatenate([hashes for hashes, _ in found])
         exact.sort()
-        known = _take_between(others, first, end - 1)
+        known = _take_between(others, first, last)
         twice, often = (
-            _take_between(hashes, first, end - 1) for hashes in (before.twice, before.often)
+            _take_between(hashes, first, last) for hashes in (before.twice, before.often)
         )
         counts.append(RepeatCounts(0, 0, twice, often).add(known, exact))
         merged = merge_hashes(known, exact, *(rounded for _, rounded in found))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64, Int64, UInt64
+from certree.out_of_core.hash_ranges import count_hash_ranges, find_hash_ranges
 from certree.out_of_core.row_block import RowBlock, raise_for_changed_rows
 from certree.rows.hashes import (
     ChangedRowsError,
@@ -49,7 +50,7 @@ class HashRange:
 
     def find_positions(self, hashes: UInt64) -> NDArray[np.intp]:
         """Return the positions in `hashes` of those in this range, ascending."""
-        return np.flatnonzero(hashes % np.uint64(self.n) == self.i)
+        return np.flatnonzero(find_hash_ranges(hashes, self.n) == self.i)
 
     def compute_prefixes(self, hashes: UInt64) -> NDArray[np.intp]:
         """Return the first `bits` bits of each hash as an integer, (len(hashes),)."""
@@ -222,7 +223,7 @@ def _list_shared_rows(executor: Any, n: int) -> Iterator[list[SharedRows]]:
     executor: executor with the blocks; n: number of their rows. ValueError is raised if the process
     holds more memory than its limit.
     """
-    n_ranges = max(1, -(-n // executor.block_sizes.compared_rows))
+    n_ranges = count_hash_ranges(n, executor.block_sizes)
     bits = max(8, (_BITS_PER_ROW * n // n_ranges).bit_length())
     for i in range(n_ranges):
         among = HashRange(i, n_ranges, bits)

@@ -17,10 +17,10 @@ from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.chunks import Chunk, find_positive_rows
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.group_assignment import assign_by_groups, number_all_groups
-from certree.out_of_core.row_assignment import RowSplitter
+from certree.out_of_core.hash_ranges import count_hash_ranges, find_hash_ranges
+from certree.out_of_core.row_assignment import RowSorter
 from certree.out_of_core.train_calibration_split import (
     HashedRows,
-    find_range,
     read_hashed_rows,
     share_keys,
 )
@@ -51,14 +51,14 @@ def merge_copies_of_blocks(executor: Executor, encoder: Any) -> Executor:
         If copies of a row are in different groups.
     """
     blocks = sorted(
-        executor.make_blocks(read_hashed_rows, encoder, RowSplitter(None)), key=itemgetter(0)
+        executor.make_blocks(read_hashed_rows, encoder, RowSorter(None)), key=itemgetter(0)
     )
     _, sizes, _, names = zip(*blocks, strict=True)
     n, is_grouped = sum(sizes), any(one is not None for one in names)
     if is_grouped:
         n_groups, numbers = number_all_groups(names)
         assign_by_groups(executor, numbers, np.zeros(n_groups, dtype=np.bool_))
-    n_ranges, has_copies = max(1, -(-n // executor.block_sizes.compared_rows)), False
+    n_ranges, has_copies = count_hash_ranges(n, executor.block_sizes), False
     share_keys(executor, n_ranges)
     for i in range(n_ranges):
         found: list[tuple[UInt64, Int64, Float64, NDArray[Any]]]
@@ -78,7 +78,7 @@ def _collect_range(
     block: HashedRows, i: int, n: int
 ) -> list[tuple[UInt64, Int64, Float64, NDArray[Any]]]:
     """Return key, number, weight and group (0: none) of the rows in the i-th of n ranges of hashes."""
-    rows = find_range(block, i, n)
+    rows = find_hash_ranges(block.key, n) == i
     group = np.zeros(len(rows), np.intp) if block.group is None else block.group
     return [(block.key[rows], _number_rows(block)[rows], block.weight[rows], group[rows])]
 
@@ -113,7 +113,7 @@ def _merge_range(
     block: HashedRows, i: int, n: int, keys: UInt64, first: Int64, total: Float64
 ) -> tuple[HashedRows, int]:
     """Set the weights of copies in the i-th of n ranges to the sum, or to 0; see `_sum_copies`."""
-    rows = np.flatnonzero(find_range(block, i, n))
+    rows = np.flatnonzero(find_hash_ranges(block.key, n) == i)
     position = np.minimum(np.searchsorted(keys, block.key[rows]), len(keys) - 1)
     is_copy = keys[position] == block.key[rows]
     rows, position = rows[is_copy], position[is_copy]
@@ -136,6 +136,6 @@ def _with_weights(chunk: Chunk, encoder: Any, weight: Float64) -> Chunk:
     """
     found, weights = find_positive_rows(encoder, chunk), np.zeros(len(chunk.y))
     rows = np.zeros(0, np.intp) if found is None else found[2]
-    RowSplitter.expect_rows(len(weight), len(rows))
+    RowSorter.expect_rows(len(weight), len(rows))
     weights[rows] = weight
     return replace(chunk, weight=weights)

@@ -21,6 +21,11 @@ from numpy.typing import NDArray
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.out_of_core.chunks import Chunk, WeightScaling, encode_chunk
 from certree.out_of_core.executors import Executor
+from certree.out_of_core.hash_ranges import (
+    count_hash_ranges,
+    find_hash_ranges,
+    iterate_hash_intervals,
+)
 from certree.rows.folds import (
     Indices,
     find_class_sets,
@@ -42,7 +47,7 @@ Groups = tuple[NDArray[Any], Indices]
 class RowsToAssign:
     """Fields by which the n rows of a block are assigned to folds or sets.
 
-    Rows are sorted by class, then by content and then by weight; see `RowSplitter.sort_rows`.
+    Rows are sorted by class, then by content and then by weight; see `RowSorter.sort_rows`.
 
     Parameters
     ----------
@@ -85,7 +90,7 @@ class RowsToAssign:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowSplitter:
+class RowSorter:
     """Hash, sort and split the rows of a block, and scale their weights, alike in each pass.
 
     Parameters
@@ -210,7 +215,7 @@ class RowSplitter:
 
 
 def read_sorted_rows(
-    number: int, chunk: Chunk, encoder: Any, splitter: RowSplitter
+    number: int, chunk: Chunk, encoder: Any, sorter: RowSorter
 ) -> tuple[RowsToAssign, list[tuple[int, int, NDArray[Any] | None]]]:
     """Read and sort the rows of a block.
 
@@ -220,7 +225,7 @@ def read_sorted_rows(
         Number of the block, and the block.
     encoder : object
         Copy of the model that encodes rows.
-    splitter : RowSplitter
+    sorter : RowSorter
         How rows are hashed and sorted.
 
     Returns
@@ -230,14 +235,14 @@ def read_sorted_rows(
     list of tuple
         One entry: number of the block, number of its rows, and its distinct groups or None.
     """
-    rows, order, names = sort_block(number, splitter.read_rows(encoder, chunk), splitter)
+    rows, order, names = sort_block(number, sorter.read_rows(encoder, chunk), sorter)
     return rows, [(number, len(order), names)]
 
 
 def sort_block(
-    number: int, training: Training | None, splitter: RowSplitter
+    number: int, training: Training | None, sorter: RowSorter
 ) -> tuple[RowsToAssign, Indices, NDArray[Any] | None]:
-    """Sort the rows of a block by `RowSplitter.sort_rows`.
+    """Sort the rows of a block by `RowSorter.sort_rows`.
 
     Parameters
     ----------
@@ -245,7 +250,7 @@ def sort_block(
         Number of the block.
     training : Training or None
         Its n rows; None: there are none.
-    splitter : RowSplitter
+    sorter : RowSorter
         How rows are hashed and sorted.
 
     Returns
@@ -263,7 +268,7 @@ def sort_block(
         about = no_classes, no_classes, no_hashes, none, none[None], no_hashes, None, none
         empty = RowsToAssign(number, *about)
         return empty, np.zeros(0, dtype=np.intp), None
-    order, content, classes, groups = splitter.sort_rows(training)
+    order, content, classes, groups = sorter.sort_rows(training)
     ties = _list_ties(training)[:, order]
     target = training.y.astype(np.float64)[order]
     content, classes = content[order], classes[order]
@@ -293,7 +298,7 @@ def _list_ties(training: Training) -> Float64:
 
 
 def make_sorted_blocks(
-    executor: Executor, encoder: Any, splitter: RowSplitter
+    executor: Executor, encoder: Any, sorter: RowSorter
 ) -> tuple[list[int], list[NDArray[Any] | None]]:
     """Make a `RowsToAssign` of each block, and number combinations of classes as strata.
 
@@ -303,7 +308,7 @@ def make_sorted_blocks(
         Reads the rows, and holds the results in place of its blocks.
     encoder : object
         Copy of the model that encodes rows.
-    splitter : RowSplitter
+    sorter : RowSorter
         How rows are hashed and sorted.
 
     Returns
@@ -313,7 +318,7 @@ def make_sorted_blocks(
     names : list of (ndarray or None)
         Distinct groups of each block; None: the block has no groups, or no rows.
     """
-    blocks = sorted(executor.make_blocks(read_sorted_rows, encoder, splitter), key=itemgetter(0))
+    blocks = sorted(executor.make_blocks(read_sorted_rows, encoder, sorter), key=itemgetter(0))
     n_classes = getattr(encoder, "n_classes_", 0)
     if isinstance(n_classes, list):
         rank = rank_classes(executor.reduce(_sum_classes, n_classes))
@@ -399,7 +404,7 @@ def assign_rows(
     ValueError
         If the process would exceed its memory limit.
     """
-    n_ranges = max(1, -(-int(stratum_sizes.sum()) // executor.block_sizes.compared_rows))
+    n_ranges = count_hash_ranges(int(stratum_sizes.sum()), executor.block_sizes)
     executor.expect_within_limit(int(executor.reduce(count_in_ranges, n_ranges).max()))
     n_repeated = 0
     for i in range(n_ranges):
@@ -408,9 +413,8 @@ def assign_rows(
         n_repeated += repeated
     assigned = [block.copy() for block in initial]
     next_position = np.cumsum(stratum_sizes) - stratum_sizes
-    ends = [(i << 64) // n_ranges for i in range(n_ranges + 1)]
-    for first, end in pairwise(ends):
-        found = executor.reduce(get_rows_between, first, end - 1)
+    for first, last in iterate_hash_intervals(n_ranges):
+        found = executor.reduce(get_rows_between, first, last)
         number = np.repeat([entry[0] for entry in found], [len(entry[1]) for entry in found])
         row, stratum, sort_key = (np.concatenate([entry[k] for entry in found]) for k in (1, 2, 3))
         order = np.lexsort((sort_key, stratum))
@@ -486,7 +490,7 @@ def _find_range(block: RowsToAssign, n: int) -> NDArray[np.intp]:
 
     block: the block. Hashes are mixed again, because hashes of rows of integers end in the same bits.
     """
-    return (mix(block.content) % np.uint64(n)).astype(np.intp)
+    return find_hash_ranges(mix(block.content), n)
 
 
 def get_contents_in_range(block: RowsToAssign, i: int, n: int) -> list[tuple[Any, ...]]:

@@ -86,16 +86,16 @@ class RowBlock:
         return int(self.y_val.shape[-1])
 
     def select_training_rows(self, rows: NDArray[Any]) -> RowBlock:
-        """Return a block of some of the training rows, without validation rows and stored hashes.
+        """Return a block of some of the training rows, without bin codes, which would be copied.
 
-        rows: mask or indices of the rows.
+        rows: mask or indices of the rows. Validation rows and stored hashes are left out, too.
         """
         selected: dict[str, Any] = {
             name: np.asarray(value)[..., rows]
-            for name in ("codes", "y", "weight", "keys", "categories", "fold", "offset", "group")
+            for name in ("y", "weight", "keys", "categories", "fold", "offset", "group")
             if (value := getattr(self, name)) is not None and value.shape[-1] == self.n
         }
-        empty = RowBlock(self.number, self.codes, self.y, None, self.keys)
+        empty = RowBlock(self.number, self.codes[:, :0], self.y, None, self.keys)
         return replace(empty, digest=self.digest, table_hashes=self.table_hashes, **selected)
 
     @property

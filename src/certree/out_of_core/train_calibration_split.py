@@ -26,10 +26,11 @@ from certree.out_of_core.chunks import (
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.fit_hashes import add_hashes
 from certree.out_of_core.group_assignment import assign_by_groups, number_all_groups
+from certree.out_of_core.hash_ranges import count_hash_ranges, find_hash_ranges
 from certree.out_of_core.row_assignment import (
     Groups,
     Mask,
-    RowSplitter,
+    RowSorter,
     RowsToAssign,
     assign_rows,
     sort_block,
@@ -58,10 +59,10 @@ class TrainCalibrationMasks:
     ----------
     encoder : object
         Copy of the model that encodes all rows.
-    splitter : RowSplitter
+    sorter : RowSorter
         How the rows of a block are sorted.
     masks : list of ndarray of bool
-        For each block: True for calibration rows, in the order of `RowSplitter.sort_rows`.
+        For each block: True for calibration rows, in the order of `RowSorter.sort_rows`.
     n : int
         Number of rows of positive weight.
     n_groups : int or None
@@ -75,7 +76,7 @@ class TrainCalibrationMasks:
     """
 
     encoder: Any
-    splitter: RowSplitter
+    sorter: RowSorter
     masks: list[Mask]
     n: int
     n_groups: int | None
@@ -126,8 +127,8 @@ def split_blocks(
     ValueError
         If a set would be empty.
     """
-    splitter = RowSplitter(None)
-    blocks = sorted(executor.make_blocks(read_hashed_rows, encoder, splitter), key=itemgetter(0))
+    sorter = RowSorter(None)
+    blocks = sorted(executor.make_blocks(read_hashed_rows, encoder, sorter), key=itemgetter(0))
     _, sizes, totals, names = zip(*blocks, strict=True)
     n, n_groups = sum(sizes), None
     if cut is not None:
@@ -147,7 +148,7 @@ def split_blocks(
         is_calibration = ~draw_training_groups(train_size, n_groups, n, random_state)
         masks = assign_by_groups(executor, numbers, is_calibration)
     repeats = _count_repeats(executor, masks, n, has_groups=n_groups is not None)
-    return TrainCalibrationMasks(encoder, splitter, masks, n, n_groups, repeats)
+    return TrainCalibrationMasks(encoder, sorter, masks, n, n_groups, repeats)
 
 
 def _count_repeats(executor: Executor, masks: list[Mask], n: int, *, has_groups: bool) -> int:
@@ -173,7 +174,7 @@ def _count_repeats(executor: Executor, masks: list[Mask], n: int, *, has_groups:
         Number of repeats.
     """
     executor.replace_blocks(_set_calibration_rows, per_block=masks)
-    n_ranges, repeats = max(1, -(-n // executor.block_sizes.compared_rows)), 0
+    n_ranges, repeats = count_hash_ranges(n, executor.block_sizes), 0
     share_keys(executor, n_ranges)
     for i in range(n_ranges):
         found = executor.reduce(_get_hashes_in_range, i, n_ranges)
@@ -218,7 +219,7 @@ def _get_float32_hashes(block: HashedRows, i: int, n: int) -> list[tuple[UInt64,
     """
     exact = block.key[block.is_float32]
     rounded = block.rounded[block.rounded != block.key] if len(block.rounded) else block.rounded
-    return [(exact[exact % np.uint64(n) == i], rounded[rounded % np.uint64(n) == i])]
+    return [(exact[find_hash_ranges(exact, n) == i], rounded[find_hash_ranges(rounded, n) == i])]
 
 
 def _set_shared_keys(block: HashedRows, shared: UInt64) -> tuple[HashedRows, int]:
@@ -247,9 +248,9 @@ def mark_worst_case(executor: Executor, n: int) -> list[Mask]:
     -------
     list of ndarray of bool
         For each block: True for the rows that `certree.rows.duplicates.mark_repeats` marks in one
-        table, in the order of `RowSplitter.sort_rows`.
+        table, in the order of `RowSorter.sort_rows`.
     """
-    n_ranges = max(1, -(-n // executor.block_sizes.compared_rows))
+    n_ranges = count_hash_ranges(n, executor.block_sizes)
     for i in range(n_ranges):
         found = executor.reduce(_get_hashes_in_range, i, n_ranges)
         train, calibration, unit = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -284,7 +285,7 @@ def _mark_block(
     tuple of HashedRows and int
         The block with the marks, and 0.
     """
-    rows = find_range(block, i, n) & block.is_calibration
+    rows = (find_hash_ranges(block.key, n) == i) & block.is_calibration
     positions, _ = find_positions(hashes, block.key[rows])
     is_worst = block.is_worst.copy()
     is_worst[rows] = block.units[rows] != first[positions]
@@ -336,7 +337,7 @@ class HashedRows(RowsToAssign):
 
 
 def read_hashed_rows(
-    number: int, chunk: Chunk, encoder: Any, splitter: RowSplitter
+    number: int, chunk: Chunk, encoder: Any, sorter: RowSorter
 ) -> tuple[HashedRows, list[tuple[int, int, int, NDArray[Any] | None]]]:
     """Read, sort and hash the rows of a block.
 
@@ -346,7 +347,7 @@ def read_hashed_rows(
         Number of the block, and the block.
     encoder : object
         Copy of the model that encodes rows.
-    splitter : RowSplitter
+    sorter : RowSorter
         How rows are sorted.
 
     Returns
@@ -357,8 +358,8 @@ def read_hashed_rows(
         One entry: number of the block, number of its rows, sum of their hashes modulo 2^64, and its
         distinct groups or None.
     """
-    training = splitter.read_rows(encoder, chunk)
-    rows, order, names = sort_block(number, training, splitter)
+    training = sorter.read_rows(encoder, chunk)
+    rows, order, names = sort_block(number, training, sorter)
     hashes = RowHashes(
         *(np.zeros(0, dtype=dtype) for dtype in (np.uint64, np.intp, np.uint64, bool))
     )
@@ -392,24 +393,19 @@ def _set_calibration_rows(block: HashedRows, mask: Mask) -> tuple[HashedRows, in
     return replace(block, is_calibration=mask), 0
 
 
-def find_range(block: HashedRows, i: int, n: int) -> Mask:
-    """Return a mask of the rows whose keys are in the i-th of n ranges. block: the block."""
-    return np.asarray(block.key % np.uint64(n) == i)
-
-
 def _get_hashes_in_range(block: HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
     """Return the keys of a block in the i-th of n ranges, as a list of one entry.
 
     block: the block. The entry has the keys of training rows, the keys of calibration rows, and the
     units of the calibration rows.
     """
-    is_inside = find_range(block, i, n)
+    is_inside = find_hash_ranges(block.key, n) == i
     train, calibration = ~block.is_calibration & is_inside, block.is_calibration & is_inside
     return [(block.key[train], block.key[calibration], block.units[calibration])]
 
 
 def select_training_set(
-    executor: Executor, encoder: Any, splitter: RowSplitter, masks: Sequence[Mask]
+    executor: Executor, encoder: Any, sorter: RowSorter, masks: Sequence[Mask]
 ) -> TransformedRows:
     """Return an executor for the training set alone: passes over the rows skip all other rows.
 
@@ -419,16 +415,16 @@ def select_training_set(
         Reads all rows.
     encoder : object
         Copy of the model that encodes rows.
-    splitter : RowSplitter
+    sorter : RowSorter
         How the rows of a block are sorted.
     masks : sequence of ndarray of bool
-        For each block: True for rows to skip, in the order of `RowSplitter.sort_rows`.
+        For each block: True for rows to skip, in the order of `RowSorter.sort_rows`.
     """
-    return TransformedRows(executor, _take_training_rows, (encoder, splitter), masks)
+    return TransformedRows(executor, _take_training_rows, (encoder, sorter), masks)
 
 
 def _find_rows(
-    chunk: Chunk, encoder: Any, splitter: RowSplitter, mask: Mask
+    chunk: Chunk, encoder: Any, sorter: RowSorter, mask: Mask
 ) -> tuple[Any, Indices, Mask]:
     """Find the rows of positive weight in a block, and translate a mask of them.
 
@@ -436,10 +432,10 @@ def _find_rows(
     ----------
     chunk : Chunk
         The block.
-    encoder, splitter : object, RowSplitter
+    encoder, sorter : object, RowSorter
         Copy of the model that encodes rows, and how rows are sorted.
     mask : ndarray of bool, shape (k,)
-        Mask of the k rows of positive weight, in the order of `RowSplitter.sort_rows`.
+        Mask of the k rows of positive weight, in the order of `RowSorter.sort_rows`.
 
     Returns
     -------
@@ -455,23 +451,23 @@ def _find_rows(
     ValueError
         If the block has another number of rows than the mask.
     """
-    found, training = find_positive_rows(encoder, chunk), splitter.read_rows(encoder, chunk)
+    found, training = find_positive_rows(encoder, chunk), sorter.read_rows(encoder, chunk)
     if found is None or training is None:
-        splitter.expect_rows(len(mask), 0)
+        sorter.expect_rows(len(mask), 0)
         return chunk.y, np.zeros(0, dtype=np.intp), mask
     target, _, rows = found
-    order, translated = splitter.sort_rows(training)[0], np.empty(len(rows), dtype=np.bool_)
-    splitter.expect_rows(len(mask), len(order))
+    order, translated = sorter.sort_rows(training)[0], np.empty(len(rows), dtype=np.bool_)
+    sorter.expect_rows(len(mask), len(order))
     translated[order] = mask
     return target, rows, translated
 
 
-def _take_training_rows(chunk: Chunk, encoder: Any, splitter: RowSplitter, mask: Mask) -> Chunk:
+def _take_training_rows(chunk: Chunk, encoder: Any, sorter: RowSorter, mask: Mask) -> Chunk:
     """Return the training rows of a block, in the order in which they were read.
 
-    chunk, encoder, splitter, mask: as in `_find_rows`; the mask is True for all other rows.
+    chunk, encoder, sorter, mask: as in `_find_rows`; the mask is True for all other rows.
     """
-    target, rows, is_calibration = _find_rows(chunk, encoder, splitter, mask)
+    target, rows, is_calibration = _find_rows(chunk, encoder, sorter, mask)
     return _take(chunk, target, rows[~is_calibration])
 
 
@@ -525,7 +521,7 @@ def route_calibration_rows(
     encoder: Any,
     tree: Tree,
     of_all: Any,
-    splitter: RowSplitter,
+    sorter: RowSorter,
     are_classes_given: bool,
     masks: tuple[Mask, Mask | None],
 ) -> tuple[RowBlock, list[CalibrationBlock]]:
@@ -541,13 +537,13 @@ def route_calibration_rows(
         The tree that was grown on the training set.
     of_all : object
         Encodes rows by the classes of all rows.
-    splitter : RowSplitter
+    sorter : RowSorter
         How rows are ordered within a block.
     are_classes_given : bool
         Whether `fit` got the classes; all others then have one code.
     masks : tuple of two ndarrays of bool
         Which rows are calibration rows, and which count as errors (None: no such rows), in the
-        order of `splitter`.
+        order of `sorter`.
 
     Returns
     -------
@@ -557,9 +553,9 @@ def route_calibration_rows(
         One entry.
     """
     mask, worst = masks
-    target, rows, is_calibration = _find_rows(chunk, of_all, splitter, mask)
+    target, rows, is_calibration = _find_rows(chunk, of_all, sorter, mask)
     if worst is not None:
-        worst = _find_rows(chunk, of_all, splitter, worst)[2][is_calibration]
+        worst = _find_rows(chunk, of_all, sorter, worst)[2][is_calibration]
     calibration = _take(chunk, target, rows[is_calibration])
     block, n_given = make_empty_block(number, encoder, None, encoder._n_encoded), len(chunk.y)
     positive = None if len(rows) == n_given else rows

@@ -25,7 +25,7 @@ from certree.out_of_core.group_assignment import assign_by_groups, number_all_gr
 from certree.out_of_core.metadata_pass import join_ranges
 from certree.out_of_core.row_assignment import (
     Mask,
-    RowSplitter,
+    RowSorter,
     RowsToAssign,
     assign_rows,
     make_sorted_blocks,
@@ -124,17 +124,17 @@ class ValidationSplit:
 
     Parameters
     ----------
-    splitter : RowSplitter
+    sorter : RowSorter
         How the rows of a block are sorted and weighted.
     masks : list of ndarray of bool
-        For each block: True for validation rows, in the order of `RowSplitter.sort_rows`.
+        For each block: True for validation rows, in the order of `RowSorter.sort_rows`.
     summary : SplitSummary
         Summaries of the training set and of the validation set.
     n_repeated : int
         Number of rows, of both sets, that equal another row, target included; 0 if groups are held out.
     """
 
-    splitter: RowSplitter
+    sorter: RowSorter
     masks: list[Mask]
     summary: SplitSummary
     n_repeated: int
@@ -168,8 +168,8 @@ def split_validation_set(
     ValueError
         If a set would be empty, or have too few rows for the classes.
     """
-    splitter = RowSplitter(np.random.RandomState(seed), feature_order=encoder._draw_order)
-    sizes, names = make_sorted_blocks(executor, encoder, splitter)
+    sorter = RowSorter(np.random.RandomState(seed), feature_order=encoder._draw_order)
+    sizes, names = make_sorted_blocks(executor, encoder, sorter)
     has_classes, is_grouped = hasattr(encoder, "classes_"), any(one is not None for one in names)
     if has_times(executor):
         masks, n_repeated = _choose_latest_rows(executor, names, size), 0
@@ -191,8 +191,8 @@ def split_validation_set(
             WeightScaling(most, n_rows / round_sum(int(total)))
             for most, n_rows, total in zip(largest, n_of_sets, totals, strict=True)
         )
-        splitter = replace(splitter, weight_scalings=(train_weighing, held_weighing))
-    return ValidationSplit(splitter, masks, summary, n_repeated)
+        sorter = replace(sorter, weight_scalings=(train_weighing, held_weighing))
+    return ValidationSplit(sorter, masks, summary, n_repeated)
 
 
 def _choose_latest_rows(
@@ -259,11 +259,11 @@ class FoldAssignment:
 
     Parameters
     ----------
-    splitter : RowSplitter
+    sorter : RowSorter
         How the rows of a block are sorted.
     folds : list of ndarray of uint8
         For each block: number of the fold whose validation set has each row, in the order of
-        `RowSplitter.sort_rows`.
+        `RowSorter.sort_rows`.
     n_repeated : int or None
         Number of rows that equal another row, target included; 0 if rows are assigned by groups;
         None if it is not known.
@@ -272,7 +272,7 @@ class FoldAssignment:
         `EARLIER` and `GAP`.
     """
 
-    splitter: RowSplitter
+    sorter: RowSorter
     folds: list[NDArray[np.uint8]]
     n_repeated: int | None
     is_timed: bool = False
@@ -313,15 +313,15 @@ def assign_to_folds(
         If there are fewer rows or groups than folds.
     """
     # A copy, because each later pass hashes the rows with the same state.
-    splitter = RowSplitter(deepcopy(random_state))
-    sizes, names = make_sorted_blocks(executor, encoder, splitter)
+    sorter = RowSorter(deepcopy(random_state))
+    sizes, names = make_sorted_blocks(executor, encoder, sorter)
     if gap is not None and has_order(executor):
         sets = assign_by_time(executor, names, VALIDATION_FRACTION, gap)
-        return FoldAssignment(splitter, sets, None, is_timed=True)
+        return FoldAssignment(sorter, sets, None, is_timed=True)
     if any(groups is not None for groups in names):
         n_groups, numbers = number_all_groups(names)
         fold = assign_groups_to_folds(n_groups, n_folds, random_state).astype(np.uint8)
-        return FoldAssignment(splitter, assign_by_groups(executor, numbers, fold), 0)
+        return FoldAssignment(sorter, assign_by_groups(executor, numbers, fold), 0)
     # Hashing a row of zeros advances the generator as hashing a table does.
     y: Any = np.zeros(1, np.int32 if is_classifier(encoder) else np.float64)
     hash_contents(np.zeros((1, encoder._n_encoded)), y, random_state)
@@ -335,7 +335,7 @@ def assign_to_folds(
         every.n_of_stratum,
         lambda position: (position % n_folds).astype(np.uint8),
     )
-    return FoldAssignment(splitter, folds, n_repeated)
+    return FoldAssignment(sorter, folds, n_repeated)
 
 
 def summarize_split(block: RowsToAssign, mask: Mask) -> tuple[RowsToAssign, SplitSummary]:

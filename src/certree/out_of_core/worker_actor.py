@@ -245,7 +245,10 @@ class WorkerActor(LocalBlocks):
         self._epoch, self._links, self._call = "", None, None
 
     def _run_calls(self, links: WorkerLinks, calls: Sequence[bytes], from_all: bool) -> bytes:
-        """Run calls in the thread of the rank; the first call joins the blocks to one table."""
+        """Call functions in the thread of the rank; see `run_on_rank` for arguments and result.
+
+        The first call joins the blocks of this worker to one table. An error closes the links.
+        """
         try:
             if self._rank is None:
                 rows = JoinedRows.join(self._blocks, MEMORY)

@@ -242,7 +242,7 @@ class WorkerLinks:
         return words
 
     async def _send_to_children(self, words: Int64, step: int) -> None:
-        """Send words to the children."""
+        """Send the words of a step to all child ranks."""
         for comm in self._children:
             await self._write(comm, step, words)
 

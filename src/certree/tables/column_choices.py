@@ -108,7 +108,11 @@ def choose_columns(
         elif form is None and (form := choices.get(name)) is not None:
             is_text = name in text_dates and form.kind == "date"
             is_needed = needed is None or name in needed
-            form = None if is_text else _decide(name, column, form, marks, files, is_needed)
+            form = (
+                None
+                if is_text
+                else _choose_text_format(name, column, form, marks, files, is_needed)
+            )
         if why := "" if name in wanted else _find_reason_to_leave_out(name, column, files):
             left_out[name] = f"left out: no name, and {why}"
         elif form is not None:
@@ -182,7 +186,7 @@ def _list_marks(
     return marks
 
 
-def _decide(
+def _choose_text_format(
     name: str,
     column: InferredColumn,
     form: TextFormat,
@@ -190,27 +194,27 @@ def _decide(
     files: Sequence[CsvFile],
     is_needed: bool,
 ) -> TextFormat | None:
-    """Return the format of a column, whose decimal mark may be that of other columns.
+    """Choose the format of a text column from its own values and from those of other columns.
 
-    None: the column stays text.
+    Return None if the column stays text.
 
     Parameters
     ----------
     name, column : str, InferredColumn
         The column.
     form : TextFormat
-        The format that its own values show, which may not be decided.
+        The format that its own values show; it may be ambiguous.
     marks : set of str
         Decimal marks that values of all columns show.
     files : sequence of CsvFile
         The files, for the counts and the message.
     is_needed : bool
-        Whether it is an error if the format is not decided; else the column stays text.
+        Whether an ambiguous format is an error; else the column stays text.
 
     Raises
     ------
     ValueError
-        If it is not decided, but needed.
+        If the format is ambiguous, but needed.
     """
     counts, file = column.evidence.counts, files[0]
     if form.is_decided:

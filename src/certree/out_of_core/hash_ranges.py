@@ -1,0 +1,32 @@
+"""Divide hashes into ranges, so that blocks exchange the hashes of one range at a time.
+
+There are two divisions. *Remainders* need no order: a hash belongs to the range of its remainder after
+division by the number of ranges. *Intervals* ascend, for hashes that are merged in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.interface.arrays import UInt64
+from certree.out_of_core.memory_limit import BlockSizes
+
+
+def count_hash_ranges(n: int, block_sizes: BlockSizes) -> int:
+    """Return the number of ranges of n hashes, each with about `block_sizes.compared_rows` hashes."""
+    return max(1, -(-n // block_sizes.compared_rows))
+
+
+def find_hash_ranges(hashes: UInt64, n_ranges: int) -> NDArray[np.intp]:
+    """Return the number of the range of each hash, by its remainder, (len(hashes),)."""
+    return (hashes % np.uint64(n_ranges)).astype(np.intp)
+
+
+def iterate_hash_intervals(n_ranges: int) -> Iterator[tuple[int, int]]:
+    """Yield the smallest and the largest hash of each interval, in ascending order."""
+    for first, end in pairwise((i << 64) // n_ranges for i in range(n_ranges + 1)):
+        yield first, end - 1
