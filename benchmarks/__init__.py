@@ -52,6 +52,7 @@ guide/explanations |
 | table2_errors | errors and ratios of Table 2 | theory/experiment |
 | tabarena.bagging | TabArena's protocol on the shared tables | `tabarena/PULL_REQUEST.md` |
 | thresholds | certified costs at thresholds | guide/guarantees |
+| time_order | losses and false certificates of fits by time | guide/time |
 | times | seconds of boosted trees with losses | compare/boosting |
 | uncertainty | coverage of standard errors | guide/prediction_intervals |
 

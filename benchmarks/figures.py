@@ -435,6 +435,22 @@ def repeated_rows(lines: Frame, _: str) -> Rows:
     return rows
 
 
+def time_windows(lines: Frame, _: str) -> Rows:
+    """Write losses of fits by time over those of default fits, and false certificates, by table."""
+    rows = []
+    for table, some in lines.groupby("table", sort=False):
+        ratios = [some[f"{name}_time"] / some[name] for name in ("boosted", "forest")]
+        losses = [f"{fixed(geometric(one), 2)} ({fixed(one.max(), 2)})" for one in ratios]
+        counts = []
+        for suffix in ("", "_time"):
+            fits = some.dropna(subset=[f"false{suffix}"])
+            is_false = fits[f"false{suffix}"] == 1
+            n_unsaid = int((is_false & (fits[f"said{suffix}"] == 0)).sum())
+            counts.append(f"{int(is_false.sum())} of {len(fits)}, {n_unsaid}")
+        rows.append([str(table), *losses, *counts])
+    return rows
+
+
 # -- certificates
 
 NAMED = ["sklearn_breast_cancer", "spam", "adult", "bank_marketing", "credit_default", "letter"]

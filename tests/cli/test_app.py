@@ -2315,6 +2315,17 @@ def test_fits_in_time_order_test_and_certify_by_the_latest_rows(visits):
     assert "--time is not for NaiveBayesClassifier" in fails(*other)
 
 
+def test_folders_are_fitted_in_time_order(visits):
+    (visits / "folder").mkdir()
+    frame = pd.read_csv(visits / "rows.csv")
+    for i in range(3):
+        frame[i::3].to_csv(visits / "folder" / f"{i}.csv", index=False)
+    command = ["fit", "--target", "y", "--model", "certified", "--time", "day", "--gap", "4"]
+    command += ["-o", visits / "m.certree", visits / "folder"]
+    assert f"{PERIOD}which may depend on each other" in succeeds(*command)
+    assert "time must name a column of X, got 'date'" in fails(*command, "--time", "date")
+
+
 def test_groups_in_time_order_are_tested_by_whole_groups(visits):
     frame = pd.read_csv(visits / "rows.csv")
     frame["shop"] = pd.to_datetime(frame["day"]).dt.day_of_year // 2

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import certree
+from certree.ensembles import out_of_core_boosting
 from certree.out_of_core import sources
 from certree.out_of_core.time_split import TimeArguments
 
@@ -26,6 +27,7 @@ KINDS = {
     "boosted": lambda: certree.BoostedTreesClassifier(
         early_stopping=True, max_iter=20, max_leaf_nodes=6, random_state=0
     ),
+    "automatic": lambda: certree.BoostedTreesRegressor(max_leaf_nodes=4, random_state=0),
     "few": lambda: certree.BoostedTreesRegressor(max_iter=4, max_leaf_nodes=6, random_state=0),
 }
 
@@ -192,10 +194,14 @@ def test_wrong_times_are_refused_as_in_memory(rows, tmp_path):
             model.fit(write(one, tmp_path), "label", time="day")
 
 
-def test_what_needs_rows_in_memory_is_named(rows, tmp_path):
+def test_what_needs_rows_in_memory_is_named(rows, tmp_path, monkeypatch):
     file = write(select_columns(rows, KINDS["boosted"](), has_more=False), tmp_path)
     with pytest.raises(ValueError, match="gap must be 0 for early stopping of out-of-core"):
         KINDS["boosted"]().fit(file, "label", time="day", gap=3)
+    monkeypatch.setattr(out_of_core_boosting, "_IN_MEMORY", N - 1)
+    message = "max_iter must be a number with time for more than 899 .* got 'auto' and 900 rows"
+    with pytest.raises(ValueError, match=message):
+        certree.BoostedTreesClassifier().fit(file, "label", time="day")
     model = KINDS["certified classes"]().set_params(duplicates="copies")
     with pytest.raises(ValueError, match='duplicates must not be "copies" with time'):
         model.fit(file, "label", time="day")

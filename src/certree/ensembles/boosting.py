@@ -334,7 +334,8 @@ class BoostedTrees(StagedTrees):
             column of X, which stays a feature. The latest fifth of the rows (or groups)
             then chooses the number of rounds, instead of random folds, at any number of rows; with
             `early_stopping` the latest rows are the validation set. Rows of one time stay together.
-            The last fit has all rows. Not for out-of-core data. None: rows have no times.
+            The last fit has all rows. For out-of-core data the name of a column; above 30,000 rows
+            they need `max_iter` or `early_stopping`. None: rows have no times.
         gap : int or timedelta
             Rows to leave out between the rows that train and those that validate: their number, as
             in scikit-learn's `TimeSeriesSplit`, or the time they span. Only used with `time`.

@@ -505,9 +505,9 @@ class CertifiedForestClassifier(ForestClassifier):
             earlier or the latest rows have a single class.
         """
         random_state = check_random_state(self.random_state)
-        splitter = None if time is None else TrainCalibrationSplitter(_TRAIN_SIZE, random_state)
+        row_splitter = None if time is None else TrainCalibrationSplitter(_TRAIN_SIZE, random_state)
         order: dict[str, Any] = {"time": time, "gap": gap, "independent": independent}
-        training = self._prepare_training(X, y, sample_weight, **order, row_splitter=splitter)
+        training = self._prepare_training(X, y, sample_weight, **order, row_splitter=row_splitter)
         sizes = SAMPLE_SIZES if self.max_samples == "auto" else (self.max_samples,)
         if time is not None:
             self._fit_to_earlier_rows(training, sizes, random_state)

@@ -152,7 +152,7 @@ def fit_boosting_out_of_core(
         order = compute_training_draw_order(executor, metadata.encoder, split)
         metadata = metadata.with_draw_order(order)
     sketched, loss = _sketch_rows(model, executor, metadata, split)
-    n_rounds = _count_rounds(model, sketched.n, stops, before)
+    n_rounds = _count_rounds(model, sketched.n, stops, options)
     thirds = None
     if model.standard_errors:
         thirds = assign_to_thirds(executor, metadata.encoder, split, model._seed)
@@ -604,18 +604,25 @@ def _add_previous_rounds(
     return np.asarray(results[0] if evaluation.is_loss else np.concatenate(results, axis=-1))
 
 
-def _count_rounds(model: Any, n: int, stops: bool, before: Trees | None) -> int:
+def _count_rounds(model: Any, n: int, stops: bool, options: RoundOptions) -> int:
     """Return the number of rounds of a fit to n rows, with the rounds of the trees before.
 
     stops: whether rounds stop early, which gives the largest number. Raise InMemory if the fit needs
-    cross-validation or a linear start, and ValueError if the model has more rounds already.
+    cross-validation or a linear start; and ValueError if the model has more rounds already, or the
+    latest rows of a large table must choose the rounds.
     """
     if model._has_linear_start(n):
         raise InMemory
-    n_rounds = model._get_fixed_rounds(n, stops)
+    n_rounds = model._get_fixed_rounds(n, stops, has_times=options.order is not None)
+    if n_rounds is None and n > _IN_MEMORY:
+        raise ValueError(
+            f"max_iter must be a number with time for more than {_IN_MEMORY:,} out-of-core or "
+            f"distributed rows, got {model.max_iter!r} and {n:,} rows: set max_iter, or "
+            "early_stopping=True, by which the latest rows choose the rounds"
+        )
     if n_rounds is None:
         raise InMemory
-    if before is not None:
+    if options.before is not None:
         model._expect_no_fewer_rounds(n_rounds)
     return int(n_rounds)
 

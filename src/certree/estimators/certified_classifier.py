@@ -382,7 +382,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             fraction 1 - `train_size` of all (35 % with train_size="auto"). Rows of one time stay
             together, and a group counts by its latest row. Posteriors, penalties and rounds are
             chosen by the latest fifth of the training set. The certificate is about later rows.
-            Not for out-of-core data. None: rows have no times.
+            For out-of-core data the name of a column. None: rows have no times.
         gap : int or timedelta
             Rows to leave out between training and calibration set, and before the rows that
             validate, such as those whose labels would not be known yet: their number, as in
