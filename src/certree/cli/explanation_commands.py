@@ -183,19 +183,17 @@ def explain(
     _expect_unused_by_rows(others, rows, key, as_json=as_json)
     model = load_model(model_file)
     key_column, _, key_value = (key or "").partition("=")
-    named = [key_column] if key is not None else []
-    read, keys = read_features(model, source, [*dict.fromkeys([*(keep or []), *named])])
+    kept = [*(keep or []), *([key_column] if key is not None else [])]
+    read, keys = read_features(model, source, [*dict.fromkeys(kept)])
     model, X = transform_rows(model, read)
-    if not hasattr(model, "explain"):
-        raise ValueError(
-            "MODEL must be a tree, forest, boosted trees, AdaBoost or naive Bayes to be "
-            f"explained, got {type(model).__name__}"
-        )
+    _expect_explained(model)
     if interactions:
         _print_interactions(model, X, plot)
         return
-    by_key = None if key is None else _find_rows(keys[key_column], key, key_value)
-    shown = _choose_rows(row, rows, len(X), source) if by_key is None else by_key
+    if key is None:
+        shown = _choose_rows(row, rows, len(X), source)
+    else:
+        shown = _find_rows(keys[key_column], key, key_value)
     is_single = rows is None and key is None
     written = np.arange(len(X)) if is_single and output is not None else shown
     explain_rows = _choose_method(model, X, shapley, positive)
@@ -214,11 +212,20 @@ def explain(
     if not is_single and output is not None:
         print_text(f"{format_quantity(len(written), 'row')} written to {output}")
         return
-    has_classes = is_classifier(model) and explanation.scale == "raw score"
-    predictions = predict_columns(model, take_rows(X, shown)) if has_classes else {}
+    is_scored = is_classifier(model) and explanation.scale == "raw score"
+    predictions = predict_columns(model, take_rows(X, shown)) if is_scored else {}
     _print_explanations(explanation, shown, keys, predictions, has_headings=not is_single)
     if plot is not None:
         save_figure(plot, lambda: show.plot_explanation(explanation))
+
+
+def _expect_explained(model: Any) -> None:
+    """Raise ValueError if a model has no explanations."""
+    if not hasattr(model, "explain"):
+        raise ValueError(
+            "MODEL must be a tree, forest, boosted trees, AdaBoost or naive Bayes to be "
+            f"explained, got {type(model).__name__}"
+        )
 
 
 def _expect_unused(option: str, others: dict[str, Any]) -> None:

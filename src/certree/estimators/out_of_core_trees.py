@@ -46,7 +46,7 @@ from certree.out_of_core.metadata_pass import (
 from certree.out_of_core.open_rows import open_rows
 from certree.out_of_core.time_cut import EARLIER
 from certree.out_of_core.time_split import TimeArguments, read_times
-from certree.out_of_core.validation_split import assign_to_folds
+from certree.out_of_core.validation_split import FoldAssignment, assign_to_folds
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
 from certree.stats import NodeStats, Stats
@@ -248,12 +248,7 @@ class OutOfCoreTrees:
         ranked = find_rankable_features(model, sketched.sketch)
         settings = metadata.encoder, sketched, grower.checked_max_bins, folds
         bins, _ = make_binned_blocks(executor, *settings, indexed=ranked)
-        # Certified trees have a parameter for repeated rows, duplicates, and need no warning.
-        if not (metadata.rows.are_grouped or hasattr(model, "duplicates")):
-            n_repeated = None if folds is None else folds.n_repeated
-            if n_repeated is None:
-                n_repeated = count_repeated_rows(executor, n)
-            warn_of_repeated_rows(n_repeated, n)
+        _warn_of_repeated_rows(model, executor, metadata, folds)
         if ranked:
             set_row_keys(executor, metadata)
         rows = gather_rows(
@@ -357,6 +352,22 @@ class OutOfCoreTrees:
         if squared is None and isinstance(stats, NodeStats):
             return replace(stats, squared_weight=None)
         return stats
+
+
+def _warn_of_repeated_rows(
+    model: Any, executor: Executor, metadata: FitMetadata, folds: FoldAssignment | None
+) -> None:
+    """Warn if many rows of a fit are equal, unless they have groups.
+
+    Certified trees have a parameter for repeated rows, duplicates, and need no warning. folds: the
+    folds of the rows, which may know the number of repeated rows. Others: as in `OutOfCoreTrees`.
+    """
+    if metadata.rows.are_grouped or hasattr(model, "duplicates"):
+        return
+    n_repeated = None if folds is None else folds.n_repeated
+    if n_repeated is None:
+        n_repeated = count_repeated_rows(executor, metadata.rows.n)
+    warn_of_repeated_rows(n_repeated, metadata.rows.n)
 
 
 def set_row_keys(executor: Executor, metadata: FitMetadata) -> None:
