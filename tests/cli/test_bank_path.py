@@ -93,7 +93,7 @@ def test_commands_take_the_groups_of_the_fit(bank, tmp_path):
     chosen = call(*run(bank, "certify", "--threshold-cost", "5:1", "--positive", "yes"))
     assert "--one-per-group customer" in chosen.stderr
     assert "draw of 300 calibration rows" in chosen.stdout
-    assert "never yes: " in chosen.stdout
+    assert "always yes: " in chosen.stdout
     scores = call(*run(bank, "evaluate", "--json"))
     assert json.loads(scores.stdout)["rows"] == 300
     assert "700" not in scores.stdout

@@ -245,7 +245,9 @@ def test_every_estimator_reads_dates_as_days(kind):
         assert np.mean(predicted == expected) > 0.9
     else:
         np.testing.assert_array_equal(predicted, expected)
-    np.testing.assert_array_equal(model.predict(X[5:6]), predicted[5:6])
+    # Models in leaves multiply one row in another order of additions than many.
+    rtol = 1e-12 if kind.__name__.startswith("Decorated") else 0
+    np.testing.assert_allclose(model.predict(X[5:6]), predicted[5:6], rtol=rtol)
     assert {j: one.kind for j, one in model.dates_.items()} == {
         1: "datetime",
         2: "date",

@@ -459,12 +459,6 @@ def rejects_argument_aliases(method: Callable[..., Any]) -> Callable[..., Any]:
                 f"X must be rows for {type(self).__name__}.{method.__name__}, got {type(X).__name__}: "
                 f"{remedy}"
             )
-        is_given = len(args) > 1 or "y" in kwargs
-        if method.__name__ == "fit" and not is_given and _needs(arguments.get("y")):
-            raise TypeError(
-                f"{type(self).__name__}.fit misses y: pass the target of each row, or if X names files "
-                'the name of its column, as in fit("rows.csv", "target")'
-            )
         for name in kwargs:
             if name not in arguments:
                 label = f"{type(self).__name__}.{method.__name__}"
@@ -472,6 +466,12 @@ def rejects_argument_aliases(method: Callable[..., Any]) -> Callable[..., Any]:
                 if remedy is None:
                     raise TypeError(f"{label}() got an unexpected keyword argument {name!r}")
                 raise TypeError(f"{label} has no argument {name!r}: {remedy}")
+        is_given = len(args) > 1 or "y" in kwargs
+        if method.__name__ == "fit" and not is_given and _needs(arguments.get("y")):
+            raise TypeError(
+                f"{type(self).__name__}.fit misses y: pass the target of each row, or if X names files "
+                'the name of its column, as in fit("rows.csv", "target")'
+            )
         return method(self, *args, **kwargs)
 
     return call_without_aliases
