@@ -414,7 +414,7 @@ def _run_core(
     before the first round, so that it gets one round per call.
     """
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
-    limits, slopes, groups, n_threads = runs[0].grower.gradient_options
+    limits, monotonic_signs, groups, n_threads = runs[0].grower.gradient_options
     made: Any = run_rounds(
         [run._get_core_arguments() for run in runs],
         (
@@ -430,7 +430,7 @@ def _run_core(
         ),
         watch,
         limits,
-        slopes,
+        monotonic_signs,
         groups,
         first,
         last,

@@ -89,7 +89,7 @@ std::size_t part_rows(std::size_t n, const Grows& grows, std::int32_t* growing,
   return n_growing;
 }
 
-// MonotonicSigns (2 * n_outputs, n) times the weights of their rows, if there are some.
+// Gradients (2 * n_outputs, n) times the weights of their rows, if there are some.
 inline void scale_gradients(std::span<const double> weight, Table<double> gradients) {
   if (weight.empty()) return;
   for (std::int64_t k = 0; k < gradients.n_rows; ++k) {
@@ -98,7 +98,7 @@ inline void scale_gradients(std::span<const double> weight, Table<double> gradie
   }
 }
 
-// MonotonicSigns of a random direction among the outputs, which one tree serves: a random
+// Gradients of a random direction among the outputs, which one tree serves: a random
 // projection of the gradients is enough to find splits that serve all of them (Iosipoi and
 // Vakhrushev, "SketchBoost", NeurIPS 2022). Adds what some outputs have in it. mixed: (2, n).
 inline void add_mixed(Table<const double> g, Table<const double> h, std::span<const double> factors,

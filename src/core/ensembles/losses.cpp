@@ -131,7 +131,7 @@ double bend_of(double quantile, std::span<double> distance) {
   return below + (above - below) * (place - std::floor(place));
 }
 
-struct MonotonicSigns {
+struct GradientPair {
   double first, second;
 };
 
@@ -148,40 +148,40 @@ void compute_gradients_of_numbers(const ScaledLoss& loss, std::span<const double
     case LossKind::quantile: {
       // In units of the mean distance, so that Hessians are about 1.
       const double unit = loss.scale;
-      if (unit == 0.0) return write([](double, double) { return MonotonicSigns{0.0, 1.0}; });
+      if (unit == 0.0) return write([](double, double) { return GradientPair{0.0, 1.0}; });
       return write([unit, q = loss.parameter](double target, double s) {
         const double way = target > s ? -q : target < s ? 1.0 - q : 0.0;
         const double distance = std::abs(target - s), least = kKink * unit;
-        return MonotonicSigns{2.0 * unit * way, unit / (distance > least ? distance : least)};
+        return GradientPair{2.0 * unit * way, unit / (distance > least ? distance : least)};
       });
     }
     case LossKind::huber:
       return write([bend = loss.scale](double target, double s) {
         const double above = target - s, distance = std::abs(above);
-        if (!(distance > bend)) return MonotonicSigns{-above, 1.0};
-        return MonotonicSigns{above > 0.0 ? -bend : bend, std::max(bend / distance, kLeastHessian)};
+        if (!(distance > bend)) return GradientPair{-above, 1.0};
+        return GradientPair{above > 0.0 ? -bend : bend, std::max(bend / distance, kLeastHessian)};
       });
     case LossKind::poisson:
       return write([](double target, double s) {
         const double mean = std::exp(s);
-        return MonotonicSigns{mean - target, std::max(mean, kLeastHessian)};
+        return GradientPair{mean - target, std::max(mean, kLeastHessian)};
       });
     case LossKind::gamma:
       return write([](double target, double s) {
         const double ratio = target * std::exp(-s);
-        return MonotonicSigns{1.0 - ratio, std::max(ratio, kLeastHessian)};
+        return GradientPair{1.0 - ratio, std::max(ratio, kLeastHessian)};
       });
     case LossKind::tweedie: {
       const double unit = std::max(loss.scale, std::numeric_limits<double>::min());
       return write([unit, p = loss.parameter](double target, double s) {
         const double ahead = std::exp((2.0 - p) * s) / unit;
         const double back = target * std::exp((1.0 - p) * s) / unit;
-        return MonotonicSigns{ahead - back,
-                              std::max((2.0 - p) * ahead + (p - 1.0) * back, kLeastHessian)};
+        return GradientPair{ahead - back,
+                            std::max((2.0 - p) * ahead + (p - 1.0) * back, kLeastHessian)};
       });
     }
     default:
-      return write([](double target, double s) { return MonotonicSigns{s - target, 1.0}; });
+      return write([](double target, double s) { return GradientPair{s - target, 1.0}; });
   }
 }
 

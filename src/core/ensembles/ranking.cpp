@@ -31,7 +31,7 @@ std::size_t limit(std::int64_t at) {
 struct Ranked {
   std::vector<std::size_t> row;
   std::vector<double> score, gain;
-  // MonotonicSigns so far, and what the pairs of one document add.
+  // Gradients so far, and what the pairs of one document add.
   std::vector<double> gradient, hessian, first, second;
 
   void rank(const Queries& queries, std::size_t query, const double* scores) {
@@ -57,7 +57,7 @@ struct Ranked {
   }
 };
 
-// MonotonicSigns of the pairs of a document with the n below it; first: by which each is to fall.
+// Gradients of the pairs of a document with the n below it; first: by which each is to fall.
 CERTREE_SIMD_CLONES void add_pair_gradients(double score, double gain, double discount,
                                             const double* scores, const double* gains,
                                             const double* discounts, std::size_t n, double* first,

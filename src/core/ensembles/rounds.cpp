@@ -28,7 +28,7 @@ class Run {
         n_binned_(static_cast<std::size_t>(rows.table.n_rows())),
         n_all_(static_cast<std::size_t>(rows.y.width)),
         weight_(rows.weight.empty() ? rows.weight : rows.weight.first(n_)),
-        slopes_(make_buffer<double>(2 * scores.n_rows, n_)),
+        gradients_(make_buffer<double>(2 * scores.n_rows, n_)),
         mixed_(make_buffer<double>(2, n_outputs_of(grown_for(0)) > 1 ? n_ : 0)),
         losses_(make_buffer<double>(std::max(n_, n_all_ - n_))),
         training_(queries_from(0, n_)),
@@ -56,8 +56,8 @@ class Run {
                             settings_.growth.feature_order},
                            rows_.seed, number);
     deal_rows(draws.odd);
-    take_slopes();
-    if (!draws.factors.empty()) mix_slopes(goals, draws.factors);
+    set_gradients();
+    if (!draws.factors.empty()) mix_gradients(goals, draws.factors);
     const Derivatives response = response_of(draws, goals[0]);
     LargestDerivatives largest = find_largest(response);
     if (largest.n_rows == 0) {
@@ -182,7 +182,7 @@ class Run {
   std::int64_t width_of_judges() const { return static_cast<std::int64_t>(n_all_ - n_); }
   std::size_t n_outputs() const { return static_cast<std::size_t>(scores_.n_rows); }
   std::int64_t width() const { return static_cast<std::int64_t>(n_); }
-  Table<double> gradient() const { return {slopes_.get(), scores_.n_rows, width()}; }
+  Table<double> gradient() const { return {gradients_.get(), scores_.n_rows, width()}; }
   Table<double> hessian() const {
     return {gradient().row(scores_.n_rows), scores_.n_rows, width()};
   }
@@ -211,7 +211,7 @@ class Run {
       sent_[n_others_ + i] = static_cast<std::int32_t>(n_ + i);
   }
 
-  void take_slopes() {
+  void set_gradients() {
     scaled_.clear();
     if (ranks_)
       take_scales_over_ranks();
@@ -220,16 +220,16 @@ class Run {
         scaled_.push_back(scaled(goal.loss, y.first(n_), scores_of(goal)));
       });
     if (kind() == LossKind::custom)
-      std::ranges::copy(rows_.gradients.values(), slopes_.get());
+      std::ranges::copy(rows_.gradients.values(), gradients_.get());
     else if (is_ranking())
       return compute_ranking_gradients(training_, scores_.data, weight_, settings_.growth.n_threads,
-                                       {slopes_.get(), n_}, {slopes_.get() + n_, n_});
+                                       {gradients_.get(), n_}, {gradients_.get() + n_, n_});
     else
       each_goal([&](const Goal& goal, std::span<const double> y) {
         compute_gradients(scaled_of(goal), y.first(n_), scores_of(goal), part(gradient(), goal),
                           part(hessian(), goal));
       });
-    scale_gradients(weight_, {slopes_.get(), 2 * scores_.n_rows, width()});
+    scale_gradients(weight_, {gradients_.get(), 2 * scores_.n_rows, width()});
   }
 
   void take_scales_over_ranks() {
@@ -310,7 +310,7 @@ class Run {
   }
 
   // Outputs take their factors in the order of the goals, wherever they stand.
-  void mix_slopes(std::span<const Goal> goals, std::span<const double> factors) {
+  void mix_gradients(std::span<const Goal> goals, std::span<const double> factors) {
     const Table<double> mixed{mixed_.get(), 2, width()};
     fill(mixed.values(), 0.0);
     for (const Goal& goal : goals) {
@@ -456,8 +456,8 @@ class Run {
   Ranks* ranks_;
   std::size_t n_, n_binned_, n_all_;  // rows of this rank
   std::span<const double> weight_;
-  Buffer<double> slopes_;  // gradients, then Hessians, (n_outputs, n) each
-  Buffer<double> mixed_;   // gradient and Hessian, (n,) each, where a goal has several outputs
+  Buffer<double> gradients_;  // gradients, then Hessians, (n_outputs, n) each
+  Buffer<double> mixed_;      // gradient and Hessian, (n,) each, where a goal has several outputs
   std::vector<ScaledLoss> scaled_;  // of each goal, by the rows that train
   std::vector<Voters> voters_;
   Buffer<double> losses_;
