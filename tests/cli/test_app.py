@@ -598,7 +598,7 @@ def test_fit_replaces_an_older_model(tmp_path, iris):
         (lambda frame: frame[["kind"]], "kind", "must have a feature column"),
         (lambda frame: frame.drop(columns="kind"), "petal width", "--regression"),
         (lambda frame: frame.replace(5.1, np.inf), "kind", "infinity"),
-        (lambda frame: frame.iloc[:0].astype({"kind": str}), "kind", "0 sample"),
+        (lambda frame: frame.iloc[:0].astype({"kind": str}), "kind", "has a header and no rows"),
         (
             lambda frame: frame.assign(kind=frame["kind"].where(frame.index > 0)),
             "kind",

@@ -89,8 +89,8 @@ def choose_groups(
     Raises
     ------
     ValueError
-        If options exclude each other, or the model was fitted with groups of which the table has no
-        column.
+        If options exclude each other, the model was fitted with groups of which the table has no
+        column, or --independent is used for a model that was fitted without groups.
     """
     used = {
         "--dependent": given.dependent is not None,
@@ -101,6 +101,11 @@ def choose_groups(
     if len(names) > 1:
         raise ValueError(f"{names[0]} and {names[1]} exclude each other: give one")
     column = find_groups_column(split_pipeline(model)[0])
+    if is_independent and column is None:
+        raise ValueError(
+            "--independent is for rows in time order, or for a model that was fitted with groups: "
+            "leave it out, or where a command has --time, give --time COLUMN as well"
+        )
     if column is None or names:
         return given
     option = "--one-per-group" if needs_draw else "--dependent"
