@@ -94,7 +94,7 @@ class Vote(ArrayRecord):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ballots(ArrayRecord):
+class NodePredictions(ArrayRecord):
     """The vote of each node as a leaf of a pruning: a label, or values.
 
     Parameters
@@ -123,7 +123,7 @@ class Ballots(ArrayRecord):
     def frequency(self) -> Float64 | None:
         """Class probabilities or means of the m nodes, (m, K): the field `values`.
 
-        None if nodes vote by label. The C++ core reads it; `SparseBallots.frequency` is a tuple
+        None if nodes vote by label. The C++ core reads it; `SparseNodePredictions.frequency` is a tuple
         instead.
         """
         return self.values
@@ -138,7 +138,7 @@ class Ballots(ArrayRecord):
         assert self.label is not None
         return np.eye(self.n_values)[self.label[nodes]]
 
-    def cast(self, tree: Trees, weights: NodeWeights) -> Vote:
+    def compute_vote(self, tree: Trees, weights: NodeWeights) -> Vote:
         """Compute the vote of all prunings of a tree.
 
         The result has the weighted sum of votes in each node, (m, K). tree: the tree of these m
@@ -152,7 +152,7 @@ class Ballots(ArrayRecord):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseBallots(ArrayRecord):
+class SparseNodePredictions(ArrayRecord):
     """The vote of each node as a leaf of a pruning, for many classes, from sparse counts.
 
     Parameters
@@ -189,7 +189,7 @@ class SparseBallots(ArrayRecord):
             return None
         return self.stats.table, self.smoothing, self.stats.weight_unit
 
-    def cast(self, tree: Trees, weights: NodeWeights) -> DeferredVote:
+    def compute_vote(self, tree: Trees, weights: NodeWeights) -> DeferredVote:
         """Return the vote of all prunings of a tree; scores are computed when they are read.
 
         Each pruning votes with its weight. tree: the tree of the nodes in `stats`; weights: the
@@ -209,13 +209,13 @@ class DeferredVote(ArrayRecord):
     weight : ndarray of float64, shape (m,)
         Probability that each node is a leaf of a pruning that is drawn from the distribution over
         prunings: `NodeWeights.weight`.
-    ballots : SparseBallots
+    node_predictions : SparseNodePredictions
         The vote of each node as a leaf of a pruning.
     """
 
     tree: Trees
     weight: Float64
-    ballots: SparseBallots
+    node_predictions: SparseNodePredictions
 
     def __post_init__(self) -> None:
         self._check("float64", (self.tree.n_nodes,), "weight")
@@ -241,7 +241,9 @@ class DeferredVote(ArrayRecord):
     def label(self) -> Int32:
         """Class with the largest score in each node, (m,) int32; the lowest class on ties."""
         m = self.tree.n_nodes
-        blocks = np.array_split(np.arange(m), m * self.ballots.stats.n_classes // _BLOCK + 1)
+        blocks = np.array_split(
+            np.arange(m), m * self.node_predictions.stats.n_classes // _BLOCK + 1
+        )
         labels = [self.outcomes(nodes).argmax(axis=1).astype(np.int32) for nodes in blocks]
         return np.concatenate(labels)
 
@@ -264,14 +266,14 @@ class DeferredVote(ArrayRecord):
             the votes of the prunings that have the node, or a node above it, as a leaf.
         """
         distinct, place = np.unique(nodes, return_inverse=True)
-        ballots = self.ballots
+        node_predictions = self.node_predictions
         distinct_scores = score_some_nodes(
             self.tree.left,
             self.weight,
             rest,
-            ballots.label,
-            ballots.frequency,
-            ballots.stats.n_classes,
+            node_predictions.label,
+            node_predictions.frequency,
+            node_predictions.stats.n_classes,
             distinct.astype(np.int32),
         )
         scores: Float64 = np.asarray(distinct_scores)[place]
@@ -321,12 +323,14 @@ class Voting:
         object.__setattr__(self, "slopes", np.array(signs, dtype=np.int8, order="C"))
 
     @overload
-    def ballots(self, tree: Trees, stats: SparseNodeStats) -> SparseBallots: ...
+    def ballots(self, tree: Trees, stats: SparseNodeStats) -> SparseNodePredictions: ...
     @overload
-    def ballots(self, tree: Trees, stats: NodeStats | TargetStats | SeveralStats) -> Ballots: ...
+    def ballots(
+        self, tree: Trees, stats: NodeStats | TargetStats | SeveralStats
+    ) -> NodePredictions: ...
     @overload
-    def ballots(self, tree: Trees, stats: Stats) -> Ballots | SparseBallots: ...
-    def ballots(self, tree: Trees, stats: Stats) -> Ballots | SparseBallots:
+    def ballots(self, tree: Trees, stats: Stats) -> NodePredictions | SparseNodePredictions: ...
+    def ballots(self, tree: Trees, stats: Stats) -> NodePredictions | SparseNodePredictions:
         """Compute the vote of each node of a tree, as a leaf of a pruning.
 
         Parameters
@@ -338,9 +342,10 @@ class Voting:
 
         Returns
         -------
-        Ballots or SparseBallots
-            `SparseBallots` for `SparseNodeStats`. For several targets `Ballots` have values side by
-            side, also with kind "majority" (1 in the column of the label, 0 in the other classes).
+        NodePredictions or SparseNodePredictions
+            `SparseNodePredictions` for `SparseNodeStats`. For several targets `NodePredictions`
+            have values side by side, also with kind "majority" (1 in the column of the label, 0 in
+            the other classes).
 
         Raises
         ------
@@ -351,22 +356,22 @@ class Voting:
         if isinstance(stats, SparseNodeStats):
             if self.slopes is not None:
                 raise ValueError(_TOO_MANY_CLASSES.format(n=stats.n_classes))
-            return SparseBallots(stats.check_tree(tree), self.kind, self.smoothing)
+            return SparseNodePredictions(stats.check_tree(tree), self.kind, self.smoothing)
         if isinstance(stats, SeveralStats) and self.kind == "majority":
             nodes = np.arange(len(tree.left))
             labels = [self.ballots(tree, target).take(nodes) for target in stats.of_each]
             values = np.concatenate(labels, axis=1)
-            return Ballots.from_checked(None, values, values.shape[1])
+            return NodePredictions.from_checked(None, values, values.shape[1])
         if self.kind == "mean":
             values = self.averages(tree, stats)
-            return Ballots.from_checked(None, values, values.shape[1])
+            return NodePredictions.from_checked(None, values, values.shape[1])
         if not isinstance(stats, NodeStats):
             raise ValueError('kind must be "mean" for a numeric target, got "majority"')
         label = stats.check_tree(tree).label
         if self.slopes is not None:
             unsmoothed = Voting("mean", 0.0, self.slopes)
             label = unsmoothed.averages(tree, stats).argmax(axis=1).astype(np.int32)
-        return Ballots.from_checked(label, None, stats.n_classes)
+        return NodePredictions.from_checked(label, None, stats.n_classes)
 
     def averages(self, tree: Trees, stats: Stats) -> Float64:
         """Compute the mean vote of each node: class frequencies (m, K) or means (m, 1).
@@ -439,14 +444,14 @@ def vote(
     """
     voting = Voting(voting) if isinstance(voting, str) else voting
     weights.check_tree(tree)
-    return voting.ballots(tree, stats).cast(tree, weights)
+    return voting.ballots(tree, stats).compute_vote(tree, weights)
 
 
 def stopped_outcomes(
     tree: Trees,
     weights: NodeWeights,
     ballot: Vote | DeferredVote,
-    ballots: Ballots | SparseBallots,
+    node_predictions: NodePredictions | SparseNodePredictions,
     nodes: NDArray[np.integer],
 ) -> Float64:
     """Compute the vote for rows that stop at given nodes instead of going on to a leaf.
@@ -461,9 +466,9 @@ def stopped_outcomes(
     weights : NodeWeights
         The posterior over its prunings.
     ballot : Vote or DeferredVote
-        The outcome of the vote with these weights, as `vote` returns it; read if `ballots` are
-        `Ballots`.
-    ballots : Ballots or SparseBallots
+        The outcome of the vote with these weights, as `vote` returns it; read if `node_predictions` are
+        `NodePredictions`.
+    node_predictions : NodePredictions or SparseNodePredictions
         The vote of each node as a leaf, as `Voting.ballots` returns it.
     nodes : ndarray of int, shape (k,)
         Numbers of the nodes.
@@ -476,9 +481,9 @@ def stopped_outcomes(
     """
     # Prunings do not split leaves; a difference there is a rounding error.
     rest = np.where(tree.is_leaf, 0.0, np.maximum(reached(tree, weights) - weights.weight, 0.0))
-    if isinstance(ballots, SparseBallots):
-        return ballots.cast(tree, weights).outcomes(nodes, rest)
-    return ballot.score[nodes] + rest[nodes, None] * ballots.take(nodes)
+    if isinstance(node_predictions, SparseNodePredictions):
+        return node_predictions.compute_vote(tree, weights).outcomes(nodes, rest)
+    return ballot.score[nodes] + rest[nodes, None] * node_predictions.take(nodes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

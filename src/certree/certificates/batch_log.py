@@ -75,7 +75,7 @@ class BatchLog:
         return all(1 <= first <= last + 1 <= n_rows + 1 for first, last in self._rows.values())
 
     @classmethod
-    def stored_field(cls, attribute: str) -> StoredField:
+    def make_stored_field(cls, attribute: str) -> StoredField:
         """Return the field of files for a log: a list with name, first and last row of each batch.
 
         attribute: name of the attribute that holds the log.

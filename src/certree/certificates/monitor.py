@@ -475,5 +475,5 @@ _STORED_FIELDS = {
     "likely_change": StoredField.value("_likely_change", int | None, 1),
     "window": StoredField.value("_window", int, 1),
     "window_sums": StoredField.numbers("_window_sums", (None,), 0),
-    "batches": BatchLog.stored_field("_batches"),
+    "batches": BatchLog.make_stored_field("_batches"),
 }

@@ -30,7 +30,7 @@ from certree.interface.arrays import (
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.stats import NodeStats
 from certree.tree import LEAF, Tree, Trees
-from certree.weights.family import ChainStops, Family
+from certree.weights.family import ChainStops, PosteriorFamily
 from certree.weights.node_weights import NodeWeights, expect_pruning, reached
 from certree.weights.pac_bayes_posteriors import branching_stops
 
@@ -232,7 +232,9 @@ def _make_distribution(tree: Tree, stops: ChainStops) -> NodeWeights:
     weights of stopping at (making it a leaf) and of splitting each node. No rows enter.
     `NodeWeights` holds the probability that each node is a leaf of the pruning.
     """
-    return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).solve()
+    return PosteriorFamily(
+        tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops
+    ).solve()
 
 
 def make_independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:

@@ -155,7 +155,7 @@ def load_model(model_file: Path) -> Model:
 
 def load_monitor(state: Path) -> Monitor:
     """Load a monitor from a file; raise ValueError if the file holds a model."""
-    monitor = _load_state(state)
+    monitor = _load_state_file(state)
     if not isinstance(monitor, Monitor):
         raise ValueError(
             f"--state must be a file that certree monitor has written, but {state} holds a model: give "
@@ -164,7 +164,7 @@ def load_monitor(state: Path) -> Monitor:
     return monitor
 
 
-def _load_state(state: Path) -> Any:
+def _load_state_file(state: Path) -> Any:
     """Load what a file of --state holds; raise ValueError if it was not written by certree."""
     try:
         return models.load(state)

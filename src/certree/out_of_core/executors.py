@@ -24,7 +24,7 @@ from certree.out_of_core.memory_limit import (
     measure_memory,
     release_memory,
 )
-from certree.out_of_core.plan import FitPlan, PlannedError, is_planned
+from certree.out_of_core.plan import DryRunError, FitPlan, is_dry_run
 from certree.out_of_core.ranks import Rank
 from certree.out_of_core.row_block import RowBlock
 from certree.out_of_core.scratch import Scratch
@@ -330,10 +330,10 @@ class LocalExecutor(LocalBlocks):
     def apply_memory_limit(self, need: MemoryNeed) -> None:
         """See `Executor`."""
         source: Any = self._source
-        if is_planned():
+        if is_dry_run():
             memory_limit = _NO_LIMIT if self._memory_limit is None else self._memory_limit
             block_sizes = choose_block_sizes(memory_limit, need, source.about, self._max_threads)
-            raise PlannedError(make_plan(need, source.about, block_sizes))
+            raise DryRunError(make_plan(need, source.about, block_sizes))
         if self._memory_limit is None:
             return
         self._current_limit = self._memory_limit
@@ -433,10 +433,10 @@ class LocalExecutor(LocalBlocks):
 
     def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
         """See `Executor`."""
-        if is_planned():
+        if is_dry_run():
             source: Any = self._source
             about = source.about
-            raise PlannedError(FitPlan(about.n, about.n_features, 0, 1, measure_memory(), 0))
+            raise DryRunError(FitPlan(about.n, about.n_features, 0, 1, measure_memory(), 0))
         return join_chunks(self.scan(wrap_in_list))
 
 

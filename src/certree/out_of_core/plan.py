@@ -13,7 +13,7 @@ from sklearn.base import clone
 from certree.interface.formatting import format_quantity
 from certree.rows.out_of_core import is_dask_collection, is_out_of_core
 
-_IS_PLANNED: ContextVar[bool] = ContextVar("whether fits to files are planned only", default=False)
+_IS_DRY_RUN: ContextVar[bool] = ContextVar("whether fits to files are planned only", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class FitPlan:
         )
 
 
-class PlannedError(Exception):
+class DryRunError(Exception):
     """Raised in place of a fit that is planned only; it has the plan."""
 
     def __init__(self, plan: FitPlan) -> None:
@@ -62,18 +62,18 @@ class PlannedError(Exception):
         self.plan = plan
 
 
-def is_planned() -> bool:
+def is_dry_run() -> bool:
     """Return whether fits to files are planned only, as within `plan_fit`."""
-    return _IS_PLANNED.get()
+    return _IS_DRY_RUN.get()
 
 
 @contextmanager
-def _plan_only() -> Iterator[None]:
-    token = _IS_PLANNED.set(True)
+def _dry_run() -> Iterator[None]:
+    token = _IS_DRY_RUN.set(True)
     try:
         yield
     finally:
-        _IS_PLANNED.reset(token)
+        _IS_DRY_RUN.reset(token)
 
 
 def plan_fit(model: Any, X: Any, y: Any, **fit_params: Any) -> FitPlan:
@@ -126,9 +126,9 @@ def plan_fit(model: Any, X: Any, y: Any, **fit_params: Any) -> FitPlan:
             f"X must be a path, a list of paths or a pyarrow data set, got {type(X).__name__}: fits "
             "to tables in memory and Dask collections cannot be planned"
         )
-    with _plan_only():
+    with _dry_run():
         try:
             clone(model).fit(X, y, **fit_params)
-        except PlannedError as planned:
+        except DryRunError as planned:
             return planned.plan
     raise TypeError(f"{type(model).__name__} does not fit files")

@@ -453,7 +453,7 @@ def choose_parts(column: DateColumn, sample: DateSample) -> tuple[CalendarPart, 
     target = _make_target(sample.y)
     centred = target - (weight[:, None] * target).mean(axis=0)
     least_gain = _LEAST_GAIN * float((weight[:, None] * centred**2).sum(axis=1).mean())
-    trends = _fit_trends(sample.days, target, weight)
+    trends = _fit_fold_residuals(sample.days, target, weight)
     chosen: list[CalendarPart] = []
     loss = _measure_loss(trends, weight, [])
     while len(chosen) < len(codes):
@@ -512,7 +512,7 @@ def _make_target(y: NDArray[Any]) -> Float64:
     return np.column_stack(columns)
 
 
-class _FoldTrends(NamedTuple):
+class _FoldResiduals(NamedTuple):
     """Residuals of n rows after the trend, in a fold.
 
     Parameters
@@ -530,7 +530,7 @@ class _FoldTrends(NamedTuple):
     residuals: list[Float64]
 
 
-def _fit_trends(days: Float64, target: Float64, weight: Float64) -> list[_FoldTrends]:
+def _fit_fold_residuals(days: Float64, target: Float64, weight: Float64) -> list[_FoldResiduals]:
     """Fit the trend of the target in the date to each fold's training rows.
 
     days: (n,). target: (n, q). weight: (n,), with mean 1. Every fifth row is in the same fold.
@@ -547,12 +547,12 @@ def _fit_trends(days: Float64, target: Float64, weight: Float64) -> list[_FoldTr
         for code in codes:
             rest = _subtract_means(code, rest, train_weight)
             residuals.append(rest)
-        trends.append(_FoldTrends(is_left_out, train_weight, residuals))
+        trends.append(_FoldResiduals(is_left_out, train_weight, residuals))
     return trends
 
 
 def _measure_loss(
-    trends: Sequence[_FoldTrends], weight: Float64, parts: Sequence[Int64]
+    trends: Sequence[_FoldResiduals], weight: Float64, parts: Sequence[Int64]
 ) -> Float64:
     """Return the weighted loss of each row, (n,), under the model of the other folds.
 

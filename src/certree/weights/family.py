@@ -40,7 +40,7 @@ LossName = Literal["error", "log_loss"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ValidationVotes:
+class ValidationStatistics:
     """Predictions of the m nodes of a tree, and statistics of a validation set in these nodes.
 
     The loss of any pruning or posterior on the validation set is computed from the two. Several
@@ -66,13 +66,15 @@ class ValidationVotes:
     values: Any
     validation: Any
 
-    def rescale(self, unit: float) -> ValidationVotes:
+    def rescale(self, unit: float) -> ValidationStatistics:
         """Return the votes of a numeric target that is divided by `unit`.
 
         unit: for instance its standard deviation. Means, those of the nodes and of the validation
         set, are divided by `unit`, sums of squares by its square.
         """
-        return ValidationVotes(None, self.values / unit, self.validation / [1.0, unit, unit**2])
+        return ValidationStatistics(
+            None, self.values / unit, self.validation / [1.0, unit, unit**2]
+        )
 
     def to_bytes(self) -> tuple[bytes, ...]:
         """Return a hashable key that is equal for equal votes on equal validation sets.
@@ -84,12 +86,12 @@ class ValidationVotes:
         return votes.tobytes(), self.validation.tobytes()
 
 
-class Tunable(Protocol):
+class TuningCandidates(Protocol):
     """A set of posteriors, one for each inverse temperature; or of prunings, one for each alpha.
 
     A posterior is a distribution over the prunings of a tree. Alpha is the factor of a pruning's
     penalty. Cross-validation chooses one posterior or pruning by the losses of `compute_losses`.
-    `Family`, `PruningPath` and other classes implement the protocol.
+    `PosteriorFamily`, `PruningPath` and other classes implement the protocol.
     """
 
     @property
@@ -100,7 +102,7 @@ class Tunable(Protocol):
         """
 
     def compute_losses(
-        self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
+        self, temperatures: Float64, votes: ValidationStatistics, scoring: Scoring, n_threads: int
     ) -> Float64:
         """Compute the validation loss of each posterior.
 
@@ -112,7 +114,7 @@ class Tunable(Protocol):
         temperatures : ndarray of float64, shape (g, t)
             A row for each of g posteriors or prunings; its columns are the t arguments of `solve`:
             inverse temperatures, or alpha (t = 1).
-        votes : ValidationVotes
+        votes : ValidationStatistics
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
             The loss of the vote: misclassified rows, minus the log probability of the class (nats),
@@ -128,7 +130,7 @@ class Tunable(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Family(ArrayRecord):
+class PosteriorFamily(ArrayRecord):
     """Posteriors over the prunings of a tree, one for each setting of t inverse temperatures.
 
     Functions such as `pac_bayes_family` make it; estimators tune the inverse temperatures with it.
@@ -225,7 +227,7 @@ class Family(ArrayRecord):
         return NodeWeights.from_checked(weight, log_odds, evidence, stops.entropy, stops.mode)
 
     def compute_losses(
-        self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
+        self, temperatures: Float64, votes: ValidationStatistics, scoring: Scoring, n_threads: int
     ) -> Float64:
         """Compute the validation loss of each posterior.
 
@@ -237,7 +239,7 @@ class Family(ArrayRecord):
         temperatures : ndarray of float64, shape (g, t)
             Inverse temperatures: a row for each of g posteriors, t columns in the order of the
             arguments of `solve`.
-        votes : ValidationVotes
+        votes : ValidationStatistics
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
             The loss of the vote: misclassified rows, minus the log probability of the class (nats),
@@ -253,7 +255,7 @@ class Family(ArrayRecord):
         return score_grid(**self._core_arguments(temperatures, votes, n_threads), loss=scoring)
 
     def predict_validation(
-        self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
+        self, temperatures: Float64, votes: ValidationStatistics, scoring: Scoring, n_threads: int
     ) -> tuple[Float64, Float64, Float64]:
         """Compute the predictions of each posterior for the validation set.
 
@@ -266,7 +268,7 @@ class Family(ArrayRecord):
         temperatures : ndarray of float64, shape (g, t)
             Inverse temperatures: a row for each of g posteriors, t columns in the order of the
             arguments of `solve`.
-        votes : ValidationVotes
+        votes : ValidationStatistics
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
             "squared" for numeric targets, any of the others for classes.
@@ -287,7 +289,7 @@ class Family(ArrayRecord):
         )
 
     def _core_arguments(
-        self, temperatures: Float64, votes: ValidationVotes, n_threads: int
+        self, temperatures: Float64, votes: ValidationStatistics, n_threads: int
     ) -> dict[str, Any]:
         """Return keyword arguments for `score_grid` and `compute_validation_votes` of the C++ core.
 
@@ -460,7 +462,7 @@ def loss_family(
     stops: ChainStops,
     empty_leaves: bool = False,
     loss: LossName = "error",
-) -> Family:
+) -> PosteriorFamily:
     """Build the posteriors whose terms are loss, square root of the rows, and number of leaves.
 
     The log weight of a pruning is a weighted sum of these terms over its leaves, plus prior log
@@ -486,7 +488,7 @@ def loss_family(
 
     Returns
     -------
-    Family
+    PosteriorFamily
         The set of these posteriors over prunings. Its `solve` takes ``n_terms - len(fixed)``
         inverse temperatures, in the order of the terms.
 
@@ -505,7 +507,9 @@ def loss_family(
         root = np.append(nats[:1] / unit, root[1:])
     elif loss != "error":
         raise ValueError(f'loss must be "error" or "log_loss", got {loss!r}')
-    return Family.from_checked(tree, gains, root, np.array(fixed, dtype=np.float64), stops, False)
+    return PosteriorFamily.from_checked(
+        tree, gains, root, np.array(fixed, dtype=np.float64), stops, False
+    )
 
 
 @validate_arguments
@@ -558,4 +562,4 @@ def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) 
     log_total = np.where(is_allowed, stops.log_total, -np.inf)
     stops = ChainStops(log_total, stops.log_split, stops.entropy, stops.mode)
     gains = compute_gains(tree, finite)[:, None]
-    return Family(tree, gains, finite[:1], np.array([1.0]), stops).solve()
+    return PosteriorFamily(tree, gains, finite[:1], np.array([1.0]), stops).solve()

@@ -379,8 +379,8 @@ def compute_class_scores(held: HeldOut) -> Float64:
     held: the tree with the class counts of its training set; its calibration set is not read.
     """
     posterior = count_prior(held.tree, held.grown).distributions[0]
-    ballots = Voting("mean", _SMOOTHING).ballots(held.tree, held.grown)
-    score: Float64 = 1 - ballots.cast(held.tree, posterior).score
+    node_predictions = Voting("mean", _SMOOTHING).ballots(held.tree, held.grown)
+    score: Float64 = 1 - node_predictions.compute_vote(held.tree, posterior).score
     return score
 
 
