@@ -43,9 +43,10 @@ _TOO_MANY_CLASSES = "slopes must be None for more than two classes, got constrai
 
 @dataclass(frozen=True, eq=False)
 class Vote(ArrayRecord):
-    """The outcome of a vote of all prunings of a tree, in each of its m nodes.
+    """Prediction of a weighted vote of all prunings of a tree, at each of its m nodes.
 
-    A pruning votes with its weight, and predicts what its leaf predicts.
+    A pruning is the tree with some nodes turned into leaves. For a row it votes, with its posterior
+    weight, for the prediction of its own leaf on the row's path (see `NodePredictions`).
 
     Parameters
     ----------
@@ -95,17 +96,21 @@ class Vote(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodePredictions(ArrayRecord):
-    """The vote of each node as a leaf of a pruning: a label, or values.
+    """What each of a tree's m nodes predicts for its rows if it is a leaf: a label, or K numbers.
+
+    A pruning turns some nodes of the tree into leaves and predicts what these predict. `Vote` is
+    the weighted mean of such predictions over all prunings.
 
     Parameters
     ----------
     label : ndarray of int32, shape (m,), or None
-        Class for which each node votes; None if `values` are set.
+        Class that each node predicts; None if `values` are set.
     values : ndarray of float64, shape (m, K), or None
-        Class probabilities of each node, or its mean (K = 1); for several targets the columns of
-        each target follow those of the one before. None if `label` is set.
+        Class probabilities that each node predicts, or its mean (K = 1); for several targets the
+        columns of each target follow those of the one before. None if `label` is set.
     n_values : int
-        Number of columns of the outcome, K: classes, 1 for a number, the sum over several targets.
+        Number of columns of the prediction, K: the number of classes, 1 for a numeric target, and
+        the sum of both over several targets.
     """
 
     label: Int32 | None
@@ -129,9 +134,9 @@ class NodePredictions(ArrayRecord):
         return self.values
 
     def take(self, nodes: NDArray[np.integer]) -> Float64:
-        """Return the votes (k, K) of the nodes with the numbers `nodes`, (k,).
+        """Return the predictions of some nodes as numbers, (k, K); nodes: their numbers, (k,).
 
-        A node votes by its row of `values`, or for its label: 1 in this class, 0 in the others.
+        The prediction of a node is its row of `values`, or 1 for its label and 0 for other classes.
         """
         if self.values is not None:
             return self.values[nodes]
@@ -139,11 +144,10 @@ class NodePredictions(ArrayRecord):
         return np.eye(self.n_values)[self.label[nodes]]
 
     def compute_vote(self, tree: Trees, weights: NodeWeights) -> Vote:
-        """Compute the vote of all prunings of a tree.
+        """Average the predictions of all prunings of a tree with their weights; return a `Vote`.
 
-        The result has the weighted sum of votes in each node, (m, K). tree: the tree of these m
-        nodes; weights: the distribution over its prunings, or one pruning. Raise ValueError if
-        sizes differ.
+        Its field `score` has a row for each node, (m, K). tree: the tree of these m nodes; weights:
+        the distribution over its prunings, or one pruning. Raise ValueError if sizes differ.
         """
         weight = weights.check_tree(tree).weight
         return Vote.from_checked(
@@ -153,17 +157,19 @@ class NodePredictions(ArrayRecord):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseNodePredictions(ArrayRecord):
-    """The vote of each node as a leaf of a pruning, for many classes, from sparse counts.
+    """`NodePredictions` for many classes: what each node predicts, from sparse class counts.
+
+    Class frequencies are not stored but computed when they are needed.
 
     Parameters
     ----------
     stats : SparseNodeStats
-        Counts and labels of the nodes.
+        Class counts of each node, and its most frequent class (label).
     kind : {"majority", "mean"}
-        Whether nodes vote for their label or by their class frequencies.
+        "majority": a node predicts its label; "mean": its smoothed class frequencies.
     smoothing : float
-        Pseudo-count: number of rows of mean weight that are added to each node with the class
-        frequencies of its parent; only for "mean".
+        Pseudo-count, only for "mean": number of rows of mean weight that are added to each node
+        with the class frequencies of its parent (to the root with equal frequencies).
     """
 
     stats: SparseNodeStats
@@ -190,17 +196,17 @@ class SparseNodePredictions(ArrayRecord):
         return self.stats.table, self.smoothing, self.stats.weight_unit
 
     def compute_vote(self, tree: Trees, weights: NodeWeights) -> DeferredVote:
-        """Return the vote of all prunings of a tree; scores are computed when they are read.
+        """Return the weighted mean prediction of all prunings; it is computed when it is read.
 
-        Each pruning votes with its weight. tree: the tree of the nodes in `stats`; weights: the
-        distribution over its prunings. Raise ValueError if sizes differ.
+        tree: the tree of the nodes in `stats`; weights: the distribution over its prunings. Raise
+        ValueError if sizes differ.
         """
         return DeferredVote(tree, weights.check_tree(tree).weight, self)
 
 
 @dataclass(frozen=True, eq=False)
 class DeferredVote(ArrayRecord):
-    """The outcome of a vote on many classes, whose scores are computed when they are read.
+    """A `Vote` of all prunings on many classes, whose scores are computed when they are read.
 
     Parameters
     ----------
@@ -210,7 +216,7 @@ class DeferredVote(ArrayRecord):
         Probability that each node is a leaf of a pruning that is drawn from the distribution over
         prunings: `NodeWeights.weight`.
     node_predictions : SparseNodePredictions
-        The vote of each node as a leaf of a pruning.
+        What each node predicts if it is a leaf of a pruning.
     """
 
     tree: Trees
@@ -331,7 +337,7 @@ class Voting:
     @overload
     def ballots(self, tree: Trees, stats: Stats) -> NodePredictions | SparseNodePredictions: ...
     def ballots(self, tree: Trees, stats: Stats) -> NodePredictions | SparseNodePredictions:
-        """Compute the vote of each node of a tree, as a leaf of a pruning.
+        """Compute what each node of a tree predicts if it is a leaf of a pruning.
 
         Parameters
         ----------
@@ -469,7 +475,7 @@ def stopped_outcomes(
         The outcome of the vote with these weights, as `vote` returns it; read if `node_predictions` are
         `NodePredictions`.
     node_predictions : NodePredictions or SparseNodePredictions
-        The vote of each node as a leaf, as `Voting.ballots` returns it.
+        What each node predicts as a leaf, as `Voting.ballots` returns it.
     nodes : ndarray of int, shape (k,)
         Numbers of the nodes.
 

@@ -457,11 +457,11 @@ def test_of_equal_rivals_a_file_knows_which_one_is_deployed(tmp_path):
         (
             "calibration.leaf",
             lambda leaf: np.roll(leaf, 1),
-            "its calibration set must have the size",
+            "calibration set must have the size",
         ),
         ("calibration.leaf", lambda leaf: leaf.astype(np.int64), "leaf must have dtype int32"),
         ("calibration.y", lambda y: y + 9, "y must lie in"),
-        ("calibration.y", lambda y: 2 - y, "its calibration set must have the size"),
+        ("calibration.y", lambda y: 2 - y, "calibration set must have the size"),
         ("calibration.given", lambda given: given * 0, "must hold each row index at most once"),
         ("calibration.given", lambda given: given - 10**4, "given must lie in"),
         ("calibration.splits", lambda splits: splits[1:], "splits must have shape"),

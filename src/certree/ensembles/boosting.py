@@ -165,7 +165,7 @@ def _read_loss_factors(stored: StoredState, name: str, model: BoostedTrees) -> t
     model: the model that is restored, which must have several outputs.
     """
     if model._n_outputs == 1:
-        raise DamagedModelError(f"it must not have {name}, as its model has one output")
+        raise DamagedModelError(f"the model file must not have {name}, as its model has one output")
     return tuple(stored.get_numbers(name, (model._n_outputs,), 0).tolist())
 
 
@@ -873,13 +873,17 @@ class BoostedTrees(StagedTrees):
         return scores, deviations
 
     def _make_plan(self, n: int) -> RoundPlan:
-        """Return the automatic parameters of a fit to n training rows with this quality."""
+        """Return the automatic parameters of a fit with this `quality`: rounds, leaves and folds.
+
+        n: number of training rows.
+        """
         return self._SCHEDULE.plan(n, self.quality)
 
     def _set_learning_rate(self, stops: bool) -> None:
-        """Set `learning_rate_` from the parameter, or from the schedule if it is "auto".
+        """Set the attribute `learning_rate_` to the constant learning rate of all rounds.
 
-        stops: whether early stopping is on.
+        It is the parameter `learning_rate`, or the default for the task and `quality` if that is
+        "auto". stops: whether early stopping is on, on which the default depends.
         """
         rate = self.learning_rate
         if rate == "auto":
@@ -1630,10 +1634,11 @@ class BoostedTrees(StagedTrees):
     ) -> Float64:
         """Compute the mean loss of rows after each round, ``(n_iter_,)``.
 
-        X, offset: as in `predict`; y: their targets, classes in `classes_` or numbers, (n,) or (n,
-        n_outputs). For numbers the loss is the parameter `loss`; for classes it is the log loss in
-        nats, summed over columns of classes. For several numbers or quantiles it is the mean of
-        their losses, each divided by the loss of the training rows before the first round.
+        X, offset: as in `predict`; y: targets of the rows, (n,), or (n, q) for q targets: classes
+        in `classes_`, or numbers. For a numeric target the loss is that of the parameter `loss`;
+        for a target that holds classes it is the log loss in nats. The log losses of several class
+        targets are summed. For several numeric targets, or several quantiles, the result is the
+        mean of their losses, each divided by the loss of the training rows before the first round.
         """
         loss, rows, targets = (
             self._make_loss(),

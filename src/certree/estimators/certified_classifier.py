@@ -895,7 +895,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             held.compute_error(label), certificate.risk, abs_tol=1e-9
         ):
             raise DamagedModelError(
-                "its calibration set must have the size and the error of its certificate"
+                "the model file's calibration set must have the size and the error of its certificate"
             )
         if not math.isfinite(rows.structure.log_mass(label)):
             raise DamagedModelError(

@@ -615,7 +615,9 @@ class TreeVoteEstimator(TreeModel):
         # Each pruning has one leaf on every path, so weights along a path sum to 1.
         leaves = score_nodes(tree.left, weights.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
-            raise DamagedModelError("it must have weights that sum to 1 over the path to each leaf")
+            raise DamagedModelError(
+                "the model file must have weights that sum to 1 over the path to each leaf"
+            )
         self._set_posteriors(self._restore_posteriors())
         node_predictions = self._predict_nodes(tree, self.stats_)
         if isinstance(node_predictions, SparseNodePredictions):

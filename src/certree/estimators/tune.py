@@ -67,9 +67,9 @@ class Candidate:
     ----------
     family : callable
         ``family(tree, stats)`` takes a tree and the statistics of its nodes on training rows. It
-        returns a `TuningCandidates`: one posterior over prunings for each tuple of inverse temperatures (the
-        factors of loss and size in the log weight of a pruning), or one pruning for each alpha (the
-        factor of a pruning rule's penalty, such as the price of a leaf).
+        returns `TuningCandidates`: one posterior over prunings for each tuple of inverse
+        temperatures (the factors of loss and size in the log weight of a pruning), or one pruning
+        for each alpha (the factor of a pruning rule's penalty, such as the price of a leaf).
     voting : Voting
         How a pruning votes: by the majority label of the leaf that a row reaches, or by its
         smoothed class frequencies or mean.

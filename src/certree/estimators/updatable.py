@@ -335,7 +335,8 @@ class UpdatableTree(TreeVoteEstimator):
         """
         if reason := _explain_no_updates(self):
             raise DamagedModelError(
-                f"it must not have seen_rows, the rows for updates, with its parameters: {reason}"
+                "the model file must not have seen_rows, the rows for updates, with its "
+                f"parameters: {reason}"
             )
         tree, has_classes = self._grow_box(), is_classifier(self)
         leaf = check_codes("seen_rows.leaf", seen.leaf, len(seen.leaf), tree.n_nodes)

@@ -49,11 +49,13 @@ def compute_contributions(
         Posterior weights of its prunings: for each node, the probability that it is a leaf of a
         pruning drawn from the posterior.
     vote : Vote or DeferredVote
-        K numbers for each node: at leaves of the tree the class probabilities, or mean, that all
-        prunings predict together; at splits, the part of it by prunings that stop there or above.
-        `DeferredVote` computes them when they are needed.
+        Weighted sum of predictions over prunings, K numbers for each node. At a leaf of the tree the
+        sum is over all prunings: class probabilities, or the mean. At an inner node it is over
+        those prunings that have the node, or a node above it, as a leaf. A `DeferredVote` computes
+        the numbers when they are needed.
     node_predictions : NodePredictions or SparseNodePredictions
-        What each node alone predicts if it is a leaf of a pruning: a label, or K numbers.
+        What each node predicts if it is a leaf of a pruning, without any mean over prunings: a
+        label, or K numbers.
     rows_per_node : ndarray of float64, shape (m,)
         Number of training rows in each node. A row that lacks a value goes to both children in
         proportion to these numbers.

@@ -354,19 +354,19 @@ def name_type(kind: Any) -> str:
 
 
 def is_number_type(kind: Any) -> bool:
-    """Return whether a type is an integer, float or decimal type."""
+    """Return whether a pyarrow type is an integer, float or decimal type."""
     return bool(
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     )
 
 
 def is_date_type(kind: Any) -> bool:
-    """Return whether a type is one of dates, dates with times, or time spans."""
+    """Return whether a pyarrow type is a date, timestamp or duration type."""
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind))
 
 
 def list_date_types() -> tuple[Any, ...]:
-    """Return the types of dates that text may have, in the order in which they are preferred."""
+    """Return the pyarrow date types that text may be parsed as, the preferred type first."""
     return tuple(kind for kind in list_text_types() if is_date_type(kind))
 
 

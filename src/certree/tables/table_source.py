@@ -65,7 +65,7 @@ class TableFormat:
         """Return the format of which `to_stored` gave an entry, or raise `DamagedModelError`."""
         try:
             if not stored:
-                raise ValueError("it is empty")
+                raise ValueError("the entry is empty")
             columns = {
                 name: TextFormat(**values) for name, values in stored.get("columns", {}).items()
             }

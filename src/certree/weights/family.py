@@ -41,10 +41,10 @@ LossName = Literal["error", "log_loss"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValidationStatistics:
-    """Predictions of the m nodes of a tree, and statistics of a validation set in these nodes.
+    """What a tree's m nodes predict, and statistics of the validation rows that reach each node.
 
-    The loss of any pruning or posterior on the validation set is computed from the two. Several
-    targets have one object each.
+    From these two the loss of any pruning or posterior on the validation set is computed, without
+    the rows. Several targets have one object each.
 
     Parameters
     ----------
@@ -67,31 +67,34 @@ class ValidationStatistics:
     validation: Any
 
     def rescale(self, unit: float) -> ValidationStatistics:
-        """Return the votes of a numeric target that is divided by `unit`.
+        """Return the statistics that the numeric target would have if it were divided by `unit`.
 
-        unit: for instance its standard deviation. Means, those of the nodes and of the validation
-        set, are divided by `unit`, sums of squares by its square.
+        The means that the nodes predict, and those of the validation rows, are divided by `unit`;
+        the sums of squares by ``unit**2``. unit: a positive number, such as the standard deviation
+        of the target.
         """
         return ValidationStatistics(
             None, self.values / unit, self.validation / [1.0, unit, unit**2]
         )
 
     def to_bytes(self) -> tuple[bytes, ...]:
-        """Return a hashable key that is equal for equal votes on equal validation sets.
+        """Return a hashable key: two objects have the same one if their arrays are equal.
 
-        It has the bytes of `values` (of `label` if these are None), then those of `validation`.
-        Votes and validation set must be dense arrays.
+        It has the bytes of `values` (of `label` if these are None), then those of `validation`,
+        which must be dense arrays.
         """
-        votes: Any = self.label if self.values is None else self.values
-        return votes.tobytes(), self.validation.tobytes()
+        predicted: Any = self.label if self.values is None else self.values
+        return predicted.tobytes(), self.validation.tobytes()
 
 
 class TuningCandidates(Protocol):
-    """A set of posteriors, one for each inverse temperature; or of prunings, one for each alpha.
+    """The posteriors, or prunings, of one tree among which cross-validation chooses.
 
-    A posterior is a distribution over the prunings of a tree. Alpha is the factor of a pruning's
-    penalty. Cross-validation chooses one posterior or pruning by the losses of `compute_losses`.
-    `PosteriorFamily`, `PruningPath` and other classes implement the protocol.
+    A pruning is the tree with some nodes turned into leaves; a posterior is a distribution over all
+    prunings. There is one posterior for each inverse temperature (or tuple of them), or one pruning
+    for each alpha, the factor of a pruning's penalty. Implementations define two members: `solve`
+    returns the posterior or pruning of given parameters, and `compute_losses` scores many of them
+    on a validation set. `PosteriorFamily` (posteriors) and `PruningPath` (prunings) are two.
     """
 
     @property
@@ -133,7 +136,9 @@ class TuningCandidates(Protocol):
 class PosteriorFamily(ArrayRecord):
     """Posteriors over the prunings of a tree, one for each setting of t inverse temperatures.
 
-    Functions such as `pac_bayes_family` make it; estimators tune the inverse temperatures with it.
+    A posterior is a distribution over all prunings; ``family.solve(*temperatures)`` computes that
+    of given inverse temperatures. Functions such as `pac_bayes_family` return a family; estimators
+    choose the inverse temperatures by the losses that `compute_losses` returns.
 
     The log weight of a pruning is the sum of ``sum_i theta[i] F_i(v)`` over its leaves v, plus the
     prior log weights `stops`. The f terms F_i(v) are statistics of node v, such as its errors. The
