@@ -75,9 +75,7 @@ def test_one_object_says_what_the_functions_say(classifier):
     assert guarantees.mix(shares) == guarantees.conditional_guarantees("recall").mix(shares)
     assert guarantees.mix(shares, 0.2).delta == 0.2
     assert guarantees.monitor().bound == guarantees.certificate.bound
-    with pytest.raises(
-        ValueError, match="must not include 'leaves' here: it needs a certified tree"
-    ):
+    with pytest.raises(ValueError, match="must not include 'leaves' without a certified tree"):
         guarantees.conditional_guarantees("leaves")
 
 

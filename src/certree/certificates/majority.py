@@ -275,7 +275,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairErrors(ArrayRecord):
-    """Error counts of each pair of T voters on the rows that are out-of-bag for both.
+    """Joint errors of each pair of T voters on the rows that are out-of-bag for both.
 
     Voters are the members of an ensemble, such as the trees of a forest. A row is out-of-bag for a
     voter that was not fitted to it. A pair may consist of one voter twice. `sum_blocks` makes it.

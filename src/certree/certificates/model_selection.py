@@ -226,10 +226,10 @@ class ModelSelection(_SelectionData):
 
     @cached_property
     def likeliest(self) -> NodeWeights:
-        """The most likely pruning under the training set's posterior: its leaves have weight 1.
+        """The most likely pruning under the posterior of the training set, as `NodeWeights`.
 
-        The posterior is the field `posterior`; a pruning is the tree with some nodes turned into
-        leaves.
+        Its leaves have weight 1, all other nodes 0. The posterior is the field `posterior`; a
+        pruning is the tree with some nodes turned into leaves.
         """
         return map_pruning(self.held.tree, self.posterior)
 

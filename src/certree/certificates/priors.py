@@ -545,7 +545,10 @@ def _make_trusting_prior(
     by their smoothed frequencies in the node. The J components have equal weights.
     """
     if not ((trusts > 0) & (trusts <= 1)).all():
-        raise ValueError(f"trust must lie in (0, 1], got {trusts.tolist()!r}")
+        raise ValueError(
+            "trust must lie in (0, 1], as it is the prior probability that a leaf has the label of "
+            f"its training rows, got {trusts.tolist()!r}"
+        )
     label = (1 - trusts)[:, None, None] * grown.check_tree(tree).averages(tree, 1.0)
     label[:, np.arange(tree.n_nodes), grown.label] += trusts[:, None]
     with np.errstate(divide="ignore"):

@@ -165,7 +165,11 @@ def load_monitor(state: Path) -> Monitor:
 
 
 def _load_state_file(state: Path) -> Any:
-    """Load what a file of --state holds; raise ValueError if it was not written by certree."""
+    """Load the monitor that certree monitor has written to the file of the option --state.
+
+    state: path of the file. Raise ValueError if certree has not written it; a model file does not
+    raise, as the caller names the mistake.
+    """
     try:
         return models.load(state)
     except ValueError as error:

@@ -191,7 +191,7 @@ class SampledTrees:
 
     @cached_property
     def _n_shared_rows(self) -> Float64:
-        """Number of rows that are out of the samples of both trees of each pair, (T, T)."""
+        """Number of rows that are in the sample of neither tree, for each pair of trees, (T, T)."""
         return count_shared_rows(self.is_out_of_sample)
 
     def _compute_errors(self, fractions: Float64, rows: slice) -> tuple[Float64, Float64]:
@@ -283,10 +283,11 @@ class _Candidate:
     fractions : ndarray of shape (M, K)
         Vote at each node: the fraction of the prunings, by their weight, that predict each class.
     pair_errors : PairErrors
-        Errors of trees, and of pairs of trees, on their out-of-sample rows.
+        Errors of trees, and joint errors of pairs of trees, on their out-of-sample rows.
     complexity : float
-        Mean over trees of the divergence of the posterior from the prior over prunings, plus ln 2,
-        in nats; for fully grown trees ln 2.
+        Divergence term of the bounds, in nats: the mean over trees of the Kullback-Leibler
+        divergence of the posterior from the prior over prunings, plus ln 2. The prior gives half of
+        its weight to prunings and half to fully grown trees, for which the term is ln 2.
     """
 
     sampled: SampledTrees

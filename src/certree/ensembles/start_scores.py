@@ -67,7 +67,11 @@ class TargetSums:
 
 
 def sum_block(block: RowBlock, has_classes: bool) -> TargetSums:
-    """Return the sums over the training rows of a block. has_classes: whether targets are codes."""
+    """Sum the weights and the weighted targets of a block's training rows; return `TargetSums`.
+
+    block: the block, of which other rows are skipped; has_classes: whether targets are class codes;
+    then the weights of each class are summed instead of the targets.
+    """
     largest = None if block.weight is None else float(block.weight.max(initial=0.0))
     return TargetSums(block.n, sum_targets(block, has_classes), largest)
 

@@ -1,4 +1,4 @@
-"""How much memory and disk space a fit to files needs, before it is made."""
+"""Estimate the memory and disk space of a fit to files, by a dry run without the fit itself."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sklearn.base import clone
 from certree.interface.formatting import format_quantity
 from certree.rows.out_of_core import is_dask_collection, is_out_of_core
 
-_IS_DRY_RUN: ContextVar[bool] = ContextVar("whether fits to files are planned only", default=False)
+_IS_DRY_RUN: ContextVar[bool] = ContextVar("whether fits to files are dry runs", default=False)
 
 
 @dataclass(frozen=True, slots=True)
 class FitPlan:
-    """What a fit to files needs; see `plan_fit`.
+    """Memory and disk space that a fit to files needs, as `plan_fit` estimates them.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class FitPlan:
 
 
 class DryRunError(Exception):
-    """Raised in place of a fit that is planned only; it has the plan."""
+    """Raised by `fit` in a dry run, when it knows the plan and would read the rows next."""
 
     def __init__(self, plan: FitPlan) -> None:
         super().__init__(plan)
@@ -63,12 +63,17 @@ class DryRunError(Exception):
 
 
 def is_dry_run() -> bool:
-    """Return whether fits to files are planned only, as within `plan_fit`."""
+    """Return whether the caller runs within `plan_fit`.
+
+    Fits to files are dry runs then: they find out how much memory they need, and raise
+    `DryRunError` with the plan instead of fitting.
+    """
     return _IS_DRY_RUN.get()
 
 
 @contextmanager
 def _dry_run() -> Iterator[None]:
+    """Make `is_dry_run` return True inside the with statement, in this thread."""
     token = _IS_DRY_RUN.set(True)
     try:
         yield
@@ -123,8 +128,9 @@ def plan_fit(model: Any, X: Any, y: Any, **fit_params: Any) -> FitPlan:
     """
     if not is_out_of_core(X) or is_dask_collection(X):
         raise TypeError(
-            f"X must be a path, a list of paths or a pyarrow data set, got {type(X).__name__}: fits "
-            "to tables in memory and Dask collections cannot be planned"
+            f"X must be a path, a list of paths or a pyarrow data set, got {type(X).__name__}: "
+            "plan_fit estimates the memory of fits to files only, so call fit for tables in memory "
+            "and Dask collections"
         )
     with _dry_run():
         try:

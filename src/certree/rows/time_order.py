@@ -155,7 +155,24 @@ class RowTimes:
     def from_numbers(
         cls, values: Float64, dates: DateColumn | None, gap: Any, is_independent: bool
     ) -> Self:
-        """Return the times that are known as numbers, after a check of `gap`; see `read`."""
+        """Return the times of rows whose time column has been converted to numbers; check `gap`.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n,)
+            Times of the rows; days for dates.
+        dates : DateColumn or None
+            Type and time zone of the dates; None: times are numbers.
+        gap : int or timedelta
+            Rows, or time, to leave out between earlier and later rows.
+        is_independent : bool
+            Whether rows of one period are independent draws; without it, bounds allow dependence.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `read` does, if `gap` is wrong.
+        """
         return cls(values, dates, _check_gap(gap, dates), bool(is_independent))
 
     def has_order(self, groups: NDArray[Any] | None) -> bool:

@@ -291,7 +291,10 @@ class DataSet(TableFile):
         self._given = source.source
         files = getattr(self._given, "files", [])
         if hasattr(self._given, "files") and not files:
-            raise ValueError("the data set has no files")
+            raise ValueError(
+                "X must be a pyarrow data set with at least one file, got one without files: check "
+                "the path and the filter with which it was opened"
+            )
         super().__init__("the data set", source, [one for one in files if os.path.exists(one)])
 
     def _infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:

@@ -58,7 +58,7 @@ def pac_bayes_family(
 
 
 def likeliest_prunings(tree: Tree, stats: Stats) -> PosteriorFamily:
-    """Return the family of the likeliest prunings of the PAC-Bayes posteriors with the prior "leaves".
+    """Return the most likely pruning of each PAC-Bayes posterior with the prior "leaves".
 
     `PosteriorFamily.solve` takes lambda_error, the factor of the loss, and lambda_penalty, the
     factor of the square root of a leaf's rows, and returns a pruning. The prior has log weight -1
@@ -84,7 +84,9 @@ def branching_stops(tree: Tree, stop_probability: float) -> ChainStops:
         If the probability is not strictly between 0 and 1.
     """
     if not 0 < stop_probability < 1:
-        raise ValueError(f"stop_probability must lie between 0 and 1, got {stop_probability!r}")
+        raise ValueError(
+            f"stop_probability must lie strictly between 0 and 1, got {stop_probability!r}"
+        )
     stop = float(stop_probability)
     return chain_stops(tree, float(np.log1p(-stop)), float(np.log(stop)), free_end=True)
 

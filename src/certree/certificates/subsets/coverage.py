@@ -133,7 +133,8 @@ class Scores(ArrayRecord):
             )
         if not ((mass > 0).all() and mass.sum() <= 1 + 1e-9):
             raise ValueError(
-                f"mass must hold positive fractions that sum to at most 1, got {mass.tolist()}"
+                "mass, the fraction of delta that each region uses, must hold positive numbers that "
+                f"sum to at most 1, got {mass.tolist()}"
             )
         region = np.repeat(np.arange(len(mass)), steps)
         rises = value[1:] >= value[:-1]
