@@ -356,7 +356,11 @@ class Monitor:
         self._log_largest, self._starts = largest[-1], starts[-1]
 
     def _add_to_windows(self, values: Float64) -> None:
-        """Add the losses of new rows to the sums of windows, before the rows are counted."""
+        """Add the losses of new rows to the sums of the windows that the figure shows.
+
+        values: losses of the rows, (n,). Call it before `_rows` counts these rows. Windows are
+        merged in pairs when there are more than 128.
+        """
         sums, n_rows = self._window_sums, self._rows + len(values)
         while n_rows > _MOST_WINDOWS * self._window:
             sums = np.append(sums, np.zeros(len(sums) % 2)).reshape(-1, 2).sum(axis=1)

@@ -154,7 +154,7 @@ def load_model(model_file: Path) -> Model:
 
 
 def load_monitor(state: Path) -> Monitor:
-    """Load a monitor from a file; raise ValueError if the file holds a model."""
+    """Load a monitor from the file of the option --state; raise ValueError if it holds a model."""
     monitor = _load_state_file(state)
     if not isinstance(monitor, Monitor):
         raise ValueError(
@@ -264,7 +264,11 @@ def _read_for_model(
     """
 
     def types(names: Sequence[str]) -> dict[str, InputColumn]:
-        """Return the columns that the fit or `texts` determines, by name."""
+        """Return the types with which a file's columns are read, for those that have a fixed type.
+
+        names: names of the file's columns. Columns of the fit have their type of the fit; columns
+        in `texts` are read as text; all others are inferred, and are left out here.
+        """
         text = InputColumn(pa.string(), words=MISSING_MARKERS - {""})
         is_text = {name: text for name in texts if name in names}
         return is_text | get_fitted_columns(model, target, names, others)
@@ -350,7 +354,10 @@ def read_labelled_rows(
 
 
 def expect_labelled_rows(n: int, source: TableSource) -> None:
-    """Raise ValueError if a table or folder with targets has no rows. n: number of its rows."""
+    """Raise ValueError if a table with targets, or a folder of tables, has no rows.
+
+    n: number of its rows; source: the table or folder, for the message.
+    """
     if not n:
         raise ValueError(
             f"FILE must have at least one row, but {get_display_name(source)} has no rows: pass a "

@@ -257,7 +257,11 @@ def count_classes_of_rank(rank: Rank, n_classes: int) -> Int64:
 
 
 def draw_keys(rank: Rank, seed: int, n_sampled: Int64) -> KeySample:
-    """Find the smallest keys of each class of a rank; see `draw_smallest_keys`."""
+    """Find the rows of a rank with the smallest keys in each class, as a random sample of rows.
+
+    rank: rows of one worker; seed: seed of the draw; n_sampled: number of rows to draw of each
+    class. See `draw_smallest_keys`.
+    """
     return draw_smallest_keys(rank.rows.keys, _get_strata(rank, len(n_sampled)), seed, n_sampled)
 
 
@@ -279,7 +283,10 @@ def get_scored_predictions(rank: Rank) -> Float64:
 
 
 def _get_strata(rank: Rank, n_classes: int) -> NDArray[Any]:
-    """Return the class of each training row of a rank, (n,); see `get_strata`."""
+    """Return the class by which each training row of a rank is drawn, (n,).
+
+    rank: rows of one worker; n_classes: number of classes; 1: all rows have class 0.
+    """
     return get_strata(rank.rows.y[0, : rank.rows.n], n_classes)
 
 

@@ -93,7 +93,10 @@ def _renumber_objects(content: bytes) -> bytes:
     names: dict[str, str] = {}
 
     def renumber(node: dict[str, Any]) -> dict[str, Any]:
-        """Replace the address and the name of the file of one object of the schema."""
+        """Replace the memory address and file name in one object of the schema by running numbers.
+
+        node: the object, which is changed and returned. Equal pipelines then have equal files.
+        """
         if isinstance(address := node.get("__id__"), int):
             if node.get("__loader__") == _CONSTANT:
                 # Whether two equal constants are one object differs between processes.

@@ -117,7 +117,7 @@ class FileState(NamedTuple):
         return cls(found.st_size, found.st_mtime_ns, found.st_ino)
 
     def is_state_of(self, path: str | Path) -> bool:
-        """Return whether a file still has this state."""
+        """Return whether the file at a path has not changed since this state was read."""
         now = FileState.read(path)
         return now[:2] == self[:2] and self.number in (None, now.number)
 
