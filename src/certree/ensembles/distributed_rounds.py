@@ -362,7 +362,11 @@ class DistributedEvaluation(Evaluation):
     has_validation_set: bool
 
     def _make_rounds(self, runs: Sequence[Rounds], first: int, last: int) -> Float64:
-        """See `Evaluation`: ranks make the rounds, and trees are appended to runs without rows."""
+        """Make rounds first, ..., last - 1 of all runs; see `certree.ensembles.rounds.advance`.
+
+        See `Evaluation._make_rounds`. Ranks make the rounds, and trees are appended to runs without
+        rows.
+        """
         new: NewRounds = self.executor.run_on_ranks(make_rounds, first, last, self._get_watch())
         for run, (trees, deviations, rows, losses) in zip(runs, new.batches, strict=True):
             run.tree_batches.extend(trees)
@@ -372,7 +376,10 @@ class DistributedEvaluation(Evaluation):
         return new.scores
 
     def _predict(self, runs: Sequence[Rounds]) -> Float64:
-        """See `Evaluation`: the scores of all rows together."""
+        """Return what the functions in `scored` take after the last round of the runs.
+
+        See `Evaluation._predict`. Here it is the scores of the rows of all ranks, joined.
+        """
         del runs
         return self.compute_scores()
 

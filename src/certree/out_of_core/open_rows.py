@@ -106,7 +106,10 @@ def _leave_task_slot() -> AbstractContextManager[Any]:
 def _open_source(
     X: Any, y: Any, sample_weight: Any, groups: Any, offset: Any
 ) -> FileRows | DaskRows:
-    """Return the source of rows. Parameters and errors are those of `open_rows`."""
+    """Return a source that reads the rows of files or of a Dask collection block by block.
+
+    The parameters are those of `fit`; `open_rows` describes them and the errors.
+    """
     limit = get_memory_limit()
     if not is_dask_collection(X):
         is_limited = limit is not None or is_dry_run()

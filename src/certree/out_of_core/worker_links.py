@@ -159,7 +159,10 @@ class WorkerLinks:
 
     @property
     def decides(self) -> bool:
-        """See `Links`."""
+        """Whether this is rank 0, which chooses splits and computes the values of nodes.
+
+        See `Links.decides`.
+        """
         return self._epoch.rank == 0
 
     async def open(self) -> None:
@@ -220,7 +223,10 @@ class WorkerLinks:
         self._loop.call_soon_threadsafe(self.close)
 
     def reduce(self, words: Int64, n_sums: int) -> None:
-        """See `Links`."""
+        """Reduce words to rank 0: the first n_sums by their sum, the others by their maximum.
+
+        See `Links.reduce`.
+        """
         self._step += 1
         total = words.copy()  # a message may be sent after this method has returned
         reduced = self._start(self._reduce(total, n_sums, self._step))
@@ -240,7 +246,7 @@ class WorkerLinks:
             await self._write(self._parent, step, total)
 
     def share(self, words: Int64) -> None:
-        """See `Links`."""
+        """Copy the words of rank 0 to all ranks, in place; see `Links`."""
         self._step += 1
         if self.decides:
             self._sending = self._start(self._send_to_children(words.copy(), self._step))
