@@ -483,7 +483,8 @@ def test_weights_of_groups_that_are_none_are_refused(weight, tmp_path):
     certree.save(model, tmp_path / "model")
     rewrite(tmp_path / "model", {"calibration.weight": np.full(len(model.calibration_.y), weight)})
     with pytest.raises(
-        ValueError, match=r"weight must hold numbers in|calibration set must have the size"
+        ValueError,
+        match=r"weights of the calibration rows must lie in|calibration set must have the size",
     ):
         certree.load(tmp_path / "model")
 

@@ -655,8 +655,8 @@ class BoostedTrees(StagedTrees):
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
         limit : TimeLimit
-            When the fit must end. Half of the time is left for the fits to thirds that standard
-            errors need.
+            When the fit must end. With `standard_errors`, half of the time is left for three more
+            fits, each to a third of the training rows, that standard errors need.
 
         Returns
         -------
@@ -1755,10 +1755,12 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         else this and all thresholds in turn. From 3000 rows on (for numbers below 10,000 rows)
         cross-validation chooses one of these, or all thresholds.
     subsample : float, default=0.75
-        Fraction of the rows that are in-bag in a round; the out-of-bag rows weight the prunings.
+        Fraction of the rows that are in-bag in a round. The loss on the out-of-bag rows determines the
+        weights of the prunings (subtrees) of the round's tree.
     prunings : {"vote", "none"}, default="vote"
-        "vote": the step of a round is the mean of all prunings of its tree, weighted by the
-        out-of-bag rows; "none": the step is that of the whole tree, for comparison.
+        A pruning is a tree with some nodes turned into leaves. "vote": a round adds the mean
+        prediction of all prunings of its tree, weighted by their loss on the out-of-bag rows;
+        "none": it adds the prediction of the whole tree, for comparison.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features hold categories. "from_dtype": columns of a data frame with a category,
         string or object dtype, and columns of an object array that contain a string. Otherwise a
@@ -2049,7 +2051,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         of their number, or all (None). "auto": all.
     {max_thresholds}
     subsample : float, default=0.9
-        Fraction of the rows that are in-bag in a round; the out-of-bag rows weight the prunings.
+        Fraction of the rows that are in-bag in a round. The loss on the out-of-bag rows determines the
+        weights of the prunings (subtrees) of the round's tree.
     {prunings} {categorical_features}
     monotonic_cst : array-like of int, dict or None, default=None
         For each feature, or by its name: 1 if predictions must not fall if the feature rises, -1 if

@@ -84,9 +84,7 @@ def branching_stops(tree: Tree, stop_probability: float) -> ChainStops:
         If the probability is not strictly between 0 and 1.
     """
     if not 0 < stop_probability < 1:
-        raise ValueError(
-            f"stop_probability must lie strictly between 0 and 1, got {stop_probability!r}"
-        )
+        raise ValueError(f"stop_probability must lie between 0 and 1, got {stop_probability!r}")
     stop = float(stop_probability)
     return chain_stops(tree, float(np.log1p(-stop)), float(np.log(stop)), free_end=True)
 
