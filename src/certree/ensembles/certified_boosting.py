@@ -181,8 +181,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         no limit.
     {max_depth} {min_samples_leaf} {l2_regularization} {max_features} {max_thresholds}
     subsample : float, default=0.75
-        Fraction of the training set that is in-bag in a round. The loss on the out-of-bag rows determines the
-        weights of the prunings (subtrees) of the round's tree.
+        Fraction of the training set that is in-bag in a round. The loss on the out-of-bag rows
+        determines the weights of the prunings (subtrees) of the round's tree.
         The calibration set has no part in either.
     {prunings}
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
@@ -659,8 +659,8 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         of their number, or all (None). "auto": all.
     {max_thresholds}
     subsample : float, default=0.9
-        Fraction of the training set that is in-bag in a round. The loss on the out-of-bag rows determines the
-        weights of the prunings (subtrees) of the round's tree.
+        Fraction of the training set that is in-bag in a round. The loss on the out-of-bag rows
+        determines the weights of the prunings (subtrees) of the round's tree.
         The calibration set has no part in either.
     {prunings} {categorical_features}
     monotonic_cst : array-like of int, dict or None, default=None
