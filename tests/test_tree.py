@@ -38,9 +38,9 @@ from certree.prunings import cost_complexity_path, sibling_merge_path
 from certree.prunings.paths import PruningPath
 from certree.prunings.scott_nowak import FragmentPrunings
 from certree.tree import Trees
-from certree.votes import Ballots
+from certree.votes import NodePredictions
 from certree.weights import average
-from certree.weights.family import ChainStops, Family
+from certree.weights.family import ChainStops, PosteriorFamily
 from strategies import trees
 
 SETS = {"category_start": [0, 2, 2, 2, 2, 2], "categories": [0, 1]}
@@ -192,12 +192,12 @@ def pruning_instances(tree):
     stats = NodeStats(np.ones((5, 2)), np.zeros(5, dtype=int))
     return [
         stops,
-        Family(tree, np.zeros((5, 2)), np.zeros(2), np.zeros(1), stops),
+        PosteriorFamily(tree, np.zeros((5, 2)), np.zeros(2), np.zeros(1), stops),
         cost_complexity_path(tree, stats),
         sibling_merge_path(tree, stats),
         FragmentPrunings(tree, *np.zeros((5, 5))),
-        Ballots(np.zeros(5, dtype=np.int64), None, 2),
-        Ballots(None, np.zeros((5, 2)), 2),
+        NodePredictions(np.zeros(5, dtype=np.int64), None, 2),
+        NodePredictions(None, np.zeros((5, 2)), 2),
     ]
 
 
@@ -283,14 +283,16 @@ def test_copies_are_checked(make_copy):
     ("wrong", "reason"),
     [
         (
-            lambda tree, stops: Family(tree, np.zeros((4, 1)), np.zeros(1), np.zeros(0), stops),
+            lambda tree, stops: PosteriorFamily(
+                tree, np.zeros((4, 1)), np.zeros(1), np.zeros(0), stops
+            ),
             "gains",
         ),
         (lambda *_: ChainStops(np.zeros(5), *np.zeros((3, 4))), "log_split"),
         (lambda tree, _: PruningPath(tree, np.zeros(1), np.zeros(4)), "critical"),
         (lambda tree, _: FragmentPrunings(tree, *np.zeros((5, 4))), "cost_gains"),
-        (lambda *_: Ballots(np.array([0, 2]), None, 2), "label"),
-        (lambda *_: Ballots(None, np.zeros((5, 3)), 2), "values"),
+        (lambda *_: NodePredictions(np.array([0, 2]), None, 2), "label"),
+        (lambda *_: NodePredictions(None, np.zeros((5, 3)), 2), "values"),
         (lambda *_: Histogram(np.arange(3.0), CategoricalTable(np.zeros((2, 3)), 1.0)), "edges"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

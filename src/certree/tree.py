@@ -287,26 +287,32 @@ class Trees(ArrayRecord):
         )
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the columns for a model file, by stored name, with entries for inner nodes only.
+        """Return the arrays that a model file stores for these trees, by their names in the file.
 
-        Names are "feature", "threshold", "missing_left", "n_categories" (size of the category set)
-        and "beyond" (distance of a left child from its parent). "compares", (m,) bool, is True for
-        inner nodes; "categories", "root" and "value" are stored whole. `chain`, `missing_both` and
-        `n_features` are not included. "unseen_left" has entries for nodes with a category set. It
-        is left out if unseen categories go where NaN goes, as in files of earlier versions.
+        The file format fixes the names; m is the number of nodes of all trees.
+
+        * With an entry for each inner node (a node that is split), in the order of the nodes:
+          "feature", "threshold", "missing_left", "n_categories" (number of categories in the node's
+          set), and "beyond" (number of the left child minus the number of the node).
+        * With an entry for each node: "compares", (m,) bool, which is True for inner nodes, and
+          "value", (m, n_outputs).
+        * "categories" and "root", as in the class.
+        * "unseen_left", with an entry for each node that has a category set. It is left out if
+          unseen categories go where NaN goes, as in files of earlier versions.
+
+        The fields `chain`, `missing_both` and `n_features` are not stored.
         """
-        compares = ~self.is_leaf
-        inner = np.flatnonzero(compares)
+        is_split = ~self.is_leaf
+        inner = np.flatnonzero(is_split)
         is_as_missing = np.array_equal(self.unseen_left, self._like_missing_left)
         unseen_left = {} if is_as_missing else {"unseen_left": self.unseen_left[self._has_set]}
         return {
             **unseen_left,
-            "compares": compares,
+            "compares": is_split,
             "feature": self.feature[inner],
             "threshold": self.threshold[inner],
             "missing_left": self.missing_left[inner],
             "n_categories": np.diff(self.category_start)[inner].astype(np.int32),
-            # Distance of a left child from its parent.
             "beyond": (self.left[inner] - inner).astype(np.int32),
             "categories": self.categories,
             "root": self.root,
@@ -317,36 +323,36 @@ class Trees(ArrayRecord):
     def from_stored(cls, stored: Any, **known: Any) -> Self:
         """Create trees from a section of a model file, and check them.
 
-        stored: a mapping with the names that `to_stored` returns; known: `n_features` and `value`,
-        by keyword. Raise TypeError or ValueError if the columns do not describe trees.
+        stored: a mapping with the names that `to_stored` returns; known: the fields `n_features`
+        and `value`, by keyword. Raise TypeError or ValueError if the arrays do not describe trees.
         """
-        compares = check_column("compares", stored["compares"], "bool", (len(known["value"]),))
-        inner = np.flatnonzero(compares)
+        is_split = check_column("compares", stored["compares"], "bool", (len(known["value"]),))
+        inner = np.flatnonzero(is_split)
 
         def expand(name: str, dtype: str) -> NDArray[Any]:
             """Return a stored column, which has entries for inner nodes, with 0 at leaves, (m,).
 
             name: its name in `stored`, the section of the file that the enclosing method takes;
-            dtype: its dtype. The enclosing method's `compares`, (m,), marks the inner nodes, and
+            dtype: its dtype. The enclosing method's `is_split`, (m,), marks the inner nodes, and
             `inner` has their numbers. Raise TypeError or ValueError if the dtype or the number of
             entries differs.
             """
-            expanded = np.zeros(len(compares), dtype)
+            expanded = np.zeros(len(is_split), dtype)
             expanded[inner] = check_column(name, stored[name], dtype, (len(inner),))
             return expanded
 
-        left = np.arange(len(compares)) + expand("beyond", "int64")
+        left = np.arange(len(is_split)) + expand("beyond", "int64")
         n_categories = expand("n_categories", "int64")
         unseen_left: Any = None
         if "unseen_left" in stored:
-            unseen_left, has_set = np.zeros(len(compares), np.bool_), n_categories > 0
+            unseen_left, has_set = np.zeros(len(is_split), np.bool_), n_categories > 0
             shape = (int(has_set.sum()),)
             unseen_left[has_set] = check_column("unseen_left", stored["unseen_left"], "bool", shape)
         return cls(
             expand("feature", "int32"),
             expand("threshold", "float64"),
-            np.where(compares, left, LEAF),
-            np.ones(len(compares), dtype=np.int32),
+            np.where(is_split, left, LEAF),
+            np.ones(len(is_split), dtype=np.int32),
             missing_left=expand("missing_left", "bool"),
             unseen_left=unseen_left,
             category_start=np.append(0, np.cumsum(n_categories)),
@@ -367,7 +373,9 @@ class Trees(ArrayRecord):
         n_categories = np.array([len(categories or ()) for categories in feature_names])
         node = np.repeat(np.arange(self.n_nodes), np.diff(self.category_start))
         if (self.categories >= n_categories[self.feature[node]]).any():
-            raise DamagedModelError("its tree splits on categories that its features do not have")
+            raise DamagedModelError(
+                "the model file's tree splits on categories that its features do not have"
+            )
         return self
 
     def __len__(self) -> int:
@@ -670,11 +678,12 @@ class Trees(ArrayRecord):
             scores = stages[-1]
 
     def _add_steps(self, scores: Float64, X: Any, n_threads: int, steps: range) -> Float64:
-        """Return the scores after each group of trees, stacked, (len(steps) * n_outputs, n).
+        """Return the scores of rows after each group of trees, (n_groups * n_outputs, n).
 
-        scores: scores before, (n_outputs, n); X: encoded rows; n_threads: number of threads; steps:
-        first tree of each group, of steps.step trees. All outputs of a group come before those of
-        the next group.
+        A group is ``steps.step`` consecutive trees, such as those of a round. scores: scores before
+        the first group, (n_outputs, n); X: encoded rows, (n, p); n_threads: number of threads;
+        steps: number of the first tree of each group. The rows of the result are all outputs after
+        the first group, then all outputs after the second, and so on.
         """
         ends = steps.start, steps.start + len(steps) * steps.step, steps.step
         packed, starts, categories, root = self.packed
@@ -1078,9 +1087,11 @@ def _expect_trees(nodes: Trees) -> None:
 def _expect_sets(nodes: Trees) -> None:
     """Raise ValueError unless the category sets of all nodes are valid.
 
-    nodes: trees, of which `category_start` and `categories` are read. The sets must cover
-    `categories` one after the other, be empty at leaves, and hold distinct ascending codes >= 0.
-    `unseen_left` must be False at nodes without a set.
+    nodes: trees, of which the fields `category_start`, `categories` and `unseen_left` are read.
+    The set of node v is ``categories[category_start[v] : category_start[v + 1]]``; these slices
+    must cover `categories` without gap or overlap. A set must be empty at a leaf, and hold distinct
+    ascending codes >= 0. `unseen_left`, whether categories outside of the set go to the left child,
+    must be False at nodes without a set.
     """
     start, categories = nodes.category_start, nodes.categories
     sizes = np.diff(start)

@@ -43,9 +43,10 @@ _TOO_MANY_CLASSES = "slopes must be None for more than two classes, got constrai
 
 @dataclass(frozen=True, eq=False)
 class Vote(ArrayRecord):
-    """The outcome of a vote of all prunings of a tree, in each of its m nodes.
+    """Prediction of a weighted vote of all prunings of a tree, at each of its m nodes.
 
-    A pruning votes with its weight, and predicts what its leaf predicts.
+    A pruning is the tree with some nodes turned into leaves. For a row it votes, with its posterior
+    weight, for the prediction of its own leaf on the row's path (see `NodePredictions`).
 
     Parameters
     ----------
@@ -94,18 +95,22 @@ class Vote(ArrayRecord):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ballots(ArrayRecord):
-    """The vote of each node as a leaf of a pruning: a label, or values.
+class NodePredictions(ArrayRecord):
+    """What each of a tree's m nodes predicts for its rows if it is a leaf: a label, or K numbers.
+
+    A pruning turns some nodes of the tree into leaves and predicts what these predict. `Vote` is
+    the weighted mean of such predictions over all prunings.
 
     Parameters
     ----------
     label : ndarray of int32, shape (m,), or None
-        Class for which each node votes; None if `values` are set.
+        Class that each node predicts; None if `values` are set.
     values : ndarray of float64, shape (m, K), or None
-        Class probabilities of each node, or its mean (K = 1); for several targets the columns of
-        each target follow those of the one before. None if `label` is set.
+        Class probabilities that each node predicts, or its mean (K = 1); for several targets the
+        columns of each target follow those of the one before. None if `label` is set.
     n_values : int
-        Number of columns of the outcome, K: classes, 1 for a number, the sum over several targets.
+        Number of columns of the prediction, K: the number of classes, 1 for a numeric target, and
+        the sum of both over several targets.
     """
 
     label: Int32 | None
@@ -123,27 +128,26 @@ class Ballots(ArrayRecord):
     def frequency(self) -> Float64 | None:
         """Class probabilities or means of the m nodes, (m, K): the field `values`.
 
-        None if nodes vote by label. The C++ core reads it; `SparseBallots.frequency` is a tuple
+        None if nodes vote by label. The C++ core reads it; `SparseNodePredictions.frequency` is a tuple
         instead.
         """
         return self.values
 
     def take(self, nodes: NDArray[np.integer]) -> Float64:
-        """Return the votes (k, K) of the nodes with the numbers `nodes`, (k,).
+        """Return the predictions of some nodes as numbers, (k, K); nodes: their numbers, (k,).
 
-        A node votes by its row of `values`, or for its label: 1 in this class, 0 in the others.
+        The prediction of a node is its row of `values`, or 1 for its label and 0 for other classes.
         """
         if self.values is not None:
             return self.values[nodes]
         assert self.label is not None
         return np.eye(self.n_values)[self.label[nodes]]
 
-    def cast(self, tree: Trees, weights: NodeWeights) -> Vote:
-        """Compute the vote of all prunings of a tree.
+    def compute_vote(self, tree: Trees, weights: NodeWeights) -> Vote:
+        """Average the predictions of all prunings of a tree with their weights; return a `Vote`.
 
-        The result has the weighted sum of votes in each node, (m, K). tree: the tree of these m
-        nodes; weights: the distribution over its prunings, or one pruning. Raise ValueError if
-        sizes differ.
+        Its field `score` has a row for each node, (m, K). tree: the tree of these m nodes; weights:
+        the distribution over its prunings, or one pruning. Raise ValueError if sizes differ.
         """
         weight = weights.check_tree(tree).weight
         return Vote.from_checked(
@@ -152,18 +156,20 @@ class Ballots(ArrayRecord):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseBallots(ArrayRecord):
-    """The vote of each node as a leaf of a pruning, for many classes, from sparse counts.
+class SparseNodePredictions(ArrayRecord):
+    """`NodePredictions` for many classes: what each node predicts, from sparse class counts.
+
+    Class frequencies are not stored but computed when they are needed.
 
     Parameters
     ----------
     stats : SparseNodeStats
-        Counts and labels of the nodes.
+        Class counts of each node, and its most frequent class (label).
     kind : {"majority", "mean"}
-        Whether nodes vote for their label or by their class frequencies.
+        "majority": a node predicts its label; "mean": its smoothed class frequencies.
     smoothing : float
-        Pseudo-count: number of rows of mean weight that are added to each node with the class
-        frequencies of its parent; only for "mean".
+        Pseudo-count, only for "mean": number of rows of mean weight that are added to each node
+        with the class frequencies of its parent (to the root with equal frequencies).
     """
 
     stats: SparseNodeStats
@@ -189,18 +195,18 @@ class SparseBallots(ArrayRecord):
             return None
         return self.stats.table, self.smoothing, self.stats.weight_unit
 
-    def cast(self, tree: Trees, weights: NodeWeights) -> DeferredVote:
-        """Return the vote of all prunings of a tree; scores are computed when they are read.
+    def compute_vote(self, tree: Trees, weights: NodeWeights) -> DeferredVote:
+        """Return the weighted mean prediction of all prunings; it is computed when it is read.
 
-        Each pruning votes with its weight. tree: the tree of the nodes in `stats`; weights: the
-        distribution over its prunings. Raise ValueError if sizes differ.
+        tree: the tree of the nodes in `stats`; weights: the distribution over its prunings. Raise
+        ValueError if sizes differ.
         """
         return DeferredVote(tree, weights.check_tree(tree).weight, self)
 
 
 @dataclass(frozen=True, eq=False)
 class DeferredVote(ArrayRecord):
-    """The outcome of a vote on many classes, whose scores are computed when they are read.
+    """A `Vote` of all prunings on many classes, whose scores are computed when they are read.
 
     Parameters
     ----------
@@ -209,13 +215,13 @@ class DeferredVote(ArrayRecord):
     weight : ndarray of float64, shape (m,)
         Probability that each node is a leaf of a pruning that is drawn from the distribution over
         prunings: `NodeWeights.weight`.
-    ballots : SparseBallots
-        The vote of each node as a leaf of a pruning.
+    node_predictions : SparseNodePredictions
+        What each node predicts if it is a leaf of a pruning.
     """
 
     tree: Trees
     weight: Float64
-    ballots: SparseBallots
+    node_predictions: SparseNodePredictions
 
     def __post_init__(self) -> None:
         self._check("float64", (self.tree.n_nodes,), "weight")
@@ -241,7 +247,9 @@ class DeferredVote(ArrayRecord):
     def label(self) -> Int32:
         """Class with the largest score in each node, (m,) int32; the lowest class on ties."""
         m = self.tree.n_nodes
-        blocks = np.array_split(np.arange(m), m * self.ballots.stats.n_classes // _BLOCK + 1)
+        blocks = np.array_split(
+            np.arange(m), m * self.node_predictions.stats.n_classes // _BLOCK + 1
+        )
         labels = [self.outcomes(nodes).argmax(axis=1).astype(np.int32) for nodes in blocks]
         return np.concatenate(labels)
 
@@ -264,14 +272,14 @@ class DeferredVote(ArrayRecord):
             the votes of the prunings that have the node, or a node above it, as a leaf.
         """
         distinct, place = np.unique(nodes, return_inverse=True)
-        ballots = self.ballots
+        node_predictions = self.node_predictions
         distinct_scores = score_some_nodes(
             self.tree.left,
             self.weight,
             rest,
-            ballots.label,
-            ballots.frequency,
-            ballots.stats.n_classes,
+            node_predictions.label,
+            node_predictions.frequency,
+            node_predictions.stats.n_classes,
             distinct.astype(np.int32),
         )
         scores: Float64 = np.asarray(distinct_scores)[place]
@@ -321,13 +329,15 @@ class Voting:
         object.__setattr__(self, "slopes", np.array(signs, dtype=np.int8, order="C"))
 
     @overload
-    def ballots(self, tree: Trees, stats: SparseNodeStats) -> SparseBallots: ...
+    def ballots(self, tree: Trees, stats: SparseNodeStats) -> SparseNodePredictions: ...
     @overload
-    def ballots(self, tree: Trees, stats: NodeStats | TargetStats | SeveralStats) -> Ballots: ...
+    def ballots(
+        self, tree: Trees, stats: NodeStats | TargetStats | SeveralStats
+    ) -> NodePredictions: ...
     @overload
-    def ballots(self, tree: Trees, stats: Stats) -> Ballots | SparseBallots: ...
-    def ballots(self, tree: Trees, stats: Stats) -> Ballots | SparseBallots:
-        """Compute the vote of each node of a tree, as a leaf of a pruning.
+    def ballots(self, tree: Trees, stats: Stats) -> NodePredictions | SparseNodePredictions: ...
+    def ballots(self, tree: Trees, stats: Stats) -> NodePredictions | SparseNodePredictions:
+        """Compute what each node of a tree predicts if it is a leaf of a pruning.
 
         Parameters
         ----------
@@ -338,9 +348,10 @@ class Voting:
 
         Returns
         -------
-        Ballots or SparseBallots
-            `SparseBallots` for `SparseNodeStats`. For several targets `Ballots` have values side by
-            side, also with kind "majority" (1 in the column of the label, 0 in the other classes).
+        NodePredictions or SparseNodePredictions
+            `SparseNodePredictions` for `SparseNodeStats`. For several targets `NodePredictions`
+            have values side by side, also with kind "majority" (1 in the column of the label, 0 in
+            the other classes).
 
         Raises
         ------
@@ -351,22 +362,22 @@ class Voting:
         if isinstance(stats, SparseNodeStats):
             if self.slopes is not None:
                 raise ValueError(_TOO_MANY_CLASSES.format(n=stats.n_classes))
-            return SparseBallots(stats.check_tree(tree), self.kind, self.smoothing)
+            return SparseNodePredictions(stats.check_tree(tree), self.kind, self.smoothing)
         if isinstance(stats, SeveralStats) and self.kind == "majority":
             nodes = np.arange(len(tree.left))
             labels = [self.ballots(tree, target).take(nodes) for target in stats.of_each]
             values = np.concatenate(labels, axis=1)
-            return Ballots.from_checked(None, values, values.shape[1])
+            return NodePredictions.from_checked(None, values, values.shape[1])
         if self.kind == "mean":
             values = self.averages(tree, stats)
-            return Ballots.from_checked(None, values, values.shape[1])
+            return NodePredictions.from_checked(None, values, values.shape[1])
         if not isinstance(stats, NodeStats):
             raise ValueError('kind must be "mean" for a numeric target, got "majority"')
         label = stats.check_tree(tree).label
         if self.slopes is not None:
             unsmoothed = Voting("mean", 0.0, self.slopes)
             label = unsmoothed.averages(tree, stats).argmax(axis=1).astype(np.int32)
-        return Ballots.from_checked(label, None, stats.n_classes)
+        return NodePredictions.from_checked(label, None, stats.n_classes)
 
     def averages(self, tree: Trees, stats: Stats) -> Float64:
         """Compute the mean vote of each node: class frequencies (m, K) or means (m, 1).
@@ -439,14 +450,14 @@ def vote(
     """
     voting = Voting(voting) if isinstance(voting, str) else voting
     weights.check_tree(tree)
-    return voting.ballots(tree, stats).cast(tree, weights)
+    return voting.ballots(tree, stats).compute_vote(tree, weights)
 
 
 def stopped_outcomes(
     tree: Trees,
     weights: NodeWeights,
     ballot: Vote | DeferredVote,
-    ballots: Ballots | SparseBallots,
+    node_predictions: NodePredictions | SparseNodePredictions,
     nodes: NDArray[np.integer],
 ) -> Float64:
     """Compute the vote for rows that stop at given nodes instead of going on to a leaf.
@@ -461,10 +472,10 @@ def stopped_outcomes(
     weights : NodeWeights
         The posterior over its prunings.
     ballot : Vote or DeferredVote
-        The outcome of the vote with these weights, as `vote` returns it; read if `ballots` are
-        `Ballots`.
-    ballots : Ballots or SparseBallots
-        The vote of each node as a leaf, as `Voting.ballots` returns it.
+        The outcome of the vote with these weights, as `vote` returns it; read if `node_predictions` are
+        `NodePredictions`.
+    node_predictions : NodePredictions or SparseNodePredictions
+        What each node predicts as a leaf, as `Voting.ballots` returns it.
     nodes : ndarray of int, shape (k,)
         Numbers of the nodes.
 
@@ -476,9 +487,9 @@ def stopped_outcomes(
     """
     # Prunings do not split leaves; a difference there is a rounding error.
     rest = np.where(tree.is_leaf, 0.0, np.maximum(reached(tree, weights) - weights.weight, 0.0))
-    if isinstance(ballots, SparseBallots):
-        return ballots.cast(tree, weights).outcomes(nodes, rest)
-    return ballot.score[nodes] + rest[nodes, None] * ballots.take(nodes)
+    if isinstance(node_predictions, SparseNodePredictions):
+        return node_predictions.compute_vote(tree, weights).outcomes(nodes, rest)
+    return ballot.score[nodes] + rest[nodes, None] * node_predictions.take(nodes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -145,7 +145,7 @@ def test_rows_of_the_worst_case_and_of_other_classes_are_counted_in_one_further_
         ({"given": [0, 9]}, r"given must lie in 0 \.\. 3"),
         ({"y": [0, -1]}, "y must lie in"),
         ({"y": [0.5]}, "y must have shape"),
-        ({"weight": [0.5, 1.5]}, "weight must hold numbers in"),
+        ({"weight": [0.5, 1.5]}, "weights of the calibration rows must lie in"),
         ({"is_worst": [True]}, "is_worst must have shape"),
         ({"repeats": "2"}, "repeats must be an integer"),
     ],

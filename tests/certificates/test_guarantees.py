@@ -75,9 +75,7 @@ def test_one_object_says_what_the_functions_say(classifier):
     assert guarantees.mix(shares) == guarantees.conditional_guarantees("recall").mix(shares)
     assert guarantees.mix(shares, 0.2).delta == 0.2
     assert guarantees.monitor().bound == guarantees.certificate.bound
-    with pytest.raises(
-        ValueError, match="must not include 'leaves' here: it needs a certified tree"
-    ):
+    with pytest.raises(ValueError, match="must not include 'leaves' without a certified tree"):
         guarantees.conditional_guarantees("leaves")
 
 
@@ -457,11 +455,11 @@ def test_of_equal_rivals_a_file_knows_which_one_is_deployed(tmp_path):
         (
             "calibration.leaf",
             lambda leaf: np.roll(leaf, 1),
-            "its calibration set must have the size",
+            "calibration set must have the size",
         ),
         ("calibration.leaf", lambda leaf: leaf.astype(np.int64), "leaf must have dtype int32"),
         ("calibration.y", lambda y: y + 9, "y must lie in"),
-        ("calibration.y", lambda y: 2 - y, "its calibration set must have the size"),
+        ("calibration.y", lambda y: 2 - y, "calibration set must have the size"),
         ("calibration.given", lambda given: given * 0, "must hold each row index at most once"),
         ("calibration.given", lambda given: given - 10**4, "given must lie in"),
         ("calibration.splits", lambda splits: splits[1:], "splits must have shape"),
@@ -485,7 +483,8 @@ def test_weights_of_groups_that_are_none_are_refused(weight, tmp_path):
     certree.save(model, tmp_path / "model")
     rewrite(tmp_path / "model", {"calibration.weight": np.full(len(model.calibration_.y), weight)})
     with pytest.raises(
-        ValueError, match=r"weight must hold numbers in|calibration set must have the size"
+        ValueError,
+        match=r"weights of the calibration rows must|calibration set must have the size",
     ):
         certree.load(tmp_path / "model")
 

@@ -25,8 +25,8 @@ from certree import (
 from certree.certificates import LabelledSelection, ModelSelection, select_labelled, select_model
 from certree.certificates.inequalities import bounds
 from certree.certificates.model_selection import PATH
-from certree.votes import Ballots
-from certree.weights.family import Family
+from certree.votes import NodePredictions
+from certree.weights.family import PosteriorFamily
 from weight_units import expect_no_unit
 
 MAJORITY, MEAN = Voting("majority"), Voting("mean", smoothing=0.1)
@@ -81,8 +81,8 @@ def counted(monkeypatch):
         monkeypatch.setattr(owner, attribute, counting)
 
     count("ballots", Voting, "ballots")
-    count("votes", Ballots, "cast")
-    count("posteriors", Family, "solve")
+    count("votes", NodePredictions, "compute_vote")
+    count("posteriors", PosteriorFamily, "solve")
     count("decisions", NodeWeights.log_decisions, "func")
     count("labels", Vote.label, "func")
     return calls

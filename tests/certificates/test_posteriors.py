@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import certree
 import reference
-from certree.certificates.posteriors import LabelledWeights, cast_posterior_vote, divergence
+from certree.certificates.posteriors import LabelledWeights, compute_posterior_vote, divergence
 from strategies import temperatures, trees_and_stats
 
 SMALL = {"largest": 30, "max_inner": 3, "max_chain": 2}
@@ -46,7 +46,7 @@ def test_labelled_posterior_is_the_sum_over_labelled_prunings(tree_and_stats, la
             expected[v, k] += float(mass)
     np.testing.assert_allclose(joint, expected, atol=1e-9)
 
-    score = cast_posterior_vote(tree, stats, posterior).score
+    score = compute_posterior_vote(tree, stats, posterior).score
     for leaf in np.flatnonzero(tree.is_leaf):
         outcome = np.zeros(stats.n_classes)
         for (named, _), mass in zip(every, masses, strict=True):
@@ -64,13 +64,14 @@ def test_a_law_without_labels_takes_those_of_the_growing_rows():
     prior = certree.certificates.branching_prior(tree, 2)
     posterior = certree.certificates.gibbs_posterior(tree, stats, prior.distributions[0], 1.0)
     np.testing.assert_array_equal(
-        cast_posterior_vote(tree, stats, posterior).score,
+        compute_posterior_vote(tree, stats, posterior).score,
         certree.vote(tree, stats, posterior).score,
     )
     assert divergence(posterior, prior) == prior.divergence(posterior)
     labelled = LabelledWeights(posterior, np.eye(2)[stats.label])
     np.testing.assert_allclose(
-        cast_posterior_vote(tree, stats, labelled).score, certree.vote(tree, stats, posterior).score
+        compute_posterior_vote(tree, stats, labelled).score,
+        certree.vote(tree, stats, posterior).score,
     )
     # Sure labels cost log 2 nats a leaf.
     expected = prior.divergence(posterior) + posterior.expected_leaves * np.log(2)

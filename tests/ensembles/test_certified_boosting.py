@@ -191,7 +191,7 @@ def test_inconsistent_calibration_sets_are_refused():
         ("score", [[0.1]], "score"),
         ("score", [[0.1, np.nan]], "score must hold finite numbers"),
         ("y", [0, -1], "y"),
-        ("weight", [0.5, 0.0], "weight must hold numbers in"),
+        ("weight", [0.5, 0.0], "weights of the calibration rows must lie in"),
     ):
         with pytest.raises(ValueError, match=message):
             EnsembleCalibrationSet(**{**good, name: value})

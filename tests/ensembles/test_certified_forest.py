@@ -163,7 +163,7 @@ def test_posteriors_vote_and_err_as_a_loop_over_all_rows_finds(n_classes):
                 while node >= 0:
                     wrong[number, i] += weight[node] * (label[node] != y[i])
                     node = int(tree.parent[node])
-        found = trees.compute_overlaps(shares)
+        found = trees.compute_pair_errors(shares)
         one, both, either = reference.compute_ensemble_risks(
             wrong, trees.is_out_of_sample, np.full(6, 1 / 6)
         )

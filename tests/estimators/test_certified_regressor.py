@@ -152,7 +152,11 @@ def test_prunings_are_certified_at_once_by_their_mass():
     prior = pruning_prior(model.tree_, likeliest)
     for pruning in (likeliest, certree.prunings.cost_complexity(model.tree_, model.stats_, 3.0)):
         certificate = model.certify_pruning(pruning)
-        value = Voting("mean", 2.0).ballots(model.tree_, model.stats_).cast(model.tree_, pruning)
+        value = (
+            Voting("mean", 2.0)
+            .ballots(model.tree_, model.stats_)
+            .compute_vote(model.tree_, pruning)
+        )
         observed = reference.compute_truncated_error(
             model.tree_, value.score[:, 0], X[weigh], y[weigh], certificate.unit
         )

@@ -34,8 +34,12 @@ def test_the_smaller_tree_is_the_literal_one(
 ):
     tree, stats = tree_and_stats
     weights = certree.pac_bayes(tree, stats, inverse_temperature, 0.0)
-    ballots = voting.ballots(tree, stats)
-    values = np.eye(stats.n_classes)[ballots.label] if ballots.values is None else ballots.values
+    node_predictions = voting.ballots(tree, stats)
+    values = (
+        np.eye(stats.n_classes)[node_predictions.label]
+        if node_predictions.values is None
+        else node_predictions.values
+    )
     smaller, kept, posterior, ballot = compact_tree(tree, stats, weights, voting, tolerance)
     # Where a change is the tolerance itself, rounding decides.
     near = [

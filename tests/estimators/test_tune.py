@@ -533,7 +533,7 @@ def test_predictions_for_held_out_rows_equal_the_literal_ones(seed, grower, n_po
         expected = []
         for fold in folds:
             posteriors = family(fold.tree, fold.stats)
-            ballots = [
+            node_predictions = [
                 vote(fold.tree, fold.stats, posteriors.solve(*posterior), candidate.voting).score[
                     :, 0
                 ]
@@ -541,7 +541,7 @@ def test_predictions_for_held_out_rows_equal_the_literal_ones(seed, grower, n_po
             ]
             seen = fold.tree.is_leaf & (fold.validation[:, 0] > 0)
             expected.append(
-                np.column_stack([fold.validation[seen, :2], *[b[seen] for b in ballots]])
+                np.column_stack([fold.validation[seen, :2], *[b[seen] for b in node_predictions]])
             )
         expected = np.concatenate(expected)
         np.testing.assert_array_equal(np.column_stack([rows, truth]), expected[:, :2])

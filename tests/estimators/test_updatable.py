@@ -209,7 +209,7 @@ def test_a_file_says_what_an_update_needs_and_no_features(tmp_path):
         (lambda one: {"seen_rows.leaf": one["seen_rows.leaf"] * 0}, "must hold leaves of the tree"),
         (
             lambda one: {"sample_hashes": np.unique(one["seen_rows.hashes"])},
-            "must equal the hashes of seen_rows",
+            "must equal those of the rows stored for updates",
         ),
         (lambda one: _rows_at(one, np.arange(119)), "total weight 120 of stats, got 119"),
         (lambda one: {"seen_rows.y": one["seen_rows.y"] + 0.0}, "seen_rows.y of int32"),

@@ -95,8 +95,11 @@ def test_contributions_are_the_mean_change_over_all_prunings(tree_and_stats, lam
     weights = certree.pac_bayes(tree, stats, lam, 0.1)
     every, masses, _ = reference.compute_pac_bayes_posterior(tree, stats.n, stats.errors, lam, 0.1)
     value = values_of(tree, stats, voting)
-    ballot, ballots = certree.vote(tree, stats, weights, voting), voting.ballots(tree, stats)
-    base, added = compute_contributions(tree, weights, ballot, ballots, stats.n, X, 1)
+    ballot, node_predictions = (
+        certree.vote(tree, stats, weights, voting),
+        voting.ballots(tree, stats),
+    )
+    base, added = compute_contributions(tree, weights, ballot, node_predictions, stats.n, X, 1)
     np.testing.assert_allclose(base, value[0], atol=1e-12)
     for x, parts in zip(X, added, strict=True):
         expected = reference.compute_contributions(tree, every, masses, value, stats.n, x)
@@ -118,8 +121,11 @@ def test_many_classes_are_explained_as_few_are(tree_and_stats, voting, seed, com
     answers = []
     for one in (stats, sparse(stats)):
         weights = certree.pac_bayes(tree, one, 0.3, 0.1)
-        ballot, ballots = certree.vote(tree, one, weights, voting), voting.ballots(tree, one)
-        answers.append(compute_contributions(tree, weights, ballot, ballots, one.n, X, 1))
+        ballot, node_predictions = (
+            certree.vote(tree, one, weights, voting),
+            voting.ballots(tree, one),
+        )
+        answers.append(compute_contributions(tree, weights, ballot, node_predictions, one.n, X, 1))
     for found, expected in zip(*answers, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -134,8 +140,8 @@ def test_contributions_to_numbers_are_the_mean_change_over_all_prunings(tree_and
     )
     value = reference.smooth_means(tree, stats.n, stats.mean, 1.0)[:, None]
     how = Voting("mean", 1.0)
-    ballot, ballots = certree.vote(tree, stats, weights, how), how.ballots(tree, stats)
-    _, added = compute_contributions(tree, weights, ballot, ballots, stats.n, X, 1)
+    ballot, node_predictions = certree.vote(tree, stats, weights, how), how.ballots(tree, stats)
+    _, added = compute_contributions(tree, weights, ballot, node_predictions, stats.n, X, 1)
     for x, parts in zip(X, added, strict=True):
         expected = reference.compute_contributions(tree, every, masses, value, stats.n, x)
         np.testing.assert_allclose(parts, expected, rtol=1e-9, atol=1e-9)

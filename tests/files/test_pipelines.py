@@ -338,7 +338,7 @@ def test_types_that_skops_does_not_trust_are_refused(tmp_path):
         archive.writestr("pipeline.skops", hostile)
         archive.writestr("model.certree", model)
     (tmp_path / "file").write_bytes(buffer.getvalue())
-    with pytest.raises(ValueError, match="types that are not trusted"):
+    with pytest.raises(ValueError, match="types that skops does not trust"):
         certree.load(tmp_path / "file")
 
 

@@ -87,7 +87,7 @@ def test_other_values_are_refused(changed, message):
 
 
 def test_a_required_field_must_be_there():
-    with pytest.raises(DamagedModelError, match="it lacks seed"):
+    with pytest.raises(DamagedModelError, match="the model file lacks seed"):
         restore({"rate": 0.5}, {})
 
 

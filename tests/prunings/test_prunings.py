@@ -31,7 +31,7 @@ from certree.prunings import (
 from certree.prunings.paths import compute_costs
 from certree.prunings.penalties import compute_upper_errors
 from certree.prunings.rule_names import RULES, resolve_rule
-from certree.weights.family import ValidationVotes
+from certree.weights.family import ValidationStatistics
 from strategies import sum_leaves, temperatures, trees, trees_and_stats, trees_and_targets
 
 
@@ -284,7 +284,7 @@ def test_losses_of_a_path_are_those_of_its_votes(tree_and_stats, find_path, kind
         winner, probability = ballot.label[leaves], np.maximum(ballot.score[leaves], 2.0**-52)
         wrong.append(validation[leaves].sum() - validation[leaves, winner].sum())
         nats.append(-(validation[leaves] * np.log(probability)).sum())
-    arguments = alphas[:, None], ValidationVotes(stats.label, frequency, validation)
+    arguments = alphas[:, None], ValidationStatistics(stats.label, frequency, validation)
     np.testing.assert_array_equal(path.compute_losses(*arguments, "error", 1), wrong)
     np.testing.assert_allclose(
         path.compute_losses(*arguments, "log_loss", 1), nats, rtol=1e-11, atol=1e-9
@@ -384,7 +384,7 @@ def test_losses_of_a_path_with_a_numeric_target_are_those_of_its_means(
     path = find_path(tree, stats)
     values = stats.averages(tree, 0.0)
     losses = path.compute_losses(
-        path.alphas[:, None], ValidationVotes(None, values, validation), "squared", 1
+        path.alphas[:, None], ValidationStatistics(None, values, validation), "squared", 1
     )
     leaves = np.flatnonzero(tree.is_leaf)
     for alpha, loss in zip(path.alphas, losses, strict=True):

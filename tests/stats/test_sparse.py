@@ -13,7 +13,7 @@ from certree.stats import SparseNodeStats
 from certree.stats.nodes import count_by_leaf
 from certree.stats.sparse import MANY_CLASSES
 from certree.votes import DeferredVote, vote
-from certree.weights.family import ValidationVotes
+from certree.weights.family import ValidationStatistics
 from certree.weights.pac_bayes_posteriors import pac_bayes_family
 from strategies import trees, trees_and_stats
 
@@ -110,9 +110,11 @@ def test_losses_from_sparse_counts_equal_those_from_dense_counts(
     grid = np.array([[0.01, 0.0], [0.5, 0.2], [3.0, 0.0]])
     results = []
     for stats, validating in ((table, validation), (to_sparse(table), to_sparse(validation))):
-        ballots = voting.ballots(tree, stats)
+        node_predictions = voting.ballots(tree, stats)
         family = pac_bayes_family(tree, stats)
-        votes = ValidationVotes(ballots.label, ballots.frequency, validating.table)
+        votes = ValidationStatistics(
+            node_predictions.label, node_predictions.frequency, validating.table
+        )
         results.append([family.compute_losses(grid, votes, scoring, 1)])
         if scoring == "log_loss":
             results[-1] += family.predict_validation(grid, votes, scoring, 1)

@@ -357,7 +357,7 @@ def absolute_error_pruning(draw):
         pruning = certree.prunings.cost_complexity(model.tree_, seen, alpha)
         certificate = model.certify_pruning(pruning)
         value = certree.Voting("mean", 2.0).ballots(model.tree_, model.stats_)
-        said = value.cast(model.tree_, pruning).score[model.apply(GRID), 0]
+        said = value.compute_vote(model.tree_, pruning).score[model.apply(GRID), 0]
         found.append(
             (certificate.bound / held.limit, truncated_mean(said, held.limit) / held.limit)
         )
@@ -1076,7 +1076,7 @@ def test_labelled_prunings_need_no_growing_rows():
         prior = certree.certificates.branching_prior(grid, 5)
         for lam in LAMBDAS:
             posterior = certree.certificates.labelled_posterior(grid, held.stats, prior, lam)
-            ballot = certree.certificates.posteriors.cast_posterior_vote(
+            ballot = certree.certificates.posteriors.compute_posterior_vote(
                 grid, held.stats, posterior
             )
             gibbs = certree.certificates.certify_posterior(held, posterior, prior, DELTA, 0.5)

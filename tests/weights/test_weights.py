@@ -397,7 +397,7 @@ def test_posteriors_of_many_trees_are_those_of_each(cases, lam1, lam2):
             vote(tree, own, single, voting).score
             for (tree, own), single in zip(cases, each, strict=True)
         ]
-        cast = voting.ballots(trees, stats).cast(trees, posterior)
+        cast = voting.ballots(trees, stats).compute_vote(trees, posterior)
         np.testing.assert_array_equal(cast.score, np.concatenate(votes))
     other = family.solve(lam1 / 2, 0.0)
     divergence = sum(

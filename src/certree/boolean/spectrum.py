@@ -319,10 +319,11 @@ class Spectrum(ArrayRecord):
         return compute_characters(self.members, signs, self.mean, n_threads)
 
     def _sum_terms(self, signs: Float64, n_threads: int) -> Float64:
-        """Compute the K outputs at each row, (n_rows, K), from its bits.
+        """Compute the values of the K polynomials for each row, (n_rows, K).
 
+        A term of a polynomial is its coefficient times the product of the signs of some bits. Terms
+        are added one after the other, so that the result for a row does not depend on other rows.
         signs: -1 or 1 for each bit of each row, (n_bits, n_rows); n_threads: number of threads.
-        Terms are added one after the other, so that a row's outputs do not depend on other rows.
         """
         if not len(self):
             return np.zeros((signs.shape[1], self.coefficients.shape[1]))

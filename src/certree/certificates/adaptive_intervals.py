@@ -253,5 +253,5 @@ _STORED_FIELDS = {
     "log_factor": StoredField.value("_log_factor", float, -_MOST_LOG, _MOST_LOG),
     "rows": StoredField.value("_rows", int),
     "n_covered": StoredField.value("_n_covered", int),
-    "batches": BatchLog.stored_field("_batches"),
+    "batches": BatchLog.make_stored_field("_batches"),
 }

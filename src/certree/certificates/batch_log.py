@@ -62,7 +62,8 @@ class BatchLog:
     def locate(self, row: int, word: str = "row") -> str:
         """Return the number of a row with the name of its batch, such as "row 12 (batch 'May')".
 
-        word: what the message calls a row, such as "group".
+        row: number of the row since the first batch, from 1; word: what the message calls a row,
+        such as "group".
         """
         text = f"{word} {row:,}"
         for name, (first, last) in self._rows.items():
@@ -75,10 +76,12 @@ class BatchLog:
         return all(1 <= first <= last + 1 <= n_rows + 1 for first, last in self._rows.values())
 
     @classmethod
-    def stored_field(cls, attribute: str) -> StoredField:
-        """Return the field of files for a log: a list with name, first and last row of each batch.
+    def make_stored_field(cls, attribute: str) -> StoredField:
+        """Return how model files store an attribute that holds a log of batches.
 
-        attribute: name of the attribute that holds the log.
+        A file stores the log as a list with one entry [name, number of the first row, number of the
+        last row] for each batch. attribute: name of the attribute, such as "_batches". The
+        `StoredField` writes the list and restores the log from it.
         """
         return StoredField(
             attribute,

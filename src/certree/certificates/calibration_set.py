@@ -327,7 +327,7 @@ class CalibrationSet(ArrayRecord):
             self._check("float64", (n,), "weight")
             if not ((self.weight > 0) & (self.weight <= 1)).all():
                 raise ValueError(
-                    "weight must hold numbers in (0, 1], got "
+                    "the stored weights of the calibration rows must lie in (0, 1], got "
                     f"{self.weight.min():g} .. {self.weight.max():g}"
                 )
         if np.asarray(self.y).dtype.kind == "f":

@@ -444,7 +444,8 @@ class Certificate:
         )
         if self.shift is not None:
             raise ValueError(
-                "the certificate already holds for a shifted source: call nearby on the original one"
+                "this certificate already allows for a distribution shift (result of nearby): call "
+                "nearby on the certificate without shift"
             )
         self._check_single_error("a source nearby")
         return replace(
@@ -668,12 +669,12 @@ class Certificate:
 
 
 def shift_bound(bound: float, shift: Shift | None) -> float:
-    """Return the bound on the error for new rows from a shifted source; unchanged if `shift` is None.
+    """Return the bound on the error of new rows under a distribution shift.
 
     bound: bound on the error for the source of the calibration rows, between 0 and 1. shift:
     `Shift`, the largest distance (Kullback-Leibler or total variation) of the new distribution, or
-    the importance weights by which calibration rows were selected; with weights the bound is
-    unchanged too.
+    the importance weights by which calibration rows were selected. The bound is returned unchanged
+    with such weights, or if `shift` is None.
     """
     return bound if shift is None else shift.worst(bound)
 

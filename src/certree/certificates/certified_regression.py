@@ -220,9 +220,10 @@ class CertifiedRegressorMixin:
 
     @property
     def _error_limit(self) -> float:
-        """Absolute error above which larger errors count as this value, in units of the target.
+        """Largest absolute error that the certificate counts, in units of the target.
 
-        It is the field `unit` of ``certificate_``; the model must be fitted.
+        Larger errors are clipped to it, as the mean of unbounded errors has no bound. It is the
+        field `unit` of ``certificate_``; the model must be fitted.
         """
         limit = self.certificate_.unit
         assert limit is not None  # certificates of a mean error have a unit

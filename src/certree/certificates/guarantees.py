@@ -542,13 +542,15 @@ class Guarantees:
     def _make_subsets(
         self, name: str, kept: Indices, groups: CodedLabels | None
     ) -> dict[Any, RowSubset]:
-        """Count rows and errors in each member of a family.
+        """Count the rows and errors of each subset that a family of bounds is about.
 
-        name: key of `FAMILIES`; kept: indices of the calibration rows to count; groups: group of
-        each calibration row, needed for "groups" and "gaps". Return a dictionary from each member
-        (class, group, pair of groups, node, or "all rows") to its `RowSubset`, which holds its
-        number of rows, its observed error, and the complexity of its bound. Errors are taken from
-        the attribute `wrong`.
+        name: key of `FAMILIES`, such as "recall" (one subset for each true class); kept: indices of
+        the calibration rows to count; groups: group of each calibration row, needed for "groups"
+        and "gaps". Return a dictionary from each member (class, group, pair of groups, node, or
+        "all rows") to its `RowSubset`, which holds its number of rows, its observed error, and the
+        complexity of its bound (in PAC-Bayes bounds the divergence of posterior from prior, in
+        nats). Errors are those of the attribute `wrong`, whether each calibration row is predicted
+        wrongly.
         """
         wrong, nats = self.wrong[kept], self.certificate.complexity
         if name == "error":

@@ -20,7 +20,7 @@ from certree.certificates.inequalities.posterior_moments import (
     wrong_range,
 )
 from certree.certificates.methods import DRAWS, METHODS
-from certree.certificates.posteriors import Posterior, cast_posterior_vote, divergence
+from certree.certificates.posteriors import Posterior, compute_posterior_vote, divergence
 from certree.certificates.priors import Prior
 from certree.interface.arrays import ArrayRecord, Float64, check_column, check_nonnegative, to_array
 from certree.interface.signatures import validate_arguments
@@ -60,7 +60,7 @@ class PosteriorVote:
         self.complexity = divergence(posterior, prior.check_source(held.tree, held.grown))
         self.held = held
         self.ballot = (
-            cast_posterior_vote(held.tree, held.stats, posterior) if ballot is None else ballot
+            compute_posterior_vote(held.tree, held.stats, posterior) if ballot is None else ballot
         )
         self._leaf_votes = LeafVotes.from_counts(held.tree, held.stats, self.ballot)
 
@@ -274,8 +274,8 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Overlaps(ArrayRecord):
-    """Error counts of each pair of T voters on the rows that are out-of-bag for both.
+class PairErrors(ArrayRecord):
+    """Joint errors of each pair of T voters on the rows that are out-of-bag for both.
 
     Voters are the members of an ensemble, such as the trees of a forest. A row is out-of-bag for a
     voter that was not fitted to it. A pair may consist of one voter twice. `sum_blocks` makes it.
@@ -295,7 +295,7 @@ class Overlaps(ArrayRecord):
     both_wrong: Float64
 
     @classmethod
-    def sum_blocks(cls, rows: Float64, parts: Iterable[tuple[Float64, Float64]]) -> Overlaps:
+    def sum_blocks(cls, rows: Float64, parts: Iterable[tuple[Float64, Float64]]) -> PairErrors:
         """Sum the errors of all pairs of voters over blocks of rows.
 
         rows: number of rows that are out-of-bag for each pair, (T, T), as `count_shared_rows`
@@ -474,13 +474,13 @@ def certify_ensemble(
     out, shares = _check_tables(judged, wrong)
     weights = _check_weights(weight, len(out))
     parts = ((shares[:, part], out[:, part]) for part in blocks(out.shape[1]))
-    overlaps = Overlaps.sum_blocks(count_shared_rows(out), parts)
+    pair_errors = PairErrors.sum_blocks(count_shared_rows(out), parts)
     if risk is None:
         risk = _compute_vote_error(shares, out, weights)
     nats = float(rel_entr(weights, 1 / len(weights)).sum()) + check_nonnegative(
         "complexity", complexity
     )
-    return overlaps.certificate(method, weights, max(nats, 0.0), float(risk), delta, share)
+    return pair_errors.certificate(method, weights, max(nats, 0.0), float(risk), delta, share)
 
 
 def blocks(n: int) -> Iterator[slice]:

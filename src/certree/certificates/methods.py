@@ -40,7 +40,11 @@ class Method:
     where: str = ""
 
     def get_subject(self, is_single_tree: bool) -> str:
-        """Return `subject`; if the vote consists of one tree it says "this tree" for "this vote"."""
+        """Return the text `subject`, which says what a certificate of this method is about.
+
+        is_single_tree: whether the vote consists of one tree; the text then has "this tree" for
+        "this vote".
+        """
         return self.subject.replace("this vote", "this tree") if is_single_tree else self.subject
 
 

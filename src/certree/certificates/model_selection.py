@@ -29,7 +29,7 @@ from certree.certificates.methods import get_inequality
 from certree.certificates.occam import occam_mean, occam_pruning, occam_vote
 from certree.certificates.posteriors import (
     LabelledWeights,
-    cast_posterior_vote,
+    compute_posterior_vote,
     labelled_posterior,
     make_gibbs_family,
 )
@@ -49,7 +49,7 @@ from certree.interface.signatures import validate_arguments, validate_settings
 from certree.rows.time_order import may_depend
 from certree.stats import NodeStats
 from certree.tree import Tree
-from certree.votes import Ballots, Vote, Voting
+from certree.votes import NodePredictions, Vote, Voting
 from certree.weights.node_weights import NodeWeights, map_pruning
 
 Deploy = Literal["best", "training", "vote"]
@@ -226,10 +226,10 @@ class ModelSelection(_SelectionData):
 
     @cached_property
     def likeliest(self) -> NodeWeights:
-        """The most likely pruning under the training set's posterior: its leaves have weight 1.
+        """The most likely pruning under the posterior of the training set, as `NodeWeights`.
 
-        The posterior is the field `posterior`; a pruning is the tree with some nodes turned into
-        leaves.
+        Its leaves have weight 1, all other nodes 0. The posterior is the field `posterior`; a
+        pruning is the tree with some nodes turned into leaves.
         """
         return map_pruning(self.held.tree, self.posterior)
 
@@ -251,14 +251,14 @@ class ModelSelection(_SelectionData):
         (m, K), and the label of each node.
         """
         tree = self.held.tree
-        return self.voting.ballots(tree, self.held.grown).cast(tree, self.posterior)
+        return self.voting.ballots(tree, self.held.grown).compute_vote(tree, self.posterior)
 
     @cached_property
-    def ballots(self) -> Ballots:
+    def node_predictions(self) -> NodePredictions:
         """Contribution of each node to the vote of prunings of which it is a leaf.
 
-        `Ballots`: a label or class probabilities for each node, computed from the class counts of
-        training and calibration rows together.
+        `NodePredictions`: a label or class probabilities for each node, computed from the class
+        counts of training and calibration rows together.
         """
         return self.voting.ballots(self.held.tree, self.both)
 
@@ -275,7 +275,9 @@ class ModelSelection(_SelectionData):
             (None, posterior) for posterior in posteriors
         ]
         for value, posterior in given or self.path():
-            yield CandidateVote(posterior, self.ballots.cast(self.held.tree, posterior), value)
+            yield CandidateVote(
+                posterior, self.node_predictions.compute_vote(self.held.tree, posterior), value
+            )
 
     def path(self) -> Iterable[tuple[float, NodeWeights]]:
         """Yield pairs (inverse temperature, Gibbs posterior of the calibration set).
@@ -366,7 +368,7 @@ class LabelledSelection(_SelectionData):
         for value in PATH:
             posterior = labelled_posterior(self.held.tree, self.stats, self.prior, value)
             yield CandidateVote(
-                posterior, cast_posterior_vote(self.held.tree, self.stats, posterior), value
+                posterior, compute_posterior_vote(self.held.tree, self.stats, posterior), value
             )
 
 

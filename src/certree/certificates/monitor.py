@@ -33,15 +33,19 @@ _MOST_WINDOWS = 128
 def compute_later_weight(time: ArrayLike) -> Any:
     """Return the sum of the weights of all start times after `time`; 1 for time 0, 0 in the limit.
 
-    time: integers >= 0 of any shape, which the result has, too.
+    A start time is the number of the first loss that a test of the monitor reads; the monitor
+    averages the tests of all start times 1, 2, ... with weights that sum to 1. time: integers >= 0
+    of any shape, which the result has, too.
     """
     return 1 / (1 + _RATE * np.log1p(np.asarray(time, dtype=np.float64) / _SCALE))
 
 
 def _compute_log_weights(start: ArrayLike) -> Any:
-    """Return log weights of start times: log differences of `compute_later_weight` at start - 1, start.
+    """Return the log of the weight of each start time of the monitor's tests.
 
-    start: integers >= 1 of any shape, which the result has, too. The formula has no cancellation.
+    With w = `compute_later_weight`, the weight of a start time s is ``w(s - 1) - w(s)``. Its log is
+    computed without the cancellation of this difference. start: integers >= 1 of any shape, which
+    the result has, too.
     """
     time = np.asarray(start, dtype=np.float64)
     later = np.log(compute_later_weight(time - 1)) + np.log(compute_later_weight(time))
@@ -352,7 +356,11 @@ class Monitor:
         self._log_largest, self._starts = largest[-1], starts[-1]
 
     def _add_to_windows(self, values: Float64) -> None:
-        """Add the losses of new rows to the sums of windows, before the rows are counted."""
+        """Add the losses of new rows to the sums of the windows that the figure shows.
+
+        values: losses of the rows, (n,). Call it before `_rows` counts these rows. Windows are
+        merged in pairs when there are more than 128.
+        """
         sums, n_rows = self._window_sums, self._rows + len(values)
         while n_rows > _MOST_WINDOWS * self._window:
             sums = np.append(sums, np.zeros(len(sums) % 2)).reshape(-1, 2).sum(axis=1)
@@ -475,5 +483,5 @@ _STORED_FIELDS = {
     "likely_change": StoredField.value("_likely_change", int | None, 1),
     "window": StoredField.value("_window", int, 1),
     "window_sums": StoredField.numbers("_window_sums", (None,), 0),
-    "batches": BatchLog.stored_field("_batches"),
+    "batches": BatchLog.make_stored_field("_batches"),
 }

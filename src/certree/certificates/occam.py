@@ -384,7 +384,7 @@ def absolute_error_pruning(
             "prior must be over the prunings of held.tree, got the prior of another tree object"
         )
     means = (Voting("mean") if voting is None else voting).ballots(held.tree, held.grown)
-    value = means.cast(held.tree, expect_pruning(held.tree, pruning)).score[:, 0]
+    value = means.compute_vote(held.tree, expect_pruning(held.tree, pruning)).score[:, 0]
     nats = max(-prior.log_mass_of_pruning(pruning), 0.0)
     entries = "absolute_error_pruning", held, held.compute_loss(value), nats
     return _certify_risk(*entries, delta, share, unit=float(held.limit), baseline=held.baseline)

@@ -16,11 +16,11 @@ from certree.interface.signatures import validate_arguments, validate_settings
 from certree.stats import NodeStats
 from certree.tree import Tree, Trees
 from certree.votes import Vote, vote
-from certree.weights.family import ChainStops, Family, compute_gains
+from certree.weights.family import ChainStops, PosteriorFamily, compute_gains
 from certree.weights.node_weights import NodeWeights
 
 
-def make_gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> Family:
+def make_gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> PosteriorFamily:
     """Return all Gibbs posteriors of a prior over prunings, as a function of two inverse temperatures.
 
     Parameters
@@ -34,7 +34,7 @@ def make_gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> Fami
 
     Returns
     -------
-    Family
+    PosteriorFamily
         ``solve(lambda_error, lambda_penalty)`` returns the posterior in which a pruning has its
         prior probability times ``exp(-lambda_error err - lambda_penalty sqrt(n))`` for each leaf
         with n rows and err errors, normalised.
@@ -42,7 +42,7 @@ def make_gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> Fami
     gains, root = stats.check_tree(tree).terms(tree, 2, False)
     decisions = prior.check_tree(tree).log_decisions
     stops = ChainStops.from_checked(*decisions, prior.chain_entropy, prior.chain_mode)
-    return Family.from_checked(tree, gains, root, np.zeros(0), stops, False)
+    return PosteriorFamily.from_checked(tree, gains, root, np.zeros(0), stops, False)
 
 
 @validate_arguments
@@ -186,11 +186,11 @@ def labelled_posterior(
     unit = stats.weight_unit
     gains = np.stack([compute_gains(tree, least, unit), compute_gains(tree, total)], axis=1)
     root = np.array([least[0] / unit, total[0]])
-    weights = Family(tree, gains, root, np.array([1.0]), stops).solve(lam)
+    weights = PosteriorFamily(tree, gains, root, np.array([1.0]), stops).solve(lam)
     return LabelledWeights(weights, np.exp(logs - total[:, None]))
 
 
-def cast_posterior_vote(tree: Tree, stats: NodeStats, posterior: Posterior) -> Vote:
+def compute_posterior_vote(tree: Tree, stats: NodeStats, posterior: Posterior) -> Vote:
     """Compute the probability of each class under a pruning drawn from a posterior, in every node.
 
     A pruning is the tree with some nodes turned into leaves. tree: the tree, with m nodes; stats:

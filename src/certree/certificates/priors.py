@@ -30,7 +30,7 @@ from certree.interface.arrays import (
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.stats import NodeStats
 from certree.tree import LEAF, Tree, Trees
-from certree.weights.family import ChainStops, Family
+from certree.weights.family import ChainStops, PosteriorFamily
 from certree.weights.node_weights import NodeWeights, expect_pruning, reached
 from certree.weights.pac_bayes_posteriors import branching_stops
 
@@ -232,7 +232,9 @@ def _make_distribution(tree: Tree, stops: ChainStops) -> NodeWeights:
     weights of stopping at (making it a leaf) and of splitting each node. No rows enter.
     `NodeWeights` holds the probability that each node is a leaf of the pruning.
     """
-    return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).solve()
+    return PosteriorFamily(
+        tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops
+    ).solve()
 
 
 def make_independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
@@ -543,7 +545,10 @@ def _make_trusting_prior(
     by their smoothed frequencies in the node. The J components have equal weights.
     """
     if not ((trusts > 0) & (trusts <= 1)).all():
-        raise ValueError(f"trust must lie in (0, 1], got {trusts.tolist()!r}")
+        raise ValueError(
+            "trust must lie in (0, 1], as it is the prior probability that a leaf has the label of "
+            f"its training rows, got {trusts.tolist()!r}"
+        )
     label = (1 - trusts)[:, None, None] * grown.check_tree(tree).averages(tree, 1.0)
     label[:, np.arange(tree.n_nodes), grown.label] += trusts[:, None]
     with np.errstate(divide="ignore"):

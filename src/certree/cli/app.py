@@ -142,7 +142,10 @@ class _CommandGroup(TyperGroup):
         return name, self._load_command(name) if command else None, rest
 
     def _load_command(self, name: Any) -> Any:
-        """Import the module of a command, and return the command with its function and options."""
+        """Import the module of a command, which registers it, and return the click command.
+
+        name: name of the command, such as "fit".
+        """
         import_module(f"certree.cli.{_COMMANDS[name][0]}")
         return get_group(_loaded_commands).commands[name]
 
@@ -287,7 +290,10 @@ def print_text(text: str) -> None:
 
 
 def print_note(text: str) -> None:
-    """Print a line on standard error, where it does not mix with the output of the command."""
+    """Print a line of text on standard error, apart from the output of the command.
+
+    Control characters of the text are escaped, and names of parameters become those of options.
+    """
     line = escape_controls(_use_option_names(text))
     Console(stderr=True).print(line, highlight=False, markup=False, soft_wrap=True, emoji=False)
 

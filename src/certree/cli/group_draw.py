@@ -116,7 +116,7 @@ def choose_groups(
             name = ", and standard input cannot be read twice"
         raise ValueError(
             f"{option} must name the column of groups, as the model was fitted with groups{name}: give "
-            f"{option} COLUMN, or --independent if each row is of another group"
+            f"{option} COLUMN, or --independent if all rows belong to different groups"
         )
     print_note(f"{option} {column}: the model was fitted with these groups")
     return GroupColumns(None, column) if needs_draw else GroupColumns(column)

@@ -119,7 +119,7 @@ def describe_scores(scores: list[Score]) -> dict[str, Any]:
 
 
 def _describe_baseline(baseline: Any) -> dict[str, Any] | None:
-    """Return name and value of a `Baseline` as an object of JSON; None if it is None."""
+    """Convert a `Baseline`, the score of a constant prediction, to a JSON object, or None to None."""
     return None if baseline is None else {"name": baseline.name, "value": baseline.value}
 
 
@@ -224,7 +224,11 @@ def _describe_choice(
 
 
 def _describe_point(point: OperatingPoint) -> dict[str, Any]:
-    """Return a threshold with the limits of its rates, and its certified cost, as an object of JSON."""
+    """Convert a threshold, the confidence limits of its rates, and its certified cost to a JSON object.
+
+    point: the threshold. The keys are "statement", "positive", "threshold", one for each rate, and
+    "cost", which is None without a certificate.
+    """
     rates = ("recall", "false_positive_rate", "precision", "predicted_positive_rate")
     certificate = point.certificate
     return {

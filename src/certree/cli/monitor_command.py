@@ -388,7 +388,11 @@ def _create_monitor(
     decision: _Decision,
     dependent: str | None,
 ) -> Monitor:
-    """Return a monitor without rows; the parameters are those of `_open_monitor`."""
+    """Create a monitor that has read no rows yet, for the model's bound or for that of --bound.
+
+    The parameters are those of `_open_monitor`. Raise ValueError if the model has no bound and
+    --bound is not given, or options do not fit to the model.
+    """
     alpha = _ALPHA if settings["alpha"] is None else settings["alpha"]
     block = 1 if settings["block"] is None else int(settings["block"])
     bound, delta = settings["bound"], settings["delta"]

@@ -260,7 +260,10 @@ def evaluate(
 
 
 def _note_positive(model: Any) -> None:
-    """Print on standard error which of two classes thresholds are about by default."""
+    """Print on standard error which of the two classes is the positive one of thresholds.
+
+    model: the fitted classifier or pipeline, for which --positive is not given.
+    """
     for line in describe_positive(split_pipeline(model)[0], "choose by --positive"):
         print_note(line)
 
@@ -506,7 +509,10 @@ def _compute_guarantees(
 
 
 def _expect_single_table(source: TableSource, time: str | None) -> None:
-    """Raise ValueError if --time is used with a folder, whose tables are read batch by batch."""
+    """Raise ValueError if the option --time is given for a folder, which is read batch by batch.
+
+    source: the folder; time: value of the option, or None.
+    """
     if time is not None:
         raise ValueError(
             f"--time is for a single table, got the folder {source}: join its tables first"
@@ -712,7 +718,11 @@ def _expect_options_together(
 
 
 def _describe_draw(draw: GroupDraw | None) -> dict[str, str]:
-    """Return the field of a JSON document that says which rows are used; {} if all rows are."""
+    """Describe, for a JSON document, the random draw of one row of each group.
+
+    draw: the draw; None if all rows are used. Return a dictionary with the key "one_per_group" and
+    a sentence; {} without a draw.
+    """
     return {} if draw is None else {"one_per_group": f"{draw}. {_state_new_groups(draw.column)}"}
 
 

@@ -154,8 +154,8 @@ def load_model(model_file: Path) -> Model:
 
 
 def load_monitor(state: Path) -> Monitor:
-    """Load a monitor from a file; raise ValueError if the file holds a model."""
-    monitor = _load_state(state)
+    """Load a monitor from the file of the option --state; raise ValueError if it holds a model."""
+    monitor = _load_state_file(state)
     if not isinstance(monitor, Monitor):
         raise ValueError(
             f"--state must be a file that certree monitor has written, but {state} holds a model: give "
@@ -164,8 +164,12 @@ def load_monitor(state: Path) -> Monitor:
     return monitor
 
 
-def _load_state(state: Path) -> Any:
-    """Load what a file of --state holds; raise ValueError if it was not written by certree."""
+def _load_state_file(state: Path) -> Any:
+    """Load the monitor that certree monitor has written to the file of the option --state.
+
+    state: path of the file. Raise ValueError if certree has not written it; a model file does not
+    raise, as the caller names the mistake.
+    """
     try:
         return models.load(state)
     except ValueError as error:
@@ -260,7 +264,11 @@ def _read_for_model(
     """
 
     def types(names: Sequence[str]) -> dict[str, InputColumn]:
-        """Return the columns that the fit or `texts` determines, by name."""
+        """Return the types with which a file's columns are read, for those that have a fixed type.
+
+        names: names of the file's columns. Columns of the fit have their type of the fit; columns
+        in `texts` are read as text; all others are inferred, and are left out here.
+        """
         text = InputColumn(pa.string(), words=MISSING_MARKERS - {""})
         is_text = {name: text for name in texts if name in names}
         return is_text | get_fitted_columns(model, target, names, others)
@@ -346,7 +354,10 @@ def read_labelled_rows(
 
 
 def expect_labelled_rows(n: int, source: TableSource) -> None:
-    """Raise ValueError if a table or folder with targets has no rows. n: number of its rows."""
+    """Raise ValueError if a table with targets, or a folder of tables, has no rows.
+
+    n: number of its rows; source: the table or folder, for the message.
+    """
     if not n:
         raise ValueError(
             f"FILE must have at least one row, but {get_display_name(source)} has no rows: pass a "

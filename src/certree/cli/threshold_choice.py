@@ -71,7 +71,12 @@ class ThresholdChoice:
     def find_points_or_reasons(
         self, guarantees: ThresholdGuarantees
     ) -> dict[str, OperatingPoint | str]:
-        """Return the same as `find_points`, but the message of an error instead of raising it."""
+        """Find the threshold of each requested criterion, or the reason why there is none.
+
+        guarantees: limits of the rates at all thresholds. Return a dictionary like that of
+        `find_points`; if a criterion raises ValueError, its message takes the place of the
+        threshold.
+        """
         found: dict[str, OperatingPoint | str] = {}
         for name, arguments in self.ways.items():
             try:

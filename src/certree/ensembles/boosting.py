@@ -165,7 +165,7 @@ def _read_loss_factors(stored: StoredState, name: str, model: BoostedTrees) -> t
     model: the model that is restored, which must have several outputs.
     """
     if model._n_outputs == 1:
-        raise DamagedModelError(f"it must not have {name}, as its model has one output")
+        raise DamagedModelError(f"the model file must not have {name}, as its model has one output")
     return tuple(stored.get_numbers(name, (model._n_outputs,), 0).tolist())
 
 
@@ -656,8 +656,8 @@ class BoostedTrees(StagedTrees):
         callbacks : sequence of callables
             Called after each round with an `Iteration`.
         limit : TimeLimit
-            When the fit must end. Half of the time is left for the fits to thirds that standard
-            errors need.
+            When the fit must end. With `standard_errors`, half of the time is left for three more
+            fits, each to a third of the training rows, that standard errors need.
 
         Returns
         -------
@@ -876,13 +876,17 @@ class BoostedTrees(StagedTrees):
         return scores, deviations
 
     def _make_plan(self, n: int) -> RoundPlan:
-        """Return the automatic parameters of a fit to n training rows with this quality."""
+        """Return the automatic parameters of a fit with this `quality`: rounds, leaves and folds.
+
+        n: number of training rows.
+        """
         return self._SCHEDULE.plan(n, self.quality)
 
     def _set_learning_rate(self, stops: bool) -> None:
-        """Set `learning_rate_` from the parameter, or from the schedule if it is "auto".
+        """Set the attribute `learning_rate_` to the constant learning rate of all rounds.
 
-        stops: whether early stopping is on.
+        It is the parameter `learning_rate`, or the default for the task and `quality` if that is
+        "auto". stops: whether early stopping is on, on which the default depends.
         """
         rate = self.learning_rate
         if rate == "auto":
@@ -1633,10 +1637,11 @@ class BoostedTrees(StagedTrees):
     ) -> Float64:
         """Compute the mean loss of rows after each round, ``(n_iter_,)``.
 
-        X, offset: as in `predict`; y: their targets, classes in `classes_` or numbers, (n,) or (n,
-        n_outputs). For numbers the loss is the parameter `loss`; for classes it is the log loss in
-        nats, summed over columns of classes. For several numbers or quantiles it is the mean of
-        their losses, each divided by the loss of the training rows before the first round.
+        X, offset: as in `predict`; y: targets of the rows, (n,), or (n, q) for q targets: classes
+        in `classes_`, or numbers. For a numeric target the loss is that of the parameter `loss`;
+        for a target that holds classes it is the log loss in nats. The log losses of several class
+        targets are summed. For several numeric targets, or several quantiles, the result is the
+        mean of their losses, each divided by the loss of the training rows before the first round.
         """
         loss, rows, targets = (
             self._make_loss(),
@@ -1753,10 +1758,12 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         else this and all thresholds in turn. From 3000 rows on (for numbers below 10,000 rows)
         cross-validation chooses one of these, or all thresholds.
     subsample : float, default=0.75
-        Fraction of the rows that are in-bag in a round; the out-of-bag rows weight the prunings.
+        Fraction of the rows that are in-bag in a round. The loss on the out-of-bag rows determines the
+        weights of the prunings (subtrees) of the round's tree.
     prunings : {"vote", "none"}, default="vote"
-        "vote": the step of a round is the mean of all prunings of its tree, weighted by the
-        out-of-bag rows; "none": the step is that of the whole tree, for comparison.
+        A pruning is a tree with some nodes turned into leaves. "vote": a round adds the mean
+        prediction of all prunings of its tree, weighted by their loss on the out-of-bag rows;
+        "none": it adds the prediction of the whole tree, for comparison.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features hold categories. "from_dtype": columns of a data frame with a category,
         string or object dtype, and columns of an object array that contain a string. Otherwise a
@@ -2047,7 +2054,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         of their number, or all (None). "auto": all.
     {max_thresholds}
     subsample : float, default=0.9
-        Fraction of the rows that are in-bag in a round; the out-of-bag rows weight the prunings.
+        Fraction of the rows that are in-bag in a round. The loss on the out-of-bag rows determines the
+        weights of the prunings (subtrees) of the round's tree.
     {prunings} {categorical_features}
     monotonic_cst : array-like of int, dict or None, default=None
         For each feature, or by its name: 1 if predictions must not fall if the feature rises, -1 if

@@ -181,7 +181,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         no limit.
     {max_depth} {min_samples_leaf} {l2_regularization} {max_features} {max_thresholds}
     subsample : float, default=0.75
-        Fraction of the training set that is in-bag in a round; the out-of-bag rows weight the prunings.
+        Fraction of the training set that is in-bag in a round. The loss on the out-of-bag rows
+        determines the weights of the prunings (subtrees) of the round's tree.
         The calibration set has no part in either.
     {prunings}
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
@@ -540,20 +541,22 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         most = max(2, self.n_classes_)
         if len(rows.score) != self._n_outputs or rows.y.max(initial=0) > most:
             raise DamagedModelError(
-                f"its calibration set must have {self._n_outputs} scores per row and class codes <= "
+                f"the model file's calibration set must have {self._n_outputs} scores per row "
+                "and class codes <= "
                 f"{most}, got {len(rows.score)} scores and code {rows.y.max(initial=0)}"
             )
         if self._make_certificate(rows) != self.certificate_:
             raise DamagedModelError(
-                "its certificate must equal the one that follows from its calibration set"
+                "the model file's certificate must equal the one that follows from its calibration set"
             )
 
     @property
     @snapshot_method
     def guarantees_(self) -> Guarantees | None:
-        """Guarantees by the calibration set beside the certificate; None if `calibration_` is None.
+        """Further guarantees, computed from the calibration set in addition to the certificate.
 
-        They cover subsets of rows, prediction sets, and predictions with abstention; see `Guarantees`.
+        They are about the error in subsets of rows, prediction sets, and predictions with
+        abstention; see `Guarantees`. None if `calibration_`, the calibration set, is None.
         """
         check_is_fitted(self)
         rows = self.calibration_
@@ -656,7 +659,8 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         of their number, or all (None). "auto": all.
     {max_thresholds}
     subsample : float, default=0.9
-        Fraction of the training set that is in-bag in a round; the out-of-bag rows weight the prunings.
+        Fraction of the training set that is in-bag in a round. The loss on the out-of-bag rows
+        determines the weights of the prunings (subtrees) of the round's tree.
         The calibration set has no part in either.
     {prunings} {categorical_features}
     monotonic_cst : array-like of int, dict or None, default=None
@@ -933,4 +937,6 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         """Raise ValueError if scores have several regions; `stored` is the content of the file."""
         super()._finish_restore(stored)
         if (n_regions := len(self.conformity_scores_.mass)) != 1:
-            raise DamagedModelError(f"its conformity scores must have one region, got {n_regions}")
+            raise DamagedModelError(
+                f"the model file's conformity scores must have one region, got {n_regions}"
+            )

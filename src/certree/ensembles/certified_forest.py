@@ -26,7 +26,7 @@ from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.certificates.majority import (
     ENSEMBLE_METHODS,
     PAIR_METHODS,
-    Overlaps,
+    PairErrors,
     blocks,
     count_shared_rows,
 )
@@ -172,12 +172,12 @@ class SampledTrees:
         for a row that reaches the node, if no pruning goes below the node. A leaf of a pruning
         predicts the most frequent class of its in-sample rows.
         """
-        ballots = Voting("majority").ballots(self.trees, self.node_statistics[0])
+        node_predictions = Voting("majority").ballots(self.trees, self.node_statistics[0])
         nodes = np.arange(self.trees.n_nodes)
-        vote = ballots.cast(self.trees, posterior)
-        return stopped_outcomes(self.trees, posterior, vote, ballots, nodes)
+        vote = node_predictions.compute_vote(self.trees, posterior)
+        return stopped_outcomes(self.trees, posterior, vote, node_predictions, nodes)
 
-    def compute_overlaps(self, fractions: Float64) -> Overlaps:
+    def compute_pair_errors(self, fractions: Float64) -> PairErrors:
         """Sum up the errors of trees, and of pairs of trees, over their out-of-sample rows.
 
         fractions: vote at each node, (M, K), as `compute_class_fractions` returns it; the vote on a
@@ -187,11 +187,11 @@ class SampledTrees:
         (`first_wrong`), and of the product of both errors (`both_wrong`).
         """
         errors = (self._compute_errors(fractions, rows) for rows in blocks(len(self.training.y)))
-        return Overlaps.sum_blocks(self._n_shared_rows, errors)
+        return PairErrors.sum_blocks(self._n_shared_rows, errors)
 
     @cached_property
     def _n_shared_rows(self) -> Float64:
-        """Number of rows that are out of the samples of both trees of each pair, (T, T)."""
+        """Number of rows that are in the sample of neither tree, for each pair of trees, (T, T)."""
         return count_shared_rows(self.is_out_of_sample)
 
     def _compute_errors(self, fractions: Float64, rows: slice) -> tuple[Float64, Float64]:
@@ -282,17 +282,18 @@ class _Candidate:
         For each node the probability that a pruning of its tree has a leaf there.
     fractions : ndarray of shape (M, K)
         Vote at each node: the fraction of the prunings, by their weight, that predict each class.
-    overlaps : Overlaps
-        Errors of trees, and of pairs of trees, on their out-of-sample rows.
+    pair_errors : PairErrors
+        Errors of trees, and joint errors of pairs of trees, on their out-of-sample rows.
     complexity : float
-        Mean over trees of the divergence of the posterior from the prior over prunings, plus ln 2,
-        in nats; for fully grown trees ln 2.
+        Divergence term of the bounds, in nats: the mean over trees of the Kullback-Leibler
+        divergence of the posterior from the prior over prunings, plus ln 2. The prior gives half of
+        its weight to prunings and half to fully grown trees, for which the term is ln 2.
     """
 
     sampled: SampledTrees
     posterior: NodeWeights
     fractions: Float64
-    overlaps: Overlaps
+    pair_errors: PairErrors
     complexity: float
 
     def certify(self, delta: float, fraction: float, risk: float = 0.0) -> tuple[Certificate, ...]:
@@ -319,11 +320,11 @@ class _Candidate:
         """
         weight = np.full(len(self.sampled.trees), 1 / len(self.sampled.trees))
         methods = [
-            m for m in ENSEMBLE_METHODS if m not in PAIR_METHODS or self.overlaps.min_pair_rows
+            m for m in ENSEMBLE_METHODS if m not in PAIR_METHODS or self.pair_errors.min_pair_rows
         ]
         assumptions = get_sampling_facts(self.sampled.training.split)
         certificates = (
-            self.overlaps.certificate(method, weight, self.complexity, risk, delta, fraction)
+            self.pair_errors.certificate(method, weight, self.complexity, risk, delta, fraction)
             for method in methods
         )
         return tuple(replace(certificate, **assumptions) for certificate in certificates)
@@ -598,8 +599,8 @@ class CertifiedForestClassifier(ForestClassifier):
             sampled = self._grow_on_samples(training, float(size), random_state)
             for posterior, complexity in sampled.iterate_posteriors():
                 fractions = sampled.compute_class_fractions(posterior)
-                overlaps = sampled.compute_overlaps(fractions)
-                yield _Candidate(sampled, posterior, fractions, overlaps, complexity)
+                pair_errors = sampled.compute_pair_errors(fractions)
+                yield _Candidate(sampled, posterior, fractions, pair_errors, complexity)
             advance()
 
     def _iterate_votes(

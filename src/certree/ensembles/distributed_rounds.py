@@ -257,7 +257,11 @@ def count_classes_of_rank(rank: Rank, n_classes: int) -> Int64:
 
 
 def draw_keys(rank: Rank, seed: int, n_sampled: Int64) -> KeySample:
-    """Find the smallest keys of each class of a rank; see `draw_smallest_keys`."""
+    """Find the rows of a rank with the smallest keys in each class, as a random sample of rows.
+
+    rank: rows of one worker; seed: seed of the draw; n_sampled: number of rows to draw of each
+    class. See `draw_smallest_keys`.
+    """
     return draw_smallest_keys(rank.rows.keys, _get_strata(rank, len(n_sampled)), seed, n_sampled)
 
 
@@ -279,7 +283,10 @@ def get_scored_predictions(rank: Rank) -> Float64:
 
 
 def _get_strata(rank: Rank, n_classes: int) -> NDArray[Any]:
-    """Return the class of each training row of a rank, (n,); see `get_strata`."""
+    """Return the class by which each training row of a rank is drawn, (n,).
+
+    rank: rows of one worker; n_classes: number of classes; 1: all rows have class 0.
+    """
     return get_strata(rank.rows.y[0, : rank.rows.n], n_classes)
 
 
@@ -355,7 +362,11 @@ class DistributedEvaluation(Evaluation):
     has_validation_set: bool
 
     def _make_rounds(self, runs: Sequence[Rounds], first: int, last: int) -> Float64:
-        """See `Evaluation`: ranks make the rounds, and trees are appended to runs without rows."""
+        """Make rounds first, ..., last - 1 of all runs; see `certree.ensembles.rounds.advance`.
+
+        See `Evaluation._make_rounds`. Ranks make the rounds, and trees are appended to runs without
+        rows.
+        """
         new: NewRounds = self.executor.run_on_ranks(make_rounds, first, last, self._get_watch())
         for run, (trees, deviations, rows, losses) in zip(runs, new.batches, strict=True):
             run.tree_batches.extend(trees)
@@ -365,7 +376,10 @@ class DistributedEvaluation(Evaluation):
         return new.scores
 
     def _predict(self, runs: Sequence[Rounds]) -> Float64:
-        """See `Evaluation`: the scores of all rows together."""
+        """Return what the functions in `scored` take after the last round of the runs.
+
+        See `Evaluation._predict`. Here it is the scores of the rows of all ranks, joined.
+        """
         del runs
         return self.compute_scores()
 

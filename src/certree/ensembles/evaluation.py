@@ -397,7 +397,10 @@ def make_scorer_scores(
 
 
 def count_strata(model: Any) -> int:
-    """Return the number of classes by which rows are drawn for a scorer: of one target, else 1."""
+    """Return the number of classes by which the sample of rows for a scorer is stratified.
+
+    model: boosted trees. It is 1 (no strata) for numeric targets and for several targets.
+    """
     n_classes = getattr(model, "n_classes_", 1)
     return n_classes if isinstance(n_classes, int) else 1
 

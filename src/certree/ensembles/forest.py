@@ -288,7 +288,7 @@ class Forest(TreeModel):
         """Raise ValueError if there is no tree; `stored` is the content of the model file."""
         super()._finish_restore(stored)
         if not len(self.trees_):
-            raise DamagedModelError("its forest must have at least one tree, got none")
+            raise DamagedModelError("the model file's forest must have at least one tree, got none")
 
 
 class ForestClassifier(ClassifierMixin, Forest):

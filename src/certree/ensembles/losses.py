@@ -154,21 +154,22 @@ class Loss:
     def compute_gradients(
         self, y: NDArray[Any], scores: Float64, scale: float | None = None
     ) -> tuple[Float64, Float64]:
-        """Compute the gradient pairs of the rows.
+        """Compute the first and second derivatives of the loss of each row by its scores.
 
-        y: targets, (n,), numbers or class codes; scores: (n_outputs, n); scale: scale of the loss
-        over all rows if these are some of them and `has_scale` is True; None: these are all rows.
-        Return the first and the second derivatives of the loss with respect to the scores,
-        (n_outputs, n) each. Where the loss has a kink, the second derivative is that of a parabola
-        above the loss.
+        The gradients of some losses depend on one number of all rows, such as the limit of Huber's
+        loss (`has_scale`). y: targets, (n,), numbers or class codes; scores: (n_outputs, n); scale:
+        this number if these rows are a block of all rows; None: it is computed from these rows, or
+        the loss has none. Return two arrays, (n_outputs, n) each. Where the loss has a kink, the
+        second derivative is that of a parabola above the loss.
         """
         about = self.name, self.parameter, y.astype(np.float64), scores
         return _core.compute_gradients(*about, scale)
 
     def compute_scale_terms(self, y: Float64, scores: Float64) -> Float64:
-        """Compute the numbers of which the scale of a loss with `has_scale` is a mean, (n,).
+        """Compute a number for each row, (n,), of which the `scale` of the gradients is the mean.
 
-        For Huber's loss the scale is a quantile of them. y: targets, (n,); scores: (1, n).
+        For Huber's loss the scale is a quantile of them instead. Only for losses with `has_scale`.
+        y: targets, (n,); scores: (1, n).
         """
         return _core.compute_scale_terms(self.name, self.parameter, y, scores)
 

@@ -300,7 +300,11 @@ def _sketch_rows(
 
 
 def _count_scored(model: Any, executor: Executor) -> int:
-    """Return how many rows of an out-of-core validation set a scorer gets in each round; 0: none."""
+    """Return how many validation rows the scorer of early stopping reads in each round.
+
+    model: boosted trees; executor: reads the rows. 0 without a validation set, or if rounds are
+    scored by their loss, which needs no scorer.
+    """
     if model.scoring == "loss" or not isinstance(executor, ExecutorWithValidation):
         return 0
     return executor.n_validation or 0
@@ -403,7 +407,11 @@ def _scan_validation_set(
 
 
 def _add_validation_set(executor: Executor, validation: Training, *, is_scaled: bool) -> None:
-    """Add a validation set in memory to the first block. is_scaled: scale weights to a mean of 1."""
+    """Add a validation set that is in memory to the first block of the executor.
+
+    executor: has the blocks; validation: rows of the validation set; is_scaled: whether their
+    weights are scaled to a mean of 1.
+    """
     scaling = _make_weight_scaling(validation) if is_scaled else None
     if scaling is not None and validation.weight is not None:
         validation = replace(validation, weight=scaling(validation.weight))
@@ -421,7 +429,11 @@ def _make_weight_scaling(validation: Training) -> WeightScaling | None:
 
 
 def _stops_early(model: Any, metadata: FitMetadata) -> bool:
-    """Return whether rounds stop early. Raise ValueError if the scorer needs rows in memory."""
+    """Return whether early stopping is on for a fit to files.
+
+    model: boosted trees; metadata: number of rows, by which "auto" is resolved. Raise ValueError if
+    early stopping is on with a scorer that needs all rows in memory.
+    """
     stops = stops_early(model.early_stopping, metadata.rows.n)
     if stops:
         expect_named_scorer(model)
@@ -461,7 +473,11 @@ def _make_run_without_rows(
     statistics: CategoryStatistics | None,
     n_outputs: int,
 ) -> Rounds:
-    """Return the run of a model without rows, to which trees are appended that ranks grow."""
+    """Return an empty boosting run on the client, to which the trees of the workers are appended.
+
+    The run has no rows. model: boosted trees; loss: its loss; grower: grower for the bins of all
+    rows; statistics: statistics of categories as features, or None; n_outputs: number of scores.
+    """
     return Rounds(
         model._make_settings(loss),
         grower,

@@ -166,19 +166,30 @@ def _compute_loss_scale(executor: Executor, loss: Loss, start: Float64) -> float
 
 
 def _list_scale_terms(block: RowBlock, loss: Loss, start: Float64) -> Float64:
-    """Return the numbers of which the scale of a loss is the mean or a quantile, (n,)."""
+    """Compute a number for each row of a block, (n,), from which the scale of the loss follows.
+
+    The scale is the mean of these numbers over all rows, or a quantile of them; see
+    `Loss.compute_scale_terms`. start: constant scores, (n_outputs,), at which they are computed.
+    """
     scores = make_constant_scores(start, block.n, block.offset)
     return loss.compute_scale_terms(np.asarray(block.y), scores)
 
 
 def _find_largest_term(block: RowBlock, loss: Loss, start: Float64) -> list[tuple[int, float]]:
-    """Return the number of rows of a block, and the largest of its scale terms, as a list."""
+    """Return the number of rows of a block and its largest scale term, as a list of one pair.
+
+    loss, start: as in `_list_scale_terms`. Lists of several blocks are joined by adding them.
+    """
     terms = _list_scale_terms(block, loss, start)
     return [(block.n, float(np.nan_to_num(terms, nan=np.inf, posinf=np.inf).max(initial=0.0)))]
 
 
 def _sum_scale_terms(block: RowBlock, loss: Loss, start: Float64, unit: int) -> int:
-    """Sum up the scale terms of a block, as multiples of 2^unit."""
+    """Sum the scale terms of a block as integers, so that the order of blocks does not matter.
+
+    loss, start: as in `_list_scale_terms`; unit: exponent; terms are rounded to multiples of
+    2^unit. Return the sum divided by 2^unit.
+    """
     return int(convert_to_integers(_list_scale_terms(block, loss, start), unit).sum())
 
 

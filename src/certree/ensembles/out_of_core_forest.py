@@ -167,7 +167,11 @@ def _rank_categories(
 def _sketch_rows(
     executor: Executor, metadata: FitMetadata, weight_scaling: WeightScaling | None
 ) -> SketchedRows:
-    """Return what bin edges depend on, with the order of several targets."""
+    """Read all rows once for the summaries from which bin edges are computed.
+
+    executor: reads the rows; metadata: result of the first pass; weight_scaling: converts weights
+    to integers, or None. The result has the order in which several targets enter sums and hashes.
+    """
     rows = metadata.rows
     largest = rows.largest_targets if rows.n_targets > 1 else None
     sketched = sketch_rows(executor, metadata.encoder, weight_scaling, rows.n, largest=largest)
@@ -176,7 +180,10 @@ def _sketch_rows(
 
 
 def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
-    """Estimate the memory of the fit from above; most of it grows with the number of rows."""
+    """Return an upper estimate of the memory of a fit, most of which grows with the number of rows.
+
+    model: the forest; metadata: numbers of rows, features and classes of the first pass.
+    """
     n, p, q = metadata.rows.n, model._n_encoded, metadata.rows.n_targets
     n_trees, n_threads = int(model.n_estimators), get_n_threads_or_all(model.n_jobs)
     classes = np.atleast_1d(getattr(model, "n_classes_", np.ones(q)))
@@ -295,7 +302,12 @@ def _gather_sorted_rows(
 def _read_input_rows(
     model: Any, executor: Executor, metadata: FitMetadata
 ) -> tuple[InputRows, Indices]:
-    """Read targets and weights in input order; return also the index of each row of positive weight."""
+    """Read targets and weights of all rows in the order of the files.
+
+    model: the forest, whose classes are known; executor: reads the rows; metadata: result of the
+    first pass. Return them as `InputRows`, and the index of each row of positive weight among all
+    rows.
+    """
     chunks = executor.scan(list_input_rows, metadata.encoder, targets_only=True)
     ends = np.cumsum([0, *(n for n, *_ in chunks)])
     pairs = zip(chunks, ends, strict=False)

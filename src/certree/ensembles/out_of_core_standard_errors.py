@@ -240,7 +240,11 @@ def fit_third(rank: Rank, number: int, third: ThirdFit, n_members: int, n_rounds
     n_own, storage = int(np.count_nonzero(is_own)), rows.storage
 
     def take(values: NDArray[Any], n: int = rows.n) -> NDArray[Any]:
-        """Return n rows of an array in the order of the fit, own rows of the third first."""
+        """Copy the first n rows of an array in an order that begins with the rows of this third.
+
+        values: array whose last axis is that of the rows; n: number of rows to copy. Return an
+        array in the storage of the rows, with n as its last dimension.
+        """
         taken = storage.allocate((*values.shape[:-1], n), values.dtype)
         for into, column in zip(np.atleast_2d(taken), np.atleast_2d(values), strict=True):
             np.take(column, order[:n], out=into, mode="clip")

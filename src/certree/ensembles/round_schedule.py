@@ -137,7 +137,10 @@ class RoundSchedule:
         )
 
     def count_fast_rounds(self, n_outputs: int) -> int:
-        """Return the number of rounds with quality "fast" for so many outputs, at the rate 0.1."""
+        """Return the number of rounds with quality "fast", at the learning rate 0.1.
+
+        n_outputs: number of scores of a row, such as classes.
+        """
         factor = min(max(n_outputs / _FAST_OUTPUTS, 1), _MAX_FAST_FACTOR)
         return round(self.fast_rounds * factor)
 
@@ -151,17 +154,26 @@ class RoundSchedule:
 
 
 def count_stopped_rounds(quality: str) -> int:
-    """Return the largest number of rounds with early stopping, at the rate 0.1."""
+    """Return the largest number of rounds with early stopping, at the learning rate 0.1.
+
+    quality: "fast", "default" or "best"; "best" may have more rounds.
+    """
     return _MAX_STOPPED_ROUNDS * (_BEST_STOPPED_FACTOR if quality == "best" else 1)
 
 
 def get_rate_factor(learning_rate: float) -> int:
-    """Return how many times as many rounds a rate below 0.1 needs, 1 .. 20; 1 for larger rates."""
+    """Return the factor of the number of rounds for a learning rate below 0.1: 0.1 / rate.
+
+    It is rounded, and at most 20; rates of at least 0.1 have the factor 1.
+    """
     return round(min(max(_REFERENCE_RATE / learning_rate, 1), _MAX_RATE_FACTOR))
 
 
 def _interpolate(n: int, values: tuple[int, int, int, int]) -> int:
-    """Return the value for n rows by its values at `_ROWS`; all scales are logarithmic."""
+    """Interpolate a value for n rows between four table entries, and round it.
+
+    values: entries for 1000, 3000, 10,000 and 30,000 rows. Both scales are logarithmic.
+    """
     return round(float(np.exp(np.interp(np.log(max(n, 1)), np.log(_ROWS), np.log(values)))))
 
 

@@ -62,12 +62,20 @@ class TargetSums:
         )
 
     def to_float(self, total: int) -> float:
-        """Convert a sum of weights: a count of rows without weights, else as `exact_sum` has it."""
+        """Convert an exact sum of weights to float64.
+
+        total: the number of rows if they have no weights, else the integer that `exact_sum`
+        returns.
+        """
         return float(total) if self.largest_weight is None else round_sum(total)
 
 
 def sum_block(block: RowBlock, has_classes: bool) -> TargetSums:
-    """Return the sums over the training rows of a block. has_classes: whether targets are codes."""
+    """Sum the weights and the weighted targets of a block's training rows; return `TargetSums`.
+
+    block: the block, of which other rows are skipped; has_classes: whether targets are class codes;
+    then the weights of each class are summed instead of the targets.
+    """
     largest = None if block.weight is None else float(block.weight.max(initial=0.0))
     return TargetSums(block.n, sum_targets(block, has_classes), largest)
 
@@ -136,7 +144,11 @@ def _compute_start(
 def _sum_offset_terms(
     executor: Executor, f: Callable[..., Float64], *arguments: Any
 ) -> NDArray[np.object_]:
-    """Sum up functions of the offsets of all rows; see `SumRows`."""
+    """Sum a function of the offsets over all rows exactly; see `SumRows`.
+
+    executor: has the blocks; f: ``f(*arguments, offset)`` returns an array whose last axis is that
+    of the rows. Return the sums as integers in units of 2^-1126 (see `exact_sum`).
+    """
     sums: NDArray[np.object_] = executor.reduce(_sum_offset_terms_of_block, f, arguments)
     return sums
 
@@ -166,7 +178,12 @@ def _sum_start_terms(
 def _compute_means(
     executor: Executor, weight: float, f: Callable[..., Float64], *arguments: Any
 ) -> Float64:
-    """Compute weighted means over all rows; see `MeanRows`. weight: sum of the weights."""
+    """Compute the weighted means of functions of target and offset over all rows; see `MeanRows`.
+
+    executor: has the blocks; weight: sum of the weights of all rows; f: ``f(*arguments, target,
+    offset)`` returns an array whose last axis is that of the rows. Return one mean for each entry
+    of its first axis.
+    """
     sums = executor.reduce(_sum_terms, f, arguments)
     return np.array([round_sum(total) / weight for total in sums])
 

@@ -81,5 +81,5 @@ class RoundTimer:
         self._begin = perf_counter()
 
     def end_block(self, n_rounds: int) -> None:
-        """Store the time that a block of so many rounds has taken since `start_block`."""
+        """Store the seconds since `start_block` as the time of a block of `n_rounds` rounds."""
         self.seconds, self._n_rounds = perf_counter() - self._begin, n_rounds

@@ -78,7 +78,7 @@ from certree.rows.time_order import expect_no_row_times, has_dependent_rows
 from certree.rows.training import Training, compute_mean_weight
 from certree.stats import NodeStats
 from certree.tree import Tree
-from certree.votes import Ballots, Kind, Vote, Voting
+from certree.votes import Kind, NodePredictions, Vote, Voting
 from certree.weights.family import Scoring
 from certree.weights.node_weights import NodeWeights
 
@@ -828,15 +828,23 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             lambda some: compute_class_residuals(codes[some], score[leaf[some]]),
         )
 
-    def _compute_ballots(self, tree: Tree, stats: Any) -> Any:
+    def _predict_nodes(self, tree: Tree, stats: Any) -> Any:
         trained = self._trained
         if trained is None:
-            return super()._compute_ballots(tree, stats)
+            return super()._predict_nodes(tree, stats)
         # Smoothing and monotonic constraints are about the classes of the training set alone.
-        ballots: Any = super()._compute_ballots(tree, trained.collapse_stats(stats))
-        label = None if ballots.label is None else trained.class_positions[ballots.label]
-        values = None if ballots.values is None else trained.expand_columns(ballots.values)
-        return Ballots(label, values, self._output_groups.sizes[0])
+        node_predictions: Any = super()._predict_nodes(tree, trained.collapse_stats(stats))
+        label = (
+            None
+            if node_predictions.label is None
+            else trained.class_positions[node_predictions.label]
+        )
+        values = (
+            None
+            if node_predictions.values is None
+            else trained.expand_columns(node_predictions.values)
+        )
+        return NodePredictions(label, values, self._output_groups.sizes[0])
 
     def _get_trained_vote(self) -> Vote:
         """Return `vote_` without the columns of classes that only the calibration set has.
@@ -887,7 +895,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             held.compute_error(label), certificate.risk, abs_tol=1e-9
         ):
             raise DamagedModelError(
-                "its calibration set must have the size and the error of its certificate"
+                "the model file's calibration set must have the size and the error of its certificate"
             )
         if not math.isfinite(rows.structure.log_mass(label)):
             raise DamagedModelError(

@@ -477,8 +477,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         if not errors.has_any:
             return limit, np.full(self.tree_.n_nodes, limit)
         stats = measure_exactly(self.tree_, errors.reduce_scaled(limit), errors.weight_unit)
-        ballots = Voting("mean", _SMOOTHING).ballots(self.tree_, stats)
-        mean = ballots.cast(self.tree_, self.weights_).score[:, 0]
+        node_predictions = Voting("mean", _SMOOTHING).ballots(self.tree_, stats)
+        mean = node_predictions.compute_vote(self.tree_, self.weights_).score[:, 0]
         return limit, limit * np.maximum(mean, LEAST_SCALE * float(stats.mean[0]) or 1.0)
 
     def _predicts_by_one_pruning(self) -> bool:

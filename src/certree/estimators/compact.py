@@ -146,10 +146,10 @@ def compact_tree(
         The smaller tree, the statistics of the nodes that are left, the posterior over its
         prunings, and their vote.
     """
-    ballots = voting.ballots(tree, stats)
-    ballot = ballots.cast(tree, weights)
+    node_predictions = voting.ballots(tree, stats)
+    ballot = node_predictions.compute_vote(tree, weights)
     score = ballot.score
-    stopped = stopped_outcomes(tree, weights, ballot, ballots, np.arange(tree.n_nodes))
+    stopped = stopped_outcomes(tree, weights, ballot, node_predictions, np.arange(tree.n_nodes))
     inner = np.flatnonzero(~tree.is_leaf)
     low, high = score.copy(), score.copy()
     depth = tree.node_depth[inner]

@@ -43,7 +43,7 @@ from certree.rows.relative_weights import compute_relative_weights
 from certree.rows.training import Training
 from certree.tree import LEAF, Tree
 from certree.votes import Voting
-from certree.weights.family import ValidationVotes
+from certree.weights.family import ValidationStatistics
 from certree.weights.node_weights import NodeWeights
 
 # Number of rows with the frequencies or mean of its parent that are added to a node without a model.
@@ -387,7 +387,7 @@ class DecoratedTree(TreeVoteEstimator):
             summary = self._summarise_fold(grown, fold)
             values = summary.stats.averages(grown.tree, _SMOOTHING)
             losses += compute_leaf_losses(
-                ValidationVotes(None, values, summary.validation), self.scoring
+                ValidationStatistics(None, values, summary.validation), self.scoring
             )
         return losses
 
@@ -686,8 +686,10 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         """
         summary = self._summarise_fold(grown, fold)
         values = summary.stats.averages(grown.tree, _SMOOTHING)
-        cost = compute_leaf_losses(ValidationVotes(None, values, summary.stats.table), "error")
-        loss = compute_leaf_losses(ValidationVotes(None, values, summary.validation), self.scoring)
+        cost = compute_leaf_losses(ValidationStatistics(None, values, summary.stats.table), "error")
+        loss = compute_leaf_losses(
+            ValidationStatistics(None, values, summary.validation), self.scoring
+        )
         modelled = [node for node in grown.nodes if node.is_modelled]
         models = {}
         for node, (model, errors, left_out) in zip(

@@ -264,7 +264,11 @@ class OutOfCoreCertifiedFit:
     def route_calibration_set(
         self, grown: GrownTrainingSet
     ) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
-        """Return the train/calibration split; leaf, target and weight of each calibration row."""
+        """Route the calibration rows through the grown tree.
+
+        grown: the tree, and the split. Return four results: the train/calibration split in memory,
+        and for each calibration row its leaf, (n,) int32, its target and its weight.
+        """
         split, model = grown.split, self.model
         worst: list[Any] = split.is_worst or [None] * len(split.masks)
         blocks = self.executor.make_blocks(
@@ -458,14 +462,20 @@ def _expect_out_of_core_parameters(model: Any) -> None:
 
 
 def _get_train_sizes(model: Any) -> tuple[float, float]:
-    """Return the smallest and the largest fraction of the rows that may be in the training set."""
+    """Return the smallest and the largest training fraction that a fit may choose.
+
+    model: the estimator. Both are `train_size`, unless that is "auto".
+    """
     if isinstance(model.train_size, str):
         return PILOT, max(SHARES)
     return model.train_size, model.train_size
 
 
 def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
-    """Estimate the memory of growing a tree, and then of its certificates, from above."""
+    """Return an upper estimate of the memory of the fit: the growth of the tree, then the certificates.
+
+    model: the estimator; metadata: numbers of rows, features and classes of the first pass.
+    """
     least, most = _get_train_sizes(model)
     n_folds = max(get_n_folds(model), _PILOT_FOLDS if most > least else 0)
     leaf_bytes = _LEAF_BYTES if is_classifier(model) else (0, 0)

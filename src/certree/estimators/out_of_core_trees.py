@@ -148,7 +148,10 @@ def fit_tree_out_of_core(
 
 
 def expect_rows_for_classes(metadata: FitMetadata, train_size: float = 1.0) -> None:
-    """Raise InMemory if a fraction of the rows, `train_size`, has few rows for each class."""
+    """Raise InMemory, so that rows are fitted in memory, if there are few rows for each class.
+
+    metadata: numbers of rows and classes; train_size: fraction of the rows that grow the tree.
+    """
     rows = metadata.rows
     n_classes = 1 if rows.classes is None else len(rows.classes[0])
     if rows.n * train_size < _MIN_ROWS_PER_CLASS * n_classes:
@@ -371,7 +374,11 @@ def _warn_of_repeated_rows(
 
 
 def set_row_keys(executor: Executor, metadata: FitMetadata) -> None:
-    """Replace the hashes of all rows by random keys of the rows, or of their groups."""
+    """Replace the hash of each row by a key that orders rows randomly, in all blocks.
+
+    Rows of a group have the same key. executor: has the blocks; metadata: numbers of rows and
+    groups.
+    """
     if metadata.rows.are_grouped:
         set_group_keys(executor, metadata.n_groups)
     else:

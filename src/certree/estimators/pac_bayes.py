@@ -22,7 +22,7 @@ from certree.interface.docstrings import copy_descriptions_from
 from certree.interface.signatures import NONNEGATIVE
 from certree.rows.monotonic import MonotonicSigns
 from certree.votes import Kind, Voting
-from certree.weights.family import Family, LossName, Scoring
+from certree.weights.family import LossName, PosteriorFamily, Scoring
 from certree.weights.pac_bayes_posteriors import PriorName, likeliest_prunings, pac_bayes_family
 
 # Smoothing of classifiers whose `vote` is a string.
@@ -136,7 +136,7 @@ class PACBayesTree(TreeVoteEstimator):
             ["leaves", "branching"] if posteriors.prior is None else [posteriors.prior]
         )
         losses: list[LossName] = ["error", "log_loss"] if mixes and not numbers else ["error"]
-        families: dict[str, Callable[..., Family]] = {
+        families: dict[str, Callable[..., PosteriorFamily]] = {
             f"{'squared' if numbers else loss}, {prior}": partial(
                 pac_bayes_family, prior=prior, loss=loss
             )

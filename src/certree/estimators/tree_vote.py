@@ -63,9 +63,9 @@ from certree.stats.sparse import MANY_CLASSES
 from certree.stats.targets import measure_by_leaf
 from certree.tree import LEAF, Tree, find_rows_with_missing
 from certree.votes import (
-    Ballots,
     DeferredVote,
-    SparseBallots,
+    NodePredictions,
+    SparseNodePredictions,
     Vote,
     Voting,
     prediction_variance,
@@ -615,14 +615,19 @@ class TreeVoteEstimator(TreeModel):
         # Each pruning has one leaf on every path, so weights along a path sum to 1.
         leaves = score_nodes(tree.left, weights.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
-            raise DamagedModelError("it must have weights that sum to 1 over the path to each leaf")
-        self._set_posteriors(self._restore_posteriors())
-        ballots = self._compute_ballots(tree, self.stats_)
-        if isinstance(ballots, SparseBallots):
-            self.vote_ = ballots.cast(tree, weights)
-        elif self.vote_ is None or self.vote_.score.shape != (tree.n_nodes, ballots.n_values):
             raise DamagedModelError(
-                f"vote.score must have shape {(tree.n_nodes, ballots.n_values)}, as the tree"
+                "the model file must have weights that sum to 1 over the path to each leaf"
+            )
+        self._set_posteriors(self._restore_posteriors())
+        node_predictions = self._predict_nodes(tree, self.stats_)
+        if isinstance(node_predictions, SparseNodePredictions):
+            self.vote_ = node_predictions.compute_vote(tree, weights)
+        elif self.vote_ is None or self.vote_.score.shape != (
+            tree.n_nodes,
+            node_predictions.n_values,
+        ):
+            raise DamagedModelError(
+                f"vote.score must have shape {(tree.n_nodes, node_predictions.n_values)}, as the tree"
             )
         self._get_grower()
         get_n_threads(self.n_jobs)
@@ -776,13 +781,13 @@ class TreeVoteEstimator(TreeModel):
         worth = np.bincount(tree.feature[inner], value[inner], minlength=tree.n_features)
         return np.asarray(worth, dtype=np.float64)
 
-    def _compute_ballots(self, tree: Tree, stats: Any) -> Ballots | SparseBallots:
+    def _predict_nodes(self, tree: Tree, stats: Any) -> NodePredictions | SparseNodePredictions:
         """Compute what each node of a tree votes for if it is a leaf of a pruning.
 
         tree: the tree, with m nodes; stats: statistics of the training rows in its nodes. The
         result has a class label of each node for votes of kind "majority", or its smoothed class
         frequencies or mean for "mean"; `_get_voting` has the kind and the smoothing. It is a
-        `SparseBallots`, which computes frequencies when they are needed, if class counts are
+        `SparseNodePredictions`, which computes frequencies when they are needed, if class counts are
         sparse.
         """
         return self._get_voting().ballots(tree, stats)
@@ -791,12 +796,12 @@ class TreeVoteEstimator(TreeModel):
         return "identity"
 
     def _compute_contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
-        ballots, n_threads = (
-            self._compute_ballots(self.tree_, self.stats_),
+        node_predictions, n_threads = (
+            self._predict_nodes(self.tree_, self.stats_),
             get_n_threads(self.n_jobs),
         )
         posterior = self.tree_, self.weights_, self.vote_
-        return compute_contributions(*posterior, ballots, self.stats_.n, rows, n_threads)
+        return compute_contributions(*posterior, node_predictions, self.stats_.n, rows, n_threads)
 
     @available_if(has_numeric_leaves)
     @snapshot_method

@@ -21,7 +21,7 @@ from certree.rows.training import WeightedTarget
 from certree.stats import SeveralStats, Stats, TargetStats
 from certree.tree import Tree
 from certree.votes import Voting
-from certree.weights.family import Family, Scoring, Tunable, ValidationVotes
+from certree.weights.family import PosteriorFamily, Scoring, TuningCandidates, ValidationStatistics
 from certree.weights.node_weights import NodeWeights, mix_posteriors
 
 SingleSearch = Literal["joint", "error-first"]
@@ -67,15 +67,15 @@ class Candidate:
     ----------
     family : callable
         ``family(tree, stats)`` takes a tree and the statistics of its nodes on training rows. It
-        returns a `Tunable`: one posterior over prunings for each tuple of inverse temperatures (the
-        factors of loss and size in the log weight of a pruning), or one pruning for each alpha (the
-        factor of a pruning rule's penalty, such as the price of a leaf).
+        returns `TuningCandidates`: one posterior over prunings for each tuple of inverse
+        temperatures (the factors of loss and size in the log weight of a pruning), or one pruning
+        for each alpha (the factor of a pruning rule's penalty, such as the price of a leaf).
     voting : Voting
         How a pruning votes: by the majority label of the leaf that a row reaches, or by its
         smoothed class frequencies or mean.
     """
 
-    family: Callable[[Tree, Any], Tunable]
+    family: Callable[[Tree, Any], TuningCandidates]
     voting: Voting
 
 
@@ -140,7 +140,7 @@ class GrownFold:
 
         return cls(tree, compute(fold.train), compute(fold.validation).table)
 
-    def get_validation_votes(self, voting: Voting) -> list[ValidationVotes]:
+    def get_validation_statistics(self, voting: Voting) -> list[ValidationStatistics]:
         """Return, for each target, the votes of the nodes and statistics of the validation rows.
 
         The votes come from the training rows of the fold.
@@ -152,22 +152,24 @@ class GrownFold:
 
         Returns
         -------
-        list of ValidationVotes
+        list of ValidationStatistics
             One for each target. Several numeric targets are divided by their standard deviations in
             the training rows. Several targets are sorted by the bytes of their votes, so that
             results do not depend on the order of the columns of y.
         """
         if not isinstance(self.stats, SeveralStats):
             votes = voting.ballots(self.tree, self.stats)
-            return [ValidationVotes(votes.label, votes.frequency, self.validation)]
+            return [ValidationStatistics(votes.label, votes.frequency, self.validation)]
         targets = []
         for stats, validation, unit in zip(
             self.stats.of_each, self.validation, self.stats.deviations, strict=True
         ):
-            ballots = voting.ballots(self.tree, stats)
-            scored = ValidationVotes(ballots.label, ballots.frequency, validation)
+            node_predictions = voting.ballots(self.tree, stats)
+            scored = ValidationStatistics(
+                node_predictions.label, node_predictions.frequency, validation
+            )
             targets.append(scored.rescale(unit) if isinstance(stats, TargetStats) else scored)
-        return sorted(targets, key=ValidationVotes.to_bytes)
+        return sorted(targets, key=ValidationStatistics.to_bytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,10 +183,10 @@ class Objective:
 
     Attributes
     ----------
-    families : sequence of (Tunable, ValidationVotes)
-        One pair for each fold and target: a `Tunable`, which holds the posteriors, or prunings, of
-        the fold's tree for all temperatures; and the votes of its nodes, with the statistics of the
-        validation rows. Empty if there is no fold.
+    families : sequence of (TuningCandidates, ValidationStatistics)
+        One pair for each fold and target: a `TuningCandidates`, which holds the posteriors, or
+        prunings, of the fold's tree for all temperatures; and the votes of its nodes, with the
+        statistics of the validation rows. Empty if there is no fold.
     scoring : {"error", "log_loss", "squared"}
         The loss. "error": weight of misclassified rows; "log_loss": nats; "squared": squared
         errors, for numeric targets.
@@ -192,7 +194,7 @@ class Objective:
         Number of threads; the losses do not depend on it.
     """
 
-    families: Sequence[tuple[Tunable, ValidationVotes]]
+    families: Sequence[tuple[TuningCandidates, ValidationStatistics]]
     scoring: Scoring
     n_threads: int
 
@@ -208,7 +210,7 @@ class Objective:
         """
         if scoring not in ("error", "log_loss", "squared"):
             raise ValueError(f'scoring must be "error", "log_loss" or "squared", got {scoring!r}')
-        families: list[tuple[Tunable, ValidationVotes]] = []
+        families: list[tuple[TuningCandidates, ValidationStatistics]] = []
         for fold in folds:
             family = candidate.family(fold.tree, fold.stats)
             if not hasattr(family, "compute_losses"):
@@ -217,7 +219,9 @@ class Objective:
                     f"got {type(family).__name__}: define solve(self, tree, stats, alpha) in place of "
                     "family, by which cross-validation can choose alpha"
                 )
-            families += [(family, votes) for votes in fold.get_validation_votes(candidate.voting)]
+            families += [
+                (family, votes) for votes in fold.get_validation_statistics(candidate.voting)
+            ]
         return cls(families, scoring, n_threads)
 
     def compute_losses(self, temperatures: Float64) -> Float64:
@@ -282,13 +286,13 @@ def _subsample(columns: tuple[Float64, ...], max_size: int) -> tuple[Float64, ..
     return tuple(column[drawn] for column in columns)
 
 
-def expect_family(family: Tunable) -> Family:
+def expect_family(family: TuningCandidates) -> PosteriorFamily:
     """Return `family` unchanged if it holds posteriors over prunings, which a mixture needs.
 
     family: the posteriors, or prunings, of one tree by their inverse temperatures or alpha. Raise
     TypeError if it holds single prunings only, such as those of a cost-complexity path.
     """
-    if not isinstance(family, Family):
+    if not isinstance(family, PosteriorFamily):
         raise TypeError(
             'search="mixture" needs a family of posteriors over prunings, got '
             f'{type(family).__name__}, which has single prunings only: use search="joint"'

@@ -335,7 +335,8 @@ class UpdatableTree(TreeVoteEstimator):
         """
         if reason := _explain_no_updates(self):
             raise DamagedModelError(
-                f"it must not have seen_rows, the rows for updates, with its parameters: {reason}"
+                "the model file must not have seen_rows, the rows for updates, with its "
+                f"parameters: {reason}"
             )
         tree, has_classes = self._grow_box(), is_classifier(self)
         leaf = check_codes("seen_rows.leaf", seen.leaf, len(seen.leaf), tree.n_nodes)
@@ -349,7 +350,10 @@ class UpdatableTree(TreeVoteEstimator):
         if has_classes:
             check_codes("seen_rows.y", seen.y, len(seen.y), self.n_classes_)
             if not np.array_equal(seen.known, self.sample_hashes_):
-                raise DamagedModelError("sample_hashes must equal the hashes of seen_rows")
+                raise DamagedModelError(
+                    "the stored hashes of the fitted rows (sample_hashes) must equal those of the "
+                    "rows stored for updates (seen_rows)"
+                )
         n, expected = float(seen.weights.sum()), float(self.stats_.n[0])
         if not isclose(n, expected, rel_tol=1e-9):  # earlier versions added up in another order
             raise DamagedModelError(

@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64
 from certree.tree import LEAF, Tree, find_rows_with_missing
-from certree.votes import Ballots, DeferredVote, SparseBallots, Vote, stopped_outcomes
+from certree.votes import (
+    DeferredVote,
+    NodePredictions,
+    SparseNodePredictions,
+    Vote,
+    stopped_outcomes,
+)
 from certree.weights.node_weights import NodeWeights
 
 
@@ -23,7 +29,7 @@ def compute_contributions(
     tree: Tree,
     weights: NodeWeights,
     vote: Vote | DeferredVote,
-    ballots: Ballots | SparseBallots,
+    node_predictions: NodePredictions | SparseNodePredictions,
     rows_per_node: Float64,
     X: NDArray[Any],
     n_threads: int,
@@ -43,11 +49,13 @@ def compute_contributions(
         Posterior weights of its prunings: for each node, the probability that it is a leaf of a
         pruning drawn from the posterior.
     vote : Vote or DeferredVote
-        K numbers for each node: at leaves of the tree the class probabilities, or mean, that all
-        prunings predict together; at splits, the part of it by prunings that stop there or above.
-        `DeferredVote` computes them when they are needed.
-    ballots : Ballots or SparseBallots
-        What each node alone predicts if it is a leaf of a pruning: a label, or K numbers.
+        Weighted sum of predictions over prunings, K numbers for each node. At a leaf of the tree the
+        sum is over all prunings: class probabilities, or the mean. At an inner node it is over
+        those prunings that have the node, or a node above it, as a leaf. A `DeferredVote` computes
+        the numbers when they are needed.
+    node_predictions : NodePredictions or SparseNodePredictions
+        What each node predicts if it is a leaf of a pruning, without any mean over prunings: a
+        label, or K numbers.
     rows_per_node : ndarray of float64, shape (m,)
         Number of training rows in each node. A row that lacks a value goes to both children in
         proportion to these numbers.
@@ -67,7 +75,7 @@ def compute_contributions(
     if isinstance(vote, DeferredVote):
         # A table of all nodes and classes may exceed the memory; the rows visit few of the nodes.
         nodes = _find_visited_nodes(tree, X, n_threads)
-    outcomes = stopped_outcomes(tree, weights, vote, ballots, nodes)
+    outcomes = stopped_outcomes(tree, weights, vote, node_predictions, nodes)
     if len(nodes) < tree.n_nodes:
         has_children = np.isin(tree.left[nodes], nodes)
         tree, rows_per_node = tree.keep_nodes(nodes, ~has_children), rows_per_node[nodes]

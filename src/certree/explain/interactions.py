@@ -101,7 +101,7 @@ class Interactions:
 
     @property
     def _divisor(self) -> float:
-        """Total variance of the model's output, by which variances are divided; 1 if it is 0."""
+        """Variance of the model's output over the rows, the divisor of all fractions; 1 if it is 0."""
         return self.total if self.total > 0 else 1.0
 
     def to_frame(self) -> Any:

@@ -231,7 +231,10 @@ def make_onnx_model(
 
 
 def _expect_float64_for_dates(formula: Formula, dtype: str) -> None:
-    """Raise ValueError if a model has dates and dtype is "float32", which would round them."""
+    """Raise ValueError if a model with date features is exported as float32, which rounds dates.
+
+    formula: the model to export; dtype: "float32" or "float64".
+    """
     if formula.dates and dtype == "float32":
         raise ValueError(
             'dtype must be "float64" or "auto" for a model of dates, which float32 would round to '
@@ -240,7 +243,11 @@ def _expect_float64_for_dates(formula: Formula, dtype: str) -> None:
 
 
 def _make_metadata(formula: Formula) -> dict[str, Any]:
-    """Return names, categories and dates of the features of a model, for the metadata of its graph."""
+    """Return the description of a model's features that the ONNX graph has as metadata.
+
+    formula: the model to export. Keys are "feature_names" and, if there are any, "parts" (calendar
+    parts of dates), "categories" and "dates".
+    """
     metadata: dict[str, Any] = {"feature_names": formula.names}
     if formula.parts:
         metadata["parts"] = {

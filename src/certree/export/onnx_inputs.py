@@ -51,7 +51,10 @@ def expect_inputs(formula: Formula, inputs: str, outputs: Sequence[str]) -> None
 
 
 def choose_prefix(formula: Formula) -> str:
-    """Return the first letters of the names of a graph's tensors, with which no feature begins."""
+    """Return a prefix for the names of a graph's tensors with which no feature name begins.
+
+    formula: the model to export. The prefix is "trees", followed by underscores if needed.
+    """
     prefix = "trees"
     while any(str(name).startswith(prefix) for name in formula.names):
         prefix += "_"
@@ -70,19 +73,30 @@ def list_named_inputs(formula: Formula, dtype: Any) -> list[tuple[str, Any, list
 
 
 def _list_columns(formula: Formula) -> list[str]:
-    """Return the names of the table's columns, without calendar parts of dates."""
+    """Return the names of the columns that a user passes: all features except calendar parts.
+
+    formula: the model to export, which derives calendar parts from its date columns.
+    """
     return [str(name) for name in formula.names[: formula.n_features - len(formula.parts)]]
 
 
 def _get_input_dtype(formula: Formula, feature: int, dtype: Any) -> Any:
-    """Return the dtype of the input of a feature: int64, object (texts) or `dtype`."""
+    """Return the NumPy dtype of the ONNX input of a feature: int64, object (texts) or `dtype`.
+
+    formula: the model to export; feature: index of the feature; dtype: dtype of numeric features.
+    Dates are int64.
+    """
     if formula.dates and feature in formula.dates:
         return np.dtype(np.int64)
     return np.dtype(object) if _has_texts(formula, feature) else dtype
 
 
 def _has_texts(formula: Formula, feature: int) -> bool:
-    """Return whether categories of a feature are texts, or unknown, as the model file lacks them."""
+    """Return whether a feature is categorical with text categories, or with unknown ones.
+
+    formula: the model to export; feature: index of the feature. Categories are unknown if the model
+    file does not have their names.
+    """
     names = formula.get_categories(feature)
     return names is not None and (not names or isinstance(names[0], str))
 
@@ -155,7 +169,7 @@ class _Node(NamedTuple):
 
 
 def _add_integer(graph: Graph, number: Any) -> str:
-    """Add a constant of int64, (1, 1), and return its name."""
+    """Add an int64 constant of shape (1, 1) to a graph, and return the name of its tensor."""
     return graph.constant([[int(number)]], np.int64)
 
 
@@ -180,7 +194,11 @@ def _write_seconds(graph: Graph, column: str, zone: str | None) -> _Node:
 
 
 def _write_days(graph: Graph, column: str) -> str:
-    """Add nodes that turn microseconds, int64, into days of the graph's dtype; return their name."""
+    """Add nodes to a graph that convert microseconds (int64) to days; return the name of the result.
+
+    graph: the graph, whose float dtype the result has; column: name of the tensor of microseconds,
+    in which `MISSING_DATE` stands for a missing date, which becomes NaN.
+    """
     missing = graph.add("Equal", column, graph.constant([[MISSING_DATE]], np.int64))
     per_day = graph.constant([[MICROSECONDS_PER_DAY]], np.float64)
     days = graph.add("Div", graph.cast(column, np.float64), per_day)

@@ -46,7 +46,11 @@ def make_plain_dict(formula: Formula) -> dict[str, Any]:
 
 
 def _describe_dates(formula: Formula, feature: int) -> dict[str, Any]:
-    """Return the entry "dates" of a feature: kind, time zone and unit; {} if it holds no dates."""
+    """Return the entry about dates in the description of a feature; {} if it holds no dates.
+
+    formula: the model to export; feature: index of the feature. The entry "dates" has kind, time
+    zone and unit.
+    """
     if not formula.dates or feature not in formula.dates:
         return {}
     column = formula.dates[feature]
@@ -54,7 +58,11 @@ def _describe_dates(formula: Formula, feature: int) -> dict[str, Any]:
 
 
 def _describe_part(formula: Formula, feature: int) -> dict[str, Any]:
-    """Return the entry "part" of a feature: index of the date, and the part; {} if it is none."""
+    """Return the entry about a calendar part in the description of a feature; {} for other features.
+
+    formula: the model to export; feature: index of the feature. The entry "part" has "of", the
+    index of the date feature, and "name", such as "month".
+    """
     part = formula.get_part(feature)
     return {} if part is None else {"part": {"of": part.feature, "name": part.part}}
 

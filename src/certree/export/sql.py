@@ -559,7 +559,10 @@ class _KeptColumns:
     n_steps: int = 0
 
     def keep(self, number: _Integer) -> _Integer:
-        """Add a select with a column for an expression, and return the column."""
+        """Add a nested SELECT that computes an expression as a named column; return that column.
+
+        number: the integer expression. Later expressions use the column's name instead of its text.
+        """
         (name,) = self.selects.add(f"step{self.n_steps}_", [number.sql], self.names)
         self.n_steps += 1
         self.names.append(name)
@@ -612,7 +615,10 @@ def _format_offset(second: str, steps: ZoneSteps) -> str:
 
 
 def _get_dates(formula: Formula, feature: int) -> DateColumn | None:
-    """Return how a feature holds dates; None if it holds no dates, or time spans, which are numbers."""
+    """Return type and time zone of a date feature; None for other features.
+
+    formula: the model to export; feature: index of the feature. Time spans count as numbers.
+    """
     dates = None if formula.dates is None else formula.dates.get(feature)
     return None if dates is None or dates.kind == "span" else dates
 

@@ -137,7 +137,7 @@ def _expect_directory(file: BinaryIO, size: int) -> None:
     is_zip64 = last.startswith(b"PK\x06\x07") and size <= zipfile.ZIP64_LIMIT
     if is_zip64 or comment or members > _MAX_MEMBERS or directory > _MAX_DIRECTORY_BYTES:
         raise DamagedModelError(
-            "its zip directory must list at most "
+            "the model file's zip directory must list at most "
             f"{_MAX_MEMBERS} arrays and nothing else, got {members} entries"
         )
 
@@ -172,7 +172,7 @@ class Archive(Mapping[str, NDArray[Any]]):
         n_bytes = sum(member.file_size for member in self._members.values())
         if n_bytes > _max_array_bytes(size):
             raise DamagedModelError(
-                f"its arrays declare {n_bytes:,} bytes, but a file of "
+                f"the model file's arrays declare {n_bytes:,} bytes, but a file of "
                 f"{size:,} bytes may hold at most {_max_array_bytes(size):,}"
             )
 
@@ -184,13 +184,17 @@ class Archive(Mapping[str, NDArray[Any]]):
         """
         name = member.filename.removesuffix(_SUFFIX)
         if name == member.filename:
-            raise DamagedModelError(f"it must hold .npy arrays only, got {member.filename!r}")
+            raise DamagedModelError(
+                f"the model file must hold .npy arrays only, got {member.filename!r}"
+            )
         if name in self._members:
-            raise DamagedModelError(f"it has two arrays called {name!r}")
+            raise DamagedModelError(f"the model file has two arrays called {name!r}")
         if member.flag_bits & _ENCRYPTED:
-            raise DamagedModelError(f"its array {name!r} is encrypted")
+            raise DamagedModelError(f"the model file's array {name!r} is encrypted")
         if member.compress_type not in _COMPRESSION_METHODS:
-            raise DamagedModelError(f"its array {name!r} must be stored or compressed by deflate")
+            raise DamagedModelError(
+                f"the model file's array {name!r} must be stored or compressed by deflate"
+            )
         self._members[name] = member
 
     def header(self) -> bytes:
@@ -200,11 +204,12 @@ class Archive(Mapping[str, NDArray[Any]]):
         """
         limit = _max_header_bytes(self.size)
         if HEADER in self._members and self._members[HEADER].file_size > limit:
-            raise DamagedModelError(f"its JSON header has more than {limit:,} bytes")
+            raise DamagedModelError(f"the model file's JSON header has more than {limit:,} bytes")
         text = self[HEADER]
         if text.dtype != np.uint8 or text.ndim != 1:
             raise DamagedModelError(
-                f"its JSON header must be a vector of uint8, got {text.dtype} of shape {text.shape}"
+                f"the model file's JSON header must be a vector of uint8, got {text.dtype} of "
+                f"shape {text.shape}"
             )
         return text.tobytes()
 
@@ -215,7 +220,7 @@ class Archive(Mapping[str, NDArray[Any]]):
         """
         if name not in self._arrays:
             if name not in self._members:
-                raise DamagedModelError(f"it lacks {name}")
+                raise DamagedModelError(f"the model file lacks {name}")
             stream = self._archive.open(self._members[name])
             dtype, shape = _read_array_header(stream, self._members[name].file_size)
             self._arrays[name] = _read_array(stream, dtype, shape)

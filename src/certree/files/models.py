@@ -392,24 +392,30 @@ def _expect_same_values(
         If an entry or array is missing, unknown, or differs.
     """
     if unknown := sorted(set(arrays) - {HEADER, *model_arrays}):
-        raise DamagedModelError(f"it has unknown arrays: {', '.join(map(repr, unknown))}")
+        raise DamagedModelError(
+            f"the model file has unknown arrays: {', '.join(map(repr, unknown))}"
+        )
     if differing := sorted(map(repr, set(header) ^ {"parameters", *model_entries})):
         raise DamagedModelError(
-            f"its JSON header lacks, or must not have, the entries {', '.join(differing)}"
+            f"the model file's JSON header lacks, or must not have, the entries {', '.join(differing)}"
         )
     for name, expected in model_arrays.items():
         array = renewed[name] if name in renewed else arrays[name]
         if (array.dtype, array.shape) != (expected.dtype, expected.shape):
             raise DamagedModelError(
-                f"its array {name} must have dtype {expected.dtype} and shape {expected.shape}, got "
+                f"the model file's array {name} must have dtype {expected.dtype} and shape "
+                f"{expected.shape}, got "
                 f"{array.dtype} and {array.shape}"
             )
         if array.tobytes() != expected.tobytes():
-            raise DamagedModelError(f"its array {name} holds values that no saved model has")
+            raise DamagedModelError(
+                f"the model file's array {name} holds values that no saved model has"
+            )
     for name, value in model_entries.items():
         if _to_json(header[name]) != _to_json(value):
             raise DamagedModelError(
-                f"its entry {name} must be {shortened(value)}, got {shortened(header[name])}"
+                f"the model file's entry {name} must be {shortened(value)}, got "
+                f"{shortened(header[name])}"
             )
 
 
@@ -450,7 +456,7 @@ def _parse_infinity(constant: str) -> float:
     json.loads calls it for constants that are not standard JSON.
     """
     if constant == "NaN":
-        raise DamagedModelError("its JSON header contains a NaN")
+        raise DamagedModelError("the model file's JSON header contains a NaN")
     return float(constant)
 
 

@@ -93,7 +93,10 @@ def _renumber_objects(content: bytes) -> bytes:
     names: dict[str, str] = {}
 
     def renumber(node: dict[str, Any]) -> dict[str, Any]:
-        """Replace the address and the name of the file of one object of the schema."""
+        """Replace the memory address and file name in one object of the schema by running numbers.
+
+        node: the object, which is changed and returned. Equal pipelines then have equal files.
+        """
         if isinstance(address := node.get("__id__"), int):
             if node.get("__loader__") == _CONSTANT:
                 # Whether two equal constants are one object differs between processes.
@@ -227,16 +230,20 @@ def read_pipeline(path: str | os.PathLike[str]) -> tuple[Pipeline, bytes]:
     skops = import_extra("skops.io", "pipelines")
     with zipfile.ZipFile(path) as archive:
         if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-            raise ValueError("its members must not be compressed")
+            raise ValueError("the members of the pipeline file must not be compressed")
         content, model = archive.read(_STEPS), archive.read(MODEL)
     with zipfile.ZipFile(io.BytesIO(content)) as inner:
         size = sum(member.file_size for member in inner.infolist())
     if size > max(_MIN_BYTE_LIMIT, _MAX_BYTE_RATIO * len(content)):
-        raise ValueError(f"its steps have {size:,} bytes, too many for a file of its size")
+        raise ValueError(
+            f"the steps of the pipeline have {size:,} bytes, too many for a file of this size"
+        )
     unknown = {*skops.get_untrusted_types(data=content)} - {*_TRUSTED}
     if unknown:
-        raise ValueError(f"it holds types that are not trusted: {', '.join(sorted(unknown))}")
+        raise ValueError(
+            f"the pipeline file holds types that skops does not trust: {', '.join(sorted(unknown))}"
+        )
     pipeline = skops.loads(content, trusted=_TRUSTED)
     if not isinstance(pipeline, Pipeline) or pipeline.steps[-1][1] != "passthrough":
-        raise ValueError("it must hold a Pipeline whose last step is a model file")
+        raise ValueError("the pipeline file must hold a Pipeline whose last step is a model file")
     return pipeline, model

@@ -116,7 +116,8 @@ def _download(name: str, reason: str) -> Table:
     except (OSError, ValueError, HTTPException) as error:
         raise FileNotFoundError(
             f"data set {name!r} was not found: {reason}, and data set {number} could not be "
-            f"downloaded from OpenML ({error}). Check the connection, or provide {name}.parquet"
+            f"downloaded from OpenML ({error}). Check the connection, or put {name}.parquet into "
+            "the folder that the environment variable CERTREE_DATA names"
         ) from error
     return _create_numeric_table(bunch.data, bunch.target, bunch.feature_names)
 

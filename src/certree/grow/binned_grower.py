@@ -114,10 +114,12 @@ class GrownForest(NamedTuple):
     trees : Trees
         The trees, of M nodes in all. Leaf values (`Trees.value`) are not set.
     begin : ndarray of int64, shape (M + 1,)
-        Entries ``begin[v] .. begin[v + 1] - 1`` belong to node v.
+        Offsets of the nodes in the other two arrays: ``total[begin[v] : begin[v + 1]]`` are the
+        entries of node v.
     channel : ndarray of int32, shape (number of entries,)
-        For classes the class of each entry, ascending in a node. For numbers 0 (weight) and 1 (sum)
-        in turn. Empty for several columns, as all nodes have the same entries.
+        What each entry of `total` is the sum of. For classes it is the class, ascending in a node.
+        For numbers it is 0 (row weight) and 1 (target) in turn. Empty for several columns, as all
+        nodes have the same entries.
     total : ndarray of float64, shape (number of entries,)
         Value of each entry; positive for classes.
     """
@@ -599,13 +601,15 @@ class BinnedGrower:
         )
 
     def _call_core(self, grow: Any, *rows: Any) -> GrownForest:
-        """Call a function of the C++ core that grows trees and return its forest.
+        """Call a function of the C++ core that grows trees, and return its result as `GrownForest`.
 
-        grow: the function, which returns columns of the trees and the fields begin, channel and
-        total of `GrownForest`; rows: its first arguments: bin numbers, the other fields of the
-        bins, row weights or None, the arguments that describe the target, and a tuple
-        (`RowSampling`, first tree, number of trees, features per tree, whether classes are
-        balanced). The tuple `_limits` and the entries of `_constraints` are appended to them.
+        grow: the function. It returns the columns of `Trees`, and three arrays with sums over the
+        rows of each node: `begin`, index of each node's first entry; `channel`, the class or
+        quantity of each entry; and `total`, its value (see `GrownForest`). rows: the first
+        arguments of the function: bin numbers of the rows, the other fields of `bins`, row weights
+        or None, the arguments that describe the target, and a tuple (`RowSampling`, first tree,
+        number of trees, features per tree, whether classes are balanced). The tuple `_limits` and
+        the entries of `_constraints` follow them.
         """
         columns, begin, channel, total = grow(*rows, self._limits, *self._constraints)
         return GrownForest(

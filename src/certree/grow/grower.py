@@ -41,15 +41,17 @@ class Grower(Protocol):
 
 
 class GrownTree(NamedTuple):
-    """A tree, and the rows that it routes.
+    """A tree that was grown, and the rows of the fit as the tree's splits read them.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     rows : TrainingSamples
-        All samples of the fit, whether or not they have helped to grow the tree, or a copy of them
-        with ranks in place of category codes.
+        All samples of the fit, also those that did not grow the tree. For features of very many
+        categories, the code of each category may be replaced by its rank in the order of the mean
+        target of its rows; the tree then has thresholds on these ranks (`encoded_tree` has the
+        corresponding sets of categories).
     """
 
     tree: Tree
@@ -60,10 +62,12 @@ class GrownTree(NamedTuple):
         return self.tree.route(self.rows.X, get_n_threads(self.rows.n_jobs))
 
     def replace_training_leaves(self, encoded_tree: Tree, leaf: Int32, train: Indices) -> Int32:
-        """Return the leaves of all rows of a certified fit, (n,), with those of `rows` as they grew.
+        """Replace, in the leaves of all rows of a certified fit, those of the training rows.
 
-        They differ if ranks have replaced categories. encoded_tree: see the property; leaf: leaf of
-        each row in it, which is changed; train: indices of `rows` among the n rows.
+        A training row may be in another leaf of the grown tree than of `encoded_tree` if ranks have
+        replaced category codes (see `rows`). encoded_tree: the tree as that property returns it;
+        leaf: leaf of each of the n rows in it, (n,), which is changed; train: indices of `rows`
+        among the n rows. Return `leaf`, with the leaves of the training rows in `tree`.
         """
         if encoded_tree is not self.tree:
             leaf[train] = self.find_leaves()
@@ -71,7 +75,10 @@ class GrownTree(NamedTuple):
 
     @property
     def encoded_tree(self) -> Tree:
-        """The tree as one that takes encoded rows of the fit."""
+        """The tree with splits on category codes in place of ranks, for encoded rows of the fit.
+
+        It is `tree` itself if no ranks have replaced category codes.
+        """
         return self.rows.replace_ranks(self.tree)
 
 

@@ -69,7 +69,10 @@ class KD(BaseEstimator):
         """
         validate_settings(self)
         if self.axis not in ("cycle", "spread"):
-            raise ValueError(f'axis must be "cycle" or "spread", got {self.axis!r}')
+            raise ValueError(
+                'axis must be "cycle" (the feature after that of the parent node) or "spread" (the '
+                f"feature with the largest range in the node), got {self.axis!r}"
+            )
         columns = core_grow_kd(
             rows.X,
             y=rows.target_codes if self.stop_when_pure else None,

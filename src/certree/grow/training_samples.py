@@ -215,9 +215,9 @@ class TrainingSamples:
     def get_bins(self, max_bins: int) -> Bins:
         """Return these rows as `Bins` with at most `max_bins` bins per numeric feature (2 .. 255).
 
-        Bin edges are computed at the first call from all rows of the parent (the samples from which
-        these were selected), or from these rows if there is no parent. They are kept there for
-        other selections.
+        Bin edges are computed from all rows of the parent (the samples from which these were
+        selected), or from these rows if there is no parent. The parent keeps the bins for each
+        `max_bins`, so that all of its selections have the same edges.
         """
         bins = (self.parent or self)._make_bins(max_bins)
         return bins if self.indices is None else bins.select_rows(self.indices)

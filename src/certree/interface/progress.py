@@ -112,7 +112,10 @@ def _show_lines(total: int, description: str) -> Iterator[Callable[..., None]]:
         sys.stderr.write(f"{description}: {done} of {total}, {details}\n")
 
     def advance(steps: int = 1, note: str = "") -> None:
-        """Count steps, and write a line if one is due."""
+        """Add steps to the progress, and print a line if the last one is old enough.
+
+        steps: number of steps since the last call; note: text at the start of the line.
+        """
         nonlocal done, last_note
         done, last_note = done + steps, note
         now = perf_counter()

@@ -25,7 +25,11 @@ UNSET = object()
 
 
 def _read_entry(stored: StoredState, name: str, model: Any) -> Any:  # noqa: ARG001 -- as others
-    """Return an entry of a model file without a check; `model` is not read."""
+    """Return an entry of a model file without a check.
+
+    stored: entries of the file; name: name of the entry; model: not used, but passed to all
+    functions of this kind.
+    """
     return stored[name]
 
 

@@ -71,7 +71,7 @@ class StoredState:
         for content in (self._arrays, self._entries):
             if full_name in content:
                 return content[full_name]
-        raise DamagedModelError(f"it lacks {full_name}")
+        raise DamagedModelError(f"the model file lacks {full_name}")
 
     def get_section(self, section: str) -> "StoredState":
         """Return the content of another section of the file.

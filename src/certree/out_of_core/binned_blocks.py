@@ -390,7 +390,11 @@ def _scale_weights(training: Training, weight_scaling: WeightScaling | None) -> 
 
 
 def _add_fit_hashes(block: RowBlock, encoder: Any, training: Training) -> RowBlock:
-    """Return a classifier's block with the hashes of its rows, and a regressor's block unchanged."""
+    """Add hashes of the rows to a classifier's block, for checks whether new rows were fitted.
+
+    encoder: the model; training: encoded rows of the block. A regressor's block is returned
+    unchanged.
+    """
     if not is_classifier(encoder):
         return block
     return add_hashes(block, training.features.tables, training.y)

@@ -152,7 +152,10 @@ def join_chunks(chunks: list[Chunk]) -> tuple[Any, Any, Any, Any, Any]:
 
 
 def _join_columns(columns: list[Any]) -> Any:
-    """Join a column of all chunks; None if the first chunk does not have it."""
+    """Join one column of all chunks to an array, (n,); return None if the first chunk lacks it.
+
+    columns: the column of each chunk, such as the weights of its rows, or None.
+    """
     return None if columns[0] is None else np.concatenate([np.asarray(one) for one in columns])
 
 

@@ -128,7 +128,10 @@ class DaskRows:
         return delayed(number, self._rows[number], *columns, self._names)
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """See `Source`: one chunk for each partition."""
+        """Yield the rows block by block.
+
+        There is one chunk for each partition of the Dask collection. See `Source.chunks`.
+        """
         del targets_only
         dask = import_extra("dask", "dask")
         for number in range(self.n_partitions):
@@ -266,7 +269,10 @@ class PartitionSource(Protocol):
         ...
 
     def partition(self, number: int) -> Any:
-        """Return a partition as a `dask.delayed` object, which computes its `Chunk` on a worker."""
+        """Return a `dask.delayed` object that reads a partition on a worker, as a `Chunk`.
+
+        number: number of the partition.
+        """
         ...
 
 
@@ -336,24 +342,30 @@ class DaskExecutor:
 
     @property
     def n_blocks(self) -> int:
-        """See `Executor`: the number of partitions."""
+        """Number of blocks that the executor holds: that of the partitions; see `Executor`."""
         return self._source.n_partitions
 
     def apply_memory_limit(self, need: MemoryNeed) -> None:
-        """See `Executor`: does nothing, as workers have limits of their own."""
+        """Do nothing, as Dask's workers have memory limits of their own; see `Executor`."""
 
     def expect_within_limit(self, n_compared: int = 0) -> None:
-        """See `Executor`: does nothing."""
+        """Do nothing, as Dask's workers have memory limits of their own; see `Executor`."""
 
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
-        """See `Executor`."""
+        """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
+
+        See `Executor.scan`.
+        """
         del targets_only
         return self._sum_futures(self._compute_partitions(_scan_chunk, f, arguments))
 
     def make_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
     ) -> Any:
-        """See `Executor`."""
+        """Read all rows once, and make a block of each chunk; return the sum of partial results.
+
+        See `Executor.make_blocks`.
+        """
         # A pickled copy, as callers may change arguments later, such as a random state.
         self._maker = f, dump(arguments), per_block
         self._release_blocks()
@@ -382,22 +394,28 @@ class DaskExecutor:
         return WorkerBlocks(numbers, future, self._wait_for_future(future))
 
     def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """See `Executor`."""
+        """Return the sum of ``f(block, *arguments)`` over all blocks; see `Executor`."""
         return self.run_on_root(Leader.reduce, f, *arguments)
 
     def replace_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
     ) -> Any:
-        """See `Executor`."""
+        """Replace each block, and return the sum of partial results; see `Executor`."""
         by_number = None if per_block is None else dict(enumerate(per_block))
         return self.run_on_root(_replace_blocks, f, arguments, by_number)
 
     def run_on_ranks(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """See `Executor`: the rows of each worker are a rank."""
+        """Call ``f(rank, *arguments)`` on each machine, and return the result of rank 0.
+
+        The rows that a worker holds form its rank. See `Executor.run_on_ranks`.
+        """
         return self._run_on_ranks(f, arguments, from_all=False)[0]
 
     def gather_from_ranks(self, f: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """See `Executor`."""
+        """Call ``f(rank, *arguments)`` on each machine, and return all results, rank 0 first.
+
+        See `Executor.gather_from_ranks`.
+        """
         return self._run_on_ranks(f, arguments, from_all=True)
 
     def _run_on_ranks(
@@ -434,7 +452,10 @@ class DaskExecutor:
         self._lost = []
 
     def choose_storage(self, n_bytes: int) -> Storage:
-        """See `Executor`."""
+        """Return storage for arrays of n_bytes in all: memory, or files of the scratch folder.
+
+        See `Executor.choose_storage`.
+        """
         return choose_storage(self._files, n_bytes)
 
     def _call_ranks(self, calls: Sequence[bytes], from_all: bool) -> list[bytes]:
@@ -568,19 +589,25 @@ class DaskExecutor:
 
     @property
     def n_workers(self) -> int:
-        """See `Executor`: the number of threads of all workers."""
+        """Number of jobs that `map_jobs` runs at a time: the threads of all workers."""
         return max(1, sum(self._client.nthreads().values()))
 
     def map_jobs(
         self, f: Callable[..., Any], shared: tuple[Any, ...], jobs: Sequence[tuple[Any, ...]]
     ) -> Iterator[Any]:
-        """See `Executor`."""
+        """Call ``f(*shared, *job)`` for each job, in parallel; yield the results in order.
+
+        See `Executor.map_jobs`.
+        """
         (copied,) = self._client.scatter([shared], broadcast=True, hash=False)
         for future in [self._submit(_run_job, f, copied, *job) for job in jobs]:
             yield self._wait_for_future(future)
 
     def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
-        """See `Executor`."""
+        """Read all rows into memory: X, target, and weights, groups and offsets (each may be None).
+
+        See `Executor.load_rows`.
+        """
         return join_chunks(self.scan(wrap_in_list))
 
     def _compute_partitions(
@@ -672,7 +699,10 @@ def _call_aligned(f: Callable[..., Any], *arguments: Any) -> Any:
 def _replace_blocks(
     leader: Leader, f: Callable[..., Any], arguments: tuple[Any, ...], per_block: Any
 ) -> Any:
-    """Replace all blocks from the root of the workers; see `Leader.replace_blocks`."""
+    """Replace all blocks of all workers, and return the sum of partial results.
+
+    leader: worker that passes the call on; f, arguments, per_block: see `Leader.replace_blocks`.
+    """
     return leader.replace_blocks(f, *arguments, per_block=per_block)
 
 
@@ -682,7 +712,10 @@ def _sum(*results: Any) -> Any:
 
 
 def _scan_chunk(f: Callable[..., Any], arguments: tuple[Any, ...], _: int, chunk: Chunk) -> Any:
-    """Return ``f(chunk, *arguments)`` with aligned arrays."""
+    """Call ``f(chunk, *arguments)`` on a worker, with arrays of `arguments` aligned in memory.
+
+    The third parameter, the number of the chunk, is not used.
+    """
     return f(chunk, *align_arrays(arguments))
 
 

@@ -24,23 +24,25 @@ GetValues = Callable[..., Float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrefixCounts:
-    """Number, or total weight, of the numbers that begin with the same bits.
+    """Histogram of float64 values by the leading bits (prefix) of their 64-bit encoding.
 
-    Adding two objects merges the numbers of both.
+    The encoding preserves the order of the values; `_encode` computes it. Adding two objects gives
+    the histogram of the values of both.
 
     Parameters
     ----------
     prefixes : ndarray of uint64, shape (k,)
-        Distinct prefixes of the order-preserving bits of the numbers, ascending.
+        Distinct prefixes, ascending.
     counts : ndarray of int64, shape (k,)
-        Number of numbers with each prefix, or their total weight in units.
+        Number of values with each prefix. If rows have weights, the total weight of these rows, as
+        a multiple of 2^unit (see `count_prefixes`).
     """
 
     prefixes: UInt64
     counts: Int64
 
     def __add__(self, other: Self) -> Self:
-        """Return the counts of the numbers of both. other: counts in the same pass."""
+        """Return the histogram of the values of both. other: prefixes of the same length."""
         prefixes = np.concatenate([self.prefixes, other.prefixes])
         order = np.argsort(prefixes, kind="stable")
         prefixes, starts = _find_distinct(prefixes[order])
@@ -49,19 +51,19 @@ class PrefixCounts:
 
 
 def _find_distinct(ordered: UInt64) -> tuple[UInt64, Int64]:
-    """Return the distinct values of an ascending array, and the position of the first of each."""
+    """Return the distinct values of an ascending array, and the index of the first of each, (k,)."""
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
     return ordered[starts], starts
 
 
 def _encode(values: Float64) -> UInt64:
-    """Return integers that are ordered as the values; -0.0 and 0.0 give the same one."""
+    """Return uint64 integers, of the same shape, in the order of the values; -0.0 counts as 0.0."""
     bits = (values + 0.0).view(np.uint64)
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 
 
 def _decode(bits: UInt64) -> Float64:
-    """Return the values of which `_encode` made the integers."""
+    """Return the float64 values that `_encode` turned into these integers, of the same shape."""
     return np.where(bits & _SIGN, bits ^ _SIGN, ~bits).view(np.float64)
 
 
@@ -73,7 +75,7 @@ def count_prefixes(
     step: int = 0,
     begins: UInt64 | None = None,
 ) -> PrefixCounts:
-    """Count the numbers of a block by the prefixes of their bits.
+    """Count the values of a block by the prefixes of their 64-bit encoding.
 
     Parameters
     ----------
@@ -120,16 +122,17 @@ def find_order_statistics(
     first_counts: PrefixCounts | None = None,
     unit: int | None = None,
 ) -> Float64:
-    """Return the numbers of given ranks among the numbers of all blocks.
+    """Return the values of given ranks among the values of all blocks.
 
-    The smallest number has rank 0. A number with a weight of k units has k consecutive ranks.
+    The smallest value has rank 0. If rows have weights, which are multiples of 2^unit, a value with
+    the weight k 2^unit has k consecutive ranks.
 
     Parameters
     ----------
     executor : Executor
         The blocks.
     ranks : sequence of int
-        Ranks, in 0 .. number of numbers (or total weight in units) - 1.
+        Ranks, in 0 .. number of values - 1, or total weight / 2^unit - 1.
     get_values : callable
         ``get_values(block, *arguments)`` returns the numbers of a block, (n,).
     *arguments : object

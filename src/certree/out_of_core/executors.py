@@ -24,7 +24,7 @@ from certree.out_of_core.memory_limit import (
     measure_memory,
     release_memory,
 )
-from certree.out_of_core.plan import FitPlan, PlannedError, is_planned
+from certree.out_of_core.plan import DryRunError, FitPlan, is_dry_run
 from certree.out_of_core.ranks import Rank
 from certree.out_of_core.row_block import RowBlock
 from certree.out_of_core.scratch import Scratch
@@ -77,8 +77,9 @@ class Source(Protocol):
 class Executor(Protocol):
     """Calls a function for each block of the rows, and adds up the results.
 
-    It reads blocks as chunks of raw rows, makes binned blocks of them (`make`), which it holds, and
-    replaces these by others (`change`). Functions must be picklable, as they may be called in another
+    A chunk has raw rows as they are read (`scan` passes over all of them). `make_blocks` turns chunks
+    into blocks of binned rows, which the executor holds; `reduce` sums results over these, and
+    `replace_blocks` replaces them. Functions must be picklable, as they may be called in another
     process, and must not change their arguments, as they may be called again if a worker is lost. It
     is a protocol without a constructor.
 
@@ -100,7 +101,7 @@ class Executor(Protocol):
 
     @property
     def empty_table(self) -> Any:
-        """See `Source`."""
+        """A table of the features without rows, if no feature can be categorical; else None."""
         ...
 
     def apply_memory_limit(self, need: MemoryNeed) -> None:
@@ -159,7 +160,10 @@ class Executor(Protocol):
         ...
 
     def gather_from_ranks(self, f: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Do the same as `run_on_ranks`, and return the results of all ranks, rank 0 first."""
+        """Call ``f(rank, *arguments)`` on each machine, and return all results, rank 0 first.
+
+        `run_on_ranks` describes the calls.
+        """
         ...
 
     def choose_storage(self, n_bytes: int) -> Storage:
@@ -168,13 +172,17 @@ class Executor(Protocol):
 
     @property
     def n_workers(self) -> int:
-        """Number of jobs that `spread` runs at a time; 1: one after the other in this process."""
+        """Number of jobs that `map_jobs` runs at a time; 1: one after the other in this process."""
         ...
 
     def map_jobs(
         self, f: Callable[..., Any], shared: tuple[Any, ...], jobs: Sequence[tuple[Any, ...]]
     ) -> Iterator[Any]:
-        """Yield ``f(*shared, *job)`` for each job, in order. shared: sent to each worker once."""
+        """Call ``f(*shared, *job)`` for each job, in parallel; yield the results in order.
+
+        shared: arguments that all jobs have, which are sent to each worker once; jobs: the further
+        arguments of each job.
+        """
         ...
 
     def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
@@ -185,7 +193,7 @@ class Executor(Protocol):
 class ExecutorWrapper:
     """Base class of executors that read some of the rows of another executor.
 
-    Subclasses define `look` and `make`.
+    Subclasses define `scan` and `make_blocks`.
 
     Parameters
     ----------
@@ -207,12 +215,15 @@ class ExecutorWrapper:
 
     @property
     def n_blocks(self) -> int:
-        """See `Executor`."""
+        """Number of blocks that the executor holds; see `Executor`."""
         return self._executor.n_blocks
 
     @property
     def n_workers(self) -> int:
-        """See `Executor`."""
+        """Number of jobs that `map_jobs` runs at a time; 1: one after the other in this process.
+
+        See `Executor.n_workers`.
+        """
         return self._executor.n_workers
 
 
@@ -236,7 +247,7 @@ class LocalBlocks:
         self._set_n_threads(n_threads)
 
     def _set_n_threads(self, n_threads: int) -> None:
-        """Set the number of blocks that are processed at a time."""
+        """Set the number of threads, that is, of blocks that are processed at a time."""
         self._n_threads = n_threads
         # One pool for all calls: the core keeps memory in each thread for its next call.
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
@@ -247,13 +258,13 @@ class LocalBlocks:
         return len(self._blocks)
 
     def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """See `Executor`."""
+        """Return the sum of ``f(block, *arguments)`` over all blocks; see `Executor`."""
         return sum_results(self._map_in_threads(partial(_call, f, arguments), iter(self._blocks)))
 
     def replace_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
     ) -> Any:
-        """See `Executor`."""
+        """Replace each block, and return the sum of partial results; see `Executor`."""
         each = [()] * self.n_blocks if per_block is None else [(one,) for one in per_block]
         items = zip(self._blocks, each, strict=True)
         return sum_results(
@@ -263,7 +274,10 @@ class LocalBlocks:
         )
 
     def _store_blocks(self, made: Iterator[tuple[RowBlock, Any]]) -> Iterator[Any]:
-        """Replace all blocks by those of pairs (block, partial result), and yield the results."""
+        """Replace all blocks by new ones, and yield the partial result that comes with each.
+
+        made: pairs (new block, partial result), in the order of the blocks.
+        """
         self._blocks = []
         for block, result in made:
             self._blocks.append(block)
@@ -328,12 +342,15 @@ class LocalExecutor(LocalBlocks):
             self._current_limit = max(memory_limit, 2 * measure_memory())
 
     def apply_memory_limit(self, need: MemoryNeed) -> None:
-        """See `Executor`."""
+        """Choose the largest block sizes with which the fit stays within its memory limit, if any.
+
+        See `Executor.apply_memory_limit`.
+        """
         source: Any = self._source
-        if is_planned():
+        if is_dry_run():
             memory_limit = _NO_LIMIT if self._memory_limit is None else self._memory_limit
             block_sizes = choose_block_sizes(memory_limit, need, source.about, self._max_threads)
-            raise PlannedError(make_plan(need, source.about, block_sizes))
+            raise DryRunError(make_plan(need, source.about, block_sizes))
         if self._memory_limit is None:
             return
         self._current_limit = self._memory_limit
@@ -342,12 +359,18 @@ class LocalExecutor(LocalBlocks):
         )
 
     def expect_within_limit(self, n_compared: int = 0) -> None:
-        """See `Executor`."""
+        """Raise ValueError if the process exceeds its memory limit, or would in the next step.
+
+        See `Executor.expect_within_limit`.
+        """
         if self._memory_limit is not None:
             expect_memory_within(self._current_limit, n_compared / self.block_sizes.compared_rows)
 
     def _set_block_sizes(self, block_sizes: BlockSizes) -> None:
-        """Set the block sizes of all further passes; call it before blocks are made."""
+        """Set the numbers of rows that all further passes process at a time.
+
+        block_sizes: the numbers. Call it before `make_blocks`.
+        """
         source: Any = self._source
         source.block_rows = block_sizes.block_rows
         self.block_sizes = block_sizes
@@ -355,11 +378,17 @@ class LocalExecutor(LocalBlocks):
 
     @property
     def empty_table(self) -> Any:
-        """See `Source`."""
+        """A table of the features without rows, if no feature can be categorical; else None.
+
+        See `Source.empty_table`.
+        """
         return self._source.empty_table
 
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
-        """See `Executor`."""
+        """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
+
+        See `Executor.scan`.
+        """
         chunks = self._read_chunks(targets_only=targets_only)
         result = sum_results(
             self._map_in_threads(self._release_after(partial(_call, f, arguments)), chunks)
@@ -368,13 +397,19 @@ class LocalExecutor(LocalBlocks):
         return result
 
     def run_on_ranks(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """See `Executor`: there is one rank."""
+        """Call ``f(rank, *arguments)`` on each machine, and return the result of rank 0.
+
+        See `Executor.run_on_ranks`. There is one rank.
+        """
         if self._rank is None:
             self._rank = Rank(self._join())
         return f(self._rank, *arguments)
 
     def gather_from_ranks(self, f: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """See `Executor`: there is one rank."""
+        """Call ``f(rank, *arguments)`` on each machine, and return all results, rank 0 first.
+
+        See `Executor.gather_from_ranks`. There is one rank.
+        """
         return [self.run_on_ranks(f, *arguments)]
 
     def _join(self) -> JoinedRows:
@@ -386,7 +421,10 @@ class LocalExecutor(LocalBlocks):
         return joined
 
     def choose_storage(self, n_bytes: int) -> Storage:
-        """See `Executor`: files if a memory limit is set, or the rows are many."""
+        """Return storage for arrays of n_bytes in all: memory, or files of the scratch folder.
+
+        See `Executor.choose_storage`. Files if a memory limit is set, or the rows are many.
+        """
         return choose_storage(self._scratch, n_bytes, is_limited=self._memory_limit is not None)
 
     def _release_after(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -396,7 +434,10 @@ class LocalExecutor(LocalBlocks):
     def make_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
     ) -> Any:
-        """See `Executor`."""
+        """Read all rows once, and make a block of each chunk; return the sum of partial results.
+
+        See `Executor.make_blocks`.
+        """
         each = repeat(()) if per_block is None else ((one,) for one in per_block)
         chunks = zip(count(), self._read_chunks(), each, strict=False)
         made = self._map_in_threads(
@@ -422,21 +463,30 @@ class LocalExecutor(LocalBlocks):
 
     @property
     def n_workers(self) -> int:
-        """See `Executor`: the jobs themselves use several threads."""
+        """Number of jobs that `map_jobs` runs at a time; 1: one after the other in this process.
+
+        See `Executor.n_workers`. The jobs themselves use several threads.
+        """
         return 1
 
     def map_jobs(
         self, f: Callable[..., Any], shared: tuple[Any, ...], jobs: Sequence[tuple[Any, ...]]
     ) -> Iterator[Any]:
-        """See `Executor`."""
+        """Call ``f(*shared, *job)`` for each job, in parallel; yield the results in order.
+
+        See `Executor.map_jobs`.
+        """
         return (f(*shared, *job) for job in jobs)
 
     def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
-        """See `Executor`."""
-        if is_planned():
+        """Read all rows into memory: X, target, and weights, groups and offsets (each may be None).
+
+        See `Executor.load_rows`.
+        """
+        if is_dry_run():
             source: Any = self._source
             about = source.about
-            raise PlannedError(FitPlan(about.n, about.n_features, 0, 1, measure_memory(), 0))
+            raise DryRunError(FitPlan(about.n, about.n_features, 0, 1, measure_memory(), 0))
         return join_chunks(self.scan(wrap_in_list))
 
 

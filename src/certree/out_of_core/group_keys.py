@@ -58,7 +58,11 @@ def _sum_weights(executor: Executor, sums: UInt64) -> Float64:
 
 
 def _sum_hashes(block: RowBlock, n_groups: int) -> UInt64 | None:
-    """Sum up the mixed hashes of each group, (n_groups,), modulo 2**64; None: there are no rows."""
+    """Sum the hashes of a block's rows by group, modulo 2^64, as a hash of each group's content.
+
+    block: rows with group numbers 0 .. n_groups - 1. Return (n_groups,), or None if the block has
+    no rows.
+    """
     if block.group is None:
         return None
     total = np.zeros(n_groups, dtype=np.uint64)
@@ -67,7 +71,7 @@ def _sum_hashes(block: RowBlock, n_groups: int) -> UInt64 | None:
 
 
 def _count_rows(block: RowBlock, n_groups: int) -> Int64 | None:
-    """Count the rows of each group, (n_groups,); None: there are no rows."""
+    """Count the rows of each group in a block; return (n_groups,), or None if it has no rows."""
     if block.group is None:
         return None
     return np.bincount(block.group, minlength=n_groups).astype(np.int64)

@@ -22,11 +22,17 @@ def count_hash_ranges(n: int, block_sizes: BlockSizes) -> int:
 
 
 def find_hash_ranges(hashes: UInt64, n_ranges: int) -> NDArray[np.intp]:
-    """Return the number of the range of each hash, by its remainder, (len(hashes),)."""
+    """Return the number 0 .. n_ranges - 1 of each hash's range: its remainder modulo `n_ranges`.
+
+    hashes: uint64, (n,). Return (n,).
+    """
     return (hashes % np.uint64(n_ranges)).astype(np.intp)
 
 
 def iterate_hash_intervals(n_ranges: int) -> Iterator[tuple[int, int]]:
-    """Yield the smallest and the largest hash of each interval, in ascending order."""
+    """Divide all uint64 hashes into `n_ranges` intervals of equal length, in ascending order.
+
+    Yield the smallest and the largest hash of each interval.
+    """
     for first, end in pairwise((i << 64) // n_ranges for i in range(n_ranges + 1)):
         yield first, end - 1

@@ -31,7 +31,7 @@ class Storage(Protocol):
     """Allocates the arrays of joined rows: in memory, or in files. A protocol without a constructor."""
 
     def allocate(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Return an array of any values. OSError is raised if a disk is full."""
+        """Return an uninitialised array. Raise OSError if it is in a file and the disk is full."""
         ...
 
     def hold_core_arrays(self) -> AbstractContextManager[Any]:
@@ -43,11 +43,14 @@ class _Memory:
     """Arrays in memory."""
 
     def allocate(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """See `Storage`."""
+        """Return an uninitialised array in memory; see `Storage`."""
         return np.empty(shape, dtype)
 
     def hold_core_arrays(self) -> AbstractContextManager[Any]:
-        """See `Storage`."""
+        """Return a context in which the core allocates its large arrays in this storage.
+
+        See `Storage.hold_core_arrays`.
+        """
         return nullcontext()
 
 
@@ -144,7 +147,11 @@ class JoinedRows:
 
 
 def transpose_codes(codes: UInt8, storage: Storage) -> UInt8:
-    """Return codes, (p, n), row by row, (n, p), or (0, 0) if they fit in the processor's cache."""
+    """Transpose bin numbers, so that those of a row are adjacent in memory.
+
+    codes: bin numbers, (p, n); storage: allocates the result. Return (n, p); an empty (0, 0) array
+    if `codes` fits in the processor's cache, where the order does not matter.
+    """
     p, n = codes.shape
     if codes.size <= CACHE:
         return np.zeros((0, 0), np.uint8)
@@ -163,7 +170,10 @@ def _list_weights(block: RowBlock) -> Iterator[Float64]:
 
 
 def _join(storage: Storage, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Join arrays along the last axis, which is that of the rows."""
+    """Join arrays of several blocks along the last axis, that of the rows.
+
+    storage: allocates the result; arrays: at least one, equal in dtype and all other dimensions.
+    """
     shape = *arrays[0].shape[:-1], sum(array.shape[-1] for array in arrays)
     joined, start = storage.allocate(shape, arrays[0].dtype), 0
     for array in arrays:
@@ -173,7 +183,7 @@ def _join(storage: Storage, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _stack(storage: Storage, tables: Sequence[Float64]) -> Float64:
-    """Join tables along the first axis."""
+    """Join float64 tables along the first axis. storage: allocates the result; tables: at least one."""
     shape = sum(map(len, tables)), tables[0].shape[1]
     joined, start = storage.allocate(shape, np.float64), 0
     for table in tables:
@@ -183,7 +193,11 @@ def _stack(storage: Storage, tables: Sequence[Float64]) -> Float64:
 
 
 def _join_weights(storage: Storage, blocks: Sequence[RowBlock], n_all: int) -> Float64:
-    """Join the weights of training rows and validation set, (n_all,); those of None are 1."""
+    """Join the row weights of all blocks: the training rows, then the validation set.
+
+    storage: allocates the result; blocks: blocks of rows, whose weights are 1 if they are None;
+    n_all: number of training and validation rows. Return (n_all,).
+    """
     joined, start = storage.allocate((n_all,), np.float64), 0
     pairs = [(block.n, block.weight) for block in blocks]
     pairs += [(block.n_val, block.weight_val) for block in blocks]
@@ -194,7 +208,10 @@ def _join_weights(storage: Storage, blocks: Sequence[RowBlock], n_all: int) -> F
 
 
 def _join_offsets(storage: Storage, blocks: Sequence[RowBlock]) -> Float64 | None:
-    """Join the offsets of training rows and validation set, (n_outputs, n_all), or return None."""
+    """Join the offsets of all blocks: the training rows, then the validation set.
+
+    storage: allocates the result. Return (n_outputs, n_all), or None if rows have no offsets.
+    """
     both = [block.offset for block in blocks] + [block.offset_val for block in blocks]
     offsets = [offset for offset in both if offset is not None]  # blocks without rows have none
     return _join(storage, offsets) if offsets else None

@@ -555,7 +555,10 @@ def _scan(model: Any, encoder: Any, executor: Executor) -> RowMetadata:
 
 
 def _describe_features(found: RowMetadata) -> str:
-    """Return the names of the features, or their number if they have none, for an error message."""
+    """Describe the features of a table for an error message, such as "features ['age']".
+
+    found: metadata of the table. Features without names are described by their number.
+    """
     return f"{found.n_features} features" if found.names is None else f"features {[*found.names]}"
 
 
@@ -739,7 +742,7 @@ def _make_attributes(found: RowMetadata, model: Any) -> dict[str, Any]:
 
 
 def _count_missing_groups(chunk: Chunk) -> NDArray[np.int64]:
-    """Return the number of rows of a block without a group, and the number of all its rows."""
+    """Return two counts of a chunk's rows, (2,): those whose group is missing, and all."""
     groups: Any = chunk.groups
     return np.array([count_missing_groups(groups), len(groups)])
 
@@ -762,14 +765,17 @@ class _GroupNames:
 
 
 def _list_groups(chunk: Chunk) -> _GroupNames | None:
-    """Return the distinct groups of a block; None if it has no rows."""
+    """Return the distinct groups of a chunk's rows; None if it has no rows."""
     if not len(chunk.y):
         return None
     return _GroupNames(number_groups(np.asarray(chunk.groups))[0])
 
 
 def expect_one_target(found: RowMetadata) -> None:
-    """Raise ValueError if rows have several targets, for which no histogram-based tree is grown."""
+    """Raise ValueError if rows have several targets, as single trees on bins support only one.
+
+    found: metadata of the rows.
+    """
     if found.n_targets > 1:
         raise ValueError(
             f"y must be one column for a tree that is grown from bins, got {found.n_targets} columns: "

@@ -9,7 +9,7 @@ from typing import Any
 from certree.interface.extras import import_extra
 from certree.out_of_core.cluster import DaskExecutor, DaskRows
 from certree.out_of_core.executors import Executor, LocalExecutor
-from certree.out_of_core.plan import is_planned
+from certree.out_of_core.plan import is_dry_run
 from certree.out_of_core.resources import get_active_client, get_memory_limit
 from certree.out_of_core.scratch import open_scratch
 from certree.out_of_core.sources import FileRows
@@ -106,10 +106,13 @@ def _leave_task_slot() -> AbstractContextManager[Any]:
 def _open_source(
     X: Any, y: Any, sample_weight: Any, groups: Any, offset: Any
 ) -> FileRows | DaskRows:
-    """Return the source of rows. Parameters and errors are those of `open_rows`."""
+    """Return a source that reads the rows of files or of a Dask collection block by block.
+
+    The parameters are those of `fit`; `open_rows` describes them and the errors.
+    """
     limit = get_memory_limit()
     if not is_dask_collection(X):
-        is_limited = limit is not None or is_planned()
+        is_limited = limit is not None or is_dry_run()
         return FileRows(X, y, sample_weight, groups, offset, is_limited=is_limited)
     if limit is not None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""How much memory and disk space a fit to files needs, before it is made."""
+"""Estimate the memory and disk space of a fit to files, by a dry run without the fit itself."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sklearn.base import clone
 from certree.interface.formatting import format_quantity
 from certree.rows.out_of_core import is_dask_collection, is_out_of_core
 
-_IS_PLANNED: ContextVar[bool] = ContextVar("whether fits to files are planned only", default=False)
+_IS_DRY_RUN: ContextVar[bool] = ContextVar("whether fits to files are dry runs", default=False)
 
 
 @dataclass(frozen=True, slots=True)
 class FitPlan:
-    """What a fit to files needs; see `plan_fit`.
+    """Memory and disk space that a fit to files needs, as `plan_fit` estimates them.
 
     Attributes
     ----------
@@ -54,26 +54,31 @@ class FitPlan:
         )
 
 
-class PlannedError(Exception):
-    """Raised in place of a fit that is planned only; it has the plan."""
+class DryRunError(Exception):
+    """Raised by `fit` in a dry run, when it knows the plan and would read the rows next."""
 
     def __init__(self, plan: FitPlan) -> None:
         super().__init__(plan)
         self.plan = plan
 
 
-def is_planned() -> bool:
-    """Return whether fits to files are planned only, as within `plan_fit`."""
-    return _IS_PLANNED.get()
+def is_dry_run() -> bool:
+    """Return whether the caller runs within `plan_fit`.
+
+    Fits to files are dry runs then: they find out how much memory they need, and raise
+    `DryRunError` with the plan instead of fitting.
+    """
+    return _IS_DRY_RUN.get()
 
 
 @contextmanager
-def _plan_only() -> Iterator[None]:
-    token = _IS_PLANNED.set(True)
+def _dry_run() -> Iterator[None]:
+    """Make `is_dry_run` return True inside the with statement, in this thread."""
+    token = _IS_DRY_RUN.set(True)
     try:
         yield
     finally:
-        _IS_PLANNED.reset(token)
+        _IS_DRY_RUN.reset(token)
 
 
 def plan_fit(model: Any, X: Any, y: Any, **fit_params: Any) -> FitPlan:
@@ -123,12 +128,13 @@ def plan_fit(model: Any, X: Any, y: Any, **fit_params: Any) -> FitPlan:
     """
     if not is_out_of_core(X) or is_dask_collection(X):
         raise TypeError(
-            f"X must be a path, a list of paths or a pyarrow data set, got {type(X).__name__}: fits "
-            "to tables in memory and Dask collections cannot be planned"
+            f"X must be a path, a list of paths or a pyarrow data set, got {type(X).__name__}: "
+            "plan_fit estimates the memory of fits to files only, so call fit for tables in memory "
+            "and Dask collections"
         )
-    with _plan_only():
+    with _dry_run():
         try:
             clone(model).fit(X, y, **fit_params)
-        except PlannedError as planned:
+        except DryRunError as planned:
             return planned.plan
     raise TypeError(f"{type(model).__name__} does not fit files")

@@ -365,7 +365,7 @@ def _set_strata(
 
 
 def _find_distinct(sets: Int32) -> Int32:
-    """Return the distinct rows of a table of combinations of classes, sorted."""
+    """Return the distinct rows of a table, sorted. sets: combinations of classes, (k, n_targets)."""
     return np.unique(sets, axis=0)
 
 

@@ -49,7 +49,11 @@ class Scratch:
         return replace(block, **stored)
 
     def _store_array(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
-        """Return a mapped copy of an array. name: name of the file, which is reused if it fits."""
+        """Copy an array to a file of the scratch folder, and return a memory map of the copy.
+
+        name: name of the file, which is reused if it holds an array of this shape and dtype;
+        values: the array. An empty array is returned as it is, without a file.
+        """
         if not values.size:
             if self._mapped.pop(name, None) is not None:
                 (self.folder / name).unlink()
@@ -76,7 +80,7 @@ class Scratch:
         self._mapped.clear()
 
     def allocate(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Return an array of zeros in an unnamed file, which is deleted with the array."""
+        """Return an array of zeros that is mapped from a file; the file is deleted with the array."""
         if not prod(shape):
             return np.zeros(shape, dtype)
         array = self.map_file("allocated", shape, dtype)

@@ -143,12 +143,12 @@ class GroupTimes:
 
 
 def count_rows(executor: Executor) -> int:
-    """Return the number of rows of all blocks, which have times."""
+    """Return the number of rows of all blocks. executor: has blocks `RowsToAssign` with times."""
     return int(executor.reduce(_count_rows))
 
 
 def has_times(executor: Executor) -> bool:
-    """Return whether the rows of the blocks, `RowsToAssign`, have times."""
+    """Return whether the rows have times. executor: has blocks `RowsToAssign`."""
     return any(executor.reduce(_has_times))
 
 
@@ -163,25 +163,35 @@ def _count_rows(block: Any) -> int:
 
 
 def _count_around(block: Any, value: float) -> NDArray[np.int64]:
-    """Return how many rows of a block are before a time, and how many are not after it, (2,)."""
+    """Count the rows of a block that are before a time, and those before or at it; return (2,).
+
+    block: rows with the field `time`, (n,); value: the time as a number.
+    """
     return np.array([(block.time < value).sum(), (block.time <= value).sum()], dtype=np.int64)
 
 
 def _find_next(block: Any, value: float) -> list[float]:
-    """Return the earliest time of a block after a time, as a list; [] if there is none."""
+    """Return the earliest time of a block after `value`, as a list; [] if there is none.
+
+    block: rows with the field `time`, (n,); value: the time as a number.
+    """
     later = block.time[block.time > value]
     return [float(later.min())] if len(later) else []
 
 
 def _list_gap(block: Any, cut: float, gap: timedelta) -> list[float]:
-    """Return the earliest time of a block in the gap before a time, as a list; [] if there is none."""
+    """Return the earliest time of a block in the gap before `cut`, as a list; [] if there is none.
+
+    block: rows with the field `time`, (n,); cut: first time of the later rows; gap: time span
+    before it whose rows are left out.
+    """
     time = block.time[block.time < cut]
     time = time[~is_before_gap(time, cut, gap)]
     return [float(time.min())] if len(time) else []
 
 
 def has_order(executor: Executor) -> bool:
-    """Return whether two rows of all blocks, which have times, have different times."""
+    """Return whether two rows have different times. executor: has blocks of rows with times."""
     ends = np.array(executor.reduce(_list_ends))
     return bool(len(ends) and ends.min() < ends.max())
 
@@ -233,7 +243,11 @@ def assign_by_cut(executor: Executor, cut: TimeCut) -> list[NDArray[np.uint8]]:
 
 
 def _assign_block(block: RowsToAssign, cut: TimeCut) -> list[tuple[int, NDArray[np.uint8]]]:
-    """Return number and sets of the rows of a block, as a list of one pair."""
+    """Assign each row of a block to a set by its time: the earlier rows, the gap, or the later rows.
+
+    block: the rows; cut: the boundaries of the sets. Return a list of one pair: number of the
+    block, and set of each row, (n,).
+    """
     return [(block.number, cut.assign(get_time(block)))]
 
 

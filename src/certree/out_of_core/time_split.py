@@ -147,7 +147,7 @@ class OutOfCoreTimes:
         return LatestPeriod(self, cut, *(self._name(one) for one in _join_ends(ends)))
 
     def _name(self, ends: Float64) -> Period:
-        """Return the period between two times."""
+        """Return the period between two times, with their units. ends: first and last time, (2,)."""
         return replace(self.rows, values=ends).name_period()
 
 
@@ -171,7 +171,10 @@ class LatestPeriod:
     latest: Period
 
     def attach(self, executor: Executor, encoder: Any) -> Executor:
-        """Return an executor whose chunks have times, without rows of the gap; see `OutOfCoreTimes`."""
+        """Return an executor that adds times to the chunks and leaves out the rows of the gap.
+
+        executor: reads the chunks; encoder: the model that encodes rows. See `OutOfCoreTimes`.
+        """
         return self.times.attach(executor, encoder, self.cut)
 
 
@@ -241,7 +244,10 @@ def _read_block(number: int, chunk: Chunk, encoder: Any, column: str) -> tuple[T
 
 
 def _read_column(chunk: Chunk, column: str) -> RowTimes:
-    """Return the times of all rows of a chunk; errors have a note that names the chunk."""
+    """Return the times of a chunk's rows, which a column of the chunk holds.
+
+    column: name of the column. Errors have a note that names the chunk.
+    """
     try:
         times = RowTimes.read(column, chunk.X, len(chunk.y))
     except (ValueError, TypeError) as error:

@@ -154,8 +154,9 @@ def split_blocks(
 def _count_repeats(executor: Executor, masks: list[Mask], n: int, *, has_groups: bool) -> int:
     """Count the calibration rows that equal a training row or another calibration row.
 
-    Blocks exchange hashes, for a range of hashes at a time. The blocks are changed: they store which
-    rows are calibration rows, and share hashes of copies.
+    Rows of all blocks are compared by their hashes, one range of hashes at a time. The blocks are
+    changed: they store which rows are calibration rows, and a row that equals another one after
+    rounding to float32 gets its hash.
 
     Parameters
     ----------
@@ -416,7 +417,7 @@ def select_training_set(
     encoder : object
         Copy of the model that encodes rows.
     sorter : RowSorter
-        How the rows of a block are sorted.
+        Sorts the rows of a block in the order of the masks, which does not depend on the file.
     masks : sequence of ndarray of bool
         For each block: True for rows to skip, in the order of `RowSorter.sort_rows`.
     """

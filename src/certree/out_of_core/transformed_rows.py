@@ -49,14 +49,20 @@ class TransformedRows(ExecutorWrapper):
         self.load_rows, self.apply_memory_limit = executor.load_rows, executor.apply_memory_limit
 
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:  # noqa: ARG002 -- `transform` needs the features, and the number of the block
-        """See `Executor`."""
+        """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
+
+        See `Executor.scan`.
+        """
         arguments = f, arguments, self._transform, self._transform_arguments
         return self._executor.make_blocks(_scan_transformed, *arguments, per_block=self._per_block)
 
     def make_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
     ) -> Any:
-        """See `Executor`."""
+        """Read all rows once, and make a block of each chunk; return the sum of partial results.
+
+        See `Executor.make_blocks`.
+        """
         each = (
             [()] * len(self._per_block)
             if per_block is None

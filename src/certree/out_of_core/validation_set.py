@@ -42,12 +42,15 @@ class SourceWithValidation:
 
     @property
     def empty_table(self) -> Any:
-        """See `Source`."""
+        """A table of the features without rows, if no feature can be categorical; else None.
+
+        See `Source.empty_table`.
+        """
         return self._rows.empty_table
 
     @property
     def n_rows(self) -> int | None:
-        """See `Source`."""
+        """Number of rows; None: unknown before the rows are read; see `Source`."""
         numbers = self._rows.n_rows, self._validation.n_rows
         return None if None in numbers else sum(numbers)
 
@@ -84,7 +87,7 @@ class SourceWithValidation:
         self._rows.block_rows = self._validation.block_rows = n
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """See `Source`."""
+        """Yield the rows block by block; see `Source`."""
         yield from self._rows.chunks(targets_only=targets_only)
         for chunk in self._validation.chunks(targets_only=targets_only):
             yield _mark_validation(chunk)
@@ -108,7 +111,7 @@ class SourceWithValidation:
 
 
 def _mark_validation(chunk: Chunk) -> Chunk:
-    """Return a block that is marked as a part of the validation set."""
+    """Return a copy of a chunk that is marked as part of the validation set `X_val`."""
     return replace(chunk, is_validation=True, where=f"{chunk.where} of X_val")
 
 
@@ -132,7 +135,10 @@ class ExecutorWithValidation(ExecutorWrapper):
         self._encoding: ValidationEncoding | None = None
 
     def apply_memory_limit(self, need: MemoryNeed) -> None:
-        """See `Executor`."""
+        """Choose the largest block sizes with which the fit stays within its memory limit, if any.
+
+        See `Executor.apply_memory_limit`.
+        """
         # A classifier stores two hashes of 8 bytes for each row of the validation set.
         fixed = need.fixed + 16.0 * (self._source.n_validation or 0)
         self._executor.apply_memory_limit(replace(need, fixed=fixed))
@@ -179,22 +185,29 @@ class ExecutorWithValidation(ExecutorWrapper):
         return found
 
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
-        """See `Executor`. Rows of the validation set are skipped."""
+        """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
+
+        See `Executor.scan`. Rows of the validation set are skipped.
+        """
         return self._executor.scan(_scan_table, False, f, arguments, targets_only=targets_only)
 
     def make_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
     ) -> Any:
-        """See `Executor`. Blocks of the validation set have no training rows.
+        """Read all rows once, and make a block of each chunk; return the sum of partial results.
 
-        Before `scan_validation_set` they have no validation rows either.
+        See `Executor.make_blocks`. Blocks of the validation set have no training rows. Before
+        `scan_validation_set` they have no validation rows either.
         """
         return self._executor.make_blocks(
             _make_block, f, arguments, self._encoding, per_block=per_block
         )
 
     def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
-        """See `Executor`. Only rows of the fit are returned."""
+        """Read all rows into memory: X, target, and weights, groups and offsets (each may be None).
+
+        See `Executor.load_rows`. Only rows of the fit are returned.
+        """
         return join_chunks(self.scan(wrap_in_list))
 
 
@@ -233,11 +246,17 @@ class ValidationExecutor:
     has_weights: bool
 
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
-        """See `Executor`."""
+        """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
+
+        See `Executor.scan`.
+        """
         return self.executor.scan(_scan_table, True, f, arguments, targets_only=targets_only)
 
     def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
-        """See `Executor`."""
+        """Read all rows into memory: X, target, and weights, groups and offsets (each may be None).
+
+        See `Executor.load_rows`.
+        """
         return join_chunks(self.scan(wrap_in_list))
 
 

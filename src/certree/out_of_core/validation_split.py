@@ -248,7 +248,10 @@ def _choose_validation_rows(
 
 
 def _count_lost_classes(summary: SplitSummary) -> int:
-    """Return the number of classes, over all targets, that only validation rows have."""
+    """Count the classes that occur in validation rows but in no training row, over all targets.
+
+    summary: number of rows of each class in both sets.
+    """
     both = zip(summary.train.n_of_class, summary.validation.n_of_class, strict=True)
     return sum(int(((train == 0) & (validation > 0)).sum()) for train, validation in both)
 

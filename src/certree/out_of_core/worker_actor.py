@@ -55,7 +55,10 @@ class BlockRequest:
     per_block: Mapping[int, Any] | None = None
 
     def select(self, numbers: Sequence[int]) -> BlockRequest:
-        """Return the request for some of the blocks, without arguments of the others."""
+        """Return the part of the request that concerns some blocks.
+
+        numbers: numbers of these blocks, whose arguments `per_block` is reduced to.
+        """
         if self.per_block is None:
             return self
         return replace(self, per_block={i: self.per_block[i] for i in numbers})
@@ -391,13 +394,13 @@ class Leader:
         self.replacements: list[BlockRequest] = []
 
     def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """See `Executor`."""
+        """Return the sum of ``f(block, *arguments)`` over all blocks; see `Executor`."""
         return raise_if_failed(self._root.process(BlockRequest(f, arguments)))
 
     def replace_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Mapping[int, Any] | None = None
     ) -> Any:
-        """See `Executor`."""
+        """Replace each block, and return the sum of partial results; see `Executor`."""
         number = self._n_replacements + len(self.replacements)
         request = BlockRequest(f, arguments, number, per_block)
         result = raise_if_failed(self._root.process(request))

@@ -33,16 +33,19 @@ class LinkLost(Exception):  # noqa: N818 # no error: the client repeats the call
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """The ranks of a fit between two losses of workers, and the number of this one.
+    """The workers that take part in a fit until one of them is lost, seen from one of them.
+
+    Each worker has a rank (its number 0, 1, ..., as in MPI). After the loss of a worker, a new
+    epoch begins, with new ranks for the remaining workers.
 
     Parameters
     ----------
     token : str
-        Name of the epoch; after a loss a new epoch begins.
+        Name of the epoch, which differs from that of all other epochs and fits.
     rank : int
-        Number of this rank.
+        Rank of the worker that holds this object.
     addresses : tuple of str
-        Addresses of the workers of all ranks.
+        Network addresses of the workers, in the order of their ranks.
     """
 
     token: str
@@ -67,7 +70,11 @@ class Epoch:
 
 @dataclass(slots=True, eq=False)
 class _PendingConnection:
-    """A connection that a child rank has opened to the port of a worker."""
+    """A connection that the worker of a child rank has opened to this worker's port.
+
+    comm: Dask's connection; is_taken: set when this worker starts to use it; is_closed: set when
+    this worker closes it.
+    """
 
     comm: Any
     is_taken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -117,23 +124,28 @@ class PendingConnections:
         return connection
 
     def _get_future(self, key: tuple[str, int]) -> asyncio.Future[_PendingConnection]:
-        """Return the future of the connection with a token and a rank."""
+        """Return the future of the connection of a child; key: token of its epoch, and its rank.
+
+        The first call for a key creates the future. Its result is a `_PendingConnection`.
+        """
         if key not in self._waiting:
             self._waiting[key] = asyncio.get_running_loop().create_future()
         return self._waiting[key]
 
 
 class WorkerLinks:
-    """The links of a rank on a worker; see `Links`.
+    """Network connections of one Dask worker to its parent and children among all workers of a fit.
 
-    `open` and `close` run on the worker's event loop, all other methods in another thread.
+    Workers form a tree by their ranks. `reduce` sums arrays of integers up the tree, and `share`
+    sends arrays down it; `Links` describes both. `open` and `close` run on the worker's event loop,
+    all other methods in another thread.
 
     Parameters
     ----------
     worker : distributed.Worker
         The worker.
     epoch : Epoch
-        The ranks.
+        Rank of the worker, and addresses of the workers of all ranks.
     """
 
     def __init__(self, worker: Any, epoch: Epoch) -> None:
@@ -147,7 +159,10 @@ class WorkerLinks:
 
     @property
     def decides(self) -> bool:
-        """See `Links`."""
+        """Whether this is rank 0, which chooses splits and computes the values of nodes.
+
+        See `Links.decides`.
+        """
         return self._epoch.rank == 0
 
     async def open(self) -> None:
@@ -182,7 +197,7 @@ class WorkerLinks:
             raise LinkLost
 
     async def _connect(self, address: str) -> Any:
-        """Open a connection to the worker at an address."""
+        """Open Dask's connection to the worker at an address, within a minute, and return it."""
         arguments = self._worker.security.get_connection_args("worker")
         return await import_extra("distributed", "dask").comm.connect(
             address, timeout=_PATIENCE, **arguments
@@ -208,7 +223,10 @@ class WorkerLinks:
         self._loop.call_soon_threadsafe(self.close)
 
     def reduce(self, words: Int64, n_sums: int) -> None:
-        """See `Links`."""
+        """Reduce words to rank 0: the first n_sums by their sum, the others by their maximum.
+
+        See `Links.reduce`.
+        """
         self._step += 1
         total = words.copy()  # a message may be sent after this method has returned
         reduced = self._start(self._reduce(total, n_sums, self._step))
@@ -228,7 +246,7 @@ class WorkerLinks:
             await self._write(self._parent, step, total)
 
     def share(self, words: Int64) -> None:
-        """See `Links`."""
+        """Copy the words of rank 0 to all ranks, in place; see `Links`."""
         self._step += 1
         if self.decides:
             self._sending = self._start(self._send_to_children(words.copy(), self._step))
@@ -266,12 +284,15 @@ class WorkerLinks:
             raise LinkLost from error
 
     async def _write(self, comm: Any, step: int, words: Int64) -> None:
-        """Send the number of a step, and words."""
+        """Send words, (n,), with the number of their step. comm: Dask's connection."""
         serialized = import_extra("distributed.protocol", "dask").Serialized
         await comm.write([step, serialized({}, [words.data.cast("B")])])
 
     async def _read(self, comm: Any, step: int, n: int) -> Int64:
-        """Receive n words of a step. RuntimeError is raised if the message is of another step."""
+        """Receive n words of a step from a connection of Dask, and return them, (n,) int64.
+
+        Raise RuntimeError if the message has another step or size.
+        """
         other, message = await comm.read()
         frames = message.frames
         words = np.frombuffer(frames[0] if len(frames) == 1 else b"".join(frames), np.int64)

@@ -22,7 +22,7 @@ from certree.interface.signatures import validate_arguments
 from certree.prunings.penalties import check_cost
 from certree.stats import NodeStats
 from certree.tree import Tree
-from certree.weights.family import ChainStops, Family, compute_gains
+from certree.weights.family import ChainStops, PosteriorFamily, compute_gains
 from certree.weights.node_weights import NodeWeights, map_pruning
 
 # Inverse temperatures among which an oracle bound takes the best.
@@ -132,7 +132,7 @@ def find_cheapest_pruning(
     return map_pruning(tree, replace(posterior, chain_mode=np.zeros(tree.n_nodes)))
 
 
-def _build_family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
+def _build_family(tree: Tree, cost: Float64, prior: NodeWeights) -> PosteriorFamily:
     """Build the family of posteriors ``prior * exp(-lambda * cost of the pruning)``, normalised.
 
     A pruning is the tree with some nodes turned into leaves; a posterior is a weight for each.
@@ -149,13 +149,13 @@ def _build_family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
 
     Returns
     -------
-    Family
+    PosteriorFamily
         A posterior for each lambda: its method `solve` takes lambda as the only inverse
         temperature, and returns the posterior as `NodeWeights` (for each node, the probability that
         it is a leaf of a drawn pruning).
     """
     stops = ChainStops(*prior.check_tree(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
-    return Family(tree, compute_gains(tree, cost)[:, None], cost[:1], np.zeros(0), stops)
+    return PosteriorFamily(tree, compute_gains(tree, cost)[:, None], cost[:1], np.zeros(0), stops)
 
 
 @validate_arguments

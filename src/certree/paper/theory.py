@@ -67,7 +67,10 @@ def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Floa
     """
     inside = stats.check_tree(tree).n
     if not inside[0] > 0:
-        raise ValueError("stats must count at least one row, got none")
+        raise ValueError(
+            "stats must count at least one row in the root of the tree, got none: count the training "
+            "rows in the nodes"
+        )
     penalty: Float64 = np.sqrt(2 * inside * _log_regions(tree, delta)) / inside[0]
     return penalty
 

@@ -10,11 +10,11 @@ import numpy as np
 from certree.interface.arrays import Float64
 from certree.stats import NodeStats
 from certree.tree import Tree
-from certree.weights.family import Scoring, ValidationVotes
+from certree.weights.family import Scoring, ValidationStatistics
 from certree.weights.node_weights import NodeWeights, expect_pruning
 
 
-def compute_leaf_losses(votes: ValidationVotes, scoring: Scoring) -> Float64:
+def compute_leaf_losses(votes: ValidationStatistics, scoring: Scoring) -> Float64:
     """Compute the loss of the validation rows in each node if the node is a leaf, (m,).
 
     votes: the prediction of each node as a leaf, and statistics of the validation set, which must
@@ -42,7 +42,7 @@ class SolvedPrunings:
     """The prunings of a rule that finds the pruning of each alpha by itself.
 
     `PruningRule.family` returns it for rules that define `PruningRule.solve`. It implements the
-    protocol `Tunable`, so that cross-validation can choose alpha.
+    protocol `TuningCandidates`, so that cross-validation can choose alpha.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ class SolvedPrunings:
     def compute_losses(
         self,
         temperatures: Float64,
-        votes: ValidationVotes,
+        votes: ValidationStatistics,
         scoring: Scoring,
-        n_threads: int,  # noqa: ARG002 -- part of the protocol `Tunable`, but not needed here
+        n_threads: int,  # noqa: ARG002 -- part of the protocol `TuningCandidates`, but not needed here
     ) -> Float64:
         """Compute the validation loss of the pruning of each alpha, (g,).
 

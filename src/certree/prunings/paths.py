@@ -13,7 +13,7 @@ from certree.prunings.leaf_losses import compute_leaf_losses
 from certree.prunings.rule import PruningRule
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
-from certree.weights.family import Scoring, ValidationVotes, compute_gains
+from certree.weights.family import Scoring, ValidationStatistics, compute_gains
 from certree.weights.node_weights import NodeWeights, make_pruning
 
 
@@ -85,9 +85,9 @@ class PruningPath(ArrayRecord):
     def compute_losses(
         self,
         temperatures: Float64,
-        votes: ValidationVotes,
+        votes: ValidationStatistics,
         scoring: Scoring,
-        n_threads: int,  # noqa: ARG002 -- part of the protocol `Tunable`, but not needed here
+        n_threads: int,  # noqa: ARG002 -- part of the protocol `TuningCandidates`, but not needed here
     ) -> Float64:
         """Compute the validation loss of the pruning of each alpha.
 
@@ -95,13 +95,13 @@ class PruningPath(ArrayRecord):
         ----------
         temperatures : ndarray of float64, shape (g, 1)
             The alphas of g prunings, one in each row.
-        votes : ValidationVotes
+        votes : ValidationStatistics
             The prediction of each node of `tree` as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
             The loss: weight of misclassified rows, minus the log probability of the class (nats),
             or squared error; "squared" for numeric targets.
         n_threads : int
-            Not used here; part of the protocol `Tunable`.
+            Not used here; part of the protocol `TuningCandidates`.
 
         Returns
         -------

@@ -12,7 +12,7 @@ from certree.prunings.paths import compute_costs
 from certree.prunings.rule import PruningRule
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
-from certree.weights.family import Family, chain_stops, compute_gains
+from certree.weights.family import PosteriorFamily, chain_stops, compute_gains
 from certree.weights.node_weights import NodeWeights
 
 
@@ -22,7 +22,7 @@ def _build_family(
     fixed: list[float],
     split: Float64 | float = 0.0,
     unit: float = 1.0,
-) -> Family:
+) -> PosteriorFamily:
     """Build the family of prunings with the smallest cost plus alpha times penalty.
 
     Cost and penalty are sums over the leaves of a pruning. There may be several penalties, each
@@ -47,7 +47,7 @@ def _build_family(
 
     Returns
     -------
-    Family
+    PosteriorFamily
         The set of these prunings, one for each choice of alphas. Its `solve` takes the alphas, in
         the order of the penalties, and returns the pruning.
     """
@@ -56,7 +56,7 @@ def _build_family(
     gains = np.stack([compute_gains(tree, *pair) for pair in pairs], axis=1)
     gains[:, 0] += np.where(tree.is_leaf, 0.0, split)
     root = np.array([term[0] / term_unit for term, term_unit in pairs])
-    return Family.from_checked(
+    return PosteriorFamily.from_checked(
         tree, gains, root, np.array(fixed, dtype=float), chain_stops(tree), True
     )
 
@@ -109,11 +109,11 @@ class CostComplexity(PruningRule):
     are the sum of squares divided by `TargetStats.unit`.
     """
 
-    def family(self, tree: Tree, stats: Stats) -> Family:
+    def family(self, tree: Tree, stats: Stats) -> PosteriorFamily:
         """Return the prunings with the fewest errors + alpha * leaves, for all alphas.
 
         tree: the tree; stats: statistics of its nodes, with their errors and numbers of rows.
-        `Family.solve` returns the pruning of an alpha >= 0. Only leaves with rows count.
+        `PosteriorFamily.solve` returns the pruning of an alpha >= 0. Only leaves with rows count.
         """
         has_rows = (stats.check_tree(tree).n > 0).astype(np.float64)
         return _build_family(tree, [has_rows, stats.loss], [-1.0], unit=stats.weight_unit)
@@ -158,12 +158,12 @@ class DepthPenalised(PruningRule):
     estimator chooses alpha. The constructor has no arguments.
     """
 
-    def family(self, tree: Tree, stats: Stats) -> Family:
+    def family(self, tree: Tree, stats: Stats) -> PosteriorFamily:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas.
 
         tree: the tree; stats: statistics of its nodes, such as class counts (`NodeStats`). The
         penalty is the sum over the leaves of ``sqrt(max(rows, depth) * depth)``, with a leaf's
-        number of rows and its depth. `Family.solve` returns the pruning of an alpha >= 0.
+        number of rows and its depth. `PosteriorFamily.solve` returns the pruning of an alpha >= 0.
         """
         unit = stats.check_tree(tree).weight_unit
         rows = stats.n / unit
@@ -285,12 +285,12 @@ class Pessimistic(PruningRule):
     def __init__(self, confidence: float = 0.25) -> None:
         self.confidence = confidence
 
-    def family(self, tree: Tree, stats: NodeStats) -> Family:
+    def family(self, tree: Tree, stats: NodeStats) -> PosteriorFamily:
         """Return the prunings with the smallest errors + alpha * added errors, for all alphas.
 
         Added errors of a leaf are the binomial upper limit of its errors minus its errors. tree:
-        the tree; stats: counts and labels of its nodes. `Family.solve` returns the pruning of an
-        alpha >= 0. Raise ValueError if `confidence` is not between 0 and 1.
+        the tree; stats: counts and labels of its nodes. `PosteriorFamily.solve` returns the pruning
+        of an alpha >= 0. Raise ValueError if `confidence` is not between 0 and 1.
         """
         validate_settings(self)
         if not 0 < self.confidence < 1:
@@ -361,12 +361,12 @@ class DescriptionLength(PruningRule):
     def __init__(self, free_splits: bool = False) -> None:
         self.free_splits = free_splits
 
-    def family(self, tree: Tree, stats: NodeStats) -> Family:
+    def family(self, tree: Tree, stats: NodeStats) -> PosteriorFamily:
         """Return the prunings with the smallest description length, for all alphas.
 
         It is the length of the classes plus alpha times the length of the tree, in nats. tree: the
-        tree; stats: class counts of its nodes. `Family.solve` returns the pruning of an alpha >= 0.
-        Raise ValueError if `free_splits` is not a bool.
+        tree; stats: class counts of its nodes. `PosteriorFamily.solve` returns the pruning of an
+        alpha >= 0. Raise ValueError if `free_splits` is not a bool.
         """
         if not isinstance(self.free_splits, bool | np.bool_):
             raise ValueError(f"free_splits must be True or False, got {self.free_splits!r}")

@@ -10,7 +10,7 @@ from certree.grow.dyadic import get_resolution
 from certree.grow.grower import Grower
 from certree.prunings.leaf_losses import SolvedPrunings
 from certree.tree import Tree
-from certree.weights.family import Tunable
+from certree.weights.family import TuningCandidates
 from certree.weights.node_weights import NodeWeights
 
 
@@ -27,7 +27,7 @@ class PruningRule(BaseEstimator):
     # Whether the rule needs class counts, so that it does not apply to numeric targets.
     reads_classes = False
 
-    def family(self, tree: Tree, stats: Any) -> Tunable:
+    def family(self, tree: Tree, stats: Any) -> TuningCandidates:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
         tree: the tree; stats: statistics of its nodes, such as `NodeStats`, the class counts. The
@@ -57,7 +57,7 @@ class PruningRule(BaseEstimator):
         self,
         grower: Grower,
         n_features: int,  # noqa: ARG002 -- read by rules that set the resolution of the grower
-    ) -> tuple[Callable[[Tree, Any], Tunable], Grower]:
+    ) -> tuple[Callable[[Tree, Any], TuningCandidates], Grower]:
         """Return the method `family` and the grower, each adapted to the other.
 
         The rules of Scott and Nowak override it: their theorems fix the resolution of a dyadic

@@ -28,7 +28,7 @@ from certree.prunings.penalties import check_cost
 from certree.prunings.rule import PruningRule
 from certree.stats import Stats
 from certree.tree import Tree
-from certree.weights.family import Scoring, ValidationVotes, compute_gains
+from certree.weights.family import Scoring, ValidationStatistics, compute_gains
 from certree.weights.node_weights import NodeWeights, make_pruning
 
 # Largest smoothness of a boundary for which the number of coefficients does not overflow float64.
@@ -94,14 +94,14 @@ class SquareRootPrunings:
 
     @copy_descriptions_from(PruningPath.compute_losses)
     def compute_losses(
-        self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
+        self, temperatures: Float64, votes: ValidationStatistics, scoring: Scoring, n_threads: int
     ) -> Float64:
         """Compute the validation loss of the pruning of each alpha.
 
         Parameters
         ----------
         {temperatures}
-        votes : ValidationVotes
+        votes : ValidationStatistics
             The prediction of each node as a leaf, and statistics of the validation set.
         {scoring} {n_threads}
 
@@ -226,9 +226,9 @@ class FragmentPrunings(ArrayRecord):
     def compute_losses(
         self,
         temperatures: Float64,
-        votes: ValidationVotes,
+        votes: ValidationStatistics,
         scoring: Scoring,
-        n_threads: int,  # noqa: ARG002 -- part of the protocol `Tunable`, but not needed here
+        n_threads: int,  # noqa: ARG002 -- part of the protocol `TuningCandidates`, but not needed here
     ) -> Float64:
         """Compute the validation loss of the pruning of each alpha.
 

@@ -453,15 +453,15 @@ def choose_parts(column: DateColumn, sample: DateSample) -> tuple[CalendarPart, 
     target = _make_target(sample.y)
     centred = target - (weight[:, None] * target).mean(axis=0)
     least_gain = _LEAST_GAIN * float((weight[:, None] * centred**2).sum(axis=1).mean())
-    trends = _fit_trends(sample.days, target, weight)
+    folds = _fit_fold_residuals(sample.days, target, weight)
     chosen: list[CalendarPart] = []
-    loss = _measure_loss(trends, weight, [])
+    loss = _cross_validate(folds, weight, [])
     while len(chosen) < len(codes):
         best, best_loss, best_gain = None, loss, _STANDARD_ERRORS
         for part in codes:
             if part in chosen:
                 continue
-            new_loss = _measure_loss(trends, weight, [codes[one] for one in [*chosen, part]])
+            new_loss = _cross_validate(folds, weight, [codes[one] for one in [*chosen, part]])
             gain = loss - new_loss
             ratio = _count_standard_errors(gain)
             if ratio > best_gain and gain.mean() >= least_gain:
@@ -474,7 +474,10 @@ def choose_parts(column: DateColumn, sample: DateSample) -> tuple[CalendarPart, 
 
 
 def _list_candidates(column: DateColumn) -> tuple[CalendarPart, ...]:
-    """Return the parts that a column of its kind has."""
+    """Return the calendar parts that a date column may have: none for time spans.
+
+    Columns of dates have "month", "day" and "weekday"; columns with times of day also have "hour".
+    """
     if column.kind == "span":
         return ()
     days: tuple[CalendarPart, ...] = ("month", "day", "weekday")
@@ -482,9 +485,10 @@ def _list_candidates(column: DateColumn) -> tuple[CalendarPart, ...]:
 
 
 def _recurs(local: LocalTime, part: CalendarPart) -> bool:
-    """Return whether a part has several values, which occur in 1.5 periods each on average.
+    """Return whether a calendar part has several values, each in at least 1.5 periods on average.
 
-    Else the date itself says nearly as much as the part.
+    A period is for instance a year for "month". If the values of a part do not recur, the date
+    itself predicts nearly as well as the part. local: times of the rows; part: name of the part.
     """
     values = local.count(part)
     n_pairs = len(np.unique(local.count_cycle(part) * 64 + values))
@@ -512,17 +516,21 @@ def _make_target(y: NDArray[Any]) -> Float64:
     return np.column_stack(columns)
 
 
-class _FoldTrends(NamedTuple):
-    """Residuals of n rows after the trend, in a fold.
+class _FoldResiduals(NamedTuple):
+    """Residuals of n rows in one fold, after a model of the date alone is subtracted.
+
+    The model is a line in the date plus the means of bins of the date, fitted to the fold's
+    training rows.
 
     Parameters
     ----------
     is_left_out : ndarray of bool, shape (n,)
-        The rows that were not fitted.
+        True for the validation rows of the fold, which were not fitted.
     weight : ndarray of float64, shape (n,)
         Weights of the fitted rows, 0 for those left out.
     residuals : list of ndarray of float64, shape (n, q)
-        Residuals after the line and 4 bins, 4 and 16 bins, and so on.
+        Residuals of q target columns after the line and 4 bins, 4 and 16 bins, and so on: one array
+        for each number of bins.
     """
 
     is_left_out: NDArray[np.bool_]
@@ -530,16 +538,17 @@ class _FoldTrends(NamedTuple):
     residuals: list[Float64]
 
 
-def _fit_trends(days: Float64, target: Float64, weight: Float64) -> list[_FoldTrends]:
-    """Fit the trend of the target in the date to each fold's training rows.
+def _fit_fold_residuals(days: Float64, target: Float64, weight: Float64) -> list[_FoldResiduals]:
+    """Fit a model of the date alone to each fold's training rows, and return the folds' residuals.
 
-    days: (n,). target: (n, q). weight: (n,), with mean 1. Every fifth row is in the same fold.
+    days: dates of the rows as numbers, (n,). target: columns to predict, (n, q). weight: weights of
+    the rows, (n,), with mean 1. Every fifth row is in the same fold.
     """
     codes = [
         np.searchsorted(np.unique(np.quantile(days, np.arange(1, n_bins) / n_bins)), days)
         for n_bins in _N_BINS
     ]
-    trends = []
+    folds = []
     for fold in range(_N_FOLDS):
         is_left_out = np.arange(len(days)) % _N_FOLDS == fold
         train_weight = np.where(is_left_out, 0.0, weight)
@@ -547,34 +556,38 @@ def _fit_trends(days: Float64, target: Float64, weight: Float64) -> list[_FoldTr
         for code in codes:
             rest = _subtract_means(code, rest, train_weight)
             residuals.append(rest)
-        trends.append(_FoldTrends(is_left_out, train_weight, residuals))
-    return trends
+        folds.append(_FoldResiduals(is_left_out, train_weight, residuals))
+    return folds
 
 
-def _measure_loss(
-    trends: Sequence[_FoldTrends], weight: Float64, parts: Sequence[Int64]
+def _cross_validate(
+    folds: Sequence[_FoldResiduals], weight: Float64, parts: Sequence[Int64]
 ) -> Float64:
-    """Return the weighted loss of each row, (n,), under the model of the other folds.
+    """Compute the cross-validated loss of each row under a model of the date and of calendar parts.
 
-    The largest number of bins of the date is that with the smallest total loss.
+    The model predicts the residuals of `_FoldResiduals` by the mean of each value of each part. The
+    number of bins of the date is the one with the smallest total loss.
 
-    trends: of each fold. weight: (n,). parts: values of the calendar parts in the model, each (n,).
+    folds: residuals of the model of the date, for each fold. weight: weights of the rows, (n,).
+    parts: values of each calendar part in the model, (n,) each; empty for the date alone. Return
+    the weight of each row times its squared error, when its fold is left out, (n,).
     """
     losses = np.zeros((len(_N_BINS), len(weight)))
-    for one in trends:
-        for loss, residual in zip(losses, one.residuals, strict=True):
+    for fold in folds:
+        for loss, residual in zip(losses, fold.residuals, strict=True):
             rest = residual
             for code in parts:
-                rest = _subtract_means(code, rest, one.weight)
-            loss[one.is_left_out] = (weight * (rest**2).sum(axis=1))[one.is_left_out]
+                rest = _subtract_means(code, rest, fold.weight)
+            loss[fold.is_left_out] = (weight * (rest**2).sum(axis=1))[fold.is_left_out]
     best: Float64 = losses[losses.sum(axis=1).argmin()]
     return best
 
 
 def _subtract_line(days: Float64, target: Float64, weight: Float64) -> Float64:
-    """Return the residuals of weighted linear regressions on the date, (n, q).
+    """Return the residuals of weighted linear regressions of target columns on the date, (n, q).
 
-    days: (n,). target: (n, q). weight: (n,), 0 for rows that are not fitted.
+    days: dates as numbers, (n,). target: the q columns, (n, q). weight: weights of the rows, (n,),
+    0 for rows that are not fitted.
     """
     total = weight.sum()
     x = days - (weight * days).sum() / total
@@ -588,10 +601,11 @@ def _subtract_line(days: Float64, target: Float64, weight: Float64) -> Float64:
 
 
 def _subtract_means(code: Int64, rest: Float64, weight: Float64) -> Float64:
-    """Subtract from each row the mean of the rows with its code, (n, q), shrunk by one row of 0.
+    """Subtract from each row the weighted mean of the rows with its code; return (n, q).
 
-    code: (n,), non-negative. rest: (n, q). weight: (n,), 0 for rows that are not fitted; its mean is
-    about 1.
+    The means are shrunk to 0 by one row of weight 1. code: bin or value of a calendar part of each
+    row, (n,), integers >= 0. rest: residuals of q columns, (n, q). weight: weights of the rows,
+    (n,), 0 for rows that are not fitted; its mean is about 1.
     """
     total = np.bincount(code, weight) + 1.0
     means = [np.bincount(code, weight * one) / total for one in rest.T]

@@ -453,7 +453,7 @@ def _name_feature(j: Any, names: Any) -> str:
 
 
 class _TextKind(NamedTuple):
-    """What most categories of a feature are, although they are text.
+    """Numbers or dates that most categories of a text feature are, for a warning to convert them.
 
     The constructor takes the attributes in this order.
 
@@ -462,9 +462,9 @@ class _TextKind(NamedTuple):
     kind : str
         "numbers" or "dates".
     example : str
-        One of the texts.
+        One of the categories, such as "2024-05-01".
     function : str
-        The call that converts them.
+        Function call that converts the column, such as 'pandas.to_numeric(column, errors="coerce")'.
     """
 
     kind: str

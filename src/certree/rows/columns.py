@@ -270,7 +270,10 @@ def _convert_to_float64(column: NDArray[Any], label: str) -> Float64:
 
 
 def find_first_non_number(values: NDArray[Any]) -> Any:
-    """Return the first of some objects, (n,), that float64 does not represent; all if there is none."""
+    """Return the first object of an array that does not convert to float64.
+
+    values: array of objects, (n,), which is returned if all of them convert.
+    """
     for value in values.tolist():
         try:
             np.float64(value)

@@ -415,7 +415,10 @@ def _convert_as_in_fit(column: SeriesOrArray, label: str, known: DateColumn) -> 
 
 
 def _make_series(column: nw.Series[Any], values: Float64) -> nw.Series[Any]:
-    """Make a series of numbers, (n,), with the name, library and pandas index of a column."""
+    """Return a series of numbers like a column: with its name, data frame library and pandas index.
+
+    column: narwhals Series of n rows; values: the numbers, (n,).
+    """
     index, native = nw.maybe_get_index(column), column.to_native()
     if index is not None:  # narwhals would copy the index label by label
         return nw.from_native(type(native)(values, index=index, name=native.name), series_only=True)
@@ -468,7 +471,12 @@ def _to_days(microseconds: nw.Series[Any]) -> Float64:
 
 
 def _read_objects(values: list[Any], label: str) -> tuple[DateColumn, Float64]:
-    """Return what a column of Python objects holds, and its values in days; see `read_dates`."""
+    """Convert a column of Python date, datetime or timedelta objects to days; see `read_dates`.
+
+    values: the objects, with None or NaN for missing dates; label: name of the column for messages.
+    Return the type and time zone, and the days, (n,) float64, NaN if missing. Raise ValueError if
+    they are of other or different types.
+    """
     is_present = ~_mark_missing(values)
     present = [value for value, known in zip(values, is_present.tolist(), strict=True) if known]
     found: DateColumn | None = None

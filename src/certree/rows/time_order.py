@@ -155,7 +155,24 @@ class RowTimes:
     def from_numbers(
         cls, values: Float64, dates: DateColumn | None, gap: Any, is_independent: bool
     ) -> Self:
-        """Return the times that are known as numbers, after a check of `gap`; see `read`."""
+        """Return the times of rows whose time column has been converted to numbers; check `gap`.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n,)
+            Times of the rows; days for dates.
+        dates : DateColumn or None
+            Type and time zone of the dates; None: times are numbers.
+        gap : int or timedelta
+            Rows, or time, to leave out between earlier and later rows.
+        is_independent : bool
+            Whether rows of one period are independent draws; without it, bounds allow dependence.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `read` does, if `gap` is wrong.
+        """
         return cls(values, dates, _check_gap(gap, dates), bool(is_independent))
 
     def has_order(self, groups: NDArray[Any] | None) -> bool:
@@ -311,7 +328,10 @@ def is_before_gap(time: Float64, cut: float, gap: timedelta) -> NDArray[np.bool_
 
 
 def raise_for_equal_times(n: int, *, has_groups: bool) -> NoReturn:
-    """Raise a ValueError which says that all times of n rows, or of their groups, are equal."""
+    """Raise the ValueError that all times are equal, so that rows cannot be split by time.
+
+    n: number of rows; has_groups: whether the times compared are those of groups.
+    """
     whose = " of the latest rows of its groups" if has_groups else ""
     raise ValueError(
         f"time must have at least two different values{whose}, got equal times of {n:,} rows: pass "
@@ -383,7 +403,11 @@ def expect_no_row_times(time: Any, gap: Any = 0, *, what: str) -> None:
 
 
 def _get_column(name: str, X: Any) -> Any:
-    """Return the column of a data frame that a user named as time; it stays a feature."""
+    """Return the time column of a data frame; it remains a feature of the fit, too.
+
+    name: name of the column, as the user passed it for `time`; X: the data frame. Raise ValueError
+    if X has no such column.
+    """
     frame = as_data_frame(X)
     if frame is None:
         raise TypeError(

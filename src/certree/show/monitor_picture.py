@@ -83,7 +83,11 @@ def plot_monitor(monitor: Monitor, ax: Any = None) -> Figure:
 
 
 def _merge_windows(monitor: Monitor) -> tuple[Float64, Float64]:
-    """Return the number of rows up to the end of each bar, (b,), and the mean loss in it, (b,)."""
+    """Merge the monitor's windows of rows into at most as many bars as the figure shows.
+
+    Return two arrays for b bars: the number of rows up to the end of each, (b,), and the mean loss
+    of its rows, (b,).
+    """
     window, means = monitor.window_means
     ends = np.minimum(window * np.arange(1.0, len(means) + 1), monitor.rows)
     sums = means * np.diff(ends, prepend=0)

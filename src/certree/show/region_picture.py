@@ -422,13 +422,19 @@ def _draw_points(
 
 
 def _get_value_range(summary: TreeSummary, nodes: list[int]) -> tuple[float, float]:
-    """Return the lowest and the highest prediction of some nodes of a regression tree."""
+    """Return the lowest and the highest prediction of some nodes of a regression tree.
+
+    summary: the tree with its predictions; nodes: numbers of the nodes, at least one.
+    """
     values = summary.predictions[nodes, -1]
     return float(values.min()), float(values.max())
 
 
 def _get_class_colour(summary: TreeSummary, k: int) -> str:
-    """Return the colour of class number k: an end of the diverging scale if there are two classes."""
+    """Return the colour of class k as a string for matplotlib.
+
+    Two classes have the ends of the diverging colour scale. summary: the tree with its classes.
+    """
     assert summary.outputs is not None  # Only classifiers have classes.
     return DIVERGING[2 * k] if len(summary.outputs) == 2 else CLASSES[k % len(CLASSES)]
 

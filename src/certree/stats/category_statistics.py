@@ -497,7 +497,10 @@ class HighCardinalityFeatures:
 
 
 def find_high_cardinality_features(bins: Bins) -> tuple[int, ...]:
-    """Return the indices of the features that have more than 30 categories in binned rows."""
+    """Return the indices of the categorical features with more than 30 categories.
+
+    bins: binned training rows, whose categories are counted.
+    """
     return tuple(np.flatnonzero(np.diff(bins.category_start) > MAX_SET_CATEGORIES).tolist())
 
 

@@ -258,7 +258,11 @@ class RankedRows:
     ranks: UInt8
 
     def replace_in_table(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return a copy of the rows, (n, p), in which ranks replace the codes of categories."""
+        """Return a copy of the rows, (n, p), in which ranks replace the codes of ranked categories.
+
+        A rank is the position of the category in the order of mean targets. X: the encoded rows,
+        (n, p).
+        """
         return replace_columns(X, [*self.categories.features], self.ranks)
 
     def replace_in_bins(self, bins: Bins) -> Bins:
@@ -383,6 +387,9 @@ def find_rows_of_categories(
 
 
 def _list_codes(features: DenseFeatures, j: int) -> Int32:
-    """Return the category codes of feature j that occur in the rows, ascending."""
+    """Return the distinct category codes of a feature that occur in the rows, ascending.
+
+    features: table of the rows, with NaN for missing values; j: index of the feature.
+    """
     column = features.columns[j]
     return np.unique(column[~np.isnan(column)]).astype(np.int32)

@@ -138,9 +138,9 @@ class SeveralStats:
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Compute the terms of the log weight of each pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves. `Family`, the
-        set of posteriors over prunings, holds the factors (such as minus the inverse temperatures),
-        and computes posteriors from the result.
+        The log weight of a pruning is a weighted sum of these terms over its leaves.
+        `PosteriorFamily`, the set of posteriors over prunings, holds the factors (such as minus the
+        inverse temperatures), and computes posteriors from the result.
 
         Parameters
         ----------

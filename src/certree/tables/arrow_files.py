@@ -136,7 +136,9 @@ class ArrowFile:
             self._layouts = [self._layout(*one) for one in batches]
         except struct.error:
             self._file.close()
-            raise pa.ArrowInvalid("its metadata is damaged") from None
+            raise pa.ArrowInvalid(
+                "the metadata of the file is damaged: write or download the file again"
+            ) from None
         except BaseException:
             self._file.close()
             raise
@@ -198,7 +200,9 @@ class ArrowFile:
         how = ipc.IpcReadOptions(included_fields=sorted(numbers))
         batch = ipc.open_file(self._file, options=how).get_batch(number)
         if len(batch) != self._layouts[number].n_rows:
-            raise pa.ArrowInvalid("its metadata is damaged")
+            raise pa.ArrowInvalid(
+                "the metadata of the file is damaged: write or download the file again"
+            )
         return batch.select(list(columns))
 
     def bytes_of_dictionaries(self, columns: Sequence[str]) -> int:
@@ -219,11 +223,15 @@ class ArrowFile:
         Raise `pyarrow.ArrowInvalid` if the file does not have these bytes.
         """
         if offset < 0 or n < 0 or offset + n > self._size:
-            raise pa.ArrowInvalid("its metadata is damaged: it names bytes beyond its end")
+            raise pa.ArrowInvalid(
+                "the metadata of the file is damaged: it names bytes beyond the end of the file"
+            )
         self._file.seek(offset)
         buffer = self._file.read_buffer(n)
         if len(buffer) < n:
-            raise pa.ArrowInvalid("it ended before its end: it has been truncated")
+            raise pa.ArrowInvalid(
+                "the file is shorter than when it was opened: it has been truncated"
+            )
         return buffer
 
     def _layout(self, offset: int, n_metadata: int, n_body: int) -> _BatchLayout:
@@ -315,7 +323,9 @@ class ArrowFile:
         """
         layout = self._layouts[number]
         if k >= len(layout.buffers) or not 0 <= start <= stop <= layout.buffers[k][1]:
-            raise pa.ArrowInvalid("its metadata is damaged: a buffer is too short for its rows")
+            raise pa.ArrowInvalid(
+                "the metadata of the file is damaged: a buffer is too short for its rows"
+            )
         return self._buffer(layout.body + layout.buffers[k][0] + start, stop - start)
 
     @cached_property
@@ -335,7 +345,7 @@ class ArrowFile:
         stream.write(pa.RecordBatch.from_arrays(arrays, schema=self.schema).serialize())
         batches = [*ipc.open_stream(stream.getvalue())]
         if not batches:
-            raise pa.ArrowInvalid("its metadata is damaged: a dictionary ends early")
+            raise pa.ArrowInvalid("the metadata of the file is damaged: a dictionary ends early")
         is_dictionary = pa.types.is_dictionary
         return {
             one.name: batches[0].column(j).dictionary

@@ -125,7 +125,11 @@ def choose_columns(
 
 
 def _join_inferred_columns(one: InferredColumns, other: InferredColumns) -> InferredColumns:
-    """Join the inferred columns of two CSV files; columns that only one file has are left out."""
+    """Return the columns that two CSV files have in common, with types that fit the values of both.
+
+    one, other: inferred columns of the two files, by name. Columns without a common type are left
+    out.
+    """
     pairs = {name: join_columns(one[name], other[name]) for name in one if name in other}
     return {name: column for name, column in pairs.items() if column is not None}
 
@@ -133,7 +137,13 @@ def _join_inferred_columns(one: InferredColumns, other: InferredColumns) -> Infe
 def _complete_counts(
     files: Sequence[CsvFile], found: Sequence[InferredColumns], is_kept: set[str]
 ) -> None:
-    """Count texts of blocks and files that were numbers, if the column has text elsewhere."""
+    """Complete the text counts of columns that hold text in some files and numbers in others.
+
+    Inference counts texts only where values are not numbers. A column with text anywhere needs
+    counts of all its values: files without them are read again, and the evidence of `found` is
+    changed. files: the CSV files; found: inferred columns of each file; is_kept: columns that stay
+    text.
+    """
     texts = {
         name
         for seen in found
@@ -173,7 +183,11 @@ def _list_open_points(
 def _list_marks(
     joined: InferredColumns, choices: Mapping[str, TextFormat | None], decimal: str | None
 ) -> set[str]:
-    """Return the decimal marks that values of the columns show, or the one that is stated."""
+    """Return the decimal marks ("." and ",") that the values of the columns use.
+
+    joined: inferred columns by name; choices: format chosen for columns of numbers in text, or None
+    for text; decimal: mark that the user states, which is returned alone; None: none is stated.
+    """
     if decimal is not None:
         return {decimal}
     marks = set()
@@ -293,7 +307,11 @@ def _find_date_problem(form: TextFormat, counts: TextCounts) -> str:
 
 
 def _find_reason_to_leave_out(name: str, column: InferredColumn, files: Sequence[CsvFile]) -> str:
-    """Return why a column without name is not read: it numbers the rows, or has no values; else ""."""
+    """Return why a column is left out: "numbers the rows", "no values", or "" if it is read.
+
+    Only columns without a name in the header of all files are left out. name: the name that the
+    reader gives it; column: its inferred type and evidence; files: the CSV files.
+    """
     if not all(name in file.dialect.unnamed for file in files):
         return ""
     if column.evidence.is_index and pa.types.is_integer(column.kind):

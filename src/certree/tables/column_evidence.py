@@ -317,7 +317,11 @@ class ColumnEvidence:
         self.n_rows += n_rows
 
     def _add_consecutive(self, texts: Any, n_rows: int) -> None:
-        """Compare integers of a block, an Arrow array of texts, with the numbers of its rows."""
+        """Check whether the column still numbers the rows, from 0 or 1 on, after one more block.
+
+        texts: values of the block, an Arrow array without nulls; n_rows: number of rows of the
+        block. If they are not consecutive integers, `first` becomes None.
+        """
         if self.first is None or not n_rows:
             return
         if len(texts) < n_rows or (not self.n_rows and texts[0].as_py() not in ("0", "1")):
@@ -432,7 +436,11 @@ def _choose_order(counts: TextCounts, dates: str | None) -> str | None:
 
 
 def use_decimal(counts: TextCounts, decimal: str, symbol: str = "") -> TextFormat:
-    """Return a format of numbers with a decimal mark, and the separators found beside it."""
+    """Return a format of numbers with a decimal mark and the thousands separators of the values.
+
+    counts: texts of the column, counted by form; decimal: "." or ","; symbol: currency or percent
+    sign at the numbers, or "".
+    """
     return TextFormat(
         decimal=decimal, thousands="".join(sorted(counts.thousands[decimal])), symbol=symbol
     )

@@ -181,7 +181,10 @@ def join_columns(one: InferredColumn, other: InferredColumn) -> InferredColumn |
 
 
 def _add_evidence(one: Any, other: Any) -> Any:
-    """Return the sum of what two columns of text show, either of which may be None."""
+    """Add the evidence about the format of two text columns.
+
+    one, other: `+` adds them; None stands for a column without evidence. None if both are None.
+    """
     if one is None or other is None:
         return one if other is None else other
     return one + other
@@ -213,7 +216,10 @@ def common_type(one: Any, other: Any) -> Any:
 
 
 def _common_integer(one: Any, other: Any) -> Any:
-    """Return the integer type that holds all values of two integer types; None: there is none."""
+    """Return the smallest pyarrow integer type that holds all values of two integer types, or None.
+
+    one, other: pyarrow integer types. There is none for uint64 and a signed type.
+    """
     signed = [kind for kind in (one, other) if pa.types.is_signed_integer(kind)]
     bits = max(one.bit_width, other.bit_width)
     if len(signed) == 1:
@@ -260,7 +266,10 @@ def convert_batch(batch: Any, schema: Any, where: str) -> Any:
 
 
 def _convert_column(column: Any, kind: Any) -> Any:
-    """Convert an Arrow array to a type; raise `pyarrow.ArrowInvalid` if a value does not fit."""
+    """Convert an Arrow array to a pyarrow type, and return the new array.
+
+    column: the array; kind: the type. Raise `pyarrow.ArrowInvalid` if a value does not fit.
+    """
     if column.type == kind:
         return column
     if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(kind):
@@ -295,7 +304,10 @@ def convert_if_possible(column: Any, kinds: Sequence[Any]) -> tuple[Any, tuple[A
 
 
 def _convert_text_or_none(column: Any, kind: Any) -> Any:
-    """Convert an Arrow array of texts to a type; return None if a text does not convert."""
+    """Convert an Arrow array of texts to a pyarrow type; return None if a text does not convert.
+
+    column: the texts, with nulls for missing values; kind: a type of numbers, dates or texts.
+    """
     return convert_or_none(column, lambda texts: _convert_text(texts, kind))
 
 
@@ -327,7 +339,7 @@ def is_text_type(kind: Any) -> bool:
 
 
 def _is_string(kind: Any) -> bool:
-    """Return whether a type is a string type, or a dictionary of strings."""
+    """Return whether a pyarrow type is a string type, or a dictionary type of strings."""
     if pa.types.is_dictionary(kind):
         return _is_string(kind.value_type)
     return bool(
@@ -354,19 +366,19 @@ def name_type(kind: Any) -> str:
 
 
 def is_number_type(kind: Any) -> bool:
-    """Return whether a type is an integer, float or decimal type."""
+    """Return whether a pyarrow type is an integer, float or decimal type."""
     return bool(
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     )
 
 
 def is_date_type(kind: Any) -> bool:
-    """Return whether a type is one of dates, dates with times, or time spans."""
+    """Return whether a pyarrow type is a date, timestamp or duration type."""
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind))
 
 
 def list_date_types() -> tuple[Any, ...]:
-    """Return the types of dates that text may have, in the order in which they are preferred."""
+    """Return the pyarrow date types that text may be parsed as, the preferred type first."""
     return tuple(kind for kind in list_text_types() if is_date_type(kind))
 
 
@@ -428,7 +440,10 @@ def extract_feature(columns: pa.Table, name: str) -> NDArray[Any]:
 
 
 def _to_python_type(kind: Any) -> Any:
-    """Return the type whose values are objects of `datetime`, for a type of dates or time spans."""
+    """Return the nearest pyarrow type whose values convert to objects of `datetime`.
+
+    kind: a type of dates, timestamps or durations. The result has days or microseconds.
+    """
     if pa.types.is_date(kind):
         return pa.date32()
     return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.duration("us")

@@ -179,7 +179,11 @@ def _read_header(
 
 
 def _read_rows(text: str, separator: str) -> Iterator[tuple[list[str], int]]:
-    """Yield the values of each row, and the number of lines up to its end."""
+    """Yield the values of each row of CSV text as a list, and the number of lines up to its end.
+
+    text: the start of a file; separator: character between values. A blank row gives []. An error
+    of the CSV syntax ends the iteration.
+    """
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     while True:
         try:

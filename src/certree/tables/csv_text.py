@@ -98,7 +98,12 @@ class CsvText:
         return replace(dialect, has_rows=True)
 
     def _find_encoding(self, head: bytes) -> str:
-        """Return the encoding of the file by its first bytes, or as the user or a model states it."""
+        """Return the name of the file's encoding, such as "utf-8".
+
+        It is the user's choice if there is one, else the one that the first bytes show. If they
+        show only that it has 8 bits, it is that of the model's training files, else UTF-8. head:
+        the first bytes. Raise ValueError if they contain zeros and match no encoding.
+        """
         if self._source.encoding is not None:
             return self._source.encoding
         found, stored = find_encoding(head), self._source.stored.encoding
@@ -201,7 +206,7 @@ class CsvText:
         return self._open_raw()
 
     def _read_head(self, size: int) -> bytes:
-        """Return the first bytes of the file, at most so many, as they are stored."""
+        """Return the first `size` bytes of the file, or all if it has fewer, after decompression."""
         with self._open_raw() as stream:
             head: bytes = stream.read(size)
         return head

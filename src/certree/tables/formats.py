@@ -271,7 +271,10 @@ class CsvFile(TableFile):
         return self._text.usual_separator
 
     def list_markers(self, name: str) -> set[str]:
-        """Return the markers of missing values of a column."""
+        """Return the texts that stand for a missing value in a column, such as "" and "NA".
+
+        name: name of the column. The user's markers are always included.
+        """
         has_own = name in self.texts and self.source.missing is not None
         usual = {""} if name in self.kept or has_own else MISSING_MARKERS
         return {*(usual - self.words.get(name, set())), *(self.source.missing or ())}
@@ -330,7 +333,11 @@ class CsvFile(TableFile):
         return _BLOCKS * _SMALL_BLOCK
 
     def _list_types(self, name: str) -> tuple[Any, ...]:
-        """Return the types that the text of a column may have."""
+        """Return the pyarrow types that are tried for the text of a column, in order.
+
+        name: name of the column. A column that is kept as text has the string type alone; with a
+        decimal comma, floats are left out, as they have formats of their own.
+        """
         kinds = list_text_types()
         if name in self.kept:
             return kinds[-1:]
@@ -338,7 +345,11 @@ class CsvFile(TableFile):
         return tuple(kind for kind in kinds if not (has_comma and pa.types.is_floating(kind)))
 
     def _convert(self, name: str, texts: Any) -> Any:
-        """Convert texts of a column of numbers or dates, and count those that are none."""
+        """Convert the texts of one block of a column to numbers or dates; return an Arrow array.
+
+        Texts that do not convert become null and are counted in `_exceptions`. name: name of the
+        column; texts: an Arrow array. A column that stays text is returned unchanged.
+        """
         form, exceptions = self.formats.get(name), texts.slice(0, 0)
         is_open = False
         if name in self.kinds:
@@ -443,7 +454,10 @@ class CsvFile(TableFile):
             )
 
     def _parse_values(self, names: Sequence[str]) -> Iterator[tuple[Any, float]]:
-        """Yield the record batches of `_parse`, in which missing values are null."""
+        """Yield the record batches of `_parse`, with nulls in place of the markers of missing values.
+
+        names: columns to read. Each batch comes with the fraction of the file that has been read.
+        """
         markers = {name: self.list_markers(name) for name in names}
         shared = set[str].intersection(*markers.values()) if markers else {""}
         others = {name: pa.array(one - shared) for name, one in markers.items() if one - shared}

@@ -69,7 +69,11 @@ def warn_of_new_values(
 
 
 def _warn_of_categories(name: str, unseen: Counter[str], where: str) -> None:
-    """Warn of categories of a feature that the fit has not seen, which `unseen` counts."""
+    """Warn that a column of new rows has categories that the training rows did not have.
+
+    name: name of the feature; unseen: number of rows of each such category; where: name of the
+    table for the message.
+    """
     listed = ", ".join(repr(text) for text, _ in unseen.most_common(_LISTED))
     number = format_quantity(len(unseen), "category", "categories")
     more = ", ..." if len(unseen) > _LISTED else ""

@@ -167,14 +167,22 @@ def _find_inputs_of_parts(step: ColumnTransformer, outputs: _Columns | None) -> 
 
 
 def _merge(first: InputColumn | None, second: InputColumn) -> InputColumn:
-    """Return what two steps that read the same column store of it; the first one counts more."""
+    """Choose between the types that two steps of a pipeline store for the column that both read.
+
+    first: the first step's, which is returned if it has a type; None: it stores nothing; second:
+    the second step's.
+    """
     if first is None:
         return second
     return first if first.type is not None else second
 
 
 def _merge_all(parts: Sequence[_Columns]) -> _Columns | None:
-    """Merge the columns that several transformers read of the same table; None if none is known."""
+    """Merge what several transformers of a pipeline store about the columns of the same table.
+
+    parts: for each transformer a list with an entry for each column of the table, or None. Return
+    one such list; None if there are no parts, or their lengths differ.
+    """
     if not parts or len({len(part) for part in parts}) > 1:
         return None
     merged: _Columns = parts[0]

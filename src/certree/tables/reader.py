@@ -181,7 +181,10 @@ def _leave_out(description: TableDescription, names: Collection[str]) -> TableDe
 
 
 def read(source: Any, types: Types = no_types, text_dates: Collection[str] = ()) -> pa.Table:
-    """Read files as a whole into an Arrow table, the first result of `read_with_schema`."""
+    """Read files as a whole into an Arrow table.
+
+    Parameters and errors are those of `read_with_schema`, whose first result this is.
+    """
     return read_with_schema(source, types, text_dates)[0]
 
 

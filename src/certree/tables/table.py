@@ -421,7 +421,11 @@ _METADATA = b"certree table format"
 
 
 def attach_format(columns: "pa.Table", found: TableFormat | None) -> "pa.Table":
-    """Return an Arrow table whose metadata have the format of its files, if any."""
+    """Store the format of the files that a table was read from in the metadata of the table.
+
+    columns: the Arrow table; found: the format, or None, for which it is returned unchanged. Return
+    the table with the metadata.
+    """
     if found is None:
         return columns
     metadata = {**(columns.schema.metadata or {}), _METADATA: json.dumps(found.to_stored())}

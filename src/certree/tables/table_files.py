@@ -117,7 +117,7 @@ class FileState(NamedTuple):
         return cls(found.st_size, found.st_mtime_ns, found.st_ino)
 
     def is_state_of(self, path: str | Path) -> bool:
-        """Return whether a file still has this state."""
+        """Return whether the file at a path has not changed since this state was read."""
         now = FileState.read(path)
         return now[:2] == self[:2] and self.number in (None, now.number)
 
@@ -291,7 +291,10 @@ class DataSet(TableFile):
         self._given = source.source
         files = getattr(self._given, "files", [])
         if hasattr(self._given, "files") and not files:
-            raise ValueError("the data set has no files")
+            raise ValueError(
+                "X must be a pyarrow data set with at least one file, got one without files: check "
+                "the path and the filter with which it was opened"
+            )
         super().__init__("the data set", source, [one for one in files if os.path.exists(one)])
 
     def _infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:

@@ -51,7 +51,7 @@ class TableFormat:
     keep_text: tuple[str, ...] = ()
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the format as an entry of a model file, without what has its default."""
+        """Return the settings that differ from their defaults, as an entry for a model file."""
         columns = {name: form.to_stored() for name, form in self.columns.items()}
         stored = {**asdict(self), "columns": columns}
         return {
@@ -62,10 +62,13 @@ class TableFormat:
 
     @classmethod
     def from_stored(cls, stored: Any) -> TableFormat:
-        """Return the format of which `to_stored` gave an entry, or raise `DamagedModelError`."""
+        """Create the format from an entry of a model file, as `to_stored` returns it.
+
+        Raise `DamagedModelError` if the entry is not of this form.
+        """
         try:
             if not stored:
-                raise ValueError("it is empty")
+                raise ValueError("the entry is empty")
             columns = {
                 name: TextFormat(**values) for name, values in stored.get("columns", {}).items()
             }

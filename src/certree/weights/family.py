@@ -40,11 +40,11 @@ LossName = Literal["error", "log_loss"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ValidationVotes:
-    """Predictions of the m nodes of a tree, and statistics of a validation set in these nodes.
+class ValidationStatistics:
+    """What a tree's m nodes predict, and statistics of the validation rows that reach each node.
 
-    The loss of any pruning or posterior on the validation set is computed from the two. Several
-    targets have one object each.
+    From these two the loss of any pruning or posterior on the validation set is computed, without
+    the rows. Several targets have one object each.
 
     Parameters
     ----------
@@ -66,30 +66,35 @@ class ValidationVotes:
     values: Any
     validation: Any
 
-    def rescale(self, unit: float) -> ValidationVotes:
-        """Return the votes of a numeric target that is divided by `unit`.
+    def rescale(self, unit: float) -> ValidationStatistics:
+        """Return the statistics that the numeric target would have if it were divided by `unit`.
 
-        unit: for instance its standard deviation. Means, those of the nodes and of the validation
-        set, are divided by `unit`, sums of squares by its square.
+        The means that the nodes predict, and those of the validation rows, are divided by `unit`;
+        the sums of squares by ``unit**2``. unit: a positive number, such as the standard deviation
+        of the target.
         """
-        return ValidationVotes(None, self.values / unit, self.validation / [1.0, unit, unit**2])
+        return ValidationStatistics(
+            None, self.values / unit, self.validation / [1.0, unit, unit**2]
+        )
 
     def to_bytes(self) -> tuple[bytes, ...]:
-        """Return a hashable key that is equal for equal votes on equal validation sets.
+        """Return a hashable key: two objects have the same one if their arrays are equal.
 
-        It has the bytes of `values` (of `label` if these are None), then those of `validation`.
-        Votes and validation set must be dense arrays.
+        It has the bytes of `values` (of `label` if these are None), then those of `validation`,
+        which must be dense arrays.
         """
-        votes: Any = self.label if self.values is None else self.values
-        return votes.tobytes(), self.validation.tobytes()
+        predicted: Any = self.label if self.values is None else self.values
+        return predicted.tobytes(), self.validation.tobytes()
 
 
-class Tunable(Protocol):
-    """A set of posteriors, one for each inverse temperature; or of prunings, one for each alpha.
+class TuningCandidates(Protocol):
+    """The posteriors, or prunings, of one tree among which cross-validation chooses.
 
-    A posterior is a distribution over the prunings of a tree. Alpha is the factor of a pruning's
-    penalty. Cross-validation chooses one posterior or pruning by the losses of `compute_losses`.
-    `Family`, `PruningPath` and other classes implement the protocol.
+    A pruning is the tree with some nodes turned into leaves; a posterior is a distribution over all
+    prunings. There is one posterior for each inverse temperature (or tuple of them), or one pruning
+    for each alpha, the factor of a pruning's penalty. Implementations define two members: `solve`
+    returns the posterior or pruning of given parameters, and `compute_losses` scores many of them
+    on a validation set. `PosteriorFamily` (posteriors) and `PruningPath` (prunings) are two.
     """
 
     @property
@@ -100,7 +105,7 @@ class Tunable(Protocol):
         """
 
     def compute_losses(
-        self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
+        self, temperatures: Float64, votes: ValidationStatistics, scoring: Scoring, n_threads: int
     ) -> Float64:
         """Compute the validation loss of each posterior.
 
@@ -112,7 +117,7 @@ class Tunable(Protocol):
         temperatures : ndarray of float64, shape (g, t)
             A row for each of g posteriors or prunings; its columns are the t arguments of `solve`:
             inverse temperatures, or alpha (t = 1).
-        votes : ValidationVotes
+        votes : ValidationStatistics
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
             The loss of the vote: misclassified rows, minus the log probability of the class (nats),
@@ -128,10 +133,12 @@ class Tunable(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Family(ArrayRecord):
+class PosteriorFamily(ArrayRecord):
     """Posteriors over the prunings of a tree, one for each setting of t inverse temperatures.
 
-    Functions such as `pac_bayes_family` make it; estimators tune the inverse temperatures with it.
+    A posterior is a distribution over all prunings; ``family.solve(*temperatures)`` computes that
+    of given inverse temperatures. Functions such as `pac_bayes_family` return a family; estimators
+    choose the inverse temperatures by the losses that `compute_losses` returns.
 
     The log weight of a pruning is the sum of ``sum_i theta[i] F_i(v)`` over its leaves v, plus the
     prior log weights `stops`. The f terms F_i(v) are statistics of node v, such as its errors. The
@@ -225,7 +232,7 @@ class Family(ArrayRecord):
         return NodeWeights.from_checked(weight, log_odds, evidence, stops.entropy, stops.mode)
 
     def compute_losses(
-        self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
+        self, temperatures: Float64, votes: ValidationStatistics, scoring: Scoring, n_threads: int
     ) -> Float64:
         """Compute the validation loss of each posterior.
 
@@ -237,7 +244,7 @@ class Family(ArrayRecord):
         temperatures : ndarray of float64, shape (g, t)
             Inverse temperatures: a row for each of g posteriors, t columns in the order of the
             arguments of `solve`.
-        votes : ValidationVotes
+        votes : ValidationStatistics
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
             The loss of the vote: misclassified rows, minus the log probability of the class (nats),
@@ -253,7 +260,7 @@ class Family(ArrayRecord):
         return score_grid(**self._core_arguments(temperatures, votes, n_threads), loss=scoring)
 
     def predict_validation(
-        self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
+        self, temperatures: Float64, votes: ValidationStatistics, scoring: Scoring, n_threads: int
     ) -> tuple[Float64, Float64, Float64]:
         """Compute the predictions of each posterior for the validation set.
 
@@ -266,7 +273,7 @@ class Family(ArrayRecord):
         temperatures : ndarray of float64, shape (g, t)
             Inverse temperatures: a row for each of g posteriors, t columns in the order of the
             arguments of `solve`.
-        votes : ValidationVotes
+        votes : ValidationStatistics
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
             "squared" for numeric targets, any of the others for classes.
@@ -287,7 +294,7 @@ class Family(ArrayRecord):
         )
 
     def _core_arguments(
-        self, temperatures: Float64, votes: ValidationVotes, n_threads: int
+        self, temperatures: Float64, votes: ValidationStatistics, n_threads: int
     ) -> dict[str, Any]:
         """Return keyword arguments for `score_grid` and `compute_validation_votes` of the C++ core.
 
@@ -460,7 +467,7 @@ def loss_family(
     stops: ChainStops,
     empty_leaves: bool = False,
     loss: LossName = "error",
-) -> Family:
+) -> PosteriorFamily:
     """Build the posteriors whose terms are loss, square root of the rows, and number of leaves.
 
     The log weight of a pruning is a weighted sum of these terms over its leaves, plus prior log
@@ -486,7 +493,7 @@ def loss_family(
 
     Returns
     -------
-    Family
+    PosteriorFamily
         The set of these posteriors over prunings. Its `solve` takes ``n_terms - len(fixed)``
         inverse temperatures, in the order of the terms.
 
@@ -505,7 +512,9 @@ def loss_family(
         root = np.append(nats[:1] / unit, root[1:])
     elif loss != "error":
         raise ValueError(f'loss must be "error" or "log_loss", got {loss!r}')
-    return Family.from_checked(tree, gains, root, np.array(fixed, dtype=np.float64), stops, False)
+    return PosteriorFamily.from_checked(
+        tree, gains, root, np.array(fixed, dtype=np.float64), stops, False
+    )
 
 
 @validate_arguments
@@ -558,4 +567,4 @@ def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) 
     log_total = np.where(is_allowed, stops.log_total, -np.inf)
     stops = ChainStops(log_total, stops.log_split, stops.entropy, stops.mode)
     gains = compute_gains(tree, finite)[:, None]
-    return Family(tree, gains, finite[:1], np.array([1.0]), stops).solve()
+    return PosteriorFamily(tree, gains, finite[:1], np.array([1.0]), stops).solve()

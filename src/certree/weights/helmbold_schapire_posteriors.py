@@ -6,12 +6,12 @@ from certree.interface.arrays import MAX_SETTING, check_nonnegative
 from certree.interface.signatures import validate_arguments
 from certree.stats import NodeStats
 from certree.tree import LEAF, Tree
-from certree.weights.family import Family, loss_family
+from certree.weights.family import PosteriorFamily, loss_family
 from certree.weights.node_weights import NodeWeights
 from certree.weights.pac_bayes_posteriors import branching_stops
 
 
-def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
+def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> PosteriorFamily:
     """Return the Helmbold-Schapire posteriors over prunings, one for each inverse temperature.
 
     The log weight of a pruning is minus the inverse temperature times its loss, the sum of ``|y -
@@ -28,7 +28,7 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
 
     Returns
     -------
-    Family
+    PosteriorFamily
         The set of posteriors; its `solve` takes one inverse temperature (nats per row), the factor
         of the loss, and returns a posterior.
 
@@ -61,18 +61,18 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
     scale = left.sum(axis=1) * right.sum(axis=1) * parent.sum(axis=1)
     gains[inner] = np.ldexp(-2 * cross**2 / np.where(scale > 0, scale, 1), exponent)
     unit = stats.weight_unit
-    return Family(
+    return PosteriorFamily(
         tree, gains[:, None] / unit, loss[:1] / unit, np.array([]), branching_stops(tree, 0.5)
     )
 
 
-def label_family(tree: Tree, stats: NodeStats) -> Family:
+def label_family(tree: Tree, stats: NodeStats) -> PosteriorFamily:
     """Return the posteriors of a variant of Helmbold-Schapire voting whose nodes predict labels.
 
     The loss of a pruning is its number of errors, and its prior log weight is minus log 2 for each
     of its regions that the whole tree splits. tree: the tree; stats: counts and labels of its
-    nodes. `Family.solve` takes one inverse temperature (nats per error), the factor of the loss,
-    and returns a posterior.
+    nodes. `PosteriorFamily.solve` takes one inverse temperature (nats per error), the factor of the
+    loss, and returns a posterior.
     """
     return loss_family(tree, stats, 2, [0.0], branching_stops(tree, 0.5))
 

@@ -9,7 +9,7 @@ from certree.interface.arrays import check_nonnegative
 from certree.interface.signatures import validate_arguments
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
-from certree.weights.family import ChainStops, Family, LossName, chain_stops, loss_family
+from certree.weights.family import ChainStops, LossName, PosteriorFamily, chain_stops, loss_family
 from certree.weights.node_weights import NodeWeights
 
 PriorName = Literal["leaves", "branching"]
@@ -21,7 +21,7 @@ def pac_bayes_family(
     prior: PriorName = "leaves",
     stop_probability: float = 0.5,
     loss: LossName = "error",
-) -> Family:
+) -> PosteriorFamily:
     """Return the PAC-Bayes posteriors over prunings, one for each (lambda_error, lambda_penalty).
 
     Parameters
@@ -41,7 +41,7 @@ def pac_bayes_family(
 
     Returns
     -------
-    Family
+    PosteriorFamily
         The set of these posteriors. Its `solve` takes lambda_error, the factor of the loss, and
         lambda_penalty, the factor of the square root of a leaf's rows.
 
@@ -57,14 +57,15 @@ def pac_bayes_family(
     raise ValueError(f'prior must be "leaves" or "branching", got {prior!r}')
 
 
-def likeliest_prunings(tree: Tree, stats: Stats) -> Family:
-    """Return the family of the likeliest prunings of the PAC-Bayes posteriors with the prior "leaves".
+def likeliest_prunings(tree: Tree, stats: Stats) -> PosteriorFamily:
+    """Return the most likely pruning of each PAC-Bayes posterior with the prior "leaves".
 
-    `Family.solve` takes lambda_error, the factor of the loss, and lambda_penalty, the factor of the
-    square root of a leaf's rows, and returns a pruning. The prior has log weight -1 for each leaf
-    that holds rows. The loss is the errors, or the sum of squares divided by `TargetStats.unit`.
-    With lambda_penalty 0 it is the cost-complexity pruning with ``alpha = 1 / lambda_error``. tree:
-    the tree; stats: statistics of its nodes, such as class counts (`NodeStats`).
+    `PosteriorFamily.solve` takes lambda_error, the factor of the loss, and lambda_penalty, the
+    factor of the square root of a leaf's rows, and returns a pruning. The prior has log weight -1
+    for each leaf that holds rows. The loss is the errors, or the sum of squares divided by
+    `TargetStats.unit`. With lambda_penalty 0 it is the cost-complexity pruning with ``alpha = 1 /
+    lambda_error``. tree: the tree; stats: statistics of its nodes, such as class counts
+    (`NodeStats`).
     """
     return replace(pac_bayes_family(tree, stats), prune=True)
 

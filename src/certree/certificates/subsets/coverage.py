@@ -133,7 +133,8 @@ class Scores(ArrayRecord):
             )
         if not ((mass > 0).all() and mass.sum() <= 1 + 1e-9):
             raise ValueError(
-                f"mass must hold positive fractions that sum to at most 1, got {mass.tolist()}"
+                "mass, the fraction of delta that each region uses, must hold positive numbers that "
+                f"sum to at most 1, got {mass.tolist()}"
             )
         region = np.repeat(np.arange(len(mass)), steps)
         rises = value[1:] >= value[:-1]
@@ -379,8 +380,8 @@ def compute_class_scores(held: HeldOut) -> Float64:
     held: the tree with the class counts of its training set; its calibration set is not read.
     """
     posterior = count_prior(held.tree, held.grown).distributions[0]
-    ballots = Voting("mean", _SMOOTHING).ballots(held.tree, held.grown)
-    score: Float64 = 1 - ballots.cast(held.tree, posterior).score
+    node_predictions = Voting("mean", _SMOOTHING).ballots(held.tree, held.grown)
+    score: Float64 = 1 - node_predictions.compute_vote(held.tree, posterior).score
     return score
 
 

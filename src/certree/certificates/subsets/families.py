@@ -309,7 +309,8 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
         kept = {name: family for name, family in self.items() if name != "gaps"}
         if any(family.terms.shift is not None for family in kept.values()):
             raise ValueError(
-                "the guarantees already hold for a shifted source: call nearby on the original ones"
+                "these guarantees already allow for a distribution shift (result of nearby): call "
+                "nearby on the guarantees without shift"
             )
         return ConditionalGuarantees(
             {
@@ -347,11 +348,14 @@ def _check_class_fractions(shares: Any, classes: list[Any]) -> list[float]:
 
 
 def check_families(families: Any, impossible: Collection[str]) -> list[str]:
-    """Return the names of the requested families as a list.
+    """Return the names of the requested families of bounds as a list.
 
-    families: a name, a sequence of names, or None for all that are possible: "error", "recall",
-    "precision", "leaves", "cells", "groups" and "gaps"; impossible: names of families that cannot
-    be computed. Raises ValueError for an unknown, repeated or impossible family.
+    A family is a set of bounds that hold together. "error" has one bound for all rows, "recall" one
+    for each true class, "precision" one for each predicted class, "leaves" one for each leaf of a
+    certified tree, "cells" one for each of its nodes, "groups" one for each group, and "gaps" one
+    for the difference between each pair of groups. families: a name, a sequence of names, or None
+    for all that are possible; impossible: names of families that cannot be computed. Raises
+    ValueError for an unknown, repeated or impossible family.
     """
     if families is None:
         return [name for name in FAMILIES if name not in impossible]
@@ -364,7 +368,10 @@ def check_families(families: Any, impossible: Collection[str]) -> list[str]:
     for name in named:
         if name in impossible:
             needs = "a certified tree" if name in TREE_FAMILIES else "the argument groups"
-            raise ValueError(f"families must not include {name!r} here: it needs {needs}")
+            raise ValueError(
+                f"families must not include {name!r} without {needs}: leave {name!r} out, or set "
+                "families=None for all that are possible"
+            )
     return named
 
 
@@ -378,6 +385,7 @@ def encode_groups(groups: ArrayLike, n: int) -> CodedLabels:
     kinds = encode_labels("groups", check_groups(groups, n))
     if len(kinds.names) < 2:
         raise ValueError(
-            f"groups must have at least two different values, got {len(kinds.names)}: leave groups out"
+            f"groups must have at least two different values, got {len(kinds.names)}: leave groups "
+            "out for bounds on all rows together"
         )
     return kinds

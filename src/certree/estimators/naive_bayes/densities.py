@@ -490,9 +490,12 @@ def restore_columns(
 def store_densities(densities: Sequence[Density], n_classes: int) -> Columns:
     """Return the arrays of a model file for the densities of all features; see `restore_densities`.
 
-    The arrays hold all normal densities, then the edges of all histograms one after the other, then
-    the size, alpha and counts of all tables, including those of histograms. Within each, features
-    keep their order. n_classes: number of classes, K. Return arrays by stored name.
+    A table is a `CategoricalTable`: counts of each class in the categories of a feature, or in the
+    bins of its histogram. The arrays hold the parameters of all normal densities, then the edges of
+    all histograms one after the other, then three entries of all tables: size (number of categories
+    or bins), alpha (pseudo-count) and counts, (K, sum of sizes). Within each array, features keep
+    their order. densities: one for each feature; n_classes: number of classes, K. Return a
+    dictionary from the name in the file to the array.
     """
     histograms = [density for density in densities if isinstance(density, Histogram)]
     tables = [

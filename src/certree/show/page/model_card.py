@@ -224,7 +224,10 @@ def _describe_rules(model: Any, pos_label: Any) -> CardSection | None:
 
 
 def _list_classes(texts: Sequence[Any]) -> str:
-    """Return up to 20 of the values as text, separated by commas, and the number of the others."""
+    """Return up to 20 class names, separated by commas, and how many more there are.
+
+    texts: the class names.
+    """
     shown = ", ".join(shorten_label(str(text)) for text in texts[:_MAX_CLASSES])
     n_more = len(texts) - _MAX_CLASSES
     return f"{shown} and {n_more:,} more" if n_more > 0 else shown
@@ -376,7 +379,10 @@ def _to_page_section(section: CardSection) -> Section:
 
 
 def _to_html(block: str | list[str] | CardTable) -> Html:
-    """Return a paragraph, list or table of a card as an HTML element."""
+    """Convert a block of a model card to HTML.
+
+    block: a str becomes a paragraph, a list of str a list, and a `CardTable` a table.
+    """
     if isinstance(block, CardTable):
         return table(block.headings, block.rows)
     if isinstance(block, list):

@@ -186,7 +186,11 @@ def describe_verdict(scores: Sequence[Score]) -> str | None:
 
 
 def format_scores(scores: Sequence[Score]) -> list[str]:
-    """Return a line for each score, and a last line if the model is no better than a constant."""
+    """Format scores as lines of text, one for each score.
+
+    A last line warns if the model is no better than a constant prediction. scores: the scores of a
+    model on the same rows.
+    """
     verdict = describe_verdict(scores)
     return [*map(str, scores), *([] if verdict is None else [verdict])]
 

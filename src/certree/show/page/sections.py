@@ -117,7 +117,11 @@ def describe_model(evaluated: EvaluatedModel) -> list[str]:
 
 
 def _describe_last_dates(model: Any) -> list[str]:
-    """Return a sentence on predictions for later dates than those of the fit; [] without dates."""
+    """Return the warning that trees do not extrapolate beyond the last training date.
+
+    model: the fitted model. A list with one sentence that names each date feature and its last
+    date; [] if no feature holds dates.
+    """
     names = model._feature_names()
     lasts = [
         f"{names[j]} ({one.format(one.last)})"
