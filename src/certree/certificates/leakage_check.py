@@ -517,6 +517,7 @@ def _flatten(members: Any) -> Iterator[Any]:
     """Yield the estimators of nested lists and arrays, one by one.
 
     NumPy would take a Pipeline or an ensemble, which have a length, for a list of its steps.
+    members: an estimator, or lists and arrays of them, nested to any depth.
     """
     if isinstance(members, list | tuple | np.ndarray):
         for one in members:

@@ -146,6 +146,7 @@ def _score_values(scores: MethodScores) -> tuple[float, ...]:
     """Return error, log loss, calibration error and seconds of a fit of one method.
 
     These are four numbers: fractions, nats, fractions and seconds, averaged over train/test splits.
+    scores: name and mean scores of the method.
     """
     return scores.error, scores.log_loss, scores.calibration, scores.seconds
 

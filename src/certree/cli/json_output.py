@@ -191,9 +191,9 @@ def describe_thresholds(guarantees: ThresholdGuarantees, choice: ThresholdChoice
     """Return the chosen thresholds as an object of JSON, and those of each group.
 
     choice: how a threshold is chosen, and the thresholds of the table. The object has "statement",
-    the names of the choices, such as "lowest_cost", "table" if there are thresholds, and "groups" by
-    name, which have the same fields but the first and the last. A choice that is not possible in a
-    group is None there.
+    the names of the choices, such as "lowest_cost", "table" if there are thresholds, and "groups"
+    by name, which have the same fields but the first and the last. A choice that is not possible in
+    a group is None there. guarantees: limits of the rates at all thresholds.
     """
     return {
         "statement": guarantees.title,
@@ -212,7 +212,8 @@ def _describe_choice(
 ) -> dict[str, Any]:
     """Return the chosen thresholds and those of the table as an object of JSON.
 
-    found: the chosen threshold of each way, or why there is none.
+    found: the chosen threshold of each way, or why there is none. guarantees: limits of the rates
+    at all thresholds; choice: how a threshold is chosen, and the thresholds of the table.
     """
     described: dict[str, Any] = {
         name: _describe_point(one) if isinstance(one, OperatingPoint) else None

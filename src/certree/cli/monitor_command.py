@@ -302,7 +302,7 @@ def _average_groups(losses: Float64, groups: NDArray[Any]) -> Float64:
 def _choose_batch(source: TableSource, batch: str | None) -> str:
     """Return the name of a batch: that of the option --batch, or else that of the table's file.
 
-    Raise ValueError if the table comes from standard input and `batch` is None.
+    Raise ValueError if the table comes from standard input and `batch` is None. source: the table.
     """
     if batch is not None:
         return batch

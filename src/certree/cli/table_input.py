@@ -143,7 +143,7 @@ class DuplicateRows(StrEnum):
 def load_model(model_file: Path) -> Model:
     """Load a fitted estimator of certree from a file, or a pipeline that ends in one.
 
-    Raise ValueError if the file holds a monitor.
+    Raise ValueError if the file holds a monitor. model_file: path of the file.
     """
     model = models.load(model_file)
     if isinstance(model, Monitor):
@@ -187,7 +187,8 @@ def hash_model_file(model_file: Path) -> str:
 def load_estimator(model_file: Path, purpose: str) -> Model:
     """Load a fitted estimator of certree from a file; raise ValueError if it is in a pipeline.
 
-    purpose: what the command does with the model, for the message, such as "exported".
+    purpose: what the command does with the model, for the message, such as "exported". model_file:
+    path of the file.
     """
     model = load_model(model_file)
     if isinstance(model, Pipeline):

@@ -285,7 +285,7 @@ def _list_start_terms(is_log: bool, y: Float64, offset: Float64) -> Float64:
 def _list_losses(loss: CustomLossAdapter, constant: float, y: Float64, offset: Float64) -> Float64:
     """Return the losses of rows at the scores constant + offset, (1, n).
 
-    y: targets, (n,); offset: (1, n).
+    y: targets, (n,); offset: (1, n). loss: the custom loss.
     """
     return loss.compute_row_losses(y, constant + offset)[None]
 
@@ -295,7 +295,7 @@ def _list_gradients(
 ) -> Float64:
     """Return the gradients and Hessians of rows at the scores constant + offset, (2, n).
 
-    y: targets, (n,); offset: (1, n).
+    y: targets, (n,); offset: (1, n). loss: the custom loss.
     """
     return np.concatenate(loss.compute_gradients(y, constant + offset))
 

@@ -278,7 +278,8 @@ def _sketch_rows(
 ) -> tuple[SketchedRows, Loss]:
     """Return what bin edges depend on, and the loss, with the order of several targets.
 
-    split: which rows are validation rows; None: none.
+    split: which rows are validation rows; None: none. model: boosted trees; executor: reads the
+    rows; metadata: result of the first pass.
     """
     loss, rows = model._make_loss(), metadata.rows
     largest = None
@@ -315,7 +316,8 @@ def _estimate_memory(
 ) -> MemoryNeed:
     """Estimate the memory of the fit from above.
 
-    has_validation_rows: whether the user has passed a validation set in memory.
+    has_validation_rows: whether the user has passed a validation set in memory. model: boosted
+    trees; metadata: numbers of rows, features and classes; executor: reads the rows.
     """
     n, p = metadata.rows.n, model._n_encoded
     K = max(int(np.sum(getattr(model, "n_classes_", 1))), model._make_loss().n_outputs)
@@ -359,7 +361,8 @@ def _count_row_bytes(model: Any, is_split: bool) -> float:
     """Return bytes of memory per row during the whole fit. is_split: whether rows are held out.
 
     These are the hashes of a classifier's rows; the mask of validation rows, twice while it is
-    computed; arrays of loss functions written in Python, which are not in files; and thirds.
+    computed; arrays of loss functions written in Python, which are not in files; and thirds. model:
+    boosted trees.
     """
     n_bytes = 16.0 * is_classifier(model) + 3.0 * is_split
     n_bytes += _CUSTOM_BYTES * _has_custom_loss(model)
@@ -372,6 +375,8 @@ def _count_scratch_bytes(
     """Return bytes of temporary files for each row, with p binned features and K outputs.
 
     Files hold blocks and joined rows at the same time, or joined rows and the arrays of the core.
+    model: boosted trees; metadata: numbers of features and classes; offset_bytes: bytes of a row's
+    offsets.
     """
     n_bytes = 3.0 * p + 110 + 8 * metadata.rows.are_grouped + 48 * K + 2 * offset_bytes
     return n_bytes + (3.0 * p + 120 + 80 * K + offset_bytes) * model.standard_errors
@@ -382,8 +387,9 @@ def _compute_starts(
 ) -> tuple[Float64, Float64]:
     """Compute the constant start scores, to which offsets are added, and those without offsets.
 
-    Both have shape (n_outputs,). With one output the second is the first, as it is not needed. sums,
-    n_targets: as in `compute_start_scores`.
+    Both have shape (n_outputs,). With one output the second is the first, as it is not needed.
+    sums, n_targets: as in `compute_start_scores`. model: boosted trees; executor: has blocks of the
+    training rows; loss: the loss.
     """
     compute = partial(compute_start_scores, executor, loss, sums, n_targets)
     start = compute(has_offset=model._has_offset)
@@ -398,7 +404,8 @@ def _scan_validation_set(
     """Scan an out-of-core validation set, and return its number of rows.
 
     has_hashes: see `ExecutorWithValidation.scan_validation_set`. Raise ValueError or TypeError for
-    wrong targets or weights.
+    wrong targets or weights. model: boosted trees, whose classes are known; executor: reads the
+    validation set; metadata: result of the first pass over the training rows.
     """
     found = executor.scan_validation_set(model, metadata, has_hashes=has_hashes)
     if not is_classifier(model):
@@ -446,6 +453,7 @@ def _split_validation_set(
     """Choose the validation set of early stopping; None if the training rows are scored.
 
     order: the arguments of `fit` about times, by which the latest rows validate; None: random rows.
+    model: boosted trees; executor: reads the rows; metadata: result of the first pass.
     """
     if model.validation_fraction is None:
         return None
@@ -500,8 +508,9 @@ def _make_evaluation(
 ) -> DistributedEvaluation:
     """Make the object that scores rounds and decides when to stop.
 
-    stops, callbacks: see `BoostedTrees._make_evaluation`. Rounds of several members are
-    scored only if a score is used, because scoring takes a pass over the rows.
+    stops, callbacks: see `BoostedTrees._make_evaluation`. Rounds of several members are scored only
+    if a score is used, because scoring takes a pass over the rows. model: boosted trees; executor:
+    has the rows; has_validation_set: whether there is a validation set.
     """
     n_members, is_scored = model._count_members(), stops or has_validation_set or bool(callbacks)
     scored: Sequence[Any] = ()

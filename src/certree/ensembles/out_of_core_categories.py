@@ -88,7 +88,8 @@ def _make_statistics(
 ) -> CategoryStatistics:
     """Return the statistics of some of the features with more than 30 categories.
 
-    positions: of these features among all that have so many.
+    positions: of these features among all that have so many. bins: bins of the features; totals:
+    sums of targets and weights by category.
     """
     many = find_high_cardinality_features(bins)
     categories = tuple(list_categories(bins, j) for j in many)
@@ -133,7 +134,8 @@ def _make_target(
 ) -> CategoryTarget:
     """Return the targets and weights of rows for category statistics.
 
-    See `Rounds.make_category_target`; start, scale: as in `_call_on_categories`.
+    See `Rounds.make_category_target`; start, scale: as in `_call_on_categories`. block: the rows;
+    loss: the loss.
     """
     y = loss.encode_targets(np.asarray(block.y))
     if start is None or block.offset is None:
@@ -146,7 +148,8 @@ def _compute_loss_scale(executor: Executor, loss: Loss, start: Float64) -> float
     """Compute the scale of a loss with `Loss.has_scale` over the rows of all blocks.
 
     It is the mean of `Loss.compute_scale_terms`; for Huber's loss the quantile `loss.quantile`,
-    interpolated linearly. start: constant start scores, (1,), to which offsets are added.
+    interpolated linearly. start: constant start scores, (1,), to which offsets are added. executor:
+    has the blocks.
     """
     blocks = executor.reduce(_find_largest_term, loss, start)
     n, largest = sum(n_rows for n_rows, _ in blocks), max(term for _, term in blocks)
@@ -202,6 +205,7 @@ def _with_statistics(
     """Return a block with statistics as further features, and 0.
 
     positions: of the features of `statistics` among those of `RowBlock.categories`.
+    keeps_categories: whether the block keeps the categories that the statistics were computed from.
     """
     categories = np.asarray(block.categories)[positions]
     if not keeps_categories:

@@ -151,6 +151,7 @@ def _rank_categories(
 
     features: of the samples, whose codes are overwritten; categories: index of each row's category
     among all of the feature, (q, n). See `ForestSamples.rank_categories`, which does it in memory.
+    model: the forest.
     """
     if not ranked:
         return samples
@@ -227,7 +228,8 @@ def _estimate_out_of_bag_bytes(
 ) -> float:
     """Estimate the memory of leaves and predictions of out-of-bag rows from above, in bytes.
 
-    n_values: number of predicted values of a row.
+    n_values: number of predicted values of a row. model: the forest; n, p: numbers of rows and
+    encoded features; n_outputs: number of numbers in a leaf.
     """
     n_trees, n_threads = int(model.n_estimators), get_n_threads_or_all(model.n_jobs)
     # Masks of out-of-bag rows; leaves in some of the trees, and of the rows that are compared.
@@ -250,7 +252,8 @@ _NONE = InputRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)
 def _sort_rows(executor: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
     """Sort the rows of all blocks, and replace the keys of each block by positions in this order.
 
-    n: number of rows. Return the results of `sort_by_content` for the rows in the order of the blocks.
+    n: number of rows. Return the results of `sort_by_content` for the rows in the order of the
+    blocks. executor: has the blocks.
     """
     digests = dict(executor.reduce(list_digests))
     blocks = sorted(executor.reduce(list_hashes), key=itemgetter(0))
@@ -283,6 +286,7 @@ def _gather_sorted_rows(
 
     executor: has blocks with positions, see `_sort_rows`; n_ranked: number q of features of which
     blocks keep the indices of categories, which are (q, n). The codes are mapped to a file.
+    scratch: folder of temporary files.
     """
     codes: NDArray[np.uint8] = scratch.map_file("codes", (n, p), np.uint8)
     y, weight = np.empty((n, n_targets)), np.empty(n)
@@ -363,8 +367,8 @@ def get_rows_in_range(block: RowBlock, first: int, end: int) -> list[tuple[Any, 
 def list_input_rows(chunk: Chunk, encoder: Any) -> list[tuple[Any, ...]]:
     """Return the rows of positive weight of a chunk, as a list of one entry.
 
-    The entry has the number of all rows of the chunk; and positions, targets and weights of the rows of
-    positive weight.
+    The entry has the number of all rows of the chunk; and positions, targets and weights of the
+    rows of positive weight. encoder: the model, which checks and converts the targets.
     """
     n = len(chunk.y)
     rows = select_positive_rows(encoder, replace(chunk, X=np.arange(n)[:, None]))

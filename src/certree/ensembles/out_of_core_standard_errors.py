@@ -379,8 +379,8 @@ def sum_squares(rank: Rank, largest: Float64) -> NDArray[np.object_]:
 def _iterate_compared(rank: Rank) -> Any:
     """Yield blocks of rows, the differences of scores that are compared, and the rows' weights.
 
-    On each row the two fits to thirds without the row, and the model, are compared. Differences have
-    shape (3, n_outputs, b), weights (b,).
+    On each row the two fits to thirds without the row, and the model, are compared. Differences
+    have shape (3, n_outputs, b), weights (b,). rank: the rows of one worker.
     """
     rows = rank.rows
     for block in iterate_row_blocks(rows.n, _NUMBERS_PER_ROW * len(rank.deviations)):

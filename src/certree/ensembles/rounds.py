@@ -452,7 +452,7 @@ def _run_core(
 def _share_gaps(links: Links, lower: Float64, upper: Float64) -> tuple[Float64, Float64]:
     """Return the largest lower ends and the smallest upper ends of all ranks, (k,) each.
 
-    lower, upper: the ends on this rank, (k,) each.
+    lower, upper: the ends on this rank, (k,) each. links: connections to the other ranks.
     """
     largest = np.int64(2**63 - 1)
     words = np.concatenate([lower, -upper]).view(np.int64)

@@ -167,7 +167,8 @@ def _sum_start_terms(
 ) -> NDArray[np.object_] | None:
     """Compute `sum_exactly` of the terms of a start score; None: the block has no rows.
 
-    target, output: number of the target, and of the output whose offsets are added.
+    target, output: number of the target, and of the output whose offsets are added. loss: the loss,
+    whose `list_start_terms` returns the terms.
     """
     if block.offset is None:
         return None

@@ -70,7 +70,7 @@ class RoundTimer:
     def has_time_for(self, n_rounds: int) -> bool:
         """Return whether so many rounds will end in time; True before the first block.
 
-        They are assumed to take as long as those of the last block.
+        They are assumed to take as long as those of the last block. n_rounds: number of rounds.
         """
         if not (self.limit.is_set and self._n_rounds):
             return True

@@ -498,6 +498,7 @@ def _estimate_certificate_bytes(
     """Estimate the memory of the rows while the tree is certified from above, in bytes.
 
     n, n_calibration: numbers of all rows, and of calibration rows; weight_bytes: bytes of a weight.
+    model: the estimator.
     """
     has_pruning = model.max_leaf_nodes is not None  # a small tree is certified after the whole one
     if is_classifier(model):

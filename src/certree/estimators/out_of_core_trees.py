@@ -473,7 +473,8 @@ def estimate_tree_memory(
 def get_n_folds(model: Any) -> int:
     """Return the number of cross-validation folds; 0 if no parameter must be chosen.
 
-    Raise ValueError unless the parameter `cv` is None or a number of folds, at most 255.
+    Raise ValueError unless the parameter `cv` is None or a number of folds, at most 255. model: the
+    estimator.
     """
     if not model._needs_cross_validation():
         return 0

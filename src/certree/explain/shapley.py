@@ -53,7 +53,8 @@ def choose_banzhaf_points(_: int) -> tuple[Float64, Float64]:
     """Return the quadrature that yields Banzhaf values: a point 1/2, (1,), and its weight 1, (1,).
 
     Each other feature is known with probability 1/2, so every set of known features has the same
-    weight. The number of features does not matter.
+    weight. The number of features does not matter. The argument, the number of features, is not
+    used.
     """
     return np.array([0.5]), np.ones(1)
 

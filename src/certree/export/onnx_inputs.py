@@ -65,6 +65,7 @@ def list_named_inputs(formula: Formula, dtype: Any) -> list[tuple[str, Any, list
     """Return a tuple (name, dtype, shape) for the input of each feature, of shape (n, 1).
 
     Dates and time spans have dtype int64, texts are objects, and other features have `dtype`.
+    formula: the model to export.
     """
     return [
         (name, _get_input_dtype(formula, j, dtype), [None, 1])
@@ -211,6 +212,7 @@ def _write_text_codes(graph: Graph, column: str, names: list[str], has_code: boo
 
     names: the categories by code; if there are none, all texts become NaN. The empty text is a
     missing value unless it is a category. has_code: whether unknown categories become -1, not NaN.
+    graph: the graph; column: name of the tensor of texts.
     """
     for name in names:
         check_utf8(name)

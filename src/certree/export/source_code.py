@@ -187,7 +187,8 @@ def _make_comment(texts: Iterable[str]) -> str:
 def _write_link(document: Mapping[str, Any], language: Language) -> str:
     """Return statements that make `out`, the predictions, from `sum`, the outputs of all trees.
 
-    document: the model; its "link", "power" and "classes" decide.
+    document: the model; its "link", "power" and "classes" decide. language: the programming
+    language.
     """
     is_script = language == "javascript"
     integer, number = ("let", "let") if is_script else ("int", "double")
@@ -280,7 +281,8 @@ def _declare_java_categories(categories: Sequence[Sequence[Any] | None]) -> str:
 def _quote_pieces(column: Sequence[float]) -> str:
     """Return numbers, separated by blanks, as string constants of at most 20,000 characters.
 
-    Java limits the size of a constant, and that of the code that fills an array.
+    Java limits the size of a constant, and that of the code that fills an array. column: the
+    numbers.
     """
     text = "".join(f"{number!r} " for number in column)
     pieces = [text[i : i + _MAX_JAVA_TEXT] for i in range(0, len(text), _MAX_JAVA_TEXT)]

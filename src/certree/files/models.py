@@ -304,7 +304,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _load_pipeline(path: str | os.PathLike[str]) -> Pipeline:
     """Read a pipeline from a file for which `is_pipeline_file` is True.
 
-    Raise ImportError if skops is not installed, ValueError if the file is damaged.
+    Raise ImportError if skops is not installed, ValueError if the file is damaged. path: the file.
     """
     try:
         pipeline, content = read_pipeline(path)

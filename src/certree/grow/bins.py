@@ -376,7 +376,7 @@ def transpose_codes(codes: UInt8) -> UInt8:
     """Return bin numbers (p, n) as a copy of shape (n, p), which stores them row by row.
 
     Return an empty array (0, 0) if there are at most 2^23 bytes, which fit in the processor's
-    cache.
+    cache. codes: bin numbers, (p, n), uint8.
     """
     if codes.size <= CACHE:
         return np.zeros((0, 0), np.uint8)

@@ -342,6 +342,7 @@ def freeze(values: NDArray[Any]) -> NDArray[Any]:
     """Return a C-ordered array whose memory nobody can change: the array itself, or a copy.
 
     The array itself is returned if its memory belongs to a `bytes` object or to the C++ core.
+    values: an array.
     """
     if values.flags.c_contiguous and not values.flags.writeable and _is_immutable_memory(values):
         return values
@@ -441,7 +442,8 @@ def list_classes(classes: NDArray[Any]) -> list[Any]:
 def has_inexact_integers(numbers: NDArray[Any]) -> bool:
     """Return whether some number has an absolute value of 2**53 or more.
 
-    Such a number may be an integer that float64 has rounded. NaN is ignored.
+    Such a number may be an integer that float64 has rounded. NaN is ignored. numbers: array of any
+    shape.
     """
     highest = np.fmax.reduce(numbers, axis=None, initial=0.0)
     return bool(

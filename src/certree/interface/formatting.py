@@ -31,7 +31,7 @@ def format_count(count: float) -> str:
     """Format a number of rows, or their total weight.
 
     An integer has all digits, with thousands separators, "12,345"; any other number six significant
-    digits at most, "0.5".
+    digits at most, "0.5". count: the number or weight.
     """
     return f"{count:,.0f}" if float(count).is_integer() else f"{count:,.6g}"
 

@@ -564,8 +564,9 @@ class AttributeHint:
 def add_attribute_hints(kind: type[Estimator]) -> type[Estimator]:
     """Decorate a class: attributes that it lacks raise an AttributeError that says what to use.
 
-    These are attributes of other libraries, guarantees, and the rules of single trees. Subclasses and
-    classes before it in the order of inheritance may define them.
+    These are attributes of other libraries, guarantees, and the rules of single trees. Subclasses
+    and classes before it in the order of inheritance may define them. kind: the class, which is
+    returned.
     """
     for name in {name for _, _, aliases in _ATTRIBUTE_ALIASES for name in aliases.split()}:
         setattr(kind, name, AttributeHint(name))

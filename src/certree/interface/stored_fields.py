@@ -135,6 +135,7 @@ def restore_fields(model: Any, table: dict[str, StoredField], stored: StoredStat
     """Set the attributes of a model from the content of a model file, in the order of a table.
 
     Raise ValueError if a required field is missing, or a value fails the check of its field.
+    stored: entries and arrays of the file.
     """
     for name, field in table.items():
         if name in stored or field.default is REQUIRED:

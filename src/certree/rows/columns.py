@@ -115,7 +115,7 @@ def count_numeric_columns(X: Any) -> int:
 def take_rows(X: Any, indices: NDArray[Any]) -> Any:
     """Return some rows of a data frame, array or sparse matrix, in an object of the same library.
 
-    indices: row numbers, (m,), in the order of the result.
+    indices: row numbers, (m,), in the order of the result. X: the rows, n of them.
     """
     frame = as_data_frame(X)
     return _safe_indexing(X, indices) if frame is None else frame[indices].to_native()
@@ -345,7 +345,8 @@ def _to_exact_array(X: Any) -> NDArray[Any]:
     """Convert an array-like to an array, without rounding integers.
 
     `numpy.asarray` converts integers beside floats to float64. If that would change an integer, the
-    result has dtype object instead. Raise ValueError for lists of different lengths.
+    result has dtype object instead. Raise ValueError for lists of different lengths. X: an array, a
+    sequence of rows, or another array-like.
     """
     try:
         given = np.asarray(X)

@@ -91,7 +91,8 @@ def _encode_columns(
     """Return the numbers and category codes of a small frame, (n, p), or None.
 
     kinds: what each column holds; codes: code of each category of each feature, None for a numeric
-    one; unknown: code of other categories. Return None if a value needs the general encoding.
+    one; unknown: code of other categories. Return None if a value needs the general encoding. X:
+    the data frame.
     """
     is_polars, numeric = hasattr(type(X), "rows"), [j for j, c in enumerate(codes) if c is None]
     if len(numeric) == len(codes) and not is_polars and _NUMPY_KINDS.issuperset(kinds):
@@ -117,7 +118,7 @@ def _encode_columns(
 def _read_rows(X: Any, kinds: Sequence[_Kind | None]) -> Sequence[Sequence[Any]]:
     """Return the values of a small frame of pandas or polars, row by row, as Python objects.
 
-    kinds: what each column holds.
+    kinds: what each column holds. X: the data frame.
     """
     rows: Sequence[Sequence[Any]]
     # A column of pandas may be called "rows", which hasattr(X, "rows") would find.

@@ -32,7 +32,7 @@ class SparseFeatures:
     def from_csr(cls, rows: Any) -> SparseFeatures:
         """Make an instance of a CSR matrix (n, p): sum up duplicate entries and drop stored zeros.
 
-        The matrix itself is not changed.
+        The matrix itself is not changed. rows: the matrix.
         """
         matrix = csr_array(rows)
         if not matrix.has_canonical_format:

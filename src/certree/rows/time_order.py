@@ -423,7 +423,7 @@ def _read_times(time: Any, n: int) -> tuple[DateColumn | None, Float64]:
     """Convert an array or a column of times to numbers, (n,), after checks.
 
     Return what the dates are (None for numbers), and the values. n: expected number of rows. Raise
-    TypeError or ValueError as `RowTimes.read`.
+    TypeError or ValueError as `RowTimes.read`. time: the array or column, of numbers or dates.
     """
     series = nw.from_native(time, series_only=True, pass_through=True)
     column = series if isinstance(series, nw.Series) else to_array("time", time)

@@ -519,7 +519,8 @@ def list_features_of_many_categories(values: Sequence[Values]) -> tuple[int, ...
 def list_categories(bins: Bins, j: int) -> Int32:
     """Return the category codes of feature j that occur in binned rows, ascending, (n_categories,).
 
-    There are none, (0,), if the feature is numeric.
+    There are none, (0,), if the feature is numeric. bins: binned rows, whose categories are
+    counted.
     """
     return bins.category_codes[slice(*bins.category_start[j : j + 2])]
 

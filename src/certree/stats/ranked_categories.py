@@ -199,6 +199,7 @@ class RankedCategories:
 
         nodes: the nodes, (k,); unseen_left: whether unseen categories go left, (k,): a set holds
         the categories that go to the other child. Return the node of each entry, and its category.
+        trees: trees that were grown on ranks.
         """
         ranks, categories = self.ranks[q][:-1, -1], self.categories[q]
         order, n = np.argsort(ranks, kind="stable"), len(ranks)
