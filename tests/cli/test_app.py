@@ -2686,6 +2686,14 @@ def test_messages_name_options_in_place_of_parameters(tmp_path, hashes):
         (["predict", model, tmp_path / "empty.csv"], "error: FILE must hold rows to predict"),
         (["predict", *rows, "--keep", "z"], "error: --keep must name columns of"),
         (["predict", *rows, "--threshold", 3], "error: --threshold must lie in [0, 1]"),
+        (
+            ["certify", *rows, "--target", "y", "--threshold-cost", "5:-1"],
+            "error: --threshold-cost must be two numbers >= 0 such as 5:1, got '5:-1'",
+        ),
+        (
+            ["predict", *rows, "--output", tmp_path / "scores.xlsx"],
+            "must end in .csv, .csv.gz, .tsv or .parquet, got " + str(tmp_path / "scores.xlsx\n"),
+        ),
         (["predict", *rows, "--drop", "z"], "error: --drop must name columns of"),
         (["predict", tmp_path / "model", path, "--separator", "##"], "error: --separator must be"),
         (

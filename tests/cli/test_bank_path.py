@@ -152,6 +152,8 @@ def test_rows_are_explained_by_key_with_their_probability(bank, tmp_path):
         *explain, "--key", "customer=x"
     )
     assert "--key must be COLUMN=VALUE" in fails(*explain, "--key", "customer")
+    assert "--key must be COLUMN=VALUE" in fails(*explain, "--key", "C20003")
+    assert "--keep and --key must name columns of" in fails(*explain, "--key", "Customer=C20003")
     assert "--key and --row exclude each other" in fails(
         *explain, "--key", "customer=x", "--row", 1
     )

@@ -182,6 +182,8 @@ def explain(
     others = {"--row": row is not None, "--plot": plot, "--interactions": interactions}
     _expect_unused_by_rows(others, rows, key, as_json=as_json)
     model = load_model(model_file)
+    if key is not None and "=" not in key:
+        raise ValueError(f"--key must be COLUMN=VALUE, such as loan=L100003, got {key!r}")
     key_column, _, key_value = (key or "").partition("=")
     kept = [*(keep or []), *([key_column] if key is not None else [])]
     read, keys = read_features(model, source, [*dict.fromkeys(kept)])
@@ -276,8 +278,6 @@ def _find_rows(column: Any, key: str, value: str) -> NDArray[np.intp]:
     column: its values; key: value of the option --key, for messages; value: its part after "=". Raise
     ValueError if there is no such row.
     """
-    if "=" not in key:
-        raise ValueError(f"--key must be COLUMN=VALUE, such as loan=L100003, got {key!r}")
     found = np.flatnonzero([str(one) == value for one in column.to_pylist()])
     if not len(found):
         examples = ", ".join(str(one) for one in column[:3].to_pylist())

@@ -232,7 +232,7 @@ def read_features(
     table = _read_for_model(model, source, None, [*keep], [*keep] if is_text else [])
     if missing := [name for name in keep if name not in table.column_names]:
         raise ValueError(
-            f"--keep must name columns of {get_display_name(source)}, but it has no column "
+            f"--keep and --key must name columns of {get_display_name(source)}, but it has no column "
             f"{missing[0]!r}: name one of {join_names(table.column_names)}"
         )
     columns = {name: table[name] for name in keep}
@@ -417,9 +417,11 @@ def parse_costs(text: str | None) -> tuple[float, float] | None:
         return None
     try:
         false_negative, false_positive = map(float, text.split(":"))
+        if not 0 <= min(false_negative, false_positive) < np.inf:
+            raise ValueError("negative or not finite")
     except ValueError:
         raise ValueError(
-            f"--threshold-cost must be two numbers such as 5:1, got {text!r}"
+            f"--threshold-cost must be two numbers >= 0 such as 5:1, got {text!r}"
         ) from None
     return false_negative, false_positive
 

@@ -78,7 +78,8 @@ def find_suffix(file: Path, known: Iterable[str], expected: str) -> str:
         if file.name.lower().endswith(suffix):
             return suffix
     remedy = ""
-    if function := _PANDAS_READERS.get(file.suffix.lower()):
+    is_input = known is SUFFIXES
+    if is_input and (function := _PANDAS_READERS.get(file.suffix.lower())):
         remedy = f": read it by pandas.{function} and pass the data frame to fit, or save it as CSV"
     raise ValueError(f"the name of the file must end in {expected}, got {file}{remedy}")
 
