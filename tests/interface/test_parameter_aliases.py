@@ -433,3 +433,14 @@ def test_the_package_suggests_nothing_for_a_name_that_is_like_none():
 
 def test_class_aliases_lead_to_public_classes():
     assert {*_CLASS_ALIASES} <= {*certree.__all__}
+
+
+def test_names_of_confidence_splits_and_queries_are_known():
+    with pytest.raises(TypeError, match="'confidence': use delta, which is 1 - confidence"):
+        certree.CertifiedTreeClassifier(confidence=0.9)
+    with pytest.raises(TypeError, match="'test_size': use train_size"):
+        certree.CertifiedTreeClassifier(test_size=0.2)
+    with pytest.raises(TypeError, match="no argument 'groups': use qid"):
+        certree.BoostedTreesRanker().fit([[1.0]], [1], groups=[1])
+    with pytest.raises(AttributeError, match="which a fit with oob_score=True sets"):
+        _ = certree.TreeForestClassifier().oob_score_

@@ -209,7 +209,7 @@ def test_tables_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="X must have 2 features, as the rows of the fit, got 1"):
         categories.encode(X[["a"]])
     with pytest.raises(
-        ValueError, match=r"feature 'a' must have categories of type string, .* got double"
+        ValueError, match=r"feature 'a' must have categories that are text, .* got numbers"
     ):
         categories.encode(pd.DataFrame({"a": [1.0], "b": [1.0]}))
     for flat in (np.zeros(3), X.iloc[0], X.to_dict("records")):

@@ -256,3 +256,37 @@ def test_a_fit_makes_no_copy_of_the_rows(name):
     finally:
         tracemalloc.stop()
     assert peak < 0.45 * X.nbytes
+
+
+def test_sparse_columns_of_pandas_are_read_like_dense_ones():
+    X = pd.DataFrame({"a": np.arange(60) % 3.0, "b": np.arange(60.0)})
+    sparse, y = X.astype(pd.SparseDtype(float, 0)), np.arange(60) % 2
+    model = BoostedTreesClassifier(max_iter=2, random_state=0, n_jobs=1).fit(X, y)
+    same = clone(model).fit(sparse, y)
+    np.testing.assert_array_equal(same.predict_proba(sparse), model.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), ValueError, "distinct column names"),
+        (pd.Series([1.0, 2.0]), ValueError, "got a series of 2 values"),
+        (pl.Series([1.0, 2.0]), ValueError, "got a series of 2 values"),
+        ({"a": 1.0}, TypeError, "got dictionaries: pass them as a data frame"),
+        ([{"a": 1.0}], TypeError, "got dictionaries: pass them as a data frame"),
+        (pd.DataFrame(index=range(2)), ValueError, r"0 feature\(s\) .* at least one column"),
+    ],
+)
+def test_tables_that_are_none_are_refused_at_fit_and_predict(X, error, message):
+    known = pd.DataFrame({"a": np.arange(20.0), "b": np.ones(20)})
+    model = BoostedTreesClassifier(max_iter=1, n_jobs=1).fit(known, np.arange(20) % 2)
+    with pytest.raises(error, match=message):
+        model.predict(X)
+    with pytest.raises(error, match=message):
+        clone(model).fit(X, [0, 1])
+
+
+def test_classes_of_text_and_numbers_are_refused():
+    y = pd.Series(["a", 1] * 10, dtype=object)
+    with pytest.raises(ValueError, match="y must hold classes of one type, got int and str"):
+        BoostedTreesClassifier(max_iter=1, n_jobs=1).fit(np.zeros((20, 1)), y)

@@ -629,7 +629,7 @@ class BoostedTrees(StagedTrees):
                 rows = training_rows(self, X_val, y_val, sample_weight_val, reuse_encoding=True)
             except ValueError as error:
                 raise ValueError(
-                    f"X_val must hold rows like those of X: {error}; {hint}"
+                    f"X_val must hold rows like those of X: {str(error).strip()}; {hint}"
                 ) from error
         if not hasattr(self, "feature_names_in_") and _get_feature_names(X_val) is not None:
             warn(f"X_val has names of features, but X had none: {hint}", stacklevel=5)

@@ -74,7 +74,8 @@ def check_callbacks(callbacks: Any) -> Sequence[Callback]:
     if callbacks is None:
         return ()
     if not isinstance(callbacks, list | tuple) or not all(map(callable, callbacks)):
-        raise TypeError(f"callbacks must be a list of callables or None, got {callbacks!r}")
+        remedy = ": pass it in a list" if callable(callbacks) else ""
+        raise TypeError(f"callbacks must be a list of callables or None, got {callbacks!r}{remedy}")
     return callbacks
 
 

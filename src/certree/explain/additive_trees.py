@@ -154,9 +154,12 @@ def check_additive(model: Any) -> Any:
     leaves hold probabilities or numbers, not fitted models. Whether it is fitted is not checked.
     """
     if not hasattr(model, "_get_additive_trees"):
+        remedy = ""
+        if type(model).__name__ == "Pipeline":
+            remedy = ": pass model[-1], and rows that the other steps have transformed"
         raise TypeError(
             "model must be a tree, forest, boosted trees or AdaBoost of certree whose leaves hold "
-            f"probabilities or numbers, not fitted models, got {type(model).__name__}"
+            f"probabilities or numbers, not fitted models, got {type(model).__name__}{remedy}"
         )
     return get_snapshot(model)
 

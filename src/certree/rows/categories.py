@@ -878,9 +878,9 @@ def _encode_column(
         return absent
     words = isinstance(values, _IndexedNames)
     if words != isinstance(names[0], str):
-        kinds = ("string", "double") if words else ("double", "string")
+        kinds = ("text", "numbers") if words else ("numbers", "text")
         raise ValueError(
-            f"{label} must have categories of type {kinds[1]}, as in the fit, got {kinds[0]}: "
+            f"{label} must have categories that are {kinds[1]}, as in the fit, got {kinds[0]}: "
             "convert the column"
         )
     if isinstance(values, _IndexedNames):

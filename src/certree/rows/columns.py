@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, time, timedelta
@@ -100,6 +100,43 @@ def as_data_frame(X: Any) -> nw.DataFrame[Any] | None:
             f"X must have distinct column names, rename the columns: {error}"
         ) from error
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def expect_table(X: Any) -> None:
+    """Raise an error if dense rows are dictionaries, a series, or a data frame without columns.
+
+    X: the rows, of any type. The error is a TypeError for dictionaries, else a ValueError, also if
+    two columns of a data frame have the same name.
+    """
+    if isinstance(X, Mapping) or (isinstance(X, list) and X and isinstance(X[0], Mapping)):
+        raise TypeError(
+            "X must have shape (n_samples, n_features), got dictionaries: pass them as a data frame, "
+            "such as pandas.DataFrame(X)"
+        )
+    if isinstance(nw.from_native(X, series_only=True, pass_through=True), nw.Series):
+        raise ValueError(
+            f"Expected 2D array, got a series of {len(X)} values instead: X must have shape "
+            "(n_samples, n_features). Pass a row as X.iloc[[i]], and a column as X[[name]]"
+        )
+    frame = as_data_frame(X)
+    if frame is not None and not frame.shape[1]:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={frame.shape}) while a minimum of 1 is required: "
+            "pass a data frame with at least one column"
+        )
+
+
+def to_dense_columns(X: Any) -> Any:
+    """Replace the sparse columns of a pandas data frame by dense ones; return any other X unchanged."""
+    frame = as_data_frame(X)
+    if frame is None or not frame.implementation.is_pandas():
+        return X
+    dense = {
+        name: kind.subtype
+        for name, kind in X.dtypes.items()
+        if type(kind).__name__ == "SparseDtype"
+    }
+    return X.astype(dense) if dense else X
 
 
 def count_numeric_columns(X: Any) -> int:

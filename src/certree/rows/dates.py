@@ -480,17 +480,22 @@ def _read_objects(values: list[Any], label: str) -> tuple[DateColumn, Float64]:
     is_present = ~_mark_missing(values)
     present = [value for value, known in zip(values, is_present.tolist(), strict=True) if known]
     found: DateColumn | None = None
+    read: set[str] = set()
     try:
         for one in _list_kinds(present):
+            read.add(one.description)
             found = one if found is None else found + one
-    except (TypeError, ValueError):
+    except TypeError:
+        found, read = None, {type(value).__name__ for value in present}
+    except ValueError:
         found = None
     if found is None:
-        kinds = ", ".join(sorted({type(value).__name__ for value in present}))
+        remedy = "such as times of day to hours and periods to their first day"
+        if all(kind.startswith("dates with") for kind in read):
+            remedy = "such as by pandas.to_datetime(column, utc=True)"
         raise ValueError(
             f"{label} must hold numbers, dates, dates with times or time spans, all of one kind, got "
-            f"{kinds}: convert the column, such as times of day to hours and periods to their first "
-            "day"
+            f"{' and '.join(sorted(read))}: convert the column, {remedy}"
         )
     if found.zone is not None:
         present = [value.astimezone(UTC).replace(tzinfo=None) for value in present]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,10 @@ def expect_no_queries(group: Any, qid: Any) -> None:
 
 def _number_by_sizes(n: int, sizes: NDArray[Any], name: str) -> Int32:
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-        raise ValueError(f"{name} must hold the sizes of queries, integers >= 1, got {sizes!r}")
+        raise ValueError(
+            f"{name} must hold the sizes of queries, integers >= 1, got {shortened(sizes)}: pass "
+            f"the query of each row as {name.replace('group', 'qid')}"
+        )
     if sum(sizes.tolist()) != n:
         raise ValueError(f"{name} must sum to the number of rows, {n}, got {sum(sizes.tolist())}")
     return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)

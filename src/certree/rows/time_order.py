@@ -464,8 +464,9 @@ def _check_gap(gap: Any, dates: DateColumn | None) -> int | timedelta:
             raise ValueError(f"gap must not be negative, got {gap!r}")
         return gap
     if isinstance(gap, bool) or not isinstance(gap, Integral):
+        remedy = f": pass pandas.Timedelta({gap!r})" if isinstance(gap, str) else ""
         raise TypeError(
-            f"gap must be an integer (number of rows) or a timedelta, got {type(gap).__name__}"
+            f"gap must be an integer (number of rows) or a timedelta, got {type(gap).__name__}{remedy}"
         )
     if gap < 0:
         raise ValueError(f"gap must not be negative, got {gap!r}")

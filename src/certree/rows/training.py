@@ -89,9 +89,11 @@ from certree.rows.columns import (
     expect_columns_of_numbers,
     expect_exact_numbers,
     expect_no_times,
+    expect_table,
     find_first_non_number,
     is_missing,
     take_rows,
+    to_dense_columns,
 )
 from certree.rows.dates import DateColumn, convert_dates, learn_dates
 from certree.rows.draw_order import ColumnSums
@@ -1644,6 +1646,7 @@ def check_target_and_weight(
     if is_of_classes:
         columns = split_target_columns(target)
         for one in columns:
+            _expect_one_type(one)
             check_classification_targets(one)
         factors = getattr(model, "class_weight", None)
         if isinstance(factors, (dict, list)):
@@ -1671,6 +1674,16 @@ def _expect_no_missing_targets(y: Any) -> None:
         raise ValueError(
             f"Input y contains NaN or other missing values: {len(missing)} of {given.size}, the first "
             f"of them in row {row}. Every row must have a target: drop these rows"
+        )
+
+
+def _expect_one_type(y: NDArray[Any]) -> None:
+    """Raise a ValueError if some classes of y, (n,), are text and others are not."""
+    kinds = {type(one) for one in y.tolist()} if y.dtype.kind == "O" else set()
+    if len({issubclass(kind, str) for kind in kinds}) > 1:
+        names = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(
+            f"y must hold classes of one type, got {names}: convert all of them to text"
         )
 
 
@@ -1804,12 +1817,15 @@ def _fit_preprocessor(
 def _check_row_type(model: Any, X: Any) -> Any:
     """Return X unchanged if it is dense, and as CSR if it is sparse.
 
-    Raise a TypeError for lazy frames of polars, and for sparse X if the model requires dense rows
-    (`model._takes_sparse` is False); a ValueError for sparse X without two dimensions.
+    Sparse columns of a data frame become dense. Raise a TypeError for lazy frames of polars, for
+    dictionaries, and for sparse X if the model requires dense rows (`model._takes_sparse` is
+    False); a ValueError for a series, a data frame without columns or with two columns of one name,
+    and for sparse X without two dimensions.
     """
     expect_collected("X", X)
     if not issparse(X):
-        return X
+        expect_table(X)
+        return to_dense_columns(X)
     if not model._takes_sparse:
         raise TypeError(
             f"Sparse data was passed for X, but {type(model).__name__} requires dense data: use "

@@ -238,7 +238,7 @@ def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> Tr
     if X is None:
         raise ValueError(
             "X must be given for an ensemble, which does not keep the numbers of training rows in its "
-            "nodes: pass rows to count there, such as those of the fit"
+            "nodes: pass rows to count there, such as X=X_train"
         )
     if is_classifier(model):
         check_one_target("a picture of a tree", model)

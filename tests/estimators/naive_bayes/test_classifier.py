@@ -696,7 +696,7 @@ def test_categories_of_later_batches_are_saved(tmp_path):
     assert model.categories_.names == (("b",),)
     before = model.predict_proba(X)
     with pytest.raises(
-        ValueError, match="must have categories of type string, as in the fit, got double"
+        ValueError, match="must have categories that are text, as in the fit, got numbers"
     ):
         model.partial_fit(pd.DataFrame({"a": pd.Categorical([1, 2])}), [0, 1])
     with pytest.raises(ValueError, match="feature names"):
