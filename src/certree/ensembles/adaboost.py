@@ -82,8 +82,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     <= exp(-2 (1/2 - eps)^2)``. The bound is on the error on the training rows, not on new rows.
 
     A learner without an error ends the rounds and alone makes the predictions; the bound is 0 from
-    there. A learner with eps of 1/2 or more ends the rounds, too, and is dropped. If the first
-    learner is dropped, the class of largest weight is always predicted, and the bound is 1.
+    there. A learner with eps of 1/2 or more (with K classes, of 1 - 1/K or more) ends the rounds,
+    too, and is dropped. If the first learner is dropped, the class of largest weight is always
+    predicted, and the bound is 1.
     Otherwise the model is that of scikit-learn's `AdaBoostClassifier` with the same `estimator`,
     such as ``DecisionTreeClassifier(max_depth=1)``; its `estimator_weights_` are twice those here.
     The trees of certree (estimator=None) may split otherwise than those of scikit-learn.
@@ -109,7 +110,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         Largest number of rounds.
     learning_rate : float, default=1
         Factor of each alpha, at most 1. Z_t is the sum above for any alpha, so the bound holds as
-        well; with a factor below 1 it falls more slowly.
+        well. With two classes a factor below 1 raises the Z_t of a given learner; with more classes
+        it may lower it.
     max_depth : int or None, default=None
         Largest depth of the trees if `estimator` is None. None: 1, or no limit if `max_leaf_nodes`
         is set.

@@ -228,8 +228,8 @@ def _kl_inverse(q: float, nats: float, side: int) -> float:
 def log_xi(n: float) -> float:
     """Compute the log of Maurer's constant ``sum_k C(n, k) (k/n)^k (1 - k/n)^(n - k)``, for n > 0.
 
-    By Abel's identity the sum is ``n! / n^n sum_k n^k / k!``. It lies between sqrt(n) and 2
-    sqrt(n).
+    By Abel's identity the sum is ``n! / n^n sum_k n^k / k!``. For n >= 1 it lies
+    between sqrt(n) and 2 sqrt(n).
 
     References
     ----------
