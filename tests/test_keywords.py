@@ -61,6 +61,7 @@ def _fitted(estimator, method):
     others = {"qid": np.arange(N) // 6} if estimator is certree.BoostedTreesRanker else {}
     if method == "out_of_bag_importances":
         others = {"sample_weight": np.ones(N), "groups": np.arange(N) // 2}
+        others |= {"time": np.arange(N), "gap": 1}
     return model.fit(*rows_for(estimator), **others)
 
 

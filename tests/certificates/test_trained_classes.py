@@ -121,7 +121,7 @@ def test_guarantees_are_those_of_the_trained_classes(model, n_classes):
     assert promised.recall["a"].bound == promised.recall["c"].bound == 1
     with pytest.raises(ValueError, match="thresholds need"):
         one.guarantees_.thresholds()
-    assert "thresholds" not in one.report()
+    assert "thresholds()" not in one.report()
 
 
 @every_model

@@ -129,7 +129,6 @@ REFUSED = [
         "'y' must have no missing values, got 1",
     ),
     ("target alone.csv", "y\n" + "yes\nno\n" * N, "must have a feature column"),
-    ("no rows.csv", "x,z,y\n", r"Found array with 0 sample\(s\)"),
     ("lists.parquet", table_of([[1, 2]]), "'x' must hold numbers, strings or dates, got list"),
     (
         "structs.parquet",
@@ -219,6 +218,16 @@ def test_a_file_gives_one_model_in_all_ways(
     # Old versions of PyArrow find no NaN in float16, and these columns have none.
     marks = [pc.is_null(x, nan_is_null=x.type != pa.float16()) for x in blocks]
     assert sum(pc.sum(mark).as_py() for mark in marks) == column.n_missing
+
+
+def test_a_file_without_rows_is_refused(tmp_path, monkeypatch):
+    path = put(tmp_path / "no rows.csv", "x,z,y\n")
+    *fits, command = fit_in_ways(path, monkeypatch)
+    for fit in fits:
+        with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+            fit()
+    with pytest.raises(ValueError, match=r"FILE must have rows .* has a header and no rows"):
+        command()
 
 
 @pytest.mark.parametrize(("name", "content", "message"), REFUSED, ids=[one[0] for one in REFUSED])

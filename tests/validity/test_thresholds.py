@@ -31,7 +31,7 @@ from certree.certificates.thresholds import Limits, ThresholdGuarantees
 from certree.cli import app
 from certree.export.engines import run_in_onnxruntime
 from certree.interface.fitted_state import atomic_fit
-from certree.out_of_core.executors import Here
+from certree.out_of_core.executors import LocalExecutor
 from certree.show.page.evaluated_model import EvaluatedModel
 from same_models import ChunkedRows
 
@@ -184,7 +184,7 @@ def fit_best(X, y):
 
 @atomic_fit
 def fit_in_blocks(model, X, y):
-    model._fit_blocks(Here(ChunkedRows(X, y, None, (0, 700, len(y))), None, 1))
+    model._fit_blocks(LocalExecutor(ChunkedRows(X, y, None, (0, 700, len(y))), None, 1))
     return model
 
 
