@@ -2308,6 +2308,11 @@ def test_fits_in_time_order_test_and_certify_by_the_latest_rows(visits):
     assert f"{PERIOD}taken as independent" in succeeds(*command, "--independent")
     assert PERIOD in succeeds("info", place)
     assert "--time must name a feature" in fails(*command[:-4], "--time", "y")
+    months = pd.read_csv(command[1])
+    months["month"] = months["day"].str[:7]
+    months.to_csv(visits / "months.csv", index=False)
+    text = ["fit", visits / "months.csv", "--target", "y", "--time", "month"]
+    assert "'month' holds text such as '2026-0" in fails(*text)
     assert "give --time COLUMN as well" in fails(*command[:-4], "--gap", "4")
     assert "give --time COLUMN as well" in fails(*command[:-4], "--independent")
     assert "but --drop leaves out 'day'" in fails(*command, "--drop", "day")

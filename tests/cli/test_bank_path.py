@@ -148,7 +148,7 @@ def test_rows_are_explained_by_key_with_their_probability(bank, tmp_path):
     assert text.count("customer = C20003") == 2
     for probability in model.predict_proba(new[["rate"]][6:8])[:, 1]:
         assert f"probability of yes: {probability:.3f}" in text
-    assert "no row has customer=x: values are such as C20000" in fails(
+    assert "no row has customer=x: values are such as customer=C20000" in fails(
         *explain, "--key", "customer=x"
     )
     assert "--key must be COLUMN=VALUE" in fails(*explain, "--key", "customer")
@@ -159,6 +159,12 @@ def test_rows_are_explained_by_key_with_their_probability(bank, tmp_path):
     )
     document = json.loads(succeeds(*explain, "--key", "loan=L200007", "--json"))
     assert [one["row"] for one in document["explanations"]] == [7]
+    both = ("--key", "customer=C20003", "--key", "loan=L200007", "--json")
+    document = json.loads(succeeds(*explain, *both))
+    assert [one["row"] for one in document["explanations"]] == [7]
+    assert "no row has customer=C20003 and loan=L200000" in fails(
+        *explain, "--key", "customer=C20003", "--key", "loan=L200000"
+    )
 
 
 def test_a_model_card_has_the_positive_class(bank, tmp_path):

@@ -102,11 +102,11 @@ def explain(
         ),
     ] = None,
     key: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="COLUMN=VALUE",
             help="Rows to explain instead of one: those with a value in a column, such as "
-            "loan=L100003.",
+            "loan=L100003; if repeated, those with all these values.",
         ),
     ] = None,
     output: Annotated[
@@ -158,8 +158,8 @@ def explain(
         Index of the row to explain, from 0; None: the first, unless `rows` is set.
     rows : str or None
         Rows to explain, as `parse_rows` reads them; None: only `row`.
-    key : str or None
-        "COLUMN=VALUE": rows with this value are explained; None: `rows` or `row`.
+    key : list of str or None
+        "COLUMN=VALUE": rows with all these values are explained; None: `rows` or `row`.
     output : Path or None
         Table of the contributions to write, for `rows` or else for all rows; None: none.
     plot : Path or None
@@ -182,21 +182,16 @@ def explain(
     others = {"--row": row is not None, "--plot": plot, "--interactions": interactions}
     _expect_unused_by_rows(others, rows, key, as_json=as_json)
     model = load_model(model_file)
-    if key is not None and "=" not in key:
-        raise ValueError(f"--key must be COLUMN=VALUE, such as loan=L100003, got {key!r}")
-    key_column, _, key_value = (key or "").partition("=")
-    kept = [*(keep or []), *([key_column] if key is not None else [])]
+    conditions = [_parse_key(text) for text in key or ()]
+    kept = [*(keep or []), *(column for column, _ in conditions)]
     read, keys = read_features(model, source, [*dict.fromkeys(kept)])
     model, X = transform_rows(model, read)
     _expect_explained(model)
     if interactions:
         _print_interactions(model, X, plot)
         return
-    if key is None:
-        shown = _choose_rows(row, rows, len(X), source)
-    else:
-        shown = _find_rows(keys[key_column], key, key_value)
-    is_single = rows is None and key is None
+    is_single = rows is None and not conditions
+    shown = _find_rows(keys, conditions) if conditions else _choose_rows(row, rows, len(X), source)
     written = np.arange(len(X)) if is_single and output is not None else shown
     explain_rows = _choose_method(model, X, shapley, positive)
     explanation = explain_rows(take_rows(X, shown))
@@ -242,7 +237,7 @@ def _expect_unused(option: str, others: dict[str, Any]) -> None:
 
 
 def _expect_unused_by_rows(
-    others: dict[str, Any], rows: str | None, key: str | None, *, as_json: bool
+    others: dict[str, Any], rows: str | None, key: list[str] | None, *, as_json: bool
 ) -> None:
     """Raise ValueError if options of a single row, or of all, are used with those of several.
 
@@ -250,7 +245,7 @@ def _expect_unused_by_rows(
     as_json: values of --rows, --key and --json.
     """
     _expect_unused("--rows", others if rows is not None else {})
-    _expect_unused("--key", {**others, "--rows": rows} if key is not None else {})
+    _expect_unused("--key", {**others, "--rows": rows} if key else {})
     _expect_unused("--json", {**others, "--row": False} if as_json else {})
 
 
@@ -272,17 +267,33 @@ def _choose_rows(
     return np.array([first])
 
 
-def _find_rows(column: Any, key: str, value: str) -> NDArray[np.intp]:
-    """Return the indices of the rows that have a value in a column of the table.
+def _parse_key(text: str) -> tuple[str, str]:
+    """Return column and value of an option --key; raise ValueError if it is not COLUMN=VALUE."""
+    column, mark, value = text.partition("=")
+    if not mark:
+        raise ValueError(f"--key must be COLUMN=VALUE, such as loan=L100003, got {text!r}")
+    return column, value
 
-    column: its values; key: value of the option --key, for messages; value: its part after "=". Raise
-    ValueError if there is no such row.
+
+def _find_rows(columns: dict[str, Any], conditions: list[tuple[str, str]]) -> NDArray[np.intp]:
+    """Return the indices of the rows that have all wanted values.
+
+    columns: the values of columns of the table, by name; conditions: columns and wanted values, as
+    text. Raise ValueError if there is no such row.
     """
-    found = np.flatnonzero([str(one) == value for one in column.to_pylist()])
+    names = list(dict.fromkeys(column for column, _ in conditions))
+    texts = {name: [str(value) for value in columns[name].to_pylist()] for name in names}
+    meets = [np.array([text == value for text in texts[name]]) for name, value in conditions]
+    found = np.flatnonzero(np.all(meets, axis=0))
     if not len(found):
-        examples = ", ".join(str(one) for one in column[:3].to_pylist())
+        examples = ", ".join(
+            f"{name}={texts[name][i]}"
+            for i in range(min(3, len(texts[names[0]])))
+            for name in names
+        )
+        wanted = " and ".join(f"{name}={value}" for name, value in conditions)
         raise ValueError(
-            f"--key must name a value of a row, but no row has {key}: values are such as {examples}"
+            f"--key must name values of a row, but no row has {wanted}: values are such as {examples}"
         )
     return found
 

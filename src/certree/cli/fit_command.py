@@ -553,6 +553,29 @@ class _FitRequest:
         return f"column {self.target!r} of {self.source}"
 
 
+def _expect_times(table: Table, name: str | None) -> None:
+    """Raise ValueError unless the column of --time is a feature of dates or numbers.
+
+    name: the column; None: the option is not used.
+    """
+    if name is None:
+        return
+    if name not in table.feature_names:
+        raise ValueError(
+            f"--time must name a feature, but there is no feature {name!r}; there are "
+            f"{join_names(table.feature_names)}"
+        )
+    if table.X.dtype != object:
+        return
+    column = table.X[:, table.feature_names.index(name)]
+    text = next((value for value in column if isinstance(value, str)), None)
+    if text is not None:
+        raise ValueError(
+            f"--time must name a column of dates or numbers, but {name!r} holds text such as {text!r}: "
+            "write whole dates, such as 2024-03-01 for March 2024, or numbers, such as 202403"
+        )
+
+
 def _fit_table(
     model: Any, request: _FitRequest, monotonic: MonotonicFeatures
 ) -> tuple[list[str], float]:
@@ -581,11 +604,7 @@ def _fit_table(
         raise ValueError(
             f"FILE must have rows to fit a model to, but {request.source} has a header and no rows"
         )
-    if request.time is not None and request.time not in table.feature_names:
-        raise ValueError(
-            f"--time must name a feature, but there is no feature {request.time!r}; there are "
-            f"{join_names(table.feature_names)}"
-        )
+    _expect_times(table, request.time)
     if not request.classification:
         _expect_target(table.y, request.target_name, request.regression)
     model.set_params(categorical_features=table.categorical)
