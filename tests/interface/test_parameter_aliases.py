@@ -444,5 +444,3 @@ def test_names_of_confidence_splits_and_queries_are_known():
         certree.CertifiedTreeClassifier(test_size=0.2)
     with pytest.raises(TypeError, match="no argument 'groups': use qid"):
         certree.BoostedTreesRanker().fit([[1.0]], [1], groups=[1])
-    with pytest.raises(AttributeError, match="which a fit with oob_score=True sets"):
-        _ = certree.TreeForestClassifier().oob_score_
