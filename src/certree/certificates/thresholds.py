@@ -400,7 +400,7 @@ class ThresholdGuarantees:
         return np.append(self.threshold[1:], min(float(self.threshold[-1]), 0.0))
 
     @cached_property
-    def _is_apart(self) -> NDArray[np.bool_]:
+    def _survives_rounding(self) -> NDArray[np.bool_]:
         """Whether a threshold between each entry and the next lower one survives rounding, (m,).
 
         A database or an ONNX model may round scores differently. The choice of a threshold leaves
@@ -454,7 +454,7 @@ class ThresholdGuarantees:
             If a cost is negative or not finite, or both are 0.
         """
         costs = _check_cost_pair((false_negative, false_positive))
-        highest = np.where(self._is_apart, self.cost(*costs).highest, math.inf)
+        highest = np.where(self._survives_rounding, self.cost(*costs).highest, math.inf)
         thresholds = [self._place_threshold(int(np.argmin(highest)))]
         found = [self._certificate("every_threshold", thresholds[0], costs)]
         if any(_are_multiples(costs, named) for named in self.costs):
@@ -561,7 +561,7 @@ class ThresholdGuarantees:
         """
         if not 0 < wanted < 1:
             raise ValueError(f"{name} must lie between 0 and 1, got {wanted!r}")
-        lowest = np.where(self._is_apart, lowest, 0.0)
+        lowest = np.where(self._survives_rounding, lowest, 0.0)
         sure = lowest >= wanted
         if not sure.any():
             raise ValueError(
@@ -592,7 +592,7 @@ class ThresholdGuarantees:
         rows : list of list of str
         """
         if thresholds is None:
-            apart = np.flatnonzero(self._is_apart)
+            apart = np.flatnonzero(self._survives_rounding)
             taken = self.predicted_positive_rate.observed[apart]
             some = np.unique(np.searchsorted(taken, np.linspace(0, 1, _LINES + 2)[1:-1]))
             thresholds = [self._place_threshold(entry) for entry in apart[some].tolist()]

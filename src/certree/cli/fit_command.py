@@ -67,7 +67,6 @@ from certree.out_of_core import resources
 from certree.out_of_core.plan import plan_fit
 from certree.out_of_core.resources import get_memory_limit
 from certree.out_of_core.sources import FileRows
-from certree.rows.split import draw_row_per_group
 from certree.rows.time_order import RowTimes
 from certree.show.model_description import describe_features, describe_size
 from certree.show.page.evaluated_model import EvaluatedModel
@@ -459,12 +458,24 @@ def fit(
     with _limit_resources(scheduler, memory_limit, Path(source)):
         summary, seconds = (_fit_folder if is_folder else _fit_table)(model, request, monotonic)
     name_groups_column(model, groups)
-    stored = not no_sample_hashes, not no_calibration_samples
-    models.save(model, model_path, sample_hashes=stored[0], calibration_samples=stored[1])
+    models.save(
+        model,
+        model_path,
+        sample_hashes=not no_sample_hashes,
+        calibration_samples=not no_calibration_samples,
+    )
+    if verbose:
+        summary = [*summary, f"chosen settings: {_describe_chosen_settings(model)}"]
+    _print_fit(model, model_path, summary, seconds)
+
+
+def _print_fit(model: Any, model_path: Path, summary: list[str], seconds: float) -> None:
+    """Print the outcome of a fit: lines of the summary, time and file, certificate, next command.
+
+    model: the fitted model; model_path: its file; seconds: time of the fit to all rows.
+    """
     for line in summary:
         print_text(line)
-    if verbose:
-        print_text(f"chosen settings: {_describe_chosen_settings(model)}")
     took, size = format_duration(seconds), format_file_size(model_path.stat().st_size)
     print_text(f"fitted to all rows in {took}, written to {model_path} ({size})")
     if hasattr(model, "certificate_"):
@@ -759,7 +770,7 @@ def _read_table(request: _FitRequest) -> tuple[Table, NDArray[Any] | None, NDArr
         announce(description)
     if one_per_group is not None:
         labels = read_extra_column(table, one_per_group, target)
-        draw = GroupDraw(one_per_group, draw_row_per_group(labels), len(labels))
+        draw = GroupDraw.from_labels(one_per_group, labels)
         print_text(str(draw))
         table = draw.take(table)
     weights, groups = (

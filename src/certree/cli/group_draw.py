@@ -140,6 +140,11 @@ class GroupDraw:
     rows: Indices
     n_rows: int
 
+    @classmethod
+    def from_labels(cls, column: str, labels: NDArray[Any]) -> GroupDraw:
+        """Draw one row of each group. column: column of the groups; labels: group of each row, (n,)."""
+        return cls(column, draw_row_per_group(labels), len(labels))
+
     def __str__(self) -> str:
         """Return a sentence that says which rows are used, and what a new row is."""
         rows = f"{len(self.rows):,} of {format_quantity(self.n_rows, 'row')}"
@@ -216,4 +221,4 @@ def draw_rows(model: Any, source: TableSource, target: str, column: str | None) 
         read_extra_column(batch.table, column, target) for batch in batches if len(batch.table)
     ]
     labels = np.concatenate(groups) if groups else np.empty(0)
-    return GroupDraw(column, draw_row_per_group(labels), len(labels))
+    return GroupDraw.from_labels(column, labels)

@@ -664,7 +664,7 @@ class CertifiedForestClassifier(ForestClassifier):
         self._importances = sampled.compute_importances(posterior)
 
     def _certify_out_of_sample(self, best: _Candidate, fraction: float) -> None:
-        """Set `certificates_` and `certificate_` from the rows out of the samples of the trees.
+        """Set `certificates_` and `certificate_` from the out-of-bag rows of the trees.
 
         best: the candidate with the lowest bound; fraction: fraction of delta that each certificate
         gets.

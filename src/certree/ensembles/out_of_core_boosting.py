@@ -218,7 +218,7 @@ def _set_keys(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StartedRun:
-    """The run of a model before its first round, without rows, which are on the ranks.
+    """A boosting run before its first round. Its rows are on the workers, not in this object.
 
     Parameters
     ----------

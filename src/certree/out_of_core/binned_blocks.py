@@ -68,7 +68,7 @@ class SketchedRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinningSummary:
-    """Range of values in each bin, and sums of targets, of blocks. Adding two objects joins their rows.
+    """Value range of each bin and sums of targets of some blocks; ``+`` adds up those of other blocks.
 
     Parameters
     ----------

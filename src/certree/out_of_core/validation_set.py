@@ -156,7 +156,7 @@ class ExecutorWithValidation(ExecutorWrapper):
     def scan_validation_set(
         self, model: Any, metadata: FitMetadata, *, has_hashes: bool
     ) -> ValidationMetadata:
-        """Scan the targets and weights of the validation set, which later calls of `make` need.
+        """Scan the targets and weights of the validation set, which later calls of `make_blocks` need.
 
         Parameters
         ----------
