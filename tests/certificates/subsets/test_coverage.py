@@ -122,7 +122,10 @@ def test_too_few_rows_say_how_many_are_needed():
         ({"start": [0, 1]}, "start must rise"),
         ({"start": [0]}, "start must rise|shape"),
         ({"mass": [1.1]}, "sum to at most 1"),
-        ({"mass": [0.0]}, "positive fractions"),
+        (
+            {"mass": [0.0]},
+            "mass, the fraction of delta that each region uses, must hold positive numbers",
+        ),
     ],
 )
 def test_scores_that_do_not_go_together_are_refused(changed, message):
