@@ -67,7 +67,7 @@ def test_texts_that_no_split_uses_are_not_in_the_file(model, tmp_path):
         assert codes.tobytes() == loaded.categories_.encode(rows).tobytes()
         as_objects = rows.to_numpy(dtype=object)
         assert codes.tobytes() == loaded.categories_.encode(as_objects).tobytes()
-    with pytest.raises(ValueError, match="'note' must have categories that are text.*got numbers"):
+    with pytest.raises(ValueError, match=r"'note' must have categories that are text.*got numbers"):
         loaded.predict(X.assign(note=1.0))
     save(loaded, tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
