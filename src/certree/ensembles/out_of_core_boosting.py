@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from certree.ensembles.custom_loss import CustomLoss
+from certree.ensembles.custom_loss import CustomLoss, check_custom_gradients
 from certree.ensembles.distributed_rounds import (
     DistributedEvaluation,
     add_previous_rounds,
@@ -30,11 +29,7 @@ from certree.ensembles.out_of_core_standard_errors import (
     prepare_thirds,
 )
 from certree.ensembles.rounds import Rounds, Settings
-from certree.ensembles.start_scores import (
-    TargetSums,
-    check_custom_gradients,
-    compute_start_scores,
-)
+from certree.ensembles.start_scores import TargetSums, TrainingTargets
 from certree.ensembles.time_limit import TimeLimit
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
@@ -388,14 +383,14 @@ def _compute_starts(
     """Compute the constant start scores, to which offsets are added, and those without offsets.
 
     Both have shape (n_outputs,). With one output the second is the first, as it is not needed.
-    sums, n_targets: as in `compute_start_scores`. model: boosted trees; executor: has blocks of the
+    sums, n_targets: as in `TrainingTargets`. model: boosted trees; executor: has blocks of the
     training rows; loss: the loss.
     """
-    compute = partial(compute_start_scores, executor, loss, sums, n_targets)
-    start = compute(has_offset=model._has_offset)
+    rows = TrainingTargets(executor, sums, n_targets, model._has_offset)
+    start = loss.find_start(rows)
     if not model._has_offset or loss.n_outputs == 1:
         return start, start
-    return start, compute(has_offset=False)
+    return start, loss.find_start(replace(rows, has_offset=False))
 
 
 def _scan_validation_set(

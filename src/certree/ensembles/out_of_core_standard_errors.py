@@ -28,7 +28,7 @@ from certree.ensembles.standard_errors import (
     expect_three_thirds,
     scale_standard_errors,
 )
-from certree.ensembles.start_scores import TargetSums, compute_start_scores, sum_block
+from certree.ensembles.start_scores import TargetSums, TrainingTargets, sum_block
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins, UInt8
 from certree.grow.code_trees import (
@@ -165,7 +165,7 @@ def prepare_thirds(
     for k in range(3):
         rows: Any = FoldExecutor(executor, k)
         sums: TargetSums = rows.reduce(sum_block, is_classifier(model))
-        start = compute_start_scores(rows, loss, sums, n_targets, has_offset=has_offset)
+        start = loss.find_start(TrainingTargets(rows, sums, n_targets, has_offset))
         third_grower, third_statistics = grower, None
         if statistics is not None:
             third_statistics = compute_category_statistics(

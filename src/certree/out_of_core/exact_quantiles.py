@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Self
 
 import numpy as np
 
 from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.exact_sums import convert_to_integers
-from certree.out_of_core.executors import Executor
+from certree.out_of_core.executors import Executor, LocalBlocks
 from certree.out_of_core.row_block import RowBlock
 
 # Number of low bits that each pass ignores. The last pass compares whole numbers. The first compares
@@ -108,14 +109,14 @@ def count_prefixes(
     if weight is None:
         distinct, starts = _find_distinct(np.sort(prefixes))
         return PrefixCounts(distinct, np.diff(np.append(starts, len(prefixes))))
-    order = np.argsort(prefixes, kind="stable")
+    order = np.argsort(prefixes)  # not stable, which is faster: sums of integers have no order
     distinct, starts = _find_distinct(prefixes[order])
     counts = np.add.reduceat(weight[order], starts) if len(starts) else weight
     return PrefixCounts(distinct, counts)
 
 
 def find_order_statistics(
-    executor: Executor,
+    executor: Executor | LocalBlocks,
     ranks: Sequence[int],
     get_values: GetValues,
     *arguments: Any,
@@ -129,7 +130,7 @@ def find_order_statistics(
 
     Parameters
     ----------
-    executor : Executor
+    executor : Executor or LocalBlocks
         The blocks.
     ranks : sequence of int
         Ranks, in 0 .. number of values - 1, or total weight / 2^unit - 1.
@@ -170,3 +171,30 @@ def _find_prefix(prefixes: UInt64, counts: Int64, rank: int) -> tuple[int, int]:
     before = np.append(0, np.cumsum(counts))
     position = int(np.searchsorted(before, rank, side="right")) - 1
     return int(prefixes[position]), rank - int(before[position])
+
+
+def find_quantile(
+    executor: Executor | LocalBlocks,
+    quantile: float,
+    unit: int | None,
+    get_values: GetValues,
+    *arguments: Any,
+) -> Float64:
+    """Return the smallest number that at least a fraction of the rows does not exceed, (1,).
+
+    quantile: the fraction, between 0 and 1. Other parameters are those of `find_order_statistics`.
+    """
+    first: PrefixCounts = executor.reduce(count_prefixes, get_values, arguments, unit)
+    rank = compute_quantile_rank(quantile, int(first.counts.sum()))
+    return find_order_statistics(
+        executor, [rank], get_values, *arguments, first_counts=first, unit=unit
+    )
+
+
+def compute_quantile_rank(quantile: float, total: int) -> int:
+    """Return the index, 0 .. total - 1, of a quantile in a sorted array of `total` numbers.
+
+    It is ceil(quantile * total) - 1: the smallest number at or below which at least the fraction
+    `quantile` of all lies.
+    """
+    return min(max(ceil(quantile * float(total)) - 1, 0), total - 1)

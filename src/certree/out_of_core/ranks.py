@@ -74,21 +74,23 @@ class Rank:
     deviations: Float64 = field(default_factory=lambda: np.zeros((0, 0)))
 
 
-def sum_over_ranks(totals: Sequence[int], links: Links) -> list[float]:
+def sum_over_ranks(totals: Sequence[int], links: Links | None) -> list[float]:
     """Add exact sums of all ranks, and round the results.
 
     Parameters
     ----------
     totals : sequence of int
         Sums over the rows of this rank in units of 2^-1126, as `exact_sum` returns them.
-    links : Links
-        Links to the other ranks.
+    links : Links or None
+        Links to the other ranks; None: there are none.
 
     Returns
     -------
     list of float
         The sums over all ranks, which rank 0 rounds.
     """
+    if links is None:
+        return [round_sum(total) for total in totals]
     mask, shifts = (1 << _WORD_BITS) - 1, [_WORD_BITS * k for k in range(_N_WORDS)]
     # The last word has the sign.
     words = np.array(
