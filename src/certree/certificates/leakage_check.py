@@ -331,7 +331,8 @@ class LeakageCheck:
             places = draw_copies(first, rows)
         group = None if group is None else group[rows]
         units = rank_units(first[rows] if group is None else group, places)
-        repeats = mark_repeated_units(first[rows], seen[rows], group)
+        number = np.arange(len(rows)) if group is None else group
+        repeats = mark_repeated_units(first[rows], seen[rows], number)
         n_repeats, weight = int(repeats.sum()), None
         if group is not None:
             # Equal rows of one group count as one row.

@@ -25,7 +25,7 @@ from certree.out_of_core.train_calibration_split import (
     share_keys,
 )
 from certree.out_of_core.transformed_rows import TransformedRows
-from certree.rows.duplicates import raise_for_copies_in_groups
+from certree.rows.duplicates import sum_copies
 
 
 def merge_copies_of_blocks(executor: Executor, encoder: Any) -> Executor:
@@ -63,7 +63,7 @@ def merge_copies_of_blocks(executor: Executor, encoder: Any) -> Executor:
     for i in range(n_ranges):
         found: list[tuple[UInt64, Int64, Float64, NDArray[Any]]]
         found = executor.reduce(_collect_range, i, n_ranges)
-        keys, first, weight = _sum_copies(*map(np.concatenate, zip(*found, strict=True)))
+        keys, first, weight = sum_copies(*map(np.concatenate, zip(*found, strict=True)))
         if len(keys):
             has_copies = True
             executor.replace_blocks(_merge_range, i, n_ranges, keys, first, weight)
@@ -88,31 +88,10 @@ def _number_rows(block: HashedRows) -> Int64:
     return (np.int64(block.number) << 40) + block.row
 
 
-def _sum_copies(
-    keys: UInt64, number: Int64, weight: Float64, group: NDArray[Any]
-) -> tuple[UInt64, Int64, Float64]:
-    """Sum the weights of rows with equal keys, in the order of their numbers.
-
-    keys, number, weight, group: of n rows, (n,); see `_collect_range`. Return the keys that several
-    rows have, ascending, the smallest number of these rows, and the sum of their weights. Raise
-    ValueError if they have several groups.
-    """
-    order = np.lexsort((number, keys))
-    keys, number, weight, group = keys[order], number[order], weight[order], group[order]
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-    n_copies = np.diff(np.append(starts, len(keys)))
-    run = np.repeat(np.arange(len(starts)), n_copies)
-    if (group != group[starts][run]).any():
-        raise_for_copies_in_groups()
-    total: Float64 = np.bincount(run, weight).astype(np.float64)  # in the order of the numbers
-    is_copied = n_copies > 1
-    return keys[starts][is_copied], number[starts][is_copied], total[is_copied]
-
-
 def _merge_range(
     block: HashedRows, i: int, n: int, keys: UInt64, first: Int64, total: Float64
 ) -> tuple[HashedRows, int]:
-    """Set the weights of copies in the i-th of n ranges to the sum, or to 0; see `_sum_copies`."""
+    """Set the weights of copies in the i-th of n ranges to the sum, or to 0; see `sum_copies`."""
     rows = np.flatnonzero(find_hash_ranges(block.key, n) == i)
     position = np.minimum(np.searchsorted(keys, block.key[rows]), len(keys) - 1)
     is_copy = keys[position] == block.key[rows]

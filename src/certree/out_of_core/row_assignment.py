@@ -28,9 +28,9 @@ from certree.out_of_core.hash_ranges import (
 )
 from certree.rows.folds import (
     Indices,
+    compute_sort_keys,
     find_class_sets,
     hash_contents,
-    mix_copies,
     number_groups,
     rank_classes,
     sum_classes,
@@ -458,10 +458,9 @@ def _compute_sort_keys(
     stratum, content = (np.concatenate([block[k] for block in found]) for k in (1, 2))
     # Blocks without rows do not have offsets.
     ties = [block[3] for block in found if len(block[2])]
-    order = np.lexsort((*(np.concatenate(ties, axis=-1) if ties else ()), content, stratum))
-    sort_key = np.empty(len(order), dtype=np.uint64)
-    numbers = mix_copies(content[order], stratum[order])
-    sort_key[order] = numbers if word is None else mix(numbers ^ word)
+    sort_key = compute_sort_keys(
+        content, stratum, np.concatenate(ties, axis=-1) if ties else (), word
+    )
     # Rows of equal features and different classes are not equal.
     n_repeated = count_rows_with_copies(mix(content) + stratum.astype(np.uint64))
     return [sort_key[a:b] for a, b in pairwise(ends)], n_repeated
