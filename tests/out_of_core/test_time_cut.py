@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import reference
 from certree.out_of_core.executors import sum_results
-from certree.out_of_core.time_cut import EARLIER, LATEST, assign_by_time, has_order
-from certree.rows.time_order import RowTimes
+from certree.out_of_core.time_cut import assign_by_time, has_order
+from certree.rows.time_order import EARLIER, LATEST, RowTimes
 
 
 class FakeExecutor:

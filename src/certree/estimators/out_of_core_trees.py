@@ -44,11 +44,11 @@ from certree.out_of_core.metadata_pass import (
     expect_one_target,
 )
 from certree.out_of_core.open_rows import open_rows
-from certree.out_of_core.time_cut import EARLIER
 from certree.out_of_core.time_split import TimeArguments, read_times
 from certree.out_of_core.validation_split import FoldAssignment, assign_to_folds
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
+from certree.rows.time_order import EARLIER
 from certree.stats import NodeStats, Stats
 from certree.stats.category_statistics import (
     MAX_SET_CATEGORIES,

@@ -17,21 +17,18 @@ from certree.out_of_core.chunks import (
     number_known_groups,
 )
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.time_cut import (
-    EARLIER,
-    GAP,
-    LATEST,
-    GroupTimes,
-    TimeCut,
-    find_cut_of_rows,
-)
+from certree.out_of_core.time_cut import GroupTimes, find_cut_of_rows
 from certree.out_of_core.transformed_rows import TransformedRows
 from certree.rows.dates import DateColumn
 from certree.rows.folds import Indices
 from certree.rows.split import count_training_units
 from certree.rows.time_order import (
+    EARLIER,
+    GAP,
+    LATEST,
     Period,
     RowTimes,
+    TimeCut,
     raise_for_equal_times,
 )
 

@@ -36,8 +36,9 @@ from certree.out_of_core.row_assignment import (
     sort_block,
 )
 from certree.out_of_core.row_block import RowBlock
-from certree.out_of_core.time_cut import LATEST, TimeCut, assign_by_cut
+from certree.out_of_core.time_cut import assign_by_cut
 from certree.out_of_core.transformed_rows import TransformedRows
+from certree.rows.duplicates import count_repeated_units, mark_repeated_units
 from certree.rows.folds import Indices, compute_random_word, number_groups
 from certree.rows.hashes import RowHashes, merge_hashes
 from certree.rows.near_copies import NearCopies
@@ -47,6 +48,7 @@ from certree.rows.split import (
     draw_training_groups,
     rank_units,
 )
+from certree.rows.time_order import LATEST, TimeCut
 from certree.rows.training import encode_classes, get_first_untrained_code, training_rows
 from certree.tree import Tree
 
@@ -147,11 +149,11 @@ def split_blocks(
         n_groups, numbers = number_all_groups(names)
         is_calibration = ~draw_training_groups(train_size, n_groups, n, random_state)
         masks = assign_by_groups(executor, numbers, is_calibration)
-    repeats = _count_repeats(executor, masks, n, has_groups=n_groups is not None)
+    repeats = _count_repeats(executor, masks, n)
     return TrainCalibrationMasks(encoder, sorter, masks, n, n_groups, repeats)
 
 
-def _count_repeats(executor: Executor, masks: list[Mask], n: int, *, has_groups: bool) -> int:
+def _count_repeats(executor: Executor, masks: list[Mask], n: int) -> int:
     """Count the calibration rows that equal a training row or another calibration row.
 
     Rows of all blocks are compared by their hashes, one range of hashes at a time. The blocks are
@@ -166,26 +168,33 @@ def _count_repeats(executor: Executor, masks: list[Mask], n: int, *, has_groups:
         For each block: True for calibration rows.
     n : int
         Number of rows in all blocks.
-    has_groups : bool
-        Whether rows have groups, so that equal rows of one group count once.
 
     Returns
     -------
     int
-        Number of repeats.
+        Number of repeats; equal rows of one group count once.
     """
     executor.replace_blocks(_set_calibration_rows, per_block=masks)
     n_ranges, repeats = count_hash_ranges(n, executor.block_sizes), 0
     share_keys(executor, n_ranges)
     for i in range(n_ranges):
-        found = executor.reduce(_get_hashes_in_range, i, n_ranges)
-        train, calibration, unit = (np.concatenate(column) for column in zip(*found, strict=True))
-        if has_groups:
-            pairs = np.stack([calibration, unit.view(np.uint64)])
-            calibration = np.unique(pairs, axis=1)[0]
-        n_new = int((~np.isin(np.unique(calibration), train)).sum())
-        repeats += len(calibration) - n_new
+        _, rows = _collect_calibration_rows(executor, i, n_ranges)
+        repeats += count_repeated_units(*rows)
     return repeats
+
+
+def _collect_calibration_rows(
+    executor: Executor, i: int, n: int
+) -> tuple[list[int], tuple[UInt64, Mask, Int64]]:
+    """Return the calibration rows with a key in the i-th of n ranges, in the order of the blocks.
+
+    executor: blocks of `HashedRows`. Return the number of rows of each block, and the arguments of
+    `mark_repeated_units`.
+    """
+    found = sorted(executor.reduce(_get_hashes_in_range, i, n), key=itemgetter(0))
+    sizes = [len(keys) for _, _, keys, _ in found]
+    train, keys, units = (np.concatenate([block[k] for block in found]) for k in (1, 2, 3))
+    return sizes, (keys, np.isin(keys, train), units)
 
 
 def share_keys(executor: Executor, n_ranges: int) -> None:
@@ -253,43 +262,22 @@ def mark_worst_case(executor: Executor, n: int) -> list[Mask]:
     """
     n_ranges = count_hash_ranges(n, executor.block_sizes)
     for i in range(n_ranges):
-        found = executor.reduce(_get_hashes_in_range, i, n_ranges)
-        train, calibration, unit = (np.concatenate(column) for column in zip(*found, strict=True))
-        order = np.lexsort((unit, calibration))
-        hashes, start = np.unique(calibration[order], return_index=True)
-        # If a training row has the hash, all calibration rows are repeats (no unit is -1). Otherwise
-        # rows of the first unit with the hash are not.
-        first = np.where(np.isin(hashes, train), -1, unit[order][start])
-        executor.replace_blocks(_mark_block, i, n_ranges, hashes, first)
+        sizes, rows = _collect_calibration_rows(executor, i, n_ranges)
+        marks = np.split(mark_repeated_units(*rows), np.cumsum(sizes)[:-1])
+        executor.replace_blocks(_mark_block, i, n_ranges, per_block=marks)
     masks: list[tuple[int, Mask]] = executor.reduce(_get_worst_rows)
     return [mask for _, mask in sorted(masks, key=itemgetter(0))]
 
 
-def _mark_block(
-    block: HashedRows, i: int, n: int, hashes: UInt64, first: Int64
-) -> tuple[HashedRows, int]:
-    """Mark the calibration rows of a block that are not of the first unit with their hash.
+def _mark_block(block: HashedRows, i: int, n: int, marks: Mask) -> tuple[HashedRows, int]:
+    """Mark repeated calibration rows of a block; return the block with the marks, and 0.
 
-    Parameters
-    ----------
-    block : HashedRows
-        The block.
-    i, n : int
-        Number of the range of hashes, and number of ranges.
-    hashes : ndarray of uint64, shape (k,)
-        Hashes of all calibration rows in the range, distinct and ascending.
-    first : ndarray of int64, shape (k,)
-        First unit with each hash; -1: none, because a training row has the hash.
-
-    Returns
-    -------
-    tuple of HashedRows and int
-        The block with the marks, and 0.
+    i, n: number of the range of hashes, and number of ranges; marks: True for repeats, for each
+    calibration row in the range.
     """
     rows = (find_hash_ranges(block.key, n) == i) & block.is_calibration
-    positions, _ = find_positions(hashes, block.key[rows])
     is_worst = block.is_worst.copy()
-    is_worst[rows] = block.units[rows] != first[positions]
+    is_worst[rows] = marks
     return replace(block, is_worst=is_worst), 0
 
 
@@ -394,15 +382,18 @@ def _set_calibration_rows(block: HashedRows, mask: Mask) -> tuple[HashedRows, in
     return replace(block, is_calibration=mask), 0
 
 
-def _get_hashes_in_range(block: HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
+def _get_hashes_in_range(
+    block: HashedRows, i: int, n: int
+) -> list[tuple[int, UInt64, UInt64, Int64]]:
     """Return the keys of a block in the i-th of n ranges, as a list of one entry.
 
-    block: the block. The entry has the keys of training rows, the keys of calibration rows, and the
-    units of the calibration rows.
+    block: the block. The entry has the number of the block, the keys of training rows, the keys of
+    calibration rows, and the units of the calibration rows.
     """
     is_inside = find_hash_ranges(block.key, n) == i
     train, calibration = ~block.is_calibration & is_inside, block.is_calibration & is_inside
-    return [(block.key[train], block.key[calibration], block.units[calibration])]
+    keys = block.key[train], block.key[calibration]
+    return [(block.number, *keys, block.units[calibration])]
 
 
 def select_training_set(

@@ -31,7 +31,6 @@ from certree.out_of_core.row_assignment import (
     make_sorted_blocks,
 )
 from certree.out_of_core.time_cut import (
-    LATEST,
     assign_by_time,
     count_rows,
     has_order,
@@ -44,6 +43,7 @@ from certree.rows.folds import (
     hash_contents,
     mark_validation_places,
 )
+from certree.rows.time_order import LATEST
 from certree.rows.training import (
     VALIDATION_FRACTION,
     count_held_out,
