@@ -227,8 +227,7 @@ def _get_float32_hashes(block: HashedRows, i: int, n: int) -> list[tuple[UInt64,
     block: the block. The pair has the hashes of rows that are exact in float32, and the hashes of
     fractional rows after rounding to float32.
     """
-    exact = block.key[block.is_float32]
-    rounded = block.rounded[block.rounded != block.key] if len(block.rounded) else block.rounded
+    exact, rounded = block.key[block.is_float32], block.rounded
     return [(exact[find_hash_ranges(exact, n) == i], rounded[find_hash_ranges(rounded, n) == i])]
 
 
@@ -238,10 +237,8 @@ def _set_shared_keys(block: HashedRows, shared: UInt64) -> tuple[HashedRows, int
     block: the block; shared: hashes, ascending, that rows exact in float32 and rounded rows have in
     common.
     """
-    if not len(block.rounded):
-        return block, 0
-    is_copy = find_positions(shared, block.rounded)[1]
-    return replace(block, key=np.where(is_copy, block.rounded, block.key)), 0
+    hashes = RowHashes(block.key, block.fractional, block.rounded, block.is_float32)
+    return replace(block, key=hashes.compute_keys_among(shared)), 0
 
 
 def mark_worst_case(executor: Executor, n: int) -> list[Mask]:
@@ -297,9 +294,10 @@ class HashedRows(RowsToAssign):
     key : ndarray of uint64, shape (n,)
         Hashes of features and target. After `share_keys` rows have the same key if one of them is a
         copy of the other that was rounded to float32; see `RowHashes`.
-    rounded : ndarray of uint64, shape (n,) or (0,)
-        Hashes of fractional rows after rounding to float32; for all other rows the hash `key`. Empty
-        if no row is fractional.
+    fractional : ndarray of intp, shape (m,)
+        Indices of the fractional rows.
+    rounded : ndarray of uint64, shape (m,)
+        Hashes of the fractional rows after rounding to float32.
     is_float32 : ndarray of bool, shape (n,)
         True for rows whose values are exact in float32.
     is_calibration : ndarray of bool, shape (n,)
@@ -311,6 +309,7 @@ class HashedRows(RowsToAssign):
     """
 
     key: UInt64
+    fractional: Indices
     rounded: UInt64
     is_float32: Mask
     is_calibration: Mask
@@ -354,18 +353,15 @@ def read_hashed_rows(
     )
     if training is not None:
         hashes = RowHashes.hash_rows(training.features.tables, training.y)
-    key, rounded = hashes.exact[order], hashes.exact
-    if len(hashes.fractional):
-        rounded = rounded.copy()
-        rounded[hashes.fractional] = hashes.rounded
-        rounded = rounded[order]
-    else:
-        rounded = rounded[:0]
+    key = hashes.exact[order]
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
     none = np.zeros(len(key), dtype=np.bool_)
     block = HashedRows(
         **{field.name: getattr(rows, field.name) for field in fields(rows)},
         key=key,
-        rounded=rounded,
+        fractional=place[hashes.fractional],
+        rounded=hashes.rounded,
         is_float32=hashes.is_float32[order],
         is_calibration=none,
         is_worst=none,
