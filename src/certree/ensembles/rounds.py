@@ -25,6 +25,7 @@ from certree.interface.arrays import (
     divide_by_largest,
     get_csr_arrays,
 )
+from certree.out_of_core.exact_sums import compute_exact_sum
 from certree.out_of_core.ranks import Links
 from certree.rows.folds import Fold, number_groups
 from certree.rows.hashes import compute_content_keys, hash_samples
@@ -484,7 +485,7 @@ def resolve_threshold_counts(thresholds: Sequence[int | None]) -> Int32:
 
 def _divide_by_mean(weight: Float64) -> Float64:
     """Return positive weights, (n,), divided by their mean, whatever the order of the rows."""
-    return scale_weights(weight, len(weight) / fsum(divide_by_largest(weight)))
+    return scale_weights(weight, len(weight) / compute_exact_sum(divide_by_largest(weight)))
 
 
 def start_run(

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import fsum, sqrt
+from math import sqrt
 
 import numpy as np
 
 from certree.ensembles.evaluation import average_scores
 from certree.ensembles.rounds import Rounds, advance
 from certree.interface.arrays import ArrayRecord, Float64, divide_by_largest
+from certree.out_of_core.exact_sums import compute_exact_sum
 from certree.rows.folds import Fold
 from certree.rows.training import Training
 
@@ -199,14 +200,14 @@ def scale_standard_errors(deviation: Float64, size: Float64, difference: Float64
 def _root_mean_square(values: Float64, weight: Float64 | None) -> float:
     """Compute the weighted root mean square of values (n,); weight (n,), or None for equal weights.
 
-    The sums are exact (`math.fsum`), so the order of the values does not matter.
+    The sums are exact, so the order of the values does not matter.
     """
     largest = float(np.abs(values).max())
     if largest == 0:
         return 0.0
     weight = np.ones(len(values)) if weight is None else divide_by_largest(weight)
-    squares = fsum(weight * divide_by_largest(values) ** 2)
-    return compute_root_mean_square(largest, squares, fsum(weight))
+    squares = compute_exact_sum(weight * divide_by_largest(values) ** 2)
+    return compute_root_mean_square(largest, squares, compute_exact_sum(weight))
 
 
 def compute_root_mean_square(largest: float, squares: float, weight: float) -> float:
