@@ -608,7 +608,7 @@ def die_in_midst(flag, at_top, call):
     before, calls = worker_links.WorkerLinks.reduce, []
 
     def reduce(self, words, n_sums):
-        if self.decides == at_top:
+        if self.is_rank_0 == at_top:
             calls.append(1)
             if len(calls) == call and not flag.exists():
                 flag.touch()

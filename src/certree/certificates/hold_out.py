@@ -136,7 +136,7 @@ def hold_out_mean(
     return compute_certificate("hold_out_mean", (risk,), n, 0.0, delta, share, grouped=grouped)
 
 
-def hold_out_rows(
+def certify_row_errors(
     wrong: NDArray[np.bool_],
     weight: Float64 | None,
     delta: float,

@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from certree.certificates.baseline import compute_class_baseline
 from certree.certificates.certificate import Certificate, Matches
-from certree.certificates.hold_out import hold_out_rows
+from certree.certificates.hold_out import certify_row_errors
 from certree.certificates.inequalities.good_turing import bound_matches, estimate_matches
 from certree.certificates.row_order import measure_row_order
 from certree.interface.arrays import Float64, UInt64, find_positions, to_array
@@ -120,7 +120,7 @@ class CalibrationRows:
         )
         if self.is_worst is not None:
             wrong |= self.is_worst
-        found = hold_out_rows(wrong, self.weight, delta, share, self.drawn.get("period"))
+        found = certify_row_errors(wrong, self.weight, delta, share, self.drawn.get("period"))
         baseline = compute_class_baseline(codes, classes, self.weight)
         return replace(found, baseline=baseline, row_order=order, **self.drawn)
 

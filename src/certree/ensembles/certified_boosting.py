@@ -33,7 +33,7 @@ from certree.certificates.guarantees import (
     certify_fitted,
     delegate_to_guarantees,
 )
-from certree.certificates.hold_out import hold_out_rows
+from certree.certificates.hold_out import certify_row_errors
 from certree.certificates.model_selection import (
     PILOT,
     CurvePoint,
@@ -518,7 +518,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         wrong = self._predict_codes(rows.score) != rows.y
         if rows.is_worst is not None:
             wrong |= rows.is_worst
-        certificate = hold_out_rows(wrong, rows.weight, self.delta, period=rows.period)
+        certificate = certify_row_errors(wrong, rows.weight, self.delta, period=rows.period)
         baseline = compute_class_baseline(rows.y, self.classes_, rows.weight)
         return replace(certificate, baseline=baseline, **get_sampling_facts(rows))
 

@@ -21,7 +21,7 @@ from certree.certificates.certificate import (
     get_sampling_facts,
 )
 from certree.certificates.guarantees import certify_fitted
-from certree.certificates.hold_out import hold_out_rows
+from certree.certificates.hold_out import certify_row_errors
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.certificates.majority import (
     ENSEMBLE_METHODS,
@@ -569,7 +569,7 @@ class CertifiedForestClassifier(ForestClassifier):
         wrong = self._predict_codes(rows) != y
         if split.is_worst is not None:
             wrong |= split.is_worst
-        certificate = hold_out_rows(wrong, None, self.delta, period=split.period)
+        certificate = certify_row_errors(wrong, None, self.delta, period=split.period)
         facts = get_sampling_facts(split)
         baseline = compute_class_baseline(y, self.classes_)
         self.certificate_ = replace(certificate, baseline=baseline, **facts)

@@ -24,13 +24,7 @@ from certree.ensembles.forest_importances import (
     compute_permutation_importances,
     sum_in_bag_targets,
 )
-from certree.ensembles.forest_samples import (
-    ForestSamples,
-    InputRows,
-    SortedFeatures,
-)
-from certree.ensembles.label_columns import LabelColumns
-from certree.ensembles.leaves import (
+from certree.ensembles.forest_leaves import (
     AUTO_FILLS,
     FILLED_BY,
     NAMED_LEAVES,
@@ -41,6 +35,12 @@ from certree.ensembles.leaves import (
     compute_mean_weight,
     expand_to_all_classes,
 )
+from certree.ensembles.forest_samples import (
+    ForestSamples,
+    InputRows,
+    SortedFeatures,
+)
+from certree.ensembles.label_columns import LabelColumns
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.out_of_core_forest import read_forest_samples
 from certree.ensembles.staged import to_prediction_shape

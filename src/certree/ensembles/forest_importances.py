@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from certree._core import draw_rows, sum_out_of_bag_targets
+from certree.ensembles.forest_leaves import LeafStatistics, Leaves
 from certree.ensembles.forest_samples import ForestSamples
-from certree.ensembles.leaves import LeafStatistics, Leaves
 from certree.explain.output_groups import OutputGroups
 from certree.grow.binned_grower import RowSampling
 from certree.interface.arrays import Float64, Int32

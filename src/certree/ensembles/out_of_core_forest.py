@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree.ensembles.binned_features import LEAVES_PER_BLOCK, BinnedFeatures
+from certree.ensembles.forest_leaves import N_COMPARED_ROWS
 from certree.ensembles.forest_samples import ForestSamples, InputRows, sort_by_content
-from certree.ensembles.leaves import N_COMPARED_ROWS
+from certree.ensembles.out_of_core_forest_features import LEAVES_PER_BLOCK, BinnedFeatures
 from certree.estimators.out_of_core_trees import find_rankable_features
 from certree.explain.output_groups import OutputGroups
 from certree.grow.bins import EDGE_ROWS
@@ -48,7 +48,7 @@ from certree.out_of_core.row_block import RowBlock, expect_same_rows, list_diges
 from certree.out_of_core.scratch import Scratch
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
-from certree.rows.hashes import count_rows_with_copies
+from certree.rows.hashes import count_equal_rows
 from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit
 from certree.stats.category_statistics import (
     MAX_SET_CATEGORIES,
@@ -270,7 +270,7 @@ def _sort_rows(executor: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
     if groups:  # Groups whose rows all have weight 0 have no number.
         group = np.unique(np.concatenate(groups), return_inverse=True)[1].astype(np.int32)
     else:
-        warn_of_repeated_rows(count_rows_with_copies(hashes), n)
+        warn_of_repeated_rows(count_equal_rows(hashes), n)
     order, content, group = sort_by_content(hashes, weight, group)
     position = np.empty(n, dtype=np.uint64)
     position[order] = np.arange(n, dtype=np.uint64)

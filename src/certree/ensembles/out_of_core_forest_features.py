@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree._core import draw_rows
-from certree.ensembles.leaves import N_COMPARED_ROWS
+from certree.ensembles.forest_leaves import N_COMPARED_ROWS
 from certree.grow.binned_grower import RowSampling
 from certree.grow.bins import Bins, UInt8
 from certree.grow.code_trees import (

@@ -19,9 +19,9 @@ from certree.out_of_core.hash_ranges import count_hash_ranges, find_hash_ranges
 from certree.out_of_core.row_block import RowBlock, raise_for_changed_rows
 from certree.rows.hashes import (
     ChangedRowsError,
-    EarlierCopies,
+    EarlierRepeats,
     compute_keys,
-    count_rows_with_copies,
+    count_equal_rows,
     mark_run_starts,
     order_by_hash,
 )
@@ -147,7 +147,7 @@ def count_shared_rows(
     """
     rows = among.find_positions(block.keys)
     is_shared = np.unpackbits(in_several).view(np.bool_)[among.compute_prefixes(block.keys[rows])]
-    n_repeated = count_rows_with_copies(block.keys[rows[~is_shared]])
+    n_repeated = count_equal_rows(block.keys[rows[~is_shared]])
     rows = rows[is_shared]
     ties = None if block.ties is None else block.ties[..., rows]
     order = order_by_hash(block.keys[rows], ties)
@@ -158,7 +158,7 @@ def count_shared_rows(
     return [SharedRows(block.number, hashes[starts], ties, counts, n_repeated)]
 
 
-def number_shared_rows(shared: Sequence[SharedRows], n_blocks: int) -> list[EarlierCopies]:
+def number_shared_rows(shared: Sequence[SharedRows], n_blocks: int) -> list[EarlierRepeats]:
     """Number equal rows of all blocks by weight and offsets, ascending, and then by block.
 
     Parameters
@@ -170,7 +170,7 @@ def number_shared_rows(shared: Sequence[SharedRows], n_blocks: int) -> list[Earl
 
     Returns
     -------
-    list of EarlierCopies
+    list of EarlierRepeats
         For each block the numbers at which its rows start, in the order of block numbers.
     """
     shared = sorted(shared, key=attrgetter("number"))
@@ -186,17 +186,17 @@ def number_shared_rows(shared: Sequence[SharedRows], n_blocks: int) -> list[Earl
     before -= np.maximum.accumulate(np.where(starts, before, np.uint64(0)))
     numbers = np.empty_like(before)
     numbers[order] = before
-    return [EarlierCopies(hashes[block == k], numbers[block == k]) for k in range(n_blocks)]
+    return [EarlierRepeats(hashes[block == k], numbers[block == k]) for k in range(n_blocks)]
 
 
-def replace_hashes(block: RowBlock, before: EarlierCopies) -> tuple[RowBlock, int]:
+def replace_hashes(block: RowBlock, before: EarlierRepeats) -> tuple[RowBlock, int]:
     """Replace the hashes of the rows of a block by their keys.
 
     Parameters
     ----------
     block : RowBlock
         The block, whose `keys` are hashes still.
-    before : EarlierCopies
+    before : EarlierRepeats
         Numbers of its rows that also occur in other blocks.
 
     Returns
@@ -236,7 +236,7 @@ def _count_repeated(shared: list[SharedRows]) -> int:
     """Return the number of rows with a copy in any block. shared: counts of all blocks, one range."""
     hashes = np.concatenate([rows.hashes for rows in shared])
     counts = np.concatenate([rows.counts for rows in shared])
-    return sum(rows.n_repeated for rows in shared) + count_rows_with_copies(hashes, counts)
+    return sum(rows.n_repeated for rows in shared) + count_equal_rows(hashes, counts)
 
 
 def count_repeated_rows(executor: Any, n: int) -> int:
@@ -283,22 +283,22 @@ def set_keys(executor: Any, n: int) -> int:
         If the process holds more memory than its limit, or a recomputed block has other rows.
     """
     n_blocks, n_repeated = executor.n_blocks, 0
-    copies: list[list[EarlierCopies]] = [[] for _ in range(n_blocks)]
+    repeats: list[list[EarlierRepeats]] = [[] for _ in range(n_blocks)]
     for shared in _list_shared_rows(executor, n):
         n_repeated += _count_repeated(shared)
-        for ranges, more in zip(copies, number_shared_rows(shared, n_blocks), strict=True):
+        for ranges, more in zip(repeats, number_shared_rows(shared, n_blocks), strict=True):
             ranges.append(more)
     joined = []
-    while copies:  # Ranges are dropped at once, so that memory holds no copy twice.
-        joined.append(_join_ranges(copies.pop(0)))
+    while repeats:  # Ranges are dropped at once, so that memory holds no entry twice.
+        joined.append(_join_ranges(repeats.pop(0)))
     executor.replace_blocks(replace_hashes, per_block=joined)
     return n_repeated
 
 
-def _join_ranges(ranges: list[EarlierCopies]) -> EarlierCopies:
+def _join_ranges(ranges: list[EarlierRepeats]) -> EarlierRepeats:
     """Return the entries of a block for all ranges of hashes in one object, by ascending hash."""
     none = np.zeros(0, dtype=np.uint64)
-    hashes = np.concatenate([none, *(copies.hashes for copies in ranges)])
+    hashes = np.concatenate([none, *(one.hashes for one in ranges)])
     order = np.argsort(hashes, kind="stable")
-    numbers = np.concatenate([none, *(copies.numbers for copies in ranges)])
-    return EarlierCopies(hashes[order], numbers[order])
+    numbers = np.concatenate([none, *(one.numbers for one in ranges)])
+    return EarlierRepeats(hashes[order], numbers[order])

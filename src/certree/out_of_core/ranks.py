@@ -24,7 +24,7 @@ class Links(Protocol):
     """
 
     @property
-    def decides(self) -> bool:
+    def is_rank_0(self) -> bool:
         """Whether this is rank 0, which chooses splits and computes the values of nodes."""
         ...
 
@@ -103,7 +103,7 @@ def sum_over_ranks(totals: Sequence[int], links: Links | None) -> list[float]:
     every = words.ravel()
     links.reduce(every, len(every))
     sums = np.zeros(len(totals))
-    if links.decides:
+    if links.is_rank_0:
         reduced: Any = every.reshape(words.shape).tolist()
         sums[:] = [
             round_sum(sum(word << shift for word, shift in zip(row, shifts, strict=True)))

@@ -35,7 +35,7 @@ from certree.rows.folds import (
     rank_classes,
     sum_classes,
 )
-from certree.rows.hashes import count_rows_with_copies, hash_samples, mix
+from certree.rows.hashes import count_equal_rows, hash_samples, mix
 from certree.rows.training import Training
 
 Mask = NDArray[np.bool_]
@@ -462,7 +462,7 @@ def _compute_sort_keys(
         content, stratum, np.concatenate(ties, axis=-1) if ties else (), word
     )
     # Rows of equal features and different classes are not equal.
-    n_repeated = count_rows_with_copies(mix(content) + stratum.astype(np.uint64))
+    n_repeated = count_equal_rows(mix(content) + stratum.astype(np.uint64))
     return [sort_key[a:b] for a, b in pairwise(ends)], n_repeated
 
 

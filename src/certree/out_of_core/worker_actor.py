@@ -296,7 +296,7 @@ class WorkerActor(LocalBlocks):
             for call in calls:
                 f, arguments = pickle.loads(call)
                 result = f(self._rank, *arguments)
-            return dump(result) if from_all or links.decides else b""
+            return dump(result) if from_all or links.is_rank_0 else b""
         except BaseException:
             links.abort()  # so that all other ranks end, too
             raise

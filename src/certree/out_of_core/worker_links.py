@@ -158,10 +158,10 @@ class WorkerLinks:
         self._step, self._is_closed = 0, False
 
     @property
-    def decides(self) -> bool:
+    def is_rank_0(self) -> bool:
         """Whether this is rank 0, which chooses splits and computes the values of nodes.
 
-        See `Links.decides`.
+        See `Links.is_rank_0`.
         """
         return self._epoch.rank == 0
 
@@ -230,7 +230,7 @@ class WorkerLinks:
         self._step += 1
         total = words.copy()  # a message may be sent after this method has returned
         reduced = self._start(self._reduce(total, n_sums, self._step))
-        if self.decides:
+        if self.is_rank_0:
             self._wait(reduced)
             words[:] = total
         else:
@@ -248,7 +248,7 @@ class WorkerLinks:
     def share(self, words: Int64) -> None:
         """Copy the words of rank 0 to all ranks, in place; see `Links`."""
         self._step += 1
-        if self.decides:
+        if self.is_rank_0:
             self._sending = self._start(self._send_to_children(words.copy(), self._step))
             return
         words[:] = self._wait(self._start(self._share(len(words), self._step)))

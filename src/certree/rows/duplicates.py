@@ -20,7 +20,7 @@ from certree.rows.dates import read_days
 from certree.rows.folds import Indices
 from certree.rows.hashes import (
     RowHashes,
-    count_rows_with_copies,
+    count_equal_rows,
     extend_hashes,
     mark_run_starts,
 )
@@ -84,7 +84,7 @@ def warn_of_repeated_rows(n_repeated: int, n: int) -> None:
         )
 
 
-def warn_of_many_copies(
+def warn_if_many_repeat(
     targets: NDArray[Any], hashes: Callable[[], UInt64], n_distinct: int
 ) -> None:
     """Issue a `RepeatedRowsWarning` if more than a quarter of the rows of a fit equal another row.
@@ -105,9 +105,9 @@ def warn_of_many_copies(
     if 2 * (n - n_distinct) <= MOST_REPEATED * n:  # each row that repeats another has a partner
         return
     columns = [one.astype(np.float64) + 0.0 for one in targets.reshape(n, -1).T]
-    if targets.dtype == np.float64 and count_rows_with_copies(columns[0]) <= MOST_REPEATED * n:
+    if targets.dtype == np.float64 and count_equal_rows(columns[0]) <= MOST_REPEATED * n:
         return
-    warn_of_repeated_rows(count_rows_with_copies(extend_hashes(hashes(), *columns)), n)
+    warn_of_repeated_rows(count_equal_rows(extend_hashes(hashes(), *columns)), n)
 
 
 def find_first_equal_rows(X: Any, y: ArrayLike) -> Indices:

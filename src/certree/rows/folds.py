@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from certree.interface.arrays import Float64, Int32
-from certree.rows.hashes import mark_run_starts, mix, number_copies
+from certree.rows.hashes import mark_run_starts, mix, number_repeats
 
 Indices = NDArray[np.intp]
 
@@ -344,7 +344,7 @@ def compute_sort_keys(
     order = np.lexsort((*ties, content, y))
     content, y, keys = content[order], y[order], np.empty(len(content), dtype=np.uint64)
     starts = mark_run_starts(content) | mark_run_starts(y)
-    mixed = mix(content + number_copies(starts) * np.uint64(0x9E3779B97F4A7C15))
+    mixed = mix(content + number_repeats(starts) * np.uint64(0x9E3779B97F4A7C15))
     keys[order] = mixed if word is None else mix(mixed ^ word)
     return keys
 

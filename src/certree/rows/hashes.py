@@ -149,7 +149,7 @@ def extend_hashes(hashes: UInt64, *columns: Float64) -> UInt64:
     return hashes
 
 
-def number_copies(starts: NDArray[np.bool_]) -> UInt64:
+def number_repeats(starts: NDArray[np.bool_]) -> UInt64:
     """Number the rows of each run of equal rows 0, 1, ..., and return these numbers, (n,) uint64.
 
     starts: for each of n sorted rows whether it differs from the row before it, (n,); True for the
@@ -228,13 +228,13 @@ def compute_content_keys(
 class ChangedRowsError(ValueError):
     """Error of a distributed fit: the rows of a block have changed since an earlier pass.
 
-    `compute_keys` raises it if `EarlierCopies`, which the earlier pass computed, does not fit the
+    `compute_keys` raises it if `EarlierRepeats`, which the earlier pass computed, does not fit the
     rows. The constructor takes the message, like that of ValueError.
     """
 
 
 def compute_keys(
-    hashes: UInt64, ties: Float64 | None = None, before: EarlierCopies | None = None
+    hashes: UInt64, ties: Float64 | None = None, before: EarlierRepeats | None = None
 ) -> UInt64:
     """Replace hashes of rows by the keys of `compute_content_keys`, in place, and return them.
 
@@ -245,7 +245,7 @@ def compute_keys(
     ties : ndarray of float64, shape (n,) or (k, n), or None
         Numbers by which equal rows are numbered, ascending: their weights, or several numbers of
         each row, of which the last one decides first. None: in the order of the table.
-    before : EarlierCopies or None
+    before : EarlierRepeats or None
         If these rows are one of several blocks: numbers of equal rows in other blocks, which shift
         the numbers of equal rows here. None: these are all rows.
 
@@ -262,7 +262,7 @@ def compute_keys(
     order = order_by_hash(hashes, ties)
     ordered = hashes[order]
     starts = mark_run_starts(ordered)
-    copies = number_copies(starts)
+    numbers = number_repeats(starts)
     if before is not None and len(before.hashes):
         starts = starts | mark_run_starts(None if ties is None else ties[..., order])
         shared = find_positions(merge_hashes(before.hashes), ordered[starts])[1]
@@ -272,19 +272,19 @@ def compute_keys(
                 "write to its files during the fit"
             )
         runs = np.cumsum(starts) - 1
-        within = number_copies(starts)
+        within = number_repeats(starts)
         number = np.zeros(len(shared), dtype=np.uint64)
         number[shared] = before.numbers
-        copies = np.where(shared[runs], within + number[runs], copies)
-    copies *= _STEP
-    copies += _STEP
-    ordered ^= copies
+        numbers = np.where(shared[runs], within + number[runs], numbers)
+    numbers *= _STEP
+    numbers += _STEP
+    ordered ^= numbers
     hashes[order] = mix(ordered)
     return hashes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EarlierCopies:
+class EarlierRepeats:
     """Numbers of equal rows in other blocks, for the rows of a block that also occur elsewhere.
 
     Equal rows of all blocks are numbered 0, 1, ... by ascending weight, for equal weights by ascending
@@ -586,7 +586,7 @@ def _round_fractions(target: NDArray[Any]) -> NDArray[Any]:
         return np.where(np.floor(target) == target, target, target.astype(np.float32))
 
 
-def count_rows_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> int:
+def count_equal_rows(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> int:
     """Count the rows that equal another row.
 
     Parameters

@@ -24,7 +24,7 @@ from certree.rows.hashes import (
     hash_samples,
     mark_run_starts,
     merge_hashes,
-    number_copies,
+    number_repeats,
     order_by_hash,
 )
 from certree.rows.repeat_counts import RepeatCounts, hash_table
@@ -289,7 +289,7 @@ def _find_rows(records: SeenRows, wanted: SeenRows) -> tuple[NDArray[np.intp], N
     kind = np.empty(len(order), dtype=np.intp)
     kind[order] = np.cumsum(mark_run_starts(keys[order]) | mark_run_starts(weight[order]))
     record_kind, wanted_kind = kind[:n], kind[n:]
-    places = np.searchsorted(record_kind, wanted_kind) + number_copies(
+    places = np.searchsorted(record_kind, wanted_kind) + number_repeats(
         mark_run_starts(wanted_kind)
     ).view(np.int64)
     within = places.clip(max=n - 1)
