@@ -36,6 +36,8 @@ from certree.out_of_core.chunks import (
 )
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.fit_hashes import set_hashes_of_fit
+from certree.out_of_core.gathered_rows import GatheredRows, fill_rows
+from certree.out_of_core.joined_rows import MEMORY
 from certree.out_of_core.memory_limit import (
     MemoryNeed,
     bound_leaves,
@@ -114,8 +116,8 @@ def read_forest_samples(
     executor.apply_memory_limit(_estimate_memory(model, metadata))
     weight_scaling = metadata.weight_scaling
     if weight_scaling is not None:
-        rows = metadata.rows
-        weight_scaling = IntegerWeightScaling(rows.largest, unit=rows.weight_unit)
+        summary = metadata.rows
+        weight_scaling = IntegerWeightScaling(summary.largest, unit=summary.weight_unit)
     sketched = _sketch_rows(executor, metadata, weight_scaling)
     warn_of_identifiers(model, sketched.sketch)
     n, n_targets = sketched.n, metadata.rows.n_targets
@@ -125,18 +127,19 @@ def read_forest_samples(
     if is_classifier(model):
         set_hashes_of_fit(model, executor, n, continues=continues)
     order, content, group = _sort_rows(executor, n)
-    sizes = n, bins.n_features, n_targets, len(ranked)
-    codes, y, weight, categories = _gather_sorted_rows(executor, scratch, *sizes)
+    sizes, has_weights = (n, bins.n_features, n_targets, len(ranked)), weight_scaling is not None
+    rows = _gather_sorted_rows(model, executor, scratch, sizes, has_weights=has_weights)
     input_rows, positions = _NONE, _NONE.indices
     if model.oob_score:
         input_rows, positions = _read_input_rows(model, executor, metadata)
         positions = positions[order]
-    if is_classifier(model):
-        y = y.astype(np.int32)
     columns = np.array(sketched.target_order or [0], dtype=np.intp)
-    y = y[:, 0] if len(columns) == 1 else y[:, columns]
-    features, draw_order = BinnedFeatures(codes, bins), metadata.draw_order
-    samples = ForestSamples(features, y, weight, positions, content, columns, draw_order, group)
+    y = rows.y if rows.y.ndim == 1 else rows.y[:, columns]
+    features, draw_order = BinnedFeatures(rows.codes, bins), metadata.draw_order
+    samples = ForestSamples(
+        features, y, rows.weight, positions, content, columns, draw_order, group
+    )
+    categories = np.ascontiguousarray(rows.categories.T)
     return _rank_categories(model, samples, features, ranked, categories), input_rows
 
 
@@ -280,27 +283,35 @@ def _sort_rows(executor: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
 
 
 def _gather_sorted_rows(
-    executor: Executor, scratch: Scratch, n: int, p: int, n_targets: int, n_ranked: int
-) -> tuple[NDArray[np.uint8], Float64, Float64 | None, Int32]:
-    """Return codes (n, p), targets (n, n_targets), weights and categories of rows in sorted order.
+    model: Any,
+    executor: Executor,
+    scratch: Scratch,
+    sizes: tuple[int, int, int, int],
+    *,
+    has_weights: bool,
+) -> GatheredRows:
+    """Return the rows of all blocks in sorted order; their codes are mapped to a file.
 
-    executor: has blocks with positions, see `_sort_rows`; n_ranked: number q of features of which
-    blocks keep the indices of categories, which are (q, n). The codes are mapped to a file.
-    scratch: folder of temporary files.
+    model: the forest; executor: has blocks with positions, see `_sort_rows`; scratch: folder of
+    temporary files; sizes: numbers of rows, features, targets, and features of which blocks keep the
+    indices of categories; has_weights: whether rows have weights.
     """
-    codes: NDArray[np.uint8] = scratch.map_file("codes", (n, p), np.uint8)
-    y, weight = np.empty((n, n_targets)), np.empty(n)
-    categories = np.empty((n_ranked, n), dtype=np.int32)
-    step, has_weights = max(1, executor.block_sizes.result_bytes // p), False
-    for begin in range(0, n, step):
-        for rows in executor.reduce(get_rows_in_range, begin, begin + step):
-            position, block_codes, block_categories, targets, weights = rows
-            codes[position], y[position] = block_codes, targets
-            categories[:, position] = block_categories
-            if weights is not None:
-                weight[position], has_weights = weights, True
-    # A plain array that shares the memory of the mapped one.
-    return np.asarray(codes), y, weight if has_weights else None, categories
+    n, p, n_targets, n_ranked = sizes
+    rows = GatheredRows(
+        # A plain array that shares the memory of the mapped one.
+        codes=np.asarray(scratch.map_file("codes", (n, p), np.uint8)),
+        y=np.empty((n, n_targets), np.int32 if is_classifier(model) else np.float64),
+        weight=np.empty(n) if has_weights else None,
+        fold=None,
+        categories=np.empty((n, n_ranked), dtype=np.int32),
+        keys=np.zeros(0, dtype=np.uint64),
+        storage=MEMORY,
+        block_rows=executor.block_sizes.block_rows,
+    )
+    if n_targets == 1:
+        rows = replace(rows, y=rows.y[:, 0])
+    fill_rows(executor, rows, p)
+    return rows
 
 
 def _read_input_rows(
@@ -347,21 +358,6 @@ def set_positions(
     """
     expect_same_rows(block, digests)
     return replace(block, keys=positions), 0
-
-
-def get_rows_in_range(block: RowBlock, first: int, end: int) -> list[tuple[Any, ...]]:
-    """Return the rows of a block at positions first .. end - 1, as a list of one entry.
-
-    The entry has positions, codes (k, p), categories (q, k), targets (k, n_targets), and weights or
-    None, by ascending position.
-    """
-    rows = np.flatnonzero((block.keys >= np.uint64(first)) & (block.keys < np.uint64(end)))
-    rows = rows[np.argsort(block.keys[rows])]
-    weight = None if block.weight is None else block.weight[rows]
-    position = block.keys[rows].astype(np.intp)
-    y = np.atleast_2d(block.y)[:, rows].T
-    codes = np.ascontiguousarray(block.codes[:, rows].T)
-    return [(position, codes, block.categories[:, rows], y, weight)]
 
 
 def list_input_rows(chunk: Chunk, encoder: Any) -> list[tuple[Any, ...]]:
