@@ -66,7 +66,7 @@ def assign_to_thirds(
     executor : Executor
         Reads the rows.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     split : ValidationSplit or None
         Validation rows, which are in no third; None: there are none.
     seed : int

@@ -86,13 +86,15 @@ class DaskRows:
         for name, value in values:
             if isinstance(value, str) and not hasattr(X, "columns"):
                 raise TypeError(
-                    f"{name} must be a collection if X is an array, which has no column names, got "
-                    f"{value!r}"
+                    f"{name} must be a Dask collection if X is an array, which has no column names, "
+                    f"got {value!r}: pass a Dask array, or a Dask data frame as X"
                 )
-        columns = [value for _, value in values if isinstance(value, str)]
-        unknown = [column for column in columns if column not in X.columns]
-        if unknown:
-            raise ValueError(f"{unknown[0]!r} is no column of X; there are {[*X.columns]}")
+        columns = [(name, value) for name, value in values if isinstance(value, str)]
+        for name, column in columns:
+            if column not in X.columns:
+                raise ValueError(
+                    f"{name} must be a column of X, got {column!r}: pass one of {[*X.columns]}"
+                )
         y, offset = ([*value] if isinstance(value, tuple) else value for value in (y, offset))
         # Columns are selected in each partition. If they were selected in the collection, Dask might
         # make other partitions of fewer columns.
@@ -183,8 +185,8 @@ def _rechunk_as(name: str, collection: Any, X: Any) -> Any:
     """
     if not hasattr(collection, "to_delayed"):
         raise TypeError(
-            f"{name} must be a Dask collection, as X, or the name of a column, got "
-            f"{type(collection).__name__}"
+            f"{name} must be a Dask collection, as X, or the name of a column of X, got "
+            f"{type(collection).__name__}: pass one of them, or compute X first"
         )
     if hasattr(collection, "chunks") and hasattr(X, "chunks"):
         is_known = not np.isnan([*X.chunks[0], *collection.chunks[0]]).any()
@@ -244,7 +246,8 @@ def make_chunk(
         if column is not None and len(column) != len(X):
             raise ValueError(
                 f"X and {name} must have equal partitions, but partition {number} has {len(X)} rows of "
-                f"X and {len(column)} of {name}"
+                f"X and {len(column)} of {name}: make both from one collection, or pass the name of a "
+                "column of X"
             )
     weights, groups, offset = (
         None if column is None else np.asarray(column) for column in (weight, groups, offset)
@@ -563,7 +566,7 @@ class DaskExecutor:
         """Return a RuntimeError that says that the fit has lost too many workers."""
         return RuntimeError(
             "workers with rows of the fit were lost several times in a row, or could not connect to "
-            "each other, so the fit was stopped: give them more memory"
+            "each other, so the fit was stopped: raise the memory_limit of the workers in Dask"
         )
 
     def _connect_workers(self) -> None:
@@ -723,7 +726,7 @@ class DaskExecutor:
         except distributed.KilledWorker as error:
             raise RuntimeError(
                 "workers with rows of the fit were lost several times in a row, so the fit was "
-                f"stopped: give them more memory ({error})"
+                f"stopped: raise the memory_limit of the workers in Dask ({error})"
             ) from error
         except (distributed.CancelledError, distributed.comm.CommClosedError) as error:
             raise RuntimeError(

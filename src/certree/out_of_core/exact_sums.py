@@ -86,5 +86,8 @@ def round_sum(total: int) -> float:
     except OverflowError:
         number = float("inf")
     if not isfinite(number):
-        raise OverflowError("the sum of values or weights exceeds the range of float64: scale them")
+        raise OverflowError(
+            "the sum of y or sample_weight exceeds the range of float64, about 1.8e308: divide them by "
+            "a constant"
+        )
     return number

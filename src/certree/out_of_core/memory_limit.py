@@ -208,7 +208,7 @@ def choose_block_sizes(limit: int, need: MemoryNeed, rows: RowsRead, n_threads: 
         )
     raise ValueError(
         f"memory_limit={limit:,} is too little for this fit: it needs at least {least:,} bytes, of "
-        f"which the process holds {int(before):,} before the fit{large_file}"
+        f"which the process holds {int(before):,} before the fit: raise it{large_file}"
     )
 
 
@@ -334,12 +334,15 @@ def parse_size(size: Any) -> int:
         n_bytes = int(float(number) * units[unit.lower()])
     elif isinstance(size, bool) or not isinstance(size, Integral):
         raise TypeError(
-            f"memory_limit must be a number of bytes, a string or None, got {type(size).__name__}"
+            'memory_limit must be a number of bytes, a size such as "2GB", or None, got '
+            f"{type(size).__name__}"
         )
     else:
         n_bytes = int(size)
     if n_bytes < 1:
-        raise ValueError(f"memory_limit must be at least 1 byte, got {size!r}")
+        raise ValueError(
+            f'memory_limit must be at least 1 byte, got {size!r}: set a size such as "2GB", or None'
+        )
     return n_bytes
 
 

@@ -61,7 +61,7 @@ class TrainCalibrationMasks:
     Parameters
     ----------
     encoder : object
-        Copy of the model that encodes all rows.
+        Copy of the model, which converts features and targets of all rows to numbers.
     sorter : RowSorter
         Sorts the rows of a block in the order of the masks, which does not depend on the file.
     masks : list of ndarray of bool
@@ -111,7 +111,7 @@ def split_blocks(
     executor : Executor
         Reads the rows. Its blocks are replaced by `HashedRows`, which `mark_worst_case` needs later.
     encoder : object
-        Copy of the model that encodes rows, by the classes and categories of all rows.
+        Copy of the model, which encodes rows by the classes and categories of all rows.
     train_size : float
         Fraction of the rows, or groups, in the training set.
     random_state : RandomState
@@ -361,7 +361,7 @@ def read_hashed_rows(
     number, chunk : int, Chunk
         Number of the block, and its raw rows.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     sorter : RowSorter
         Sorts the rows in an order that does not depend on the file.
 
@@ -430,7 +430,7 @@ def select_training_set(
     executor : Executor
         Reads all rows.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     sorter : RowSorter
         Sorts the rows of a block in the order of the masks, which does not depend on the file.
     masks : sequence of ndarray of bool

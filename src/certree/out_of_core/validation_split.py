@@ -154,7 +154,7 @@ def split_validation_set(
     executor : Executor
         Reads the rows. Its blocks are replaced by blocks of type `RowsToAssign`.
     encoder : estimator
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     weight_scaling : WeightScaling or None
         How weights are scaled; None: rows have no weights.
     size : int or float
@@ -303,7 +303,7 @@ def assign_to_folds(
     executor : Executor
         Reads the rows. Its blocks are replaced by blocks of type `RowsToAssign`.
     encoder : estimator
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     n_folds : int
         Number of folds, 2 .. 255.
     random_state : RandomState
