@@ -112,7 +112,7 @@ class SampledTrees:
 
     @cached_property
     def is_out_of_sample(self) -> NDArray[np.bool_]:
-        """Whether each row is out of the sample of each tree, (T, n)."""
+        """Mask, (T, n): True for rows that are not in the sample that a tree was grown on."""
         out = np.ones((len(self.trees), len(self.training.y)), dtype=bool)
         for row, sample in zip(out, self.samples, strict=True):
             row[sample] = False
@@ -143,6 +143,8 @@ class SampledTrees:
     def iterate_posteriors(self) -> Iterator[tuple[NodeWeights, float]]:
         """Yield five posteriors over the prunings of each tree, each with its complexity.
 
+        A pruning is a subtree with the same root; a posterior gives each pruning a probability.
+
         The first puts all weight on the fully grown trees. The others are Gibbs posteriors: they
         weight each pruning by its prior probability times exp(-lambda * number of errors on
         out-of-sample rows), with inverse temperatures lambda of 0.06, 0.12, 0.25 and 0.5. In the
@@ -166,11 +168,12 @@ class SampledTrees:
             yield posterior, kl_divergence(trees, posterior, prior) / len(trees) - _LOG_HALF
 
     def compute_class_fractions(self, posterior: NodeWeights) -> Float64:
-        """Compute how each tree votes at each of the M nodes, (M, K): a fraction for each class.
+        """Compute the vote of each tree at each of the M nodes, (M, K): a fraction for each class.
 
         The fraction is the probability that a pruning, drawn from `posterior`, predicts the class
-        for a row that reaches the node, if no pruning goes below the node. A leaf of a pruning
-        predicts the most frequent class of its in-sample rows.
+        for a row that reaches the node, if no pruning (subtree with the same root) goes below the
+        node. A leaf of a pruning predicts the most frequent class of its in-sample rows. posterior:
+        for each node the probability that a pruning has a leaf there.
         """
         node_predictions = Voting("majority").ballots(self.trees, self.node_statistics[0])
         nodes = np.arange(self.trees.n_nodes)
@@ -220,7 +223,9 @@ class SampledTrees:
         return np.where(out, 1 - right, 0.0), out.astype(np.float64)
 
     def compute_importances(self, posterior: NodeWeights) -> Float64:
-        """Compute feature importances of prunings, summed over trees, (p,).
+        """Compute the importance of each feature in the prunings of all trees, (p,).
+
+        A pruning is a subtree with the same root.
 
         A split counts by how much it lowers the Gini index of its in-sample rows, times their
         weight, times the probability that a pruning, drawn from `posterior`, makes the split. The
@@ -258,7 +263,7 @@ class SampledTrees:
         return float(np.mean(is_wrong[has_vote]))
 
     def compute_residuals(self, votes: Float64, rows: Indices) -> Float64:
-        """Compute the class of some rows minus the fraction of the vote for it, (m, K) or (m, 1).
+        """Compute class indicators of some rows minus the fractions of the vote, (m, K) or (m, 1).
 
         votes: of all rows, from `add_votes`, (n, K); rows: indices, (m,). Residuals of rows in all
         samples are 0.
@@ -272,7 +277,10 @@ class SampledTrees:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidate:
-    """A forest of which all prunings vote by one posterior; the fit keeps the best candidate.
+    """A forest, and the weights by which the prunings of its trees vote; a fit keeps the best one.
+
+    A pruning is a subtree with the same root. The weights are a posterior, a probability of each
+    pruning.
 
     Parameters
     ----------
@@ -553,7 +561,10 @@ class CertifiedForestClassifier(ForestClassifier):
         self._certify_period(training)
 
     def _predict_codes(self, rows: NDArray[Any]) -> Indices:
-        """Return the code of the class that the vote predicts for encoded rows (n, p), (n,)."""
+        """Return the code of the class that the vote of all trees predicts for each row, (n,).
+
+        rows: encoded rows, numbers and category codes, (n, p).
+        """
         mean = to_row_order(self._sum_trees(rows)) / len(self.trees_)
         return self._compute_probabilities(mean, self._power).argmax(axis=1)
 
@@ -584,6 +595,8 @@ class CertifiedForestClassifier(ForestClassifier):
     ) -> Iterator[_Candidate]:
         """Grow a forest for each sample size; yield it with each of five posteriors over prunings.
 
+        A posterior gives each pruning (subtree with the same root) the weight of its vote.
+
         Parameters
         ----------
         training : Training
@@ -608,8 +621,10 @@ class CertifiedForestClassifier(ForestClassifier):
     ) -> Iterator[tuple[SampledTrees, NodeWeights, Float64]]:
         """Grow a forest on samples; yield it with each of five posteriors and its vote at each node.
 
+        A posterior gives each pruning (subtree with the same root) the weight of its vote.
         training: the encoded rows; size: fraction of the rows that each tree grows on;
-        random_state: draws samples and seeds, its state changes.
+        random_state: draws samples and seeds, its state changes. Yield the trees, the posterior,
+        and the vote at each of their M nodes, (M, K).
         """
         sampled = self._grow_on_samples(training, float(size), random_state)
         for posterior, _ in sampled.iterate_posteriors():
@@ -654,7 +669,7 @@ class CertifiedForestClassifier(ForestClassifier):
         return SampledTrees(grown.trees, training, samples, n_classes, n_threads)
 
     def _set_vote(self, sampled: SampledTrees, posterior: NodeWeights, fractions: Float64) -> None:
-        """Set `trees_` and the importances.
+        """Set `trees_`, whose node values are votes, and the feature importances `_importances`.
 
         sampled: the trees, with M nodes; posterior: weights of their prunings; fractions: vote at
         each node, (M, K), which becomes the value of the node.
@@ -664,10 +679,10 @@ class CertifiedForestClassifier(ForestClassifier):
         self._importances = sampled.compute_importances(posterior)
 
     def _certify_out_of_sample(self, best: _Candidate, fraction: float) -> None:
-        """Set `certificates_` and `certificate_` from the out-of-bag rows of the trees.
+        """Set `certificates_` and `certificate_` from the rows that are out of the trees' samples.
 
-        best: the candidate with the lowest bound; fraction: fraction of delta that each certificate
-        gets.
+        best: the chosen trees and weights of prunings; fraction: fraction of delta that each
+        certificate gets.
         """
         votes = best.sampled.add_votes(best.fractions)
         risk = best.sampled.compute_risk(votes)

@@ -210,8 +210,8 @@ class CustomLossAdapter(RegressionLoss):
     ) -> float:
         """Compute the weighted mean of the losses, by an order-independent sum.
 
-        y: targets, (n,); scores: (1, n); weight: (n,) or None; links: links to other ranks, whose rows
-        count too, or None.
+        y: targets, (n,); scores: (1, n); weight: weights of the rows, (n,), or None; links:
+        connections to other processes, whose rows count too, or None.
         """
         losses = self.compute_row_losses(y, scores)
         if links is None:
@@ -275,9 +275,11 @@ class CustomLossAdapter(RegressionLoss):
 
 
 def _list_start_terms(is_log: bool, y: Float64, offset: Float64) -> Float64:
-    """Return the numbers whose means `CustomLossAdapter._guess_start` needs, (1, n) or (2, n).
+    """Return the numbers of each row whose means give a first guess of the start score.
 
-    y: targets, (n,); offset: (1, n).
+    is_log: whether predictions are exponentials of scores; y: targets, (n,); offset: offsets of the
+    rows, (1, n). Return targets minus offsets, (1, n), or targets and exponentials of the offsets,
+    (2, n).
     """
     return np.stack([y, np.exp(offset[0])]) if is_log else (y - offset[0])[None]
 

@@ -88,9 +88,10 @@ def stops_early(early_stopping: Any, n: int) -> bool:
 class Evaluation:
     """Score the rounds of a fit after they are made, call callbacks, and decide when to stop.
 
-    A run is a `Rounds`, whose rows are the training rows followed by the validation set. The last
-    score function decides when to stop: that of the validation set, if there is one. All arguments
-    are optional: by default no round is scored, and nothing ends the fit.
+    A run is a `Rounds`: a sequence of boosting rounds with its own seed, on the training rows
+    followed by the validation set. The last score function decides when to stop: that of the
+    validation set, if there is one. All arguments are optional: by default no round is scored, and
+    nothing ends the fit.
 
     Parameters
     ----------
@@ -214,11 +215,18 @@ class Evaluation:
         return last
 
     def _make_rounds(self, runs: Sequence[Rounds], first: int, last: int) -> Float64:
-        """Make rounds first, ..., last - 1 of all runs; see `certree.ensembles.rounds.advance`."""
+        """Make rounds first, ..., last - 1 of all runs, and return their scores, (n_rounds, 2).
+
+        The scores are negated mean losses of training rows and validation set, and have no rows if
+        the core does not score rounds; see `certree.ensembles.rounds.advance`.
+        """
         return advance(runs, first, last, self._get_watch())
 
     def _predict(self, runs: Sequence[Rounds]) -> Float64:
-        """Return what the functions in `scored` take after the last round of the runs."""
+        """Return the raw predictions of all rows after the last round, (n_outputs, n).
+
+        They are averaged over the runs, and are the argument of the functions in `scored`.
+        """
         return average_scores(runs)
 
     def record_scores(self, raw: Float64, n_iter: int) -> None:
@@ -303,7 +311,8 @@ class Evaluation:
 def average_scores(runs: Sequence[Rounds], columns: Any = ...) -> Float64:
     """Return the mean of the raw predictions of several runs on the same rows, (n_outputs, n).
 
-    Rows are the training rows followed by the validation set; columns: indices of those to return.
+    runs: sequences of rounds with different seeds; columns: indices of the rows to return, among
+    the training rows followed by the validation set; by default all.
     """
     if len(runs) == 1:
         return runs[0].scores[:, columns]
@@ -407,7 +416,7 @@ def count_strata(model: Any) -> int:
 
 
 class _NoFeatures:
-    """Stands for the rows that a scorer of scikit-learn gets, whose features it does not read."""
+    """Placeholder for the argument X of a scorer of scikit-learn that does not read features."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -441,7 +450,7 @@ class ScorerScore:
     X: Any = None
 
     @classmethod
-    def of_named_scorer(
+    def from_named_scorer(
         cls,
         model: Any,
         scorer: Callable[..., Any],
@@ -449,9 +458,10 @@ class ScorerScore:
         weight: Float64 | None,
         columns: NDArray[np.intp],
     ) -> Self:
-        """Sort rows by target and weight, so that sums over them do not depend on their order.
+        """Make the function for a scorer that reads no features, with rows sorted by target and weight.
 
-        y: class codes or numbers; for the others see the class.
+        Sums over the rows then do not depend on their order. model, scorer, weight, columns: as in
+        the class; y: class codes or numbers, (n_scored,) or (n_scored, n_targets).
         """
         if weight is not None and (weight == 1).all():  # other blocks may have none
             weight = None
@@ -523,6 +533,6 @@ def _make_scorer_score(
     """
     if isinstance(model.scoring, str):
         weight = rows.weight if weight is None else weight[columns]
-        return ScorerScore.of_named_scorer(model, scorer, rows.y, weight, columns)
+        return ScorerScore.from_named_scorer(model, scorer, rows.y, weight, columns)
     y = model._decode_targets(rows.y)
     return ScorerScore(model, scorer, y, rows.weight, columns, rows.features.matrix)

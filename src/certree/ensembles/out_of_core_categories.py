@@ -33,12 +33,13 @@ from certree.stats.category_statistics import (
 def add_category_statistics(
     executor: Executor, loss: Loss, bins: Bins, start: Float64 | None, *, keeps_categories: bool
 ) -> CategoryStatistics | None:
-    """Add the statistics of categories to all blocks, as further features.
+    """Add statistics of categories, such as mean targets, to all blocks, as further binned features.
 
     Parameters
     ----------
     executor : Executor
-        Has the blocks, whose rows have keys and the indices of their categories.
+        Holds the blocks, whose rows have random keys and the indices of their categories. They are
+        replaced.
     loss : Loss
         The loss that rounds minimize.
     bins : Bins
@@ -88,8 +89,8 @@ def _make_statistics(
 ) -> CategoryStatistics:
     """Return the statistics of some of the features with more than 30 categories.
 
-    positions: of these features among all that have so many. bins: bins of the features; totals:
-    sums of targets and weights by category.
+    bins: bins of the features; totals: sums of targets and weights by category; positions:
+    positions of the wanted features among all that have more than 30 categories.
     """
     many = find_high_cardinality_features(bins)
     categories = tuple(list_categories(bins, j) for j in many)
@@ -99,7 +100,7 @@ def _make_statistics(
 def _sum_by_category(
     executor: Executor, loss: Loss, bins: Bins, start: Float64 | None
 ) -> CategoryTotals:
-    """Sum up targets and weights by the categories of all features with more than 30 of them.
+    """Sum targets and weights by category, for all features with more than 30 categories.
 
     Parameters are those of `add_category_statistics`.
     """
@@ -121,9 +122,10 @@ def _call_on_categories(
     f: Callable[..., Any],
     *arguments: Any,
 ) -> Any:
-    """Return ``f(rows, *arguments)`` for the training rows of a block, a `CategoryRows`.
+    """Return ``f(rows, *arguments)``, where rows has the categories and targets of a block's rows.
 
-    start, scale: start scores and scale of the loss if targets are Newton steps, else None.
+    rows: a `CategoryRows`; loss: the loss; start, scale: start scores, and scale of the loss, if
+    targets are Newton steps (minus gradient over Hessian at the start scores), else None.
     """
     target = _make_target(block, loss, start, scale)
     return f(CategoryRows(target, np.asarray(block.categories), np.asarray(block.keys)), *arguments)
@@ -132,10 +134,10 @@ def _call_on_categories(
 def _make_target(
     block: RowBlock, loss: Loss, start: Float64 | None, scale: float | None
 ) -> CategoryTarget:
-    """Return the targets and weights of rows for category statistics.
+    """Return the targets and weights of a block's rows, from which category statistics are computed.
 
-    See `Rounds.make_category_target`; start, scale: as in `_call_on_categories`. block: the rows;
-    loss: the loss.
+    loss: the loss; start, scale: start scores, and scale of the loss, if targets are Newton steps
+    (minus gradient over Hessian at the start scores), else None. See `Rounds.make_category_target`.
     """
     y = loss.encode_targets(np.asarray(block.y))
     if start is None or block.offset is None:
@@ -202,10 +204,11 @@ def _with_statistics(
     positions: list[int],
     keeps_categories: bool,
 ) -> tuple[RowBlock, int]:
-    """Return a block with statistics as further features, and 0.
+    """Return a block with statistics of categories as further binned features, and 0.
 
-    positions: of the features of `statistics` among those of `RowBlock.categories`.
-    keeps_categories: whether the block keeps the categories that the statistics were computed from.
+    statistics: statistics of some features, or None; positions: positions of these features among
+    those of `RowBlock.categories`; keeps_categories: whether the block keeps the indices of
+    categories.
     """
     categories = np.asarray(block.categories)[positions]
     if not keeps_categories:
