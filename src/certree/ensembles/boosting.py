@@ -463,7 +463,9 @@ class BoostedTrees(StagedTrees):
         expect_out_of_core_parameters(self, is_scored=has_validation or bool(callbacks))
         is_distributed = is_out_of_core(X_val)
         if is_distributed and y_val is None:
-            raise ValueError("X_val and y_val must be given together, but y_val is None")
+            raise ValueError(
+                "X_val and y_val must be given together, but y_val is None: pass the targets of X_val"
+            )
         make_validation = partial(self._make_validation_set, *validation)
         how = {"validation": validation if is_distributed else None, "is_shown": self.verbose > 0}
         X, y, weight, groups, offset = rows
@@ -496,7 +498,10 @@ class BoostedTrees(StagedTrees):
         """
         before = getattr(self, "trees_", None) if self.warm_start else None
         if self.warm_start and self.quality == "best":
-            raise ValueError('quality must be "fast" or "default" with warm_start=True, got "best"')
+            raise ValueError(
+                'quality must be "fast" or "default" with warm_start=True, got "best": set one of '
+                "them, or warm_start=False"
+            )
         if before is not None:
             check_parameters_of_fit(
                 self, "max_iter", "max_time", "warm_start", "scoring", "n_iter_no_change", "tol"
@@ -508,7 +513,7 @@ class BoostedTrees(StagedTrees):
         if n_rounds < self.n_iter_:
             raise ValueError(
                 f"max_iter must be at least n_iter_={self.n_iter_} with warm_start=True, got "
-                f"{n_rounds}"
+                f"{n_rounds}: raise it, or set warm_start=False"
             )
 
     def _check_offsets_together(
@@ -569,13 +574,15 @@ class BoostedTrees(StagedTrees):
         """
         if not self._takes_offset:
             raise ValueError(
-                f"{name} must be None for {type(self).__name__}, as certificates do not cover offsets"
+                f"{name} must be None for {type(self).__name__}, as certificates do not cover offsets: "
+                "leave it out, or use a model without certificate"
             )
         if is_classifier(self):
             self._expect_one_target(name)
         if is_classifier(self) and len(self.classes_) == 1:
             raise ValueError(
-                f"{name} must be None if y has one class only: there is no score to add it to"
+                f"{name} must be None if y has one class only, as there is no score to add it to: "
+                "leave it out"
             )
         loss = self._make_loss()
         is_log = loss.is_log or is_classifier(self)
@@ -605,9 +612,14 @@ class BoostedTrees(StagedTrees):
         is_given = X_val is not None, y_val is not None
         if is_given[0] != is_given[1]:
             missing = "y_val" if is_given[0] else "X_val"
-            raise ValueError(f"X_val and y_val must be given together, but {missing} is None")
+            raise ValueError(
+                f"X_val and y_val must be given together, but {missing} is None: pass both or neither"
+            )
         if sample_weight_val is not None and X_val is None:
-            raise ValueError("sample_weight_val requires X_val and y_val, but X_val is None")
+            raise ValueError(
+                "sample_weight_val requires X_val and y_val, but X_val is None: pass them, or leave "
+                "sample_weight_val out"
+            )
         if X_val is None:
             return None, {}
         self._encode_targets(y_val)
@@ -1419,9 +1431,14 @@ class BoostedTrees(StagedTrees):
         Raise TypeError or ValueError unless `n_iter` is an integer in 0 .. `n_iter_`.
         """
         if type(n_iter) is bool or not isinstance(n_iter, int | np.integer):
-            raise TypeError(f"n_iter must be an integer or None, got {n_iter!r}")
+            raise TypeError(
+                f"n_iter must be an integer or None, got {n_iter!r}: pass a number of rounds"
+            )
         if not 0 <= n_iter <= self.n_iter_:
-            raise ValueError(f"n_iter must be in 0 .. n_iter_={self.n_iter_}, got {n_iter}")
+            raise ValueError(
+                f"n_iter must be in 0 .. n_iter_={self.n_iter_}, got {n_iter}: pass a number in this "
+                "range, or None for all rounds"
+            )
         return self._n_first_trees + int(n_iter) * self._count_members()
 
     def _add_trees(
@@ -1594,15 +1611,19 @@ class BoostedTrees(StagedTrees):
             if X is None or y is None:
                 missing = "X" if X is None else "y"
                 raise ValueError(
-                    f'X and y must be given with kind="permutation", but {missing} is None'
+                    f'X and y must be given with kind="permutation", but {missing} is None: pass rows '
+                    "and their targets"
                 )
             if n_repeats < 1:
-                raise ValueError(f"n_repeats must be at least 1, got {n_repeats}")
+                raise ValueError(
+                    f"n_repeats must be at least 1, got {n_repeats}: raise it, such as to 5"
+                )
             random = check_random_state(self._seed if random_state is None else random_state)
             return self._compute_permutation_importance(X, y, offset, n_repeats, random)
         if X is not None or y is not None or offset is not None:
             raise ValueError(
-                f'X, y and offset must be None unless kind="permutation", got kind={kind!r}'
+                f'X, y and offset must be None unless kind="permutation", got kind={kind!r}: leave '
+                'them out, or set kind="permutation"'
             )
         if kind == "gain":
             return self._fold_parts(self._importances.copy())
@@ -1953,7 +1974,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
             self._expect_one_target("monotonic_cst")
         if signs is not None and self.n_classes_ > 2:
             raise ValueError(
-                f"monotonic_cst must be None for more than two classes, got {self.n_classes_} classes"
+                f"monotonic_cst must be None for more than two classes, got {self.n_classes_} classes: "
+                "leave it out, or fit one model for each class"
             )
         return signs
 
@@ -2191,7 +2213,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
             if getattr(self, name) is not None and self.loss != loss:
                 raise ValueError(
                     f'{name} must be None unless loss="{loss}", got {name}={getattr(self, name)!r} '
-                    f"with loss={self.loss!r}"
+                    f'with loss={self.loss!r}: leave it out, or set loss="{loss}"'
                 )
         n, quantiles = self._n_targets, self._get_quantiles()
         for argument, is_given in (
@@ -2229,9 +2251,14 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         quantiles = to_array("quantile", quantile)
         is_list = quantiles.ndim == 1 and quantiles.dtype.kind in "fiu" and len(quantiles) > 0
         if not is_list or not ((quantiles > 0) & (quantiles < 1)).all():
-            raise ValueError(f"quantile must hold numbers between 0 and 1, got {quantile!r}")
+            raise ValueError(
+                f"quantile must hold numbers between 0 and 1, got {quantile!r}: pass such as 0.9 or "
+                "[0.1, 0.9]"
+            )
         if not (np.diff(quantiles) > 0).all():
-            raise ValueError(f"quantile must hold ascending numbers, got {quantile!r}")
+            raise ValueError(
+                f"quantile must hold ascending numbers, got {quantile!r}: sort them, and pass each once"
+            )
         return [float(number) for number in quantiles]
 
     def _make_single_loss(self, quantile: float) -> Loss:
@@ -2255,7 +2282,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         targets = np.asarray(check_array(y, input_name="y", ensure_2d=False), dtype=np.float64)
         if targets.shape[1:] != (self._n_targets,):
             raise ValueError(
-                f"y must have shape (n, {self._n_targets}), as in the fit, got {targets.shape}"
+                f"y must have shape (n, {self._n_targets}), as in the fit, got {targets.shape}: pass "
+                "the same columns"
             )
         return targets.T
 

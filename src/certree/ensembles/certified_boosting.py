@@ -109,7 +109,10 @@ class EnsembleCalibrationSet(CalibrationSet):
         super().__post_init__()
         self._check("float64", (None, len(self.given)), "score")
         if not np.isfinite(self.score).all():
-            raise ValueError("score must hold finite numbers, got NaN or an infinite number")
+            raise ValueError(
+                "score must hold finite numbers, got NaN or an infinite number: pass the scores that "
+                "the model computes"
+            )
 
 
 def _read_calibration(stored: StoredState, name: str, model: Any) -> EnsembleCalibrationSet:

@@ -644,7 +644,7 @@ class CertifiedForestClassifier(ForestClassifier):
         if n_drawn < 1:
             raise ValueError(
                 "X must have at least two rows, one of which estimates the error, got "
-                f"n_samples={n}"
+                f"n_samples={n}: pass more rows"
             )
         samples, seeds = np.empty((self.n_estimators, n_drawn), np.int32), []
         for sample in samples:

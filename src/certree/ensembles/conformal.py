@@ -205,7 +205,9 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         rows.
         """
         if y is None:
-            raise ValueError("fit requires y to be passed, but the target y is None")
+            raise ValueError(
+                "fit requires y to be passed, but the target y is None: pass the target of each row"
+            )
         expect_collected("X", X)
         expect_collected("y", y)
         if issparse(X):
@@ -214,7 +216,9 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         targets = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
         check_consistent_length(rows, targets)
         if len(targets) < 2:
-            raise ValueError(f"X and y must have at least two rows, got n_samples={len(targets)}")
+            raise ValueError(
+                f"X and y must have at least two rows, got n_samples={len(targets)}: pass more rows"
+            )
         _check_feature_names(self, rows, reset=True)
         _check_n_features(self, rows, reset=True)
         return rows, targets

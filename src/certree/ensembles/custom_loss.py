@@ -89,7 +89,10 @@ class CustomLoss:
     def __post_init__(self) -> None:
         functions = self.gradient_hessian, self.loss
         if functions != (None, None) and not all(map(callable, functions)):
-            raise TypeError(f"gradient_hessian and loss must be callables, got {functions}")
+            raise TypeError(
+                f"gradient_hessian and loss must be callables, got {functions}: pass two functions of "
+                "(y, score)"
+            )
         if self.link not in get_args(CustomLink):
             raise ValueError(f'link must be "identity" or "log", got {self.link!r}')
 
@@ -184,7 +187,8 @@ class CustomLossAdapter(RegressionLoss):
         result = self._call("gradient_hessian", y, scores)
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
-                f"gradient_hessian must return a pair of arrays, got {type(result).__name__}"
+                f"gradient_hessian must return a pair of arrays, got {type(result).__name__}: return "
+                "(gradients, Hessians)"
             )
         names = "gradients of gradient_hessian", "Hessians of gradient_hessian"
         gradient, hessian = (
@@ -256,7 +260,7 @@ class CustomLossAdapter(RegressionLoss):
             raise ValueError(
                 f"gradient_hessian must return the derivatives of loss: at y={target:.6g}, "
                 f"score={score:.6g} its gradient is {first:.6g}, and the difference quotient of the "
-                f"loss is {difference:.6g}"
+                f"loss is {difference:.6g}: correct one of the two functions"
             )
 
     def _call(self, name: str, y: NDArray[Any], scores: Float64) -> Any:
@@ -335,11 +339,13 @@ def _copy_numbers(name: str, result: Any, n: int) -> Float64:
     array = np.asarray(result)
     if array.dtype.kind not in "biuf" or array.shape != (n,):
         raise ValueError(
-            f"{name} must have shape ({n},) and hold numbers, got {array.shape} of {array.dtype}"
+            f"{name} must have shape ({n},) and hold numbers, got {array.shape} of {array.dtype}: "
+            "return one number for each row"
         )
     numbers = array.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise ValueError(
-            f"{name} must hold finite numbers, got {numbers[~np.isfinite(numbers)][0]}"
+            f"{name} must hold finite numbers, got {numbers[~np.isfinite(numbers)][0]}: clip the "
+            "scores in the function"
         )
     return numbers

@@ -74,8 +74,10 @@ def check_callbacks(callbacks: Any) -> Sequence[Callback]:
     if callbacks is None:
         return ()
     if not isinstance(callbacks, list | tuple) or not all(map(callable, callbacks)):
-        remedy = ": pass it in a list" if callable(callbacks) else ""
-        raise TypeError(f"callbacks must be a list of callables or None, got {callbacks!r}{remedy}")
+        remedy = "pass it in a list" if callable(callbacks) else "pass functions of an Iteration"
+        raise TypeError(
+            f"callbacks must be a list of callables or None, got {callbacks!r}: {remedy}"
+        )
     return callbacks
 
 
@@ -493,8 +495,8 @@ class ScorerScore:
             """
             if rows is not X:
                 raise ValueError(
-                    "scoring must predict exactly the rows that it gets: scorers that copy, select or "
-                    "transform rows are not supported"
+                    "scoring must predict exactly the rows that it gets, got a scorer that copies, "
+                    "selects or transforms rows: pass X unchanged to predict, or use scoring='loss'"
                 )
             return known
 
@@ -502,10 +504,13 @@ class ScorerScore:
         weights = {} if weight is None else {"sample_weight": weight}
         value = self.scorer(judged, X, y, **weights)
         if not isinstance(value, Real | Integral):
-            raise ValueError(f"scoring must return a number, got {value!r}")
+            raise ValueError(
+                f"scoring must return a number, got {value!r}: return a float, the higher the better"
+            )
         if not np.isfinite(number := float(value)):
             raise ValueError(
-                f"scoring must return a finite number, got {number}: rounds cannot be compared by it"
+                f"scoring must return a finite number, got {number}, by which rounds cannot be "
+                "compared: use another scorer"
             )
         return number
 

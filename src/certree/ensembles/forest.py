@@ -252,12 +252,12 @@ class Forest(TreeModel):
         if indices.ndim != 2 or indices.shape[1] != 2 or indices.dtype.kind not in "iu":
             raise ValueError(
                 "pairs must be an array of integers of shape (m, 2), got dtype "
-                f"{indices.dtype} and shape {indices.shape}"
+                f"{indices.dtype} and shape {indices.shape}: pass two row indices for each pair"
             )
         if indices.size and (indices.min() < 0 or indices.max() >= n):
             raise ValueError(
                 f"pairs must hold indices of rows in 0 .. {n - 1}, got {indices.min()} .. "
-                f"{indices.max()}"
+                f"{indices.max()}: count rows of X from 0"
             )
         n_shared = np.zeros(len(indices))
         for leaf in self.trees_.find_leaves(rows, get_n_threads_or_all(self.n_jobs, n)):
@@ -600,7 +600,11 @@ class TreeForest(Forest):
                 "bootstrap=True"
             )
         if self.leaves in ("refilled", "honest"):
-            raise ValueError(f'leaves="{self.leaves}" needs out-of-bag rows: set bootstrap=True')
+            raise ValueError(
+                'leaves must be "auto", "plain" or "shrunk" with bootstrap=False, got '
+                f'"{self.leaves}", '
+                "which needs out-of-bag rows: set bootstrap=True"
+            )
 
     def _expect_bags_in_time_order(self) -> None:
         """Raise ValueError if a parameter does not fit rows in time order.
@@ -616,7 +620,8 @@ class TreeForest(Forest):
         if self.leaves in ("refilled", "honest"):
             raise ValueError(
                 f'leaves must be "auto", "plain" or "shrunk" with time, got {self.leaves!r}: '
-                "out-of-bag rows would fill the leaves that predict them and rows next to them"
+                "out-of-bag rows would fill the leaves that predict them and rows next to them. Set "
+                "one of these, or fit without time"
             )
 
     @property
@@ -636,7 +641,8 @@ class TreeForest(Forest):
         if self._has_balanced_bags and self.leaves not in ("auto", "plain"):
             raise ValueError(
                 'leaves must be "auto" or "plain" with class_weight="balanced_subsample", as row '
-                f"weights are defined only in the bag of each tree, got leaves={self.leaves!r}"
+                f"weights are defined only in the bag of each tree, got leaves={self.leaves!r}: set "
+                'one of them, or class_weight="balanced"'
             )
 
     def _parse_monotonic_constraints(self) -> MonotonicSigns:
@@ -656,7 +662,7 @@ class TreeForest(Forest):
         if constraints is not None and self.leaves not in ("auto", "plain"):
             raise ValueError(
                 'leaves must be "auto" or "plain" with monotonic_cst, as other leaves may violate the '
-                f"constraints, got leaves={self.leaves!r}"
+                f"constraints, got leaves={self.leaves!r}: set one of them, or leave monotonic_cst out"
             )
         return constraints
 
@@ -677,7 +683,7 @@ class TreeForest(Forest):
         if previous is not None and self.n_estimators < len(previous):
             raise ValueError(
                 f"n_estimators={self.n_estimators} must be larger or equal to "
-                f"len(trees_)={len(previous)} when warm_start==True"
+                f"len(trees_)={len(previous)} when warm_start==True: raise it, or set warm_start=False"
             )
         self._fit_digest = digest
 
@@ -1040,7 +1046,8 @@ class TreeForest(Forest):
         check_is_fitted(self)
         if not self.bootstrap:
             raise ValueError(
-                "out_of_bag_importances needs out-of-bag rows: fit with bootstrap=True"
+                "bootstrap must be True for out_of_bag_importances, which needs out-of-bag rows, got "
+                "False: fit with bootstrap=True"
             )
         options: dict[str, Any] = {"groups": groups, "time": time, "gap": gap}
         training = training_rows(self, X, y, sample_weight, **options, reuse_encoding=True)[0]
@@ -1112,7 +1119,10 @@ def _resolve_max_samples(max_samples: Any, n: int) -> int | None:
         return None
     if isinstance(max_samples, Integral):
         if int(max_samples) > n:
-            raise ValueError(f"`max_samples` must be <= n_samples={n} but got value {max_samples}")
+            raise ValueError(
+                f"`max_samples` must be <= n_samples={n} but got value {max_samples}: lower it, or "
+                "pass a fraction"
+            )
         return int(max_samples)
     return max(round(n * max_samples), 1)
 
@@ -1291,7 +1301,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         if constraints is not None and self.n_classes_ > 2:
             raise ValueError(
                 "monotonic_cst must be None for more than two classes, as it constrains the "
-                f"probability of the second of two, got {self.n_classes_} classes"
+                f"probability of the second of two, got {self.n_classes_} classes: leave it out"
             )
         return constraints
 

@@ -451,7 +451,7 @@ class _LogLinkLoss(MeanLoss):
         if y.min() < 0 or y.max() == 0:
             raise ValueError(
                 f'y must be >= 0 and have a positive value with loss="{self.name}", got values in '
-                f"{y.min():.3g} .. {y.max():.3g}"
+                f"{y.min():.3g} .. {y.max():.3g}: drop negative rows, or use another loss"
             )
 
 
@@ -483,7 +483,9 @@ class GammaLoss(_LogLinkLoss):
         """
         super().check_targets(y)
         if y.min() <= 0:
-            raise ValueError(f'y must be > 0 with loss="gamma", got {y.min():.3g}')
+            raise ValueError(
+                f'y must be > 0 with loss="gamma", got {y.min():.3g}: use loss="tweedie" if y may be 0'
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -526,7 +528,7 @@ class RankingLoss(Loss):
         if not (y.min() >= 0 and y.max() <= _MAX_RELEVANCE):
             raise ValueError(
                 f"y must hold relevances in 0 .. {_MAX_RELEVANCE}, got values in {y.min():.3g} .. "
-                f"{y.max():.3g}"
+                f"{y.max():.3g}: map relevances to small integers from 0 on"
             )
 
     def compute_start(self, *_: Any) -> Float64:

@@ -264,8 +264,8 @@ def _sort_rows(executor: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
     ends = np.cumsum([0, *(len(hashes) for _, hashes, _, _ in blocks)])
     if ends[-1] != n:
         raise ValueError(
-            f"X has {ends[-1]} rows, but had {n} before, although its source must give the same rows "
-            "whenever it is read: fit again when no program changes the source"
+            f"X must give the same rows whenever it is read, but has {ends[-1]} rows, and had {n} "
+            "before: fit again when no program changes the source of X"
         )
     weights = [weight for _, _, weight, _ in blocks if weight is not None]
     groups = [group for *_, group in blocks if group is not None]

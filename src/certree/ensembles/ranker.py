@@ -315,7 +315,8 @@ class BoostedTreesRanker(BoostedTrees):
             expect_equal_weights_in_queries(weight, query)
             if not weight.any():
                 raise ValueError(
-                    "sample_weight must be positive for at least one row, got 0 for all rows"
+                    "sample_weight must be positive for at least one row, got 0 for all rows: leave it "
+                    "out, or pass positive weights"
                 )
             weight = weight[order]
         score = self._compute_row_scores(rows)[0, order]

@@ -214,7 +214,7 @@ def _sum_terms(
 
 
 def _get_offset(block: RowBlock) -> Float64:
-    """Return the offsets of a block's rows for a loss of one output, (1, n); zeros if there are none."""
+    """Return the offsets of a block's rows for a loss of one output, (1, n), or zeros."""
     return np.zeros((1, block.n)) if block.offset is None else np.asarray(block.offset)
 
 
