@@ -291,9 +291,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         return super().__stored__()
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check the arrays of learners and rounds, and the votes in the nodes.
+        """Check a restored model: arrays of learners and rounds, and votes in nodes, must fit together.
 
-        Raise ValueError if they do not fit together. stored: the content of the model file.
+        Raise ValueError otherwise. stored: content of the model file.
         """
         super()._finish_restore(stored)
         if self.estimator is not None:

@@ -51,7 +51,7 @@ class BinnedFeatures:
 
     @property
     def n_features(self) -> int:
-        """Number of features, p."""
+        """Number of features of the training rows, p."""
         return self.edges.n_features
 
     def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:  # noqa: ARG002 -- in edges

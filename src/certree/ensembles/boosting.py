@@ -598,7 +598,8 @@ class BoostedTrees(StagedTrees):
         Parameters
         ----------
         X_val, y_val, sample_weight_val, offset_val : object
-            As in `fit`.
+            Rows, targets, weights and offsets of the validation set, as the user has passed them to
+            `fit`; None: not passed.
 
         Returns
         -------
@@ -1366,9 +1367,9 @@ class BoostedTrees(StagedTrees):
         return self._make_loss().n_outputs
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check numbers of trees and standard errors.
+        """Check a restored model: numbers of trees, thresholds and standard errors must fit together.
 
-        Raise ValueError if entries do not fit together. stored: the content of the model file.
+        Raise ValueError otherwise. stored: content of the model file.
         """
         super()._finish_restore(stored)
         if not self.thresholds_:

@@ -534,9 +534,9 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     }
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check the calibration set against the model and the certificate.
+        """Check a restored model: its calibration set must fit to its classes and its certificate.
 
-        Raise ValueError if they do not fit together. stored: the content of the model file.
+        Raise ValueError otherwise. stored: content of the model file.
         """
         super()._finish_restore(stored)
         if (rows := self.calibration_) is None:

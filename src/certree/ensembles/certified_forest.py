@@ -252,9 +252,9 @@ class SampledTrees:
     def compute_risk(self, votes: Float64) -> float:
         """Compute the error of the vote on out-of-sample rows, a fraction of the rows.
 
-        Rows in all samples are left out. votes: from `add_votes`, (n, K). Classes are those of
-        `training`. Repeated rows that ``training.split.is_worst`` marks count as errors whatever is
-        predicted.
+        Rows in all samples are left out. votes: sums of the votes of trees on each row, from
+        `add_votes`, (n, K). The class of a row is that in `training`. Repeated rows that
+        ``training.split.is_worst`` marks count as errors whatever is predicted.
         """
         has_vote = self.is_out_of_sample.any(axis=0)
         is_wrong = votes.argmax(axis=1) != self.training.y
@@ -265,8 +265,8 @@ class SampledTrees:
     def compute_residuals(self, votes: Float64, rows: Indices) -> Float64:
         """Compute class indicators of some rows minus the fractions of the vote, (m, K) or (m, 1).
 
-        votes: of all rows, from `add_votes`, (n, K); rows: indices, (m,). Residuals of rows in all
-        samples are 0.
+        votes: sums of the votes of trees on all rows, from `add_votes`, (n, K); rows: indices,
+        (m,). Residuals of rows in all samples are 0.
         """
         n_votes = self.is_out_of_sample[:, rows].sum(axis=0)[:, None]
         probabilities = votes[rows] / np.maximum(n_votes, 1)

@@ -200,9 +200,9 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     def _check_rows(self, X: Any, y: Any) -> tuple[Any, Float64]:
         """Check the rows of `fit`, and set `n_features_in_` and `feature_names_in_`.
 
-        X, y: as in `fit`. Return X as a data frame or array, and y as float64, (n,). Raise
-        TypeError or ValueError if y is not numeric, lengths differ, or there are fewer than two
-        rows.
+        X: rows, array-like of shape (n, p); y: target of each row, (n,). Return X as a data frame
+        or array, and y as float64, (n,). Raise TypeError or ValueError if y is not numeric, lengths
+        differ, or there are fewer than two rows.
         """
         if y is None:
             raise ValueError(

@@ -140,8 +140,9 @@ class CustomLossAdapter(RegressionLoss):
     def find_start(self, compute_means: MeanRows) -> Float64:
         """Compute the constant score with the smallest mean loss by Newton's method, (1,).
 
-        compute_means: computes means over the rows, which may be in several blocks; see `MeanRows`.
-        A step that raises the loss is halved up to 30 times; the method ends if that does not help.
+        compute_means: ``compute_means(f, *arguments)`` returns the weighted means over all rows,
+        which may be in several blocks, of ``f(*arguments, y, offset)``, (m,). A step that raises
+        the loss is halved up to 30 times; the method ends if that does not help.
         """
         constant = self._guess_start(compute_means)
         (least,) = compute_means(_list_losses, self, constant)
@@ -163,8 +164,9 @@ class CustomLossAdapter(RegressionLoss):
     def _guess_start(self, compute_means: MeanRows) -> float:
         """Return the constant score from which Newton's method starts.
 
-        It is the mean of targets minus offsets; with link "log" the logarithm of the mean target over
-        the mean exponential of the offsets. compute_means: as in `find_start`.
+        It is the mean of targets minus offsets; with link "log" the logarithm of the mean target
+        over the mean exponential of the offsets. compute_means: ``compute_means(f, *arguments)``
+        returns the weighted means over all rows of ``f(*arguments, y, offset)``, (m,).
         """
         means = compute_means(_list_start_terms, self.is_log)
         if not self.is_log:

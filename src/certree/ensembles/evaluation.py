@@ -150,7 +150,7 @@ class Evaluation:
 
     @property
     def needs_single_rounds(self) -> bool:
-        """Whether the core may make one round only per call, as Python code must run after each."""
+        """Whether the C++ core may make only one round per call, as Python code must run after each."""
         return bool(self.callbacks) or (bool(self.scored) and not self.is_scored_by_core)
 
     @property

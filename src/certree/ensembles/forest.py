@@ -771,8 +771,12 @@ class TreeForest(Forest):
         ----------
         grower : BinnedGrower
             Grows trees on the training rows; see `_create_grower`.
-        rows, previous, executor
-            As in `_fit_samples`.
+        rows : ForestSamples
+            The training rows, sorted by content.
+        previous : Trees or None
+            Trees of the previous fit, to which a warm start adds trees; None: all trees are grown.
+        executor : Executor or None
+            Runs functions on the workers of a cluster; None: trees grow in this process.
 
         Returns
         -------

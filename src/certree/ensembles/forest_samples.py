@@ -49,7 +49,7 @@ class OutOfBagLeaves(Protocol):
 
     @property
     def trees(self) -> Trees:
-        """The T trees whose leaves these are."""
+        """The T trees in which the object finds the leaves of out-of-bag rows."""
         ...
 
     @property
@@ -85,7 +85,7 @@ class ForestFeatures(Protocol):
 
     @property
     def n_features(self) -> int:
-        """Number of features, p."""
+        """Number of features of the training rows, p."""
         ...
 
     def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:
@@ -174,7 +174,7 @@ class SortedFeatures:
 
     @property
     def n_features(self) -> int:
-        """Number of features, p."""
+        """Number of features of the training rows, p."""
         return self.features.n_features
 
     @property
@@ -465,7 +465,7 @@ class ForestSamples:
 
     @property
     def n_features(self) -> int:
-        """Number of features, p."""
+        """Number of features of the training rows, p."""
         return self.features.n_features
 
     @property

@@ -79,12 +79,12 @@ class Loss:
 
     @property
     def parameter(self) -> float:
-        """The parameter that the core needs besides the name; here `quantile`."""
+        """The parameter of the loss that the C++ core needs besides the name; here `quantile`."""
         return self.quantile
 
     @property
     def core_name(self) -> str:
-        """Name by which the core finds the loss; here `name`."""
+        """Name by which the C++ core finds the loss; here the class attribute `name`."""
         return self.name
 
     @property
@@ -183,7 +183,7 @@ class Loss:
     def stack_custom_gradients(self, y: Float64, scores: Float64) -> Float64:
         """Compute gradient pairs for the core if the user has written the loss.
 
-        y, scores: as in `compute_gradients`. Return the gradients of all outputs followed by the
+        y: targets, (n,); scores: (n_outputs, n). Return the gradients of all outputs followed by the
         second derivatives, (2 * n_outputs, n); an empty array (0, 0) if the core computes the loss
         itself.
         """
@@ -504,7 +504,7 @@ class TweedieLoss(_LogLinkLoss):
 
     @property
     def parameter(self) -> float:
-        """The parameter that the core needs besides the name: the power of the variance."""
+        """The power of the variance, the parameter that the C++ core needs besides the name."""
         return self.power
 
 

@@ -64,7 +64,7 @@ class MultiOutputLoss(Loss):
 
     @property
     def core_name(self) -> str:
-        """Name by which the core finds the losses: that of the first, as all are of one kind."""
+        """Name by which the C++ core finds the losses: that of the first, as all are of one kind."""
         return self.components[0].core_name
 
     @property

@@ -187,9 +187,9 @@ def fit_boosting_out_of_core(
 def _collect_metadata(model: Any, executor: Executor, before: Trees | None) -> FitMetadata:
     """Collect classes, features and groups of all rows, and set them in a new fit.
 
-    A new fit also gets its seed and learning rate. model, executor, before: as in
-    `fit_boosting_out_of_core` and `RoundOptions`. Raise ValueError if rounds are added to a fit with
-    other classes or features.
+    A new fit also gets its seed and learning rate. model: boosted trees; executor: reads the rows;
+    before: trees of the previous fit, to which rounds are added, or None. Raise ValueError if the
+    previous fit had other classes or features.
     """
     metadata = collect_metadata(model, executor).with_numbered_groups(executor)
     if before is None:
@@ -438,7 +438,10 @@ def _add_validation_set(executor: Executor, validation: Training, *, is_scaled: 
 
 
 def _make_weight_scaling(validation: Training) -> WeightScaling | None:
-    """Return how the weights of a validation set are scaled to a mean of 1; None without weights."""
+    """Return a function that scales the weights of a validation set to a mean of 1.
+
+    validation: rows of the validation set in memory. Return None if they have no weights.
+    """
     if validation.weight is None:
         return None
     largest = float(validation.weight.max())

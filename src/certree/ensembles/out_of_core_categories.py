@@ -76,8 +76,9 @@ def compute_category_statistics(
 ) -> CategoryStatistics:
     """Compute the statistics of the categories of given features from the rows of all blocks.
 
-    executor, loss, bins, start: as in `add_category_statistics`; blocks do not change. features:
-    indices of features with more than 30 categories.
+    executor: holds the blocks, which do not change; loss: the loss that rounds minimize; bins: bin
+    edges; start: start scores, (n_outputs,), if rows have offsets, else None; features: indices of
+    features with more than 30 categories.
     """
     many = find_high_cardinality_features(bins)
     totals = _sum_by_category(executor, loss, bins, start)
@@ -102,7 +103,8 @@ def _sum_by_category(
 ) -> CategoryTotals:
     """Sum targets and weights by category, for all features with more than 30 categories.
 
-    Parameters are those of `add_category_statistics`.
+    executor: holds the blocks, with indices of categories; loss: the loss that rounds minimize;
+    bins: bin edges; start: start scores, (n_outputs,), if rows have offsets, else None.
     """
     scale = None
     if loss.n_outputs > 1:
@@ -183,7 +185,9 @@ def _list_scale_terms(block: RowBlock, loss: Loss, start: Float64) -> Float64:
 def _find_largest_term(block: RowBlock, loss: Loss, start: Float64) -> list[tuple[int, float]]:
     """Return the number of rows of a block and its largest scale term, as a list of one pair.
 
-    loss, start: as in `_list_scale_terms`. Lists of several blocks are joined by adding them.
+    The scale of a loss, such as Huber's limit, is a mean or quantile of these terms. loss: the
+    loss; start: start scores, (1,), at which terms are computed. `Executor.reduce` concatenates the
+    lists of all blocks.
     """
     terms = _list_scale_terms(block, loss, start)
     return [(block.n, float(np.nan_to_num(terms, nan=np.inf, posinf=np.inf).max(initial=0.0)))]
@@ -192,8 +196,9 @@ def _find_largest_term(block: RowBlock, loss: Loss, start: Float64) -> list[tupl
 def _sum_scale_terms(block: RowBlock, loss: Loss, start: Float64, unit: int) -> int:
     """Sum the scale terms of a block as integers, so that the order of blocks does not matter.
 
-    loss, start: as in `_list_scale_terms`; unit: exponent; terms are rounded to multiples of
-    2^unit. Return the sum divided by 2^unit.
+    The scale of a loss is the mean of its scale terms. loss: the loss; start: start scores, (1,),
+    at which terms are computed; unit: exponent; terms are rounded to multiples of 2^unit. Return
+    the sum divided by 2^unit.
     """
     return int(convert_to_integers(_list_scale_terms(block, loss, start), unit).sum())
 

@@ -110,7 +110,10 @@ class FoldExecutor(ExecutorWrapper):
 
 
 def _call_on_fold(block: RowBlock, fold: int, f: Any, *arguments: Any) -> Any:
-    """Return ``f(rows, *arguments)`` for the training rows of one fold in a block."""
+    """Return ``f(rows, *arguments)``, where rows is a block of those training rows that are in a fold.
+
+    block: rows with the field `fold`; fold: number of the fold.
+    """
     return f(block.select_training_rows(block.fold == fold), *arguments)
 
 

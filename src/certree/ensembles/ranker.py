@@ -364,9 +364,10 @@ class BoostedTreesRanker(BoostedTrees):
     ) -> tuple[NDArray[Any], Float64, Int32, Indices]:
         """Check and encode rows with queries.
 
-        X, y, group, qid: as in `score`. Return the encoded rows, (n, p); relevance, (n,); number of
-        each row's query, (n,); and an order of the rows in which the rows of a query follow each
-        other, (n,).
+        X: rows, array-like of shape (n, p); y: relevance of each row; group: number of rows of each
+        query; qid: query of each row; exactly one of both is not None. Return the encoded rows, (n,
+        p); relevance, (n,); number of each row's query, (n,); and an order of the rows in which the
+        rows of a query follow each other, (n,).
         """
         rows, relevance = self._encode_new_rows_or_csr(X), self._encode_targets(y)
         check_consistent_length(rows, relevance)

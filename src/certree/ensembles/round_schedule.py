@@ -64,7 +64,10 @@ class RoundPlan:
     n_thresholds: int
 
     def list_thresholds(self) -> list[tuple[int | None, ...]]:
-        """List `thresholds` as numbers that rounds draw in turn; None stands for all thresholds."""
+        """List the choices in `thresholds` as tuples of numbers of thresholds.
+
+        Rounds draw the numbers of a tuple in turn; None stands for all thresholds.
+        """
         drawn = self.n_thresholds
         numbers = {"drawn": (drawn,), "all": (None,), "in turn": (drawn, None)}
         return [numbers[name] for name in self.thresholds]

@@ -163,7 +163,7 @@ class Rounds:
 
     @property
     def bins(self) -> Bins:
-        """The binned training rows, with the validation set if it is binned."""
+        """Bin edges, and bin codes of the training rows and, if it is binned, the validation set."""
         return self.grower.bins
 
     def trees(self) -> Trees:
@@ -328,7 +328,8 @@ def make_newton_target(
     """Return the Newton steps of rows as targets, with the weights times the Hessians as weights.
 
     loss: a loss of one output; y: targets, (n,); scores: (1, n); weight: (n,), or None for equal
-    weights; scale: as in `Loss.compute_gradients`.
+    weights; scale: number of all rows on which the gradients of some losses depend, such as Huber's
+    limit; None: it is computed from these rows.
     """
     gradient, hessian = loss.compute_gradients(y, scores, scale)
     factors = hessian[0] if weight is None else hessian[0] * weight
@@ -415,8 +416,10 @@ def _run_core(
 ) -> Float64:
     """Make rounds first, ..., last - 1 of several runs by the C++ core, and update the runs.
 
-    Parameters and result are those of `advance`. The gradients of a `CustomLoss` are computed once,
-    before the first round, so that it gets one round per call.
+    runs: runs that have made `first` rounds; watch: how the core scores rounds and stops early;
+    links: connections to other processes that hold rows, or None. Return the scores of the rounds,
+    (n_rounds, 2). See `advance`, which calls it for one round at a time if the loss is a
+    `CustomLoss`, as gradients are computed once, before the first round.
     """
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
     limits, monotonic_signs, groups, n_threads = runs[0].grower.gradient_options
@@ -491,7 +494,10 @@ def resolve_threshold_counts(thresholds: Sequence[int | None]) -> Int32:
 
 
 def _divide_by_mean(weight: Float64) -> Float64:
-    """Return positive weights, (n,), divided by their mean, whatever the order of the rows."""
+    """Return positive weights, (n,), divided by their mean.
+
+    The result of a row has the same bits whatever the order of the rows.
+    """
     return scale_weights(weight, len(weight) / fsum(divide_by_largest(weight)))
 
 

@@ -138,7 +138,7 @@ def find_sampled_rows(
 
 
 def _iterate_blocks(n: int) -> Iterator[slice]:
-    """Yield slices that divide n rows, so that arrays of intermediate results stay small."""
+    """Yield slices that divide 0 .. n - 1 into blocks, so that temporary arrays stay small."""
     return (slice(begin, begin + _BLOCK_ROWS) for begin in range(0, n, _BLOCK_ROWS))
 
 

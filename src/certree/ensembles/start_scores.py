@@ -254,7 +254,9 @@ def _find_quantile(
 ) -> Float64:
     """Return the smallest number that at least a fraction of the rows does not exceed, (1,).
 
-    The fraction is that of the loss, 0.5 for Huber's. Parameters are those of `_compute_start`.
+    It is the start score. The fraction is the quantile of the loss, or 0.5 for Huber's. executor:
+    holds blocks of the training rows; sums: sums over all rows; target: number of the target;
+    output: number of the output whose offsets are subtracted; None: none are.
     """
     unit = None
     if sums.largest_weight is not None:

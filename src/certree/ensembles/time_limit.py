@@ -32,7 +32,7 @@ class TimeLimit:
 
     @property
     def is_set(self) -> bool:
-        """Whether there is a limit."""
+        """Whether there is a time limit, that is, whether `end` is finite."""
         return self.end < inf
 
     def divide(self, fraction: float, n: int, begin: float = 0.0) -> Iterator[Self]:
@@ -45,7 +45,7 @@ class TimeLimit:
             yield self.take_fraction(begin + (fraction - begin) * i / n)
 
     def take_fraction(self, fraction: float) -> Self:
-        """Return a limit with the same begin and this fraction of the time."""
+        """Return a limit with the same begin and a fraction of the time. fraction: in 0 .. 1."""
         if not self.is_set:
             return self
         return replace(self, end=self.begin + fraction * (self.end - self.begin))

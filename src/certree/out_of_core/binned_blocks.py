@@ -60,12 +60,12 @@ class SketchedRows:
 
     @property
     def n(self) -> int:
-        """Number of training rows."""
+        """Number of training rows in all blocks."""
         return self.sketch.n
 
     @property
     def n_val(self) -> int:
-        """Number of validation rows."""
+        """Number of validation rows in all blocks."""
         return 0 if self.split is None else self.split.summary.validation.n
 
 
@@ -255,9 +255,10 @@ def _sketch_chunk(
 ) -> Sketch | None:
     """Return the sample and distinct values of a chunk's rows, with the sum of their weights.
 
-    chunk: raw rows, all of which are training rows; below: the sample has only rows whose hash is
-    smaller; None: rows with any hash. The other parameters are those of `sketch_rows`. Return None
-    if the chunk has no rows.
+    chunk: raw rows, all of which are training rows; encoder: copy of the model, which encodes rows;
+    weight_scaling: scales weights, or None; largest: largest magnitude of each of several targets,
+    by which they are hashed, or None; below: the sample has only rows whose hash is smaller; None:
+    rows with any hash. Return None if no row has a positive weight.
     """
     training: Any = encode_chunk(encoder, chunk, weight_scaling)
     if training is None:
@@ -338,7 +339,10 @@ def make_empty_block(
 
 
 def _mark_categorical(encoder: Any) -> UInt8:
-    """Return 1 for each categorical feature, and 0 for each numeric one, (p,) uint8."""
+    """Return 1 for each categorical feature, and 0 for each numeric one, (p,) uint8.
+
+    encoder: copy of the model, which has the categories of the features.
+    """
     mask = encoder._category_mask()
     return np.zeros(encoder._n_encoded, np.uint8) if mask is None else mask.astype(np.uint8)
 
@@ -464,7 +468,10 @@ def _make_training_block(
 def sum_targets(block: RowBlock, has_classes: bool) -> Counter[Any]:
     """Sum weights and targets of the training rows of a block exactly.
 
-    has_classes: whether targets are class codes. Return the sums by key, as in `BinningSummary.totals`.
+    has_classes: whether targets are class codes. Return integer multiples of 2^-1126 (see
+    `exact_sum`): for classes, the total weight under the key (number of the target, class code);
+    for numbers, the total weight under "weight", and the sum of weight times target under the
+    number of the target. Without weights, rows are counted.
     """
     totals: Counter[Any] = Counter()
     if has_classes:
@@ -488,7 +495,11 @@ def hash_rows(rows: Training, target_order: tuple[int, ...]) -> UInt64:
 
 
 def compute_digest(hashes: UInt64, weight: Float64 | None, offset: Float64 | None = None) -> int:
-    """Return a checksum of rows, which changes if their hashes, weights or offsets change."""
+    """Return a checksum of n rows, which changes if their hashes, weights or offsets change.
+
+    hashes: (n,); weight: (n,) or None; offset: (n_outputs, n) or None. It does not depend on the
+    order of the rows.
+    """
     digest = int(hashes.sum(dtype=np.uint64))
     for numbers in (weight, offset):
         if numbers is not None:

@@ -227,7 +227,9 @@ def bin_rows(features: DenseFeatures, edges: tuple[Any, ...]) -> tuple[UInt8, Bi
     features : DenseFeatures
         Encoded features of the n rows.
     edges : tuple, length p
-        Result of `Sketch.choose_edges` for all rows.
+        For each numeric feature its bin edges, ascending, or None; for each categorical feature a
+        tuple of its category codes, the bin of each, and the number of bins. `Sketch.choose_edges`
+        returns it.
 
     Returns
     -------
@@ -284,7 +286,9 @@ def make_bins(edges: tuple[Any, ...], ranges: BinRanges, category: UInt8) -> Bin
     Parameters
     ----------
     edges : tuple, length p
-        Result of `Sketch.choose_edges`.
+        For each numeric feature its bin edges, ascending, or None; for each categorical feature a
+        tuple of its category codes, the bin of each, and the number of bins. `Sketch.choose_edges`
+        returns it.
     ranges : BinRanges
         Range of the values in each bin.
     category : ndarray of uint8, shape (p,)

@@ -180,7 +180,10 @@ def make_encoder(model: Any, attributes: dict[str, Any]) -> Any:
 
 
 def copy_without_large_attributes(model: Any) -> Any:
-    """Return a copy of a model without trees and hashes of a fit, to be sent to workers."""
+    """Return a shallow copy of a model without the trees and row hashes of a previous fit.
+
+    The copy is sent to workers.
+    """
     copied = copy(model)
     for name in ("sample_hashes_", "_sample_counts", "trees_", "_rows", "_node_sums"):
         copied.__dict__.pop(name, None)
@@ -188,7 +191,7 @@ def copy_without_large_attributes(model: Any) -> Any:
 
 
 def copy_without_class_weights(model: Any) -> Any:
-    """Return a copy of a model with `class_weight` None."""
+    """Return a shallow copy of a model whose parameter `class_weight` is None."""
     copied = copy(model)
     copied.class_weight = None
     return copied

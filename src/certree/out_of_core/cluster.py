@@ -306,7 +306,7 @@ class WorkerBlocks:
 
 
 class _WorkerLost(Exception):  # noqa: N818 # no error: the fit recomputes the blocks of the worker
-    """Raised if a worker is lost."""
+    """Raised if the Dask worker that holds some blocks is lost."""
 
 
 class DaskExecutor:
@@ -353,10 +353,10 @@ class DaskExecutor:
         return self._source.n_partitions
 
     def apply_memory_limit(self, need: MemoryNeed) -> None:
-        """Do nothing, as Dask's workers have memory limits of their own; see `Executor`."""
+        """Do nothing: Dask's workers have memory limits of their own. need: ignored."""
 
     def expect_within_limit(self, n_compared: int = 0) -> None:
-        """Do nothing, as Dask's workers have memory limits of their own; see `Executor`."""
+        """Do nothing: Dask's workers have memory limits of their own. n_compared: ignored."""
 
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
         """Read all rows once on the workers, and return the sum of ``f(chunk, *arguments)``.
@@ -708,14 +708,20 @@ class DaskExecutor:
         return self._client.submit(_call_aligned, f, *arguments, pure=False)
 
     def _sum_futures(self, futures: list[Any]) -> Any:
-        """Return the sum of the results of futures; workers add them up if there are many."""
+        """Wait for Dask futures, and return the sum of their partial results; None is skipped.
+
+        Workers add up the results of eight futures at a time if there are more.
+        """
         while len(futures) > _RESULTS_PER_SUM:
             starts = range(0, len(futures), _RESULTS_PER_SUM)
             futures = [self._submit(_sum, *futures[i : i + _RESULTS_PER_SUM]) for i in starts]
         return sum_results(map(self._wait_for_future, futures))
 
     def _wait_for_future(self, future: Any) -> Any:
-        """Wait for the result of a future. RuntimeError is raised if workers or cluster are lost."""
+        """Wait for the result of a Dask future, and return it with arrays aligned in memory.
+
+        RuntimeError is raised if workers are lost several times, or the cluster is closed.
+        """
         distributed = import_extra("distributed", "dask")
         try:
             while True:

@@ -175,9 +175,9 @@ def find_order_statistics(
 def _find_prefix(prefixes: UInt64, counts: Int64, rank: int) -> tuple[int, int]:
     """Find the value of a given rank in a histogram of prefixes.
 
-    prefixes, counts: histogram as in `PrefixCounts`, ascending; rank: number of smaller values in
-    the histogram. Return the prefix of the value, and the rank of the value among the values with
-    this prefix.
+    prefixes, counts: distinct prefixes (leading bits) of encoded values, ascending, and number of
+    values with each, (k,); rank: number of smaller values in the histogram. Return the prefix of
+    the value, and the rank of the value among the values with this prefix.
     """
     before = np.append(0, np.cumsum(counts))
     position = int(np.searchsorted(before, rank, side="right")) - 1

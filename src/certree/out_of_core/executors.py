@@ -33,7 +33,7 @@ _NO_LIMIT = 2**62  # bytes
 
 
 class InMemory(Exception):  # noqa: N818 # no error: the caller fits the rows in memory
-    """Raised if there are so few rows that they must be fitted in memory."""
+    """Raised in an out-of-core fit if there are so few rows that the caller must fit them in memory."""
 
 
 def sum_results(results: Iterable[Any]) -> Any:
@@ -533,7 +533,7 @@ class LocalExecutor(LocalBlocks):
 
 
 def _call_and_release(f: Callable[[Any], Any], item: Any) -> Any:
-    """Return ``f(item)``, and release freed memory to the system."""
+    """Return ``f(item)``, and release freed memory to the operating system afterwards."""
     result = f(item)
     release_memory()
     return result

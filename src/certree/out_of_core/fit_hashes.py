@@ -181,7 +181,7 @@ def get_hashes_between(block: RowBlock, first: int, last: int) -> list[tuple[UIn
 
 
 def _take_between(hashes: UInt64, first: int, last: int) -> UInt64:
-    """Return the hashes in first .. last, both included, as a view. hashes: ascending."""
+    """Return those of ascending hashes that are in first .. last, both included, as a view."""
     ends = np.array([first, last], dtype=np.uint64)
     begin = int(np.searchsorted(hashes, ends[0], side="left"))
     end = int(np.searchsorted(hashes, ends[1], side="right"))

@@ -68,7 +68,10 @@ def choose_storage(files: Storage | None, n_bytes: int, *, is_limited: bool = Fa
 
 
 def count_bytes(blocks: Sequence[RowBlock]) -> int:
-    """Estimate the bytes of the arrays that boosting needs for the rows of all blocks."""
+    """Estimate the bytes of the arrays that boosting needs for the rows of all blocks.
+
+    They decide whether the joined rows are stored in memory or in files. blocks: at least one.
+    """
     p = len(blocks[0].codes)
     per_row = _BYTES_PER_CODE * p + _BYTES_PER_ROW
     return sum(block.n * per_row + block.X_val.nbytes for block in blocks)
@@ -118,7 +121,10 @@ class JoinedRows:
 
     @classmethod
     def join(cls, blocks: Sequence[RowBlock], storage: Storage) -> JoinedRows:
-        """Join the rows of blocks in one table. storage: allocates its arrays."""
+        """Join the rows of all blocks in one table: training rows, then validation rows.
+
+        blocks: at least one; storage: allocates the arrays of the table, in memory or in files.
+        """
         n = sum(block.n for block in blocks)
         n_val = sum(block.n_val for block in blocks)
         has_weights = any(len(weight) for block in blocks for weight in _list_weights(block))
@@ -141,7 +147,7 @@ class JoinedRows:
 
     @property
     def n(self) -> int:
-        """Number of training rows."""
+        """Number of training rows of the table, without validation rows."""
         return len(self.keys)
 
     def transpose_codes(self) -> UInt8:
@@ -190,7 +196,10 @@ def _join(storage: Storage, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _stack(storage: Storage, tables: Sequence[Float64]) -> Float64:
-    """Join float64 tables along the first axis. storage: allocates the result; tables: at least one."""
+    """Join float64 tables, (n_i, p), along the first axis, that of the rows.
+
+    storage: allocates the result; tables: at least one.
+    """
     shape = sum(map(len, tables)), tables[0].shape[1]
     joined, start = storage.allocate(shape, np.float64), 0
     for table in tables:

@@ -49,7 +49,7 @@ class HashRange:
     bits: int
 
     def find_positions(self, hashes: UInt64) -> NDArray[np.intp]:
-        """Return the positions in `hashes` of those in this range, ascending."""
+        """Return the positions of the hashes that are in this range, ascending. hashes: (n,) uint64."""
         return np.flatnonzero(find_hash_ranges(hashes, self.n) == self.i)
 
     def compute_prefixes(self, hashes: UInt64) -> NDArray[np.intp]:
@@ -309,7 +309,10 @@ def set_keys(executor: Any, n: int) -> int:
 
 
 def _join_ranges(ranges: list[EarlierCopies]) -> EarlierCopies:
-    """Join the first copy numbers of a block's rows over all ranges of hashes, by ascending hash."""
+    """Join the first copy numbers of a block's rows over all ranges of hashes, by ascending hash.
+
+    A copy number is that of a row among equal rows: 0, 1, ... ranges: one object for each range.
+    """
     none = np.zeros(0, dtype=np.uint64)
     hashes = np.concatenate([none, *(copies.hashes for copies in ranges)])
     order = np.argsort(hashes, kind="stable")

@@ -425,7 +425,7 @@ def measure_memory() -> int:
 
 
 def release_memory() -> None:
-    """Release freed memory, which Arrow and the C library keep, to the system."""
+    """Release freed memory, which Arrow and the C library keep, to the operating system."""
     import_extra("pyarrow", "files").default_memory_pool().release_unused()
     _find_trim()(0)
 

@@ -268,12 +268,15 @@ class FitMetadata:
 
     @property
     def n_groups(self) -> int:
-        """Number of groups after `with_numbered_groups`; 0 without groups."""
+        """Number of groups of rows, if `with_numbered_groups` was called; 0 without groups."""
         names = get_group_names(self.encoder)
         return 0 if names is None else len(names)
 
     def set_attributes(self, model: Any) -> None:
-        """Set the fitted attributes about classes, categories and features on a model."""
+        """Set the fitted attributes about classes, categories and features on a model.
+
+        They are those of `attributes`, such as `classes_`.
+        """
         set_learned_attributes(model, self.attributes)
 
     def expect_same_encoding(self, model: Any) -> None:

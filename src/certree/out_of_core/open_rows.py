@@ -115,7 +115,9 @@ def _open_source(
 ) -> FileRows | DaskRows:
     """Return a source that reads the rows of files or of a Dask collection block by block.
 
-    The parameters are those of `fit`; `open_rows` describes them and the errors.
+    X: files or a Dask collection; y, sample_weight, groups, offset: names of columns, or Dask
+    collections, or None. A `memory_limit` of `resources` is for files only. `open_rows` describes
+    the errors.
     """
     limit = get_memory_limit()
     if not is_dask_collection(X):

@@ -76,7 +76,7 @@ def is_dry_run() -> bool:
 
 @contextmanager
 def _dry_run() -> Iterator[None]:
-    """Make `is_dry_run` return True inside the with statement, in this thread."""
+    """Return a context in which fits of this thread are dry runs: `is_dry_run` returns True."""
     token = _IS_DRY_RUN.set(True)
     try:
         yield

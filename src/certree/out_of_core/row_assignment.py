@@ -158,7 +158,8 @@ class RowSorter:
     def _hash_rows(self, training: Training) -> tuple[UInt64, Int32]:
         """Return the hash and the classes of each row.
 
-        The shapes are those of `content` and `classes` in `sort_rows`.
+        Return uint64, (n,), and int32, (n,) or (n, n_targets); classes are 0 for numeric targets or
+        without `random_state`.
         """
         order = training.draw_order if self.feature_order is None else self.feature_order
         if self.random_state is not None:
@@ -361,8 +362,8 @@ def _set_strata(
 ) -> tuple[RowsToAssign, int]:
     """Number the strata of a block's rows by their combinations of classes; return it, and 0.
 
-    n_classes, rank: as in `_list_class_sets`; sets: distinct combinations in all blocks, sorted,
-    (k, n_targets).
+    n_classes: number of classes of each target; rank: numbers of the classes, from `rank_classes`
+    for all blocks; sets: distinct combinations in all blocks, sorted, (k, n_targets).
     """
     if not len(block.content):
         return block, 0

@@ -125,7 +125,7 @@ def expect_same_rows(block: RowBlock, digests: Mapping[int, int]) -> None:
 
 
 def raise_for_changed_rows(number: int) -> NoReturn:
-    """Raise a ValueError that says that a partition has other rows than before. number: its number."""
+    """Raise ValueError: a partition was read again, and has other rows. number: its number."""
     raise ValueError(
         f"X must give the same rows whenever it is read, but partition {number} has other rows than "
         "before: fit again when no program changes the source of X"

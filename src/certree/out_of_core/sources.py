@@ -160,7 +160,7 @@ class FileRows:
 
     @cached_property
     def about(self) -> RowsRead:
-        """Size of the table, and the memory that reading it takes under a memory limit."""
+        """Size of the table in the files, and estimated memory of reading it under a memory limit."""
         columns = [*self.features, *self._list_other_columns()]
         largest = max(self._tables, key=lambda table: table.held(columns))
         numbers = [name for name in columns if not is_text_type(self._schema.field(name).type)]

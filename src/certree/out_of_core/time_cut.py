@@ -164,7 +164,7 @@ def _has_times(block: RowsToAssign) -> list[bool]:
 
 
 def _count_rows(block: Any) -> int:
-    """Return the number of rows of a block."""
+    """Return the number of rows of a block, which has the field `time`."""
     return len(block.time)
 
 

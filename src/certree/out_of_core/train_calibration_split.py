@@ -88,12 +88,12 @@ class TrainCalibrationMasks:
 
     @property
     def n_calibration(self) -> int:
-        """Number of calibration rows."""
+        """Number of calibration rows in all blocks."""
         return sum(int(mask.sum()) for mask in self.masks)
 
     @property
     def n_units(self) -> int:
-        """Number of groups, or of rows if there are no groups."""
+        """Number of groups in all blocks, or of rows of positive weight if rows have no groups."""
         return self.n if self.n_groups is None else self.n_groups
 
 
@@ -481,7 +481,9 @@ def _find_rows(
 def _take_training_rows(chunk: Chunk, encoder: Any, sorter: RowSorter, mask: Mask) -> Chunk:
     """Return the training rows of a block, in the order in which they were read.
 
-    chunk, encoder, sorter, mask: as in `_find_rows`; the mask is True for all other rows.
+    chunk: raw rows of the block; encoder: copy of the model, which encodes rows; sorter: order of
+    the rows in the mask; mask: for each row of positive weight, True for the other (calibration)
+    rows, which are left out.
     """
     target, rows, is_calibration = _find_rows(chunk, encoder, sorter, mask)
     return _take(chunk, target, rows[~is_calibration])
@@ -691,7 +693,7 @@ def join_calibration_blocks(
 
 
 def _join_masks(masks: list[Mask | None]) -> Mask | None:
-    """Join the masks of all blocks; None if they are all None."""
+    """Join the masks of all blocks in the order of the blocks; return None if all are None."""
     known = [mask for mask in masks if mask is not None]
     return np.concatenate(known) if known else None
 

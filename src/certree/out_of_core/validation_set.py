@@ -115,7 +115,7 @@ class SourceWithValidation:
 
 
 def _mark_validation(chunk: Chunk) -> Chunk:
-    """Return a copy of a chunk that is marked as part of the validation set `X_val`."""
+    """Return a copy of a chunk of rows that is marked as part of the user's validation set `X_val`."""
     return replace(chunk, is_validation=True, where=f"{chunk.where} of X_val")
 
 
@@ -154,7 +154,7 @@ class ExecutorWithValidation(ExecutorWrapper):
         return self._source.n_validation
 
     def get_validation_executor(self) -> ValidationExecutor:
-        """Return an executor for the validation set alone."""
+        """Return an executor whose passes read the validation set, and skip the rows of the fit."""
         return ValidationExecutor(self._executor, self._source.validation_has_weights)
 
     def scan_validation_set(

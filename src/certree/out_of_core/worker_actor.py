@@ -156,7 +156,7 @@ class WorkerActor(LocalBlocks):
         return call.result()
 
     def _set_children(self, children: Sequence[ChildWorker]) -> None:
-        """Replace the children once the current request has ended. children: see `set_children`."""
+        """Replace the workers to which this one forwards requests, after the current request."""
         with self._turn:
             self._children = children
 
@@ -202,7 +202,12 @@ class WorkerActor(LocalBlocks):
         return result
 
     def _run_job(self, job: bytes, n_replacements: int) -> tuple[bytes, bytes, int]:
-        """Run a job in a thread; see `run_job` for arguments, results and errors."""
+        """Run a job of several requests in a thread of this worker.
+
+        job: pickled pair of a function and its arguments, which is called with a `Leader`;
+        n_replacements: how often blocks have been replaced before. Return the pickled result, the
+        pickled requests that replaced blocks, and their number. See `run_job`.
+        """
         leader = Leader(self, n_replacements)
         f, arguments = pickle.loads(job)
         result = dump(f(leader, *arguments))
@@ -333,7 +338,10 @@ class WorkerActor(LocalBlocks):
         await self._run_in_thread(self._repeat_replacements, jobs)
 
     def _repeat_replacements(self, jobs: Sequence[bytes]) -> None:
-        """Replace the blocks of this worker in a thread; see `repeat_replacements`."""
+        """Replace the blocks of this worker as the jobs so far have replaced the lost ones.
+
+        jobs: for each job the pickled list of its requests that replaced blocks.
+        """
         for job in jobs:
             for request in pickle.loads(job):
                 raise_if_failed(self._process_here(request))
@@ -387,7 +395,7 @@ def pack(value: Any) -> list[Any]:
     large: list[Any] = []
 
     def is_small(buffer: pickle.PickleBuffer) -> bool:
-        """Return whether a buffer is pickled; a large one is appended to the list."""
+        """Return whether an array's buffer is pickled; append the bytes of a large one to `large`."""
         raw = buffer.raw()
         if raw.nbytes >= _LARGE:
             large.append(np.frombuffer(raw, dtype=np.uint8))
