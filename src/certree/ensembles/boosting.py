@@ -1553,8 +1553,8 @@ class BoostedTrees(StagedTrees):
 
         X: rows, (n, p). Return the index of the leaf among the nodes of its tree, for each of the T
         trees of `trees_`, as int64 (n, T). A round has one tree for all classes or targets, or one
-        for each averaged fit. Columns of the linear start of small regressions, if there is one,
-        come first.
+        for each averaged fit. Small regressions may start from a ridge regression; the columns of
+        its trees come first.
         """
         rows = self._encode_new_rows_or_csr(X)
         leaf = self.trees_.find_leaves(rows, get_n_threads_or_all(self.n_jobs, rows.shape[0]))

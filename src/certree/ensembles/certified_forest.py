@@ -353,9 +353,10 @@ class CertifiedForestClassifier(ForestClassifier):
     Each tree grows on a sample of the rows; the rows out of its sample estimate its error. So all
     rows are used for both, but none for both in the same tree. The error of the majority vote of
     all trees is bounded with probability ``1 - delta`` over the draw of the rows, for every
-    distribution. The trees vote fully grown, or all prunings of each tree vote, weighted by the
-    out-of-sample rows, whichever has the lower bound. Every tree has the same weight. The whole
-    vote of a leaf goes to the most frequent class among its rows of the sample.
+    distribution. The trees vote fully grown, or all prunings of each tree (subtrees with the same
+    root) vote, weighted by the out-of-sample rows, whichever has the lower bound. Every tree has
+    the same weight. The whole vote of a leaf goes to the most frequent class among its rows of the
+    sample.
 
     If rows have times, see `fit`, the latest rows certify the vote instead.
 
@@ -536,8 +537,9 @@ class CertifiedForestClassifier(ForestClassifier):
     ) -> None:
         """Grow trees on the training set of rows in time order, and certify by the calibration set.
 
-        The latest fifth of the training set chooses between the sample sizes and the posteriors over
-        prunings, by the error of the vote. The chosen one is then fitted to the whole training set.
+        The latest fifth of the training set chooses between the sample sizes, and between the
+        posteriors (weights of the prunings, subtrees with the same root), by the error of the vote.
+        The chosen one is then fitted to the whole training set.
 
         training: the encoded rows, of which the latest are the calibration set; sizes: fractions of
         the rows that each tree may grow on; random_state: draws samples and seeds.
@@ -671,8 +673,8 @@ class CertifiedForestClassifier(ForestClassifier):
     def _set_vote(self, sampled: SampledTrees, posterior: NodeWeights, fractions: Float64) -> None:
         """Set `trees_`, whose node values are votes, and the feature importances `_importances`.
 
-        sampled: the trees, with M nodes; posterior: weights of their prunings; fractions: vote at
-        each node, (M, K), which becomes the value of the node.
+        sampled: the trees, with M nodes; posterior: weights of their prunings (subtrees with the
+        same root); fractions: vote at each node, (M, K), which becomes the value of the node.
         """
         value = fractions if self.n_classes_ > 2 else fractions[:, 1:2]
         self.trees_ = sampled.trees.with_value(value)

@@ -199,10 +199,10 @@ class Evaluation:
     def advance(self, runs: Sequence[Rounds], first: int, last: int) -> int:
         """Make rounds first, ..., last - 1 of all runs, score them, and decide whether to stop.
 
-        runs: the runs that are averaged, with `first` rounds each; they are changed. Return the
-        number of rounds that they have then, less than `last` if the core stopped early. Without
-        scores by the core only the state after the last round is scored, so callers pass ``last =
-        first + 1`` if `needs_single_rounds`.
+        runs: the runs of the model (one for each seed), with `first` rounds each; they are changed.
+        Return the number of rounds that they have then, less than `last` if the core stopped early.
+        Without scores by the core only the state after the last round is scored, so callers pass
+        ``last = first + 1`` if `needs_single_rounds`.
         """
         scores = self._make_rounds(runs, first, last)
         if not self.scored:
@@ -227,7 +227,8 @@ class Evaluation:
     def _predict(self, runs: Sequence[Rounds]) -> Float64:
         """Return the raw predictions of all rows after the last round, (n_outputs, n).
 
-        They are averaged over the runs, and are the argument of the functions in `scored`.
+        They are averaged over the runs (sequences of rounds with different seeds), and are the
+        argument of the functions in `scored`.
         """
         return average_scores(runs)
 
@@ -325,9 +326,9 @@ def average_scores(runs: Sequence[Rounds], columns: Any = ...) -> Float64:
 def make_loss_scores(run: Rounds) -> list[Score]:
     """Make functions for the negated mean loss of the training rows and of the validation set.
 
-    run: the run, whose rows are the training rows followed by the validation set, if there is one.
-    Return one function, or two with a validation set; each takes the raw predictions of all n rows,
-    (n_outputs, n), and returns a float, the higher the better.
+    run: a boosting run, whose rows are the training rows followed by the validation set, if there
+    is one. Return one function, or two with a validation set; each takes the raw predictions of all
+    n rows, (n_outputs, n), and returns a float, the higher the better.
     """
     loss = run.settings.loss
 

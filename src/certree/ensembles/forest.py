@@ -672,7 +672,7 @@ class TreeForest(Forest):
         The rows, and the way in which bags are drawn, must be those of the previous fit, and
         `n_estimators` at least the number of its trees. Without a warm start nothing is checked.
 
-        digest: hash of the rows and of how they are drawn, which becomes `_fit_digest`; previous:
+        digest: hash of the rows and of how bags are drawn, which becomes `_fit_digest`; previous:
         trees of the previous fit, or None without a warm start.
         """
         if previous is not None and digest != self._fit_digest:

@@ -202,7 +202,7 @@ class SortedFeatures:
     def replace_ranks(self, trees: Trees) -> Trees:
         """Convert trees that were grown on `bins` to trees that take encoded rows.
 
-        Splits on ranks of categories become splits on sets of categories.
+        Splits on ranks of categories (by mean target) become splits on sets of categories.
         """
         ranked = self.ranked
         return trees if ranked is None else ranked.categories.replace_by_category_sets(trees)

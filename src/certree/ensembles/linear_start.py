@@ -115,7 +115,7 @@ def _order_rows(run: Rounds) -> NDArray[np.intp]:
 
 
 def _list_features(run: Rounds) -> list[int]:
-    """Return the feature indices, (p,), in the order in which the grower of a run examines them.
+    """Return the feature indices, (p,), in the order in which a boosting run examines them.
 
     It is `feature_order` of ``run.grower``, or the order of the columns if that is None.
     """

@@ -166,10 +166,11 @@ class Loss:
         return _core.compute_gradients(*about, scale)
 
     def compute_scale_terms(self, y: Float64, scores: Float64) -> Float64:
-        """Compute a number for each row, (n,), of which the `scale` of the gradients is the mean.
+        """Compute a number for each row, (n,), from which the scale of the gradients follows.
 
-        For Huber's loss the scale is a quantile of them instead. Only for losses with `has_scale`.
-        y: targets, (n,); scores: (1, n).
+        The gradients of some losses (`has_scale`) depend on one number of all rows, the scale: the
+        mean of these numbers or, for Huber's loss, a quantile of them. y: targets, (n,); scores:
+        (1, n).
         """
         return _core.compute_scale_terms(self.name, self.parameter, y, scores)
 

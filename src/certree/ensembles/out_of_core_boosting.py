@@ -427,7 +427,7 @@ def _scan_validation_set(
 def _add_validation_set(executor: Executor, validation: Training, *, is_scaled: bool) -> None:
     """Add a validation set that is in memory to the first block of the executor.
 
-    executor: has the blocks; validation: rows of the validation set; is_scaled: whether their
+    executor: holds the blocks; validation: rows of the validation set; is_scaled: whether their
     weights are scaled to a mean of 1.
     """
     scaling = _make_weight_scaling(validation) if is_scaled else None

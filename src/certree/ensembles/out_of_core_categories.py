@@ -153,7 +153,7 @@ def _compute_loss_scale(executor: Executor, loss: Loss, start: Float64) -> float
 
     It is the mean of `Loss.compute_scale_terms`; for Huber's loss the quantile `loss.quantile`,
     interpolated linearly. start: constant start scores, (1,), to which offsets are added. executor:
-    has the blocks.
+    holds the blocks.
     """
     blocks = executor.reduce(_find_largest_term, loss, start)
     n, largest = sum(n_rows for n_rows, _ in blocks), max(term for _, term in blocks)

@@ -46,8 +46,9 @@ class BoostedTreesRanker(BoostedTrees):
 
     Each row is a document of a query. A round takes the gradients of LambdaMART: the logistic loss
     of the order of two documents of a query with different relevance, times a weight of the pair.
-    Whole queries are in-bag, and grow the tree, or out-of-bag, and weight its prunings. A document
-    of relevance y at a rank gains ``(2**y - 1) / log2(1 + rank)``, as in LightGBM and XGBoost.
+    Whole queries are in-bag, and grow the tree, or out-of-bag, and weight its prunings (subtrees
+    with the same root). A document of relevance y at a rank gains ``(2**y - 1) / log2(1 + rank)``,
+    as in LightGBM and XGBoost.
 
     The weight of a pair is the difference between the gains ``2**y`` of its documents, times one
     plus the difference between the discounts ``1 / log2(1 + rank)`` of their ranks. LambdaMART as

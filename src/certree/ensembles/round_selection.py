@@ -23,7 +23,7 @@ _MARGIN = 0.03
 
 
 def choose_step_factor(learning_rate: float, largest: int) -> int:
-    """Return the factor of the learning rate in runs that only choose the number of rounds: 1 .. 8.
+    """Return the factor of the learning rate in fits that only choose the number of rounds: 1 .. 8.
 
     It is the largest power of 2 up to `largest` with which `learning_rate` becomes at most 0.5.
     """

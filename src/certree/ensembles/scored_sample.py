@@ -96,8 +96,8 @@ def draw_smallest_keys(
 def merge_samples(samples: Iterable[KeySample], n_sampled: Int64) -> KeySample:
     """Merge samples of several blocks of rows to one sample.
 
-    samples: smallest keys of the rows of each block; n_sampled: number of keys to keep of each
-    class, (K,).
+    samples: smallest random keys of the rows of each block, and the classes of these rows;
+    n_sampled: number of rows to keep of each class, (K,), those with the smallest keys.
     """
     keys, classes = (np.concatenate(one) for one in zip(*samples, strict=True))
     order = np.lexsort((keys, classes))
@@ -108,7 +108,7 @@ def merge_samples(samples: Iterable[KeySample], n_sampled: Int64) -> KeySample:
 
 
 def compute_key_limits(sample: KeySample, n_sampled: Int64) -> UInt64:
-    """Return, for each class, the largest key of a sample, (K,) uint64.
+    """Return, for each class, the largest random key in a sample of rows, (K,) uint64.
 
     Rows with larger keys are not in the sample. n_sampled: wanted number of rows of each class,
     (K,). The limit is the largest uint64 if the sample has fewer rows of the class, and 0 if no row

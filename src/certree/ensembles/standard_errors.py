@@ -160,7 +160,7 @@ class ThirdFits:
         return np.array([_root_mean_square(row, weight) for row in difference])
 
     def _gather_scores(self, third: int) -> Float64:
-        """Return the scores of all n training rows, averaged over the runs on one third.
+        """Return the scores of all n training rows by the model that is fitted to one third of them.
 
         third: number of the third, 0, 1 or 2. Return (n_outputs, n), rows in the order of `rows`.
         """

@@ -152,7 +152,7 @@ def _sum_offset_terms(
 ) -> NDArray[np.object_]:
     """Sum a function of the offsets over all rows exactly; see `SumRows`.
 
-    executor: has the blocks; f: ``f(*arguments, offset)`` returns an array whose last axis is that
+    executor: holds the blocks; f: ``f(*arguments, offset)`` returns an array whose last axis is that
     of the rows. Return the sums as integer multiples of 2^-1126 (see `exact_sum`).
     """
     sums: NDArray[np.object_] = executor.reduce(_sum_offset_terms_of_block, f, arguments)
@@ -192,7 +192,7 @@ def _compute_means(
 ) -> Float64:
     """Compute the weighted means of functions of target and offset over all rows; see `MeanRows`.
 
-    executor: has the blocks; weight: sum of the weights of all rows; f: ``f(*arguments, target,
+    executor: holds the blocks; weight: sum of the weights of all rows; f: ``f(*arguments, target,
     offset)`` returns an array whose last axis is that of the rows. Return one mean for each entry
     of its first axis.
     """

@@ -43,7 +43,7 @@ class SketchedRows:
     Parameters
     ----------
     sketch : Sketch
-        Sample and distinct values of the training rows, by which bin edges are chosen.
+        Random sample, and distinct values, of the training rows, by which bin edges are chosen.
     weight_scalings : tuple of two (WeightScaling or None)
         How weights of training rows, and of validation rows, are scaled; None: they are not.
     split : ValidationSplit or None

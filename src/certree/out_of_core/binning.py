@@ -72,7 +72,7 @@ class Sketch:
         below: int | None = None,
         order: Int32 | None = None,
     ) -> Self:
-        """Return the sketch of the rows of one block.
+        """Return the sample and the distinct values of the rows of one block.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Sketch:
         return cls(len(features), hashes, sample, tuple(values))
 
     def __add__(self, other: Self) -> Self:
-        """Return the sketch of the rows of both objects. other: the sketch of other rows."""
+        """Return the sample and distinct values of the rows of both objects. other: other rows."""
         hashes = np.concatenate([self.hashes, other.hashes])
         smallest, hashes = _select_smallest(hashes)
         both = np.concatenate([self.rows, other.rows])

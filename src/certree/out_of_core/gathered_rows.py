@@ -237,7 +237,7 @@ def copy_rows(block: RowBlock, first: int, last: int) -> list[tuple[Any, ...]]:
     """Return the rows of a block if its number is in first .. last, as a list of one entry.
 
     The entry has number and checksum of the block, bin codes (p, n), indices of categories (q, n),
-    keys (n,), targets (n,), weights (n,) or None, and numbers of folds (n,) or None. Return an
+    random keys (n,), targets (n,), weights (n,) or None, and numbers of folds (n,) or None. Return an
     empty list for other blocks.
     """
     if not first <= block.number <= last:

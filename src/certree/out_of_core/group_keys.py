@@ -95,7 +95,7 @@ def _list_rows(
 
 
 def _with_group_keys(block: RowBlock, keys: UInt64) -> tuple[RowBlock, int]:
-    """Return a block in which each row has the key of its group, and 0 as partial result.
+    """Return a block in which each row has the random key of its group, and 0 as partial result.
 
     keys: key of each group, (n_groups,).
     """

@@ -362,8 +362,9 @@ def _set_strata(
 ) -> tuple[RowsToAssign, int]:
     """Number the strata of a block's rows by their combinations of classes; return it, and 0.
 
-    n_classes: number of classes of each target; rank: numbers of the classes, from `rank_classes`
-    for all blocks; sets: distinct combinations in all blocks, sorted, (k, n_targets).
+    n_classes: number of classes of each target; rank: position of each class in an order that
+    depends on contents, from `rank_classes` for all blocks; sets: distinct combinations in all
+    blocks, sorted, (k, n_targets).
     """
     if not len(block.content):
         return block, 0

@@ -213,7 +213,7 @@ def share_keys(executor: Executor, n_ranges: int) -> None:
 
 
 def _has_both_kinds(block: HashedRows) -> list[tuple[bool, bool]]:
-    """Return whether a block has rows that float32 rounds, and rows that are exact in float32.
+    """Return whether float32 rounds some rows of a block, and whether others are exact in float32.
 
     The two bools are returned as a list of one pair, which `Executor.reduce` concatenates.
     """

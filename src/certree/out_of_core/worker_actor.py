@@ -312,9 +312,12 @@ class WorkerActor(LocalBlocks):
         self._epoch, self._links, self._call = "", None, None
 
     def _run_calls(self, links: WorkerLinks, calls: Sequence[bytes], from_all: bool) -> bytes:
-        """Call functions in the thread of the rank; see `run_on_rank` for arguments and result.
+        """Call functions with the `Rank` of this worker in order; return the last result, pickled.
 
-        The first call joins the blocks of this worker to one table. An error closes the links.
+        The first call joins the blocks of this worker to one table. links: connections to the other
+        workers, which an error closes; calls: pickled pairs (f, arguments) for ``f(rank,
+        *arguments)``; from_all: False: only the worker of rank 0 returns the result, others empty
+        bytes. See `run_on_rank`.
         """
         try:
             if self._rank is None:

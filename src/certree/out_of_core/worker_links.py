@@ -139,9 +139,10 @@ class PendingConnections:
         return connection
 
     def _get_future(self, key: tuple[str, int]) -> asyncio.Future[_PendingConnection]:
-        """Return the future of the connection of a child; key: token of its epoch, and its rank.
+        """Return the future of a child worker's connection, whose result is a `_PendingConnection`.
 
-        The first call for a key creates the future. Its result is a `_PendingConnection`.
+        key: token of the epoch (workers that take part until one is lost), and number of the child.
+        The first call for a key creates the future.
         """
         if key not in self._waiting:
             self._waiting[key] = asyncio.get_running_loop().create_future()
@@ -183,7 +184,7 @@ class WorkerLinks:
         Raises
         ------
         LinkLost
-            If a rank cannot be reached.
+            If another worker cannot be reached.
         """
         token, rank, parent = self._epoch.token, self._epoch.rank, self._epoch.parent
         try:
