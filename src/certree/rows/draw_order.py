@@ -1,4 +1,4 @@
-"""Order columns and number categories by what rows hold, not by the place of columns or by names."""
+"""Order columns and number categories by the values and targets of rows, not by place or name."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def hash_targets(y: NDArray[Any] | None, n: int) -> UInt64:
 
     y: class codes or numeric targets, (n,) or (n, n_outputs). Numeric targets are hashed by sign
     and mantissa alone, so that targets times a power of two have the same hashes. With several
-    targets the hash of a row is the largest of the hashes of its targets, so that the order of the
-    targets does not matter.
+    targets the hash of a row is the largest hash of its targets, so that their order does not
+    matter. n: number of rows.
     """
     if y is None:
         return np.zeros(n, dtype=np.uint64)

@@ -27,13 +27,13 @@ _HAVE_CODE = "code"
 def store_features(model: Any) -> dict[str, Any]:
     """Return the entries of a model file about the features of a fitted model, by name.
 
-    The entries are "n_features", "feature_names", "categories", "digested_categories" (indices of
-    features whose texts are stored as hashes) and "dates" (index, kind, time zone and last date of
-    features that hold dates) if there are any, "effective_sample_size" if the model has it,
-    "n_outputs" for several targets, and "table_format" if it was fitted to CSV files in an unusual
-    format; "groups" is the column of groups of rows, if there were any.
-    "unknown_categories" is "code" if unknown categories have a code of their own; the entry is
-    missing if they are encoded as missing values.
+    The entries "n_features", "feature_names", "categories" and "unknown_categories" ("code":
+    unknown categories have a code of their own; without the entry they are encoded as missing
+    values) are those of every model. The following are present only if the model has them:
+    "digested_categories" (indices of features whose texts are stored as hashes), "dates" (index,
+    kind, time zone and last date of features that hold dates), "effective_sample_size", "n_outputs"
+    (for several targets), "table_format" (if it was fitted to CSV files in an unusual format) and
+    "groups" (name of the column of groups).
 
     model: fitted estimator with `n_features_in_` and `categories_`.
     """
@@ -61,10 +61,9 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
     """Check the entries that `store_features` wrote, and return the fitted attributes by name.
 
     The attributes are `n_features_in_`, `categories_` and, if the file has them, `dates_`,
-    `feature_names_in_`, `effective_sample_size_`, `n_outputs_`, the format of CSV files and the column
-    of groups. Raise a ValueError if an entry is damaged.
-
-    stored: entries of the model file.
+    `feature_names_in_`, `effective_sample_size_`, `n_outputs_`, the format of CSV files and the
+    name of the column of groups. Raise a ValueError if an entry is damaged. stored: entries of the
+    model file.
     """
     p = stored.get_integer("n_features", 1, _MOST_FEATURES)
     categories, names = _restore_categories(stored, p), stored["feature_names"]
@@ -85,10 +84,10 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
 
 
 def _restore_dates(entries: Any, n_features: int) -> dict[int, DateColumn]:
-    """Return the columns of dates by index; raise `DamagedModelError` for damaged entries.
+    """Return the `DateColumn` of each column of dates, by its index.
 
-    entries: lists of an index and the entries of `DateColumn.to_stored`. n_features: number of
-    features, p.
+    entries: lists of an index and the entries of `DateColumn.to_stored`, as read from a model file.
+    n_features: number of features, p. Raise `DamagedModelError` if entries are not of this form.
     """
     if isinstance(entries, list) and all(isinstance(one, list) and one for one in entries):
         places = [one[0] for one in entries]

@@ -142,7 +142,7 @@ class NearCopies:
 
     @property
     def are_likely(self) -> bool:
-        """Return whether near copies are likely: more neighbours remain than by chance.
+        """Whether near copies are likely: more neighbours remain in halved bins than by chance.
 
         True if `share` exceeds 5 %, and `kept` is at least 0.65 plus three standard deviations,
         each 0.5 / sqrt(number of rows with neighbours).
@@ -153,11 +153,12 @@ class NearCopies:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Return what a certificate assumes about copies, as phrases for its list of assumptions.
+        """Assumptions of a certificate about copies, as phrases for its list of assumptions.
 
         The first phrase says that rows are no near copies of others, with `n`, `share`, `bins` and
-        `kept`. A second one follows if there is `left_out`: the `n_alike` rows are separate draws.
-        A third one follows if `is_balanced`: the source has equally frequent classes, too.
+        `kept`. A second one follows if there is `left_out`: the `n_alike` rows are independent
+        draws. A third one follows if `is_balanced`: the source of the data has equally frequent
+        classes, too.
         """
         found = [f"rows are no near copies of others ({self._comparison})"]
         if self.left_out:
@@ -193,11 +194,10 @@ class NearCopies:
 
 
 def _compute_least_kept(n: int) -> float:
-    """Return the threshold of `NearCopies.kept` above which near copies are likely.
+    """Return the least value of `NearCopies.kept` for which near copies are likely.
 
     It is 0.65 + 3 * 0.5 / sqrt(n): 0.5 bounds the standard deviation of a single row's fraction.
-
-    n: number of rows with neighbours.
+    n: number of calibration rows with neighbours (training rows in the same bins).
     """
     return _LEAST_KEPT + _DEVIATIONS * 0.5 / sqrt(max(n, 1))
 
@@ -601,11 +601,10 @@ class QuantileCodes(NamedTuple):
         return hashes
 
     def exact_keys(self, some: Indices, same: UInt64) -> UInt64:
-        """Hash the values of rows: rows with equal hashes are equal in all compared features.
+        """Hash the values of rows, (k,) uint64: equal hashes mean equal values in all features.
 
         some: positions of k rows in `rows`, (k,). same: for each row of `rows` a hash of the values
         that must be equal, too, such as texts and the class, (m,), from `hash_fixed_columns`.
-        Return (k,) uint64.
         """
         rows = self.rows[some]
         return hash_samples(*(one[rows] for one in self.columns), same[some].astype(np.float64))

@@ -1,4 +1,4 @@
-"""Count how often the feature rows of a fit repeat, to count how many of its rows new rows match."""
+"""Count how often the feature rows of a fit occur, to count how many of them new rows equal."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class RepeatCounts:
 
     @classmethod
     def count(cls, ordered: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
-        """Count the rows, the distinct rows, and which rows occur twice or more often.
+        """Count rows by their hashes: all, the distinct ones, and which occur twice or more often.
 
         ordered: hash of the features of each row, (n,), ascending. tables: result of `hash_table`
-        for each table of which the rows consist, stored beside the counts to recognise a whole
-        table; it does not change them, and () stores none.
+        for each table of which the rows consist, which the instance stores to recognise a whole
+        table later; () stores none.
         """
         starts = mark_run_starts(ordered)
         again = ordered[1:][~starts[1:]]

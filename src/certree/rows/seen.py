@@ -1,4 +1,4 @@
-"""Records of the rows of an updatable model, which can be added and removed."""
+"""Records of the rows of a fit, from which an updatable model adds and removes rows."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class SeenRows(ArrayRecord):
 
     @property
     def known(self) -> UInt64:
-        """Return the distinct values of `hashes` and, unless it is None, `rounded`, ascending.
+        """Distinct values of `hashes` and, unless it is None, `rounded`, (k,) uint64, ascending.
 
         The function `find_known_rows` recognises rows of the fit by them.
         """
@@ -190,10 +190,10 @@ class SeenRows(ArrayRecord):
 
     @property
     def repeat_counts(self) -> RepeatCounts:
-        """Return how many rows share their features with no other row, with one, or with more.
+        """Counts of the rows that share their features with no other row, with one, or with more.
 
-        Rows are compared by `hashes`. The result is a `RepeatCounts` of these numbers. Its field
-        `tables` has a single entry, the hash of all rows.
+        Rows are compared by `hashes`. The result is a `RepeatCounts`. Its field `tables` has a
+        single entry, the hash of all rows.
         """
         return RepeatCounts.count(np.sort(self.hashes), (hash_table(self.hashes, self.y),))
 

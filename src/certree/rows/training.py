@@ -242,12 +242,12 @@ class Training:
 
     @cached_property
     def weight_unit(self) -> float:
-        """Return the mean weight of a row, 1 without weights. Divided by it, the weights sum to n."""
+        """Mean weight of the rows, 1.0 without weights. Weights divided by it sum to n."""
         return compute_mean_weight(self.weight)
 
     @cached_property
     def draw_order(self) -> Int32:
-        """Return the order in which trees consider and draw features: feature indices, (p,) int32.
+        """Feature indices, (p,) int32, in the order in which trees consider or randomly draw them.
 
         Columns are sorted by sums of hashes of their values and of the targets in the training set
         (see `ColumnSums`), so that tables with permuted columns give the same trees. It is
@@ -310,9 +310,9 @@ class Training:
     def take(self, indices: Indices) -> Training:
         """Return some of the rows as a `Training` whose training set has all of them.
 
-        Weights, groups and offsets are taken along; its calibration set is empty. `draw_order` is
-        that of this object if it has been computed already; else it is computed from the rows that
-        are taken. This object is not changed.
+        Weights, groups, times and offsets of the rows are kept; the calibration set is empty.
+        `draw_order` is that of this object if it has been computed already; else it is computed
+        from the rows that are taken. This object is not changed.
 
         indices: indices of the rows, (m,), in any order.
         """
@@ -448,10 +448,10 @@ class Training:
         return times is not None and times.has_order(self.split.groups)
 
     def _split_latest(self, size: int | float) -> Fold:
-        """Return the fold whose validation set has the latest rows, or groups, of these.
+        """Return the fold whose validation set has the latest of these rows, or of their groups.
 
-        size: number of rows or groups; a float is their fraction. Rows of the gap are in neither
-        set.
+        size: number of validation rows or groups; a float is their fraction. The training set has
+        the earlier rows except those of the gap, which are left out between the two sets.
         """
         times, groups = self.split.times, self.split.groups
         assert times is not None
@@ -474,7 +474,7 @@ def compute_mean_weight(weight: Float64 | None) -> float:
 
 
 def raise_for_lost_classes(size: float, n_lost: int) -> NoReturn:
-    """Raise a ValueError which says that all rows of some classes would be in the validation set.
+    """Raise a ValueError: all rows of some classes would be in the validation set.
 
     size: value of the parameter validation_fraction. n_lost: number of these classes. Both are
     shown in the message.
@@ -486,7 +486,7 @@ def raise_for_lost_classes(size: float, n_lost: int) -> NoReturn:
 
 
 def count_held_out(size: float, n: int, units: str) -> int:
-    """Return the number of rows or groups in a validation set.
+    """Return the number of validation rows (or groups) that validation_fraction asks for.
 
     Parameters
     ----------
@@ -605,11 +605,11 @@ def _find_kept_rows(place: Indices, rows: Indices) -> Indices:
 
 
 def set_learned_attributes(model: Any, learned: dict[str, Any]) -> None:
-    """Set the fitted attributes that rows of a fit determine; some of them only if not None.
+    """Set the fitted attributes of an estimator that `training_rows` learned from the rows.
 
-    These are `feature_names_in_`, `dates_`, the format of CSV files and the column of groups.
-
-    model: the estimator. learned: values by name, as `training_rows` returns them.
+    The attributes `feature_names_in_`, `dates_`, the format of CSV files and the name of the column
+    of groups are not set, or removed, if their value is None. model: the estimator. learned: values
+    by attribute name, as `training_rows` returns them.
     """
     model.__dict__.update(learned)
     for name in ("feature_names_in_", "dates_", FORMAT_ATTRIBUTE, GROUPS_ATTRIBUTE):
@@ -681,8 +681,9 @@ class RowInputMixin:
     def __init_subclass__(cls, **how: Any) -> None:
         """Let constructor, `fit` and predictions of a subclass reject names of other libraries.
 
-        how: keyword arguments of the class statement, which are passed on to the base classes. The
-        docstrings of scikit-learn's methods ``set_{method}_request`` are shortened, too.
+        The error for a parameter such as LightGBM's names certree's own. The docstrings of
+        scikit-learn's methods ``set_{method}_request`` are shortened, too. how: keyword arguments
+        of the class statement, which are passed on to the base classes.
         """
         super().__init_subclass__(**how)
         shorten_request_docs(cls)
@@ -694,9 +695,10 @@ class RowInputMixin:
                 setattr(cls, name, rejects_argument_aliases(vars(cls)[name]))
 
     def _validate_params(self) -> None:
-        """Check the values of the parameters, as scikit-learn does.
+        """Check the values of the parameters, as scikit-learn does; raise InvalidParameterError.
 
-        Raise InvalidParameterError; its message also says what replaces -1 of LightGBM.
+        The message also says which value replaces the -1 with which LightGBM switches a parameter
+        off.
         """
         model: Any = super()
         try:
@@ -706,11 +708,11 @@ class RowInputMixin:
             raise
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, by name or, of an estimator in this one, ``name__parameter``.
+        """Set parameters by name, or by ``name__parameter`` for parameters of a nested estimator.
 
-        They count from the next fit on. Return the estimator. Raise TypeError if a parameter has
-        the name that another library uses, with certree's name in the message; ValueError if there
-        is no such parameter.
+        New values take effect in the next fit. Return the estimator. Raise a TypeError if a
+        parameter has the name that another library uses; the message has certree's name. Raise a
+        ValueError if there is no such parameter.
         """
         model: Any = super()
         if params:
@@ -746,10 +748,10 @@ class RowInputMixin:
         return training
 
     def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of the fit: arrays, records, numbers and lists by name.
+        """Return what a model file holds of the fit, by name: arrays, records, numbers and lists.
 
-        These are the entries of `store_features`, for a classifier those of `store_classes`, and
-        the fields of the table `_stored_fields` of the class.
+        These are the entries of `store_features`, for a classifier also those of `store_classes`,
+        and the attributes that the class attribute `_stored_fields` lists.
         """
         classes = store_classes(self) if is_classifier(self) else {}
         return {**store_features(self), **classes, **store_fields(self, self._stored_fields)}
@@ -778,10 +780,10 @@ class RowInputMixin:
     _stored_fields: ClassVar[dict[str, StoredField]] = {}
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check the restored attributes against each other, and set those that files do not hold.
+        """Check restored attributes against each other, and set those that model files do not hold.
 
-        `__restore__` calls it after the fields of `_stored_fields`. stored: the content of the
-        model file. Raise a ValueError if entries contradict each other.
+        `__restore__` calls this hook last; here it does nothing, and subclasses override it.
+        stored: the content of the model file. Raise a ValueError if entries contradict each other.
         """
 
     def _has_several_targets(self) -> bool:
@@ -857,7 +859,7 @@ class RowInputMixin:
         return self._encode_new_features(X).score_in_blocks(scores)
 
     def _encode_few_rows(self, X: Any) -> NDArray[Any] | None:
-        """Encode rows to predict if they are few and unmistakable; else return None.
+        """Encode rows to predict without checks if they are few and surely valid; else return None.
 
         The checks and conversions of `_encode_new_features` take up to 50 times as long as the
         prediction of a single row. For these rows they would find no error, and give this result.
@@ -957,7 +959,10 @@ class RowInputMixin:
 
     @property
     def _date_formats(self) -> Mapping[int, DateFormat] | None:
-        """How thresholds of encoded columns that are no plain numbers are written, by index."""
+        """Objects that write thresholds of date columns and of their parts as text, by column index.
+
+        Each has a method `format`, see `describe_dates`; None: the model has no dates.
+        """
         return describe_dates(self.dates_, self.n_features_in_)
 
     def _get_encoded_categories(self) -> Categories | None:
@@ -965,14 +970,14 @@ class RowInputMixin:
         return None if self.categories_ is None else self.categories_.extend(self._n_encoded)
 
     def _fold_parts(self, values: Float64) -> Float64:
-        """Add the values of calendar parts to those of their date columns.
+        """Add the values of calendar parts (month, weekday, ...) to those of their date columns.
 
         values: (..., number of encoded columns), such as contributions. Return (..., p).
         """
         return fold_parts(values, self.n_features_in_, self.dates_)
 
     def _get_owners(self) -> NDArray[np.intp]:
-        """Return the index of the user's feature to which each encoded column belongs."""
+        """Return the index of the user's feature to which each encoded column belongs, (k,) intp."""
         return list_owners(self.n_features_in_, self.dates_)
 
     def _takes_missing_values(self) -> bool:
@@ -987,9 +992,9 @@ class RowInputMixin:
 
     @available_if(lambda model: hasattr(model, "predict_proba"))
     def predict_log_proba(self, X: ArrayLike) -> Any:
-        """Return the natural logarithms of what `predict_proba` returns for the rows X, (n, p).
+        """Return the natural logarithms of the class probabilities of rows X, an array (n, K).
 
-        That is an array (n, K), or with several targets a list with an array for each.
+        With several targets return a list with an array for each target.
         """
         classifier: Any = self
         shares = classifier.predict_proba(X)
@@ -1013,7 +1018,7 @@ class RowInputMixin:
         return True
 
     def _has_code_of_unknown(self) -> bool:
-        """Return whether a fit gives categories that it does not know a code of their own.
+        """Return whether categories that the fit does not know get a code of their own.
 
         Splits on category sets then send them to the child with the greater training weight. If the
         result is False, unknown categories are encoded as missing values.
@@ -1167,9 +1172,9 @@ def training_rows(
 
 
 def _find_groups_name(groups: Any) -> str | None:
-    """Return the name of groups, such as that of a column of a data frame; "" if they have none.
+    """Return the name that the argument groups has, such as that of a column of a data frame.
 
-    None if `groups` is None.
+    Return "" if groups have no name, and None if groups is None.
     """
     name = getattr(groups, "name", "")
     return None if groups is None else name if isinstance(name, str) else ""
@@ -1178,7 +1183,7 @@ def _find_groups_name(groups: Any) -> str | None:
 def convert_training_dates(
     model: Any, X: Any, reuse_encoding: bool
 ) -> tuple[Any, dict[int, DateColumn]]:
-    """Return the rows of a fit with days in place of dates, and the columns that held dates.
+    """Replace dates by days in the rows of a fit; return the rows, and the date columns by index.
 
     Columns that the parameter `categorical_features` lists keep their dates.
 
@@ -1198,7 +1203,7 @@ def convert_training_dates(
 
 
 def _convert_dates(model: Any, X: Any) -> Any:
-    """Replace dates by days in the columns that held dates in the fit of a model; see `convert_dates`.
+    """Replace dates by days in the columns that held dates in the fit; see `convert_dates`.
 
     X: rows, not encoded. Without such columns X is returned unchanged. Raise a ValueError if the
     number or names of the features differ from the fit.
@@ -1220,9 +1225,10 @@ def _convert_dates(model: Any, X: Any) -> Any:
 def _find_last_dates(
     dates: dict[int, DateColumn], features: DenseOrSparseFeatures, split: TrainCalibrationSplit
 ) -> dict[int, DateColumn] | None:
-    """Return the columns of dates with the latest date of the training rows; None without dates.
+    """Return copies of the date columns, by index, with `last`, the latest training date.
 
-    features: the encoded rows. split: its training set has the training rows, or no row.
+    Return None if there are no date columns. dates: the date columns, by index. features: the
+    encoded rows. split: its training rows are read, or all rows if the training set is empty.
     """
     if not dates:
         return None
@@ -1423,10 +1429,10 @@ def _encode_rows(
 
 
 def mark_constrained(model: Any, names: Any, n_features: int) -> NDArray[np.bool_]:
-    """Return which features the parameter monotonic_cst constrains, (p,).
+    """Return a mask (p,), True for features that the parameter monotonic_cst constrains.
 
-    model: the estimator. names: names of the features, or None. n_features: their number, p. Raise
-    ValueError if the parameter is malformed.
+    model: the estimator. names: names of the features, or None. n_features: number of features, p.
+    Raise a ValueError if the parameter is malformed.
     """
     signs = check_monotonic_cst(getattr(model, "monotonic_cst", None), n_features, names)
     return np.zeros(n_features, dtype=np.bool_) if signs is None else signs != 0
@@ -1657,7 +1663,7 @@ def check_target_and_weight(
 
 
 def _expect_no_missing_targets(y: Any) -> None:
-    """Raise a ValueError if some values of y are missing (None, NaN, pandas.NA)."""
+    """Raise a ValueError if any value of the target y is missing (None, NaN, pandas.NA)."""
     given = np.asarray(y)
     if (
         given.dtype.kind not in "Of" or not given.ndim
@@ -1678,7 +1684,7 @@ def _expect_no_missing_targets(y: Any) -> None:
 
 
 def _expect_one_type(y: NDArray[Any]) -> None:
-    """Raise a ValueError if some classes of y, (n,), are text and others are not."""
+    """Raise a ValueError if some classes of y, (n,), are text and others are of another type."""
     kinds = {type(one) for one in y.tolist()} if y.dtype.kind == "O" else set()
     if len({issubclass(kind, str) for kind in kinds}) > 1:
         names = " and ".join(sorted(kind.__name__ for kind in kinds))
@@ -1975,10 +1981,10 @@ def _check_sparse_features(
 
 
 def _check_finite(model: Any, features: DenseFeatures) -> DenseFeatures:
-    """Raise scikit-learn's ValueError for infinite values; return features without such values.
+    """Raise a ValueError for infinite values, or replace them if the model accepts them.
 
-    If the model accepts infinite values (`_takes_infinities`), nothing is raised, and the result
-    has the largest float64 of their sign in their place.
+    A model with `_takes_infinities` gets features with the largest float64 of their sign in place
+    of infinite values. For other models the features are returned unchanged. NaN is kept.
     """
     if model._takes_infinities:
         return DenseFeatures(tuple(map(_clip_infinities, features.tables)))
