@@ -119,10 +119,10 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
 
 
 def _expect_directory(file: BinaryIO, size: int) -> None:
-    """Check the start and the end of a zip file; raise ValueError if it cannot be a model file.
+    """Raise a ValueError if the start or the end of a zip file shows that it is no model file.
 
     A zip file ends with a directory of its members, which may have at most 64 entries and 16 KiB.
-    The check reads no array. file: open for reading, at any position, which changes; size: its size
+    No array is read. file: open for reading, at any position, which changes. size: size of the file
     in bytes.
     """
     end = struct.Struct("<4s4H2LH")
@@ -237,11 +237,11 @@ class Archive(Mapping[str, NDArray[Any]]):
 
 
 def _read_array_header(stream: Any, size: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Read the dtype and the shape, in this order, from the start of a .npy file.
+    """Read the header of a .npy file; return the dtype and the shape of its array.
 
-    Raise ValueError if they contradict its size, for dtypes of objects, for Fortran order (columns
-    first), and for other versions of the format than 1.0. stream: at the start of the file;
-    afterwards it is at the start of the data. size: bytes of the whole .npy file.
+    stream: binary file at its start; afterwards it is at the start of the data. size: bytes of the
+    whole .npy file. Raise a ValueError if dtype and shape contradict this size, for dtypes of
+    objects, for Fortran order (columns first), and for other versions of the format than 1.0.
     """
     start = stream.read(np.lib.format.MAGIC_LEN + 2)
     if np.lib.format.read_magic(io.BytesIO(start)) != (1, 0):
@@ -268,9 +268,9 @@ def _read_array_header(stream: Any, size: int) -> tuple[np.dtype[Any], tuple[int
 def _read_array(stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """Read the data of a .npy file and return the array, read-only.
 
-    Raise ValueError if data are missing, text has invalid code points, or a boolean is neither 0
-    nor 1. stream: binary file at the start of the data, after the header; dtype, shape: those that
-    the header declares.
+    stream: binary file at the start of the data, after the header. dtype, shape: dtype and shape
+    that the header declares. Raise a ValueError if data are missing, text has invalid code points,
+    or a boolean is neither 0 nor 1.
     """
     # Reading one byte beyond the data reaches the end of the member, where zipfile checks the
     # checksum.

@@ -11,16 +11,16 @@ from certree.tables.table_source import TableSource
 
 
 def expect_path(path: Any) -> None:
-    """Raise TypeError unless a path is a str or path-like object.
+    """Raise a TypeError unless a path is a str or path-like object; the file need not exist.
 
-    Return None. path: any object that a user has passed; whether the file exists does not matter.
+    path: any object that a user has passed.
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be a str or a path-like object, got {shortened(path)}")
 
 
 def expect_writable(path: str | os.PathLike[str] | None) -> None:
-    """Check, without writing, that a file can be written; call it before long computations.
+    """Raise an OSError if a file cannot be written; nothing is written, so call it early.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def expect_not_input(
     *,
     is_table: bool = False,
 ) -> None:
-    """Check that an output file would not replace an input file.
+    """Raise a ValueError if an output file would replace an input file.
 
     Parameters
     ----------

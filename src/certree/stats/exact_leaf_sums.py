@@ -86,7 +86,7 @@ class RoutedRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafGroups:
-    """The k groups of rows with the same leaf, or with the same leaf and class, and ranges of y.
+    """The k groups of rows that share a leaf, or a leaf and a class, with their sizes and ranges of y.
 
     Here y is the class or the numeric target of a row. `find_groups` makes the object of one block;
     adding two objects merges the groups of two blocks.
@@ -139,10 +139,9 @@ class LeafGroups:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupMaxima:
-    """The largest magnitude, in each group of rows, of a number that each row has.
+    """The largest magnitude, in each group of rows, of a number that each row has, such as its weight.
 
-    The number is for instance the weight of the row. Adding the objects of two blocks takes the
-    larger magnitude for each group.
+    Adding the objects of two blocks takes the larger magnitude for each group.
 
     Parameters
     ----------
@@ -164,11 +163,11 @@ class GroupMaxima:
 
 
 def find_groups(rows: RoutedRows, n_classes: int) -> LeafGroups:
-    """Return the groups of the rows of one block.
+    """Group the rows of one block by leaf, or by leaf and class; return the groups as `LeafGroups`.
 
-    rows: the block; n_classes: 0 to group by leaf, otherwise the number of classes to group by leaf
-    and class. The block keeps the positions of its rows for `RoutedRows.find_positions`. The result
-    holds, for each group, its number, its number of rows, and its smallest and largest y.
+    The result holds, for each group, its number, its number of rows, and its smallest and largest
+    y. The block stores the positions of its rows for `RoutedRows.find_positions`. rows: the block.
+    n_classes: 0 to group by leaf, otherwise the number of classes to group by leaf and class.
     """
     numbers = rows.number_groups(n_classes)
     is_small = len(numbers) > 0 and numbers.max() < _MAX_TABLE

@@ -81,11 +81,11 @@ class Stats(Protocol):
         """Return this object; raise ValueError unless it has as many nodes as `tree`."""
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of each pruning.
+        """Compute the terms whose weighted sum over leaves is the log weight of a pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves.
-        `PosteriorFamily`, the set of posteriors over prunings, holds the factors (such as minus the
-        inverse temperatures), and computes posteriors from the result.
+        A pruning is a subtree of the grown tree with the same root. `PosteriorFamily`, the set of
+        posteriors over prunings, holds the factors of the terms (such as minus the inverse
+        temperatures), and computes the weights of all prunings from the result.
 
         Parameters
         ----------
@@ -111,10 +111,9 @@ class Stats(Protocol):
         """Compute smoothed predictions of all nodes: class probabilities (m, K) or means (m, 1).
 
         Several targets have their columns side by side: K for classes, 1 for a numeric target.
-        Counts or means of the nodes are those of this object. tree: the tree; smoothing: a
-        pseudo-count, the number of rows of mean weight that are added to each node with the
-        prediction of its parent. To the root they are added with equal frequencies of all classes,
-        or with the mean of all rows.
+        tree: the tree of these m nodes. smoothing: a pseudo-count, the number of rows of mean
+        weight that are added to each node with the prediction of its parent. To the root they are
+        added with equal frequencies of all classes, or with the mean of all rows.
         """
 
     def take(self, nodes: NDArray[np.intp]) -> Self:
@@ -239,11 +238,11 @@ class NodeStats(ArrayRecord):
 
     @copy_descriptions_from(Stats.terms)
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of each pruning.
+        """Compute the terms whose weighted sum over leaves is the log weight of a pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves.
-        `PosteriorFamily`, the set of posteriors over prunings, holds the factors (such as minus the
-        inverse temperatures), and computes posteriors from the result.
+        A pruning is a subtree of the grown tree with the same root. `PosteriorFamily`, the set of
+        posteriors over prunings, holds the factors of the terms (such as minus the inverse
+        temperatures), and computes the weights of all prunings from the result.
 
         Parameters
         ----------
@@ -284,11 +283,11 @@ class NodeStats(ArrayRecord):
 
 
 def expect_unit(stats: Any) -> None:
-    """Convert `weight_unit` of a statistics object to float in place, and check it.
+    """Check `weight_unit` of a statistics object, and convert it to float in place.
 
     stats: object with `weight_unit`, the mean weight of a row, and `n`, the weight of each node's
-    rows, (m,). Raise ValueError if the unit is not positive and finite, or the weight of a node is
-    more than 1e280 units.
+    rows, (m,). Raise a ValueError if the unit is not positive and finite, or the weight of a node
+    is more than 1e280 units.
     """
     unit = float(stats.weight_unit)
     if not 0 < unit < np.inf:
@@ -302,13 +301,13 @@ def expect_unit(stats: Any) -> None:
 
 
 def expect_weights(stats: Any, n_nodes: int) -> None:
-    """Convert `weight_unit` and `squared_weight` of a statistics object in place.
+    """Check `weight_unit` and `squared_weight` of a statistics object, and convert them in place.
 
+    `weight_unit` becomes a float, and `squared_weight` a read-only float64 array or stays None.
     stats: object with `weight_unit`, the mean weight of a row; `n`, the weight of each node's rows,
     (m,); and `squared_weight`, the sum of their squared weights, (m,), or None. n_nodes: number of
-    nodes, m. `weight_unit` becomes a float, and `squared_weight` a read-only float64 array or stays
-    None. Raise TypeError or ValueError if `squared_weight` has another shape or a negative entry,
-    the unit is not positive and finite, or the weight of a node is more than 1e280 units.
+    nodes, m. Raise TypeError or ValueError if `squared_weight` has another shape or a negative
+    entry, the unit is not positive and finite, or the weight of a node is more than 1e280 units.
     """
     expect_unit(stats)
     if stats.squared_weight is not None:
@@ -353,10 +352,7 @@ def compute_effective_size(
 
 
 def expect_nodes(n_nodes: int, tree: Trees) -> None:
-    """Raise ValueError unless `tree` has `n_nodes` nodes.
-
-    n_nodes: number of nodes that statistics have, which the message calls "stats".
-    """
+    """Raise a ValueError unless `tree` has `n_nodes` nodes, the number of nodes of statistics."""
     if n_nodes != len(tree.left):
         raise ValueError(
             f"stats has {n_nodes} nodes, but the tree has {tree.n_nodes} nodes: use statistics of "
