@@ -208,7 +208,7 @@ def monitor(
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """The predictions whose losses are monitored. `parse` makes it from options of the command.
+    """The predictions whose losses are monitored, from options of the command. `parse` makes it.
 
     Parameters
     ----------
@@ -228,9 +228,11 @@ class _Decision:
     def parse(
         cls, model: Any, threshold: float | None, positive: str | None, threshold_cost: str | None
     ) -> "_Decision":
-        """Return the decision of the options --threshold, --positive and --threshold-cost.
+        """Return the `_Decision` of the options --threshold, --positive and --threshold-cost.
 
-        Raise ValueError if an option lacks --threshold, or the model has not two classes.
+        Raise a ValueError if --positive or --threshold-cost lacks --threshold, or the model does
+        not have two classes. model: the fitted model. The other arguments are values of the
+        options, None if not used.
         """
         expect_given("--threshold", threshold, positive)
         costs = parse_costs(threshold_cost)
@@ -259,7 +261,7 @@ class _Decision:
 
     @property
     def unit(self) -> float | None:
-        """The largest cost, by which costs are divided; None: losses are errors."""
+        """The larger of the two costs, by which costs are divided; None: losses are errors."""
         return None if self.costs is None else max(self.costs)
 
     def compute_losses(self, model: Any, X: Any, y: NDArray[Any], unit: float | None) -> Float64:
@@ -290,7 +292,7 @@ class _Decision:
 
 
 def _average_groups(losses: Float64, groups: NDArray[Any]) -> Float64:
-    """Return the mean loss of each group, in the order of their first rows.
+    """Return the mean loss of each group, (n_groups,), in the order of the groups' first rows.
 
     losses, groups: loss and group of each row, both (n,).
     """
@@ -388,10 +390,10 @@ def _create_monitor(
     decision: _Decision,
     dependent: str | None,
 ) -> Monitor:
-    """Create a monitor that has read no rows yet, for the model's bound or for that of --bound.
+    """Create a monitor without losses so far, for the model's certified bound or that of --bound.
 
-    The parameters are those of `_open_monitor`. Raise ValueError if the model has no bound and
-    --bound is not given, or options do not fit to the model.
+    The parameters are those of `_open_monitor`. Raise a ValueError if the model has no bound and
+    --bound is not given, or if options do not suit the model.
     """
     alpha = _ALPHA if settings["alpha"] is None else settings["alpha"]
     block = 1 if settings["block"] is None else int(settings["block"])

@@ -47,7 +47,7 @@ Plot = Annotated[
 
 
 def _split_at_commas(values: list[str] | None, default: tuple[str, ...]) -> list[str]:
-    """Split the values of a command's option at commas into stripped names.
+    """Split the values of a command's option at commas; return the names without spaces around them.
 
     values: one text for each use of the option; None or empty if it was not used. default: names
     that are returned in this case.

@@ -518,7 +518,8 @@ def list_features_of_many_categories(values: Sequence[Values]) -> tuple[int, ...
     """Return the indices of the features that have more than 30 categories, ascending.
 
     values: summary of the values of each feature, as `Sketch.values` has it: for a categorical
-    feature a tuple whose first entry is the array of its category codes.
+    feature a pair of arrays, the distinct category codes and the number of rows of each; other
+    values for numeric features.
     """
     return tuple(
         j

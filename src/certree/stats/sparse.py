@@ -194,7 +194,7 @@ class SparseNodeStats(ArrayRecord):
 
     @property
     def table(self) -> Entries:
-        """The sparse counts as a tuple for the C++ core: the fields begin, classes, weight, n_classes."""
+        """The sparse counts as a tuple for the C++ core: begin, classes, weight, n_classes."""
         return self.begin, self.classes, self.weight, self.n_classes
 
     def check_tree(self, tree: Trees) -> Self:
