@@ -681,7 +681,7 @@ def _make_code_writer(language: Any) -> Callable[[Any, _ExportOptions], bytes]:
     """
 
     def write(model: Any, options: _ExportOptions) -> bytes:
-        """Return the source code of a model as bytes; options: `name` is used, except for JavaScript."""
+        """Return the source code of a model as bytes; options: `name` is used, not for JavaScript."""
         names = {} if language == "javascript" else {"name": options.name}
         return bytes(model.to_code(language, **names).encode())
 

@@ -170,11 +170,11 @@ class GroupDraw:
         return f"{rows}, one drawn at random from each group of {self.column!r}"
 
     def take(self, table: pa.Table) -> pa.Table:
-        """Return the drawn rows of the table."""
+        """Return the drawn rows of a table, which has all rows."""
         return table.take(self.rows)
 
     def take_batch(self, table: pa.Table, first: int) -> pa.Table:
-        """Return the drawn rows of a batch; first: index of its first row in the whole table."""
+        """Return the drawn rows of a batch. first: index of the batch's first row in the whole table."""
         low, high = np.searchsorted(self.rows, [first, first + len(table)])
         return table.take(self.rows[low:high] - first)
 

@@ -339,7 +339,7 @@ def _open_monitor(
     decision : _Decision
         The predictions whose losses are monitored.
     dependent : str or None
-        Column of groups that count once; None: rows are independent.
+        Column of groups, each of which counts as one observation; None: rows are independent.
 
     Returns
     -------

@@ -58,7 +58,7 @@ def _split_at_commas(values: list[str] | None, default: tuple[str, ...]) -> list
 
 
 def _parse_integers(option: str, values: list[str] | None, default: tuple[int, ...]) -> list[int]:
-    """Parse the values of an option into non-negative integers; separate them at commas.
+    """Parse the values of an option, split at commas, into a list of non-negative integers.
 
     Parameters
     ----------

@@ -110,11 +110,12 @@ def name_parts(names: Sequence[str], dates: DateColumns | None) -> list[str]:
 def describe_parts(
     rows: NDArray[Any], n_features: int, dates: DateColumns | None
 ) -> dict[int, list[str]] | None:
-    """Write the calendar parts of the dates of encoded rows, such as "Sep, day 15, Thu, hour 0".
+    """Write the calendar parts of the dates of encoded rows as texts, "Sep, day 15, Thu, hour 0".
 
-    rows: (n, number of encoded columns). n_features: number of the user's features, p. dates: the
-    date columns, by index, or None. Return n texts for each date column with parts, by its index; a
-    missing date has the text "". Return None if no column has parts.
+    rows: encoded rows, (n, number of encoded columns). n_features: number of the user's features,
+    p. dates: the date columns, by index; None: there are none. Return a list of n texts for each
+    date column with parts, by the index of the column; a missing date has the text "". Return None
+    if no column has parts.
     """
     texts: dict[int, list[str]] = {}
     for k, one in enumerate(list_parts(dates), n_features):
@@ -401,7 +402,10 @@ class DateSample:
         return type(self)(*map(np.concatenate, both))._keep_first()
 
     def _keep_first(self) -> Self:
-        """Return the 10,000 rows with the smallest hashes, or all of fewer rows, sorted by hash."""
+        """Return a sample of the 10,000 rows with the smallest hashes of date and target, sorted by hash.
+
+        Fewer rows are all kept.
+        """
         days, y, weight = self.days, self.y, self.weight
         # Weights are not hashed, so that only their ratios matter.
         order = np.lexsort((weight, hash_samples(days, y.astype(np.float64))))[:_MOST_ROWS]

@@ -82,7 +82,7 @@ class Categories:
 
     @cached_property
     def codes(self) -> tuple[Mapping[Any, float] | None, ...]:
-        """Return the code of each category of each feature, None for a numeric feature: p entries."""
+        """Return for each of the p features a dict of codes by category; None for a numeric feature."""
         return tuple(
             None if names is None else dict(zip(names, map(float, range(len(names))), strict=True))
             for names in self.names

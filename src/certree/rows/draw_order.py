@@ -74,7 +74,7 @@ class ColumnSums:
         n_categories: tuple[int | None, ...] | None = None,
         n_threads: int = 1,
     ) -> Self:
-        """Compute the sums for a block of rows.
+        """Sum up the row hashes of a block of rows by column and category; return a `ColumnSums`.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class ColumnSums:
         return cls(n_codes, *sums)
 
     def __add__(self, other: Self) -> Self:
-        """Return the sums of the rows of two blocks of one table, self and other."""
+        """Return the sums of row hashes over the rows of both blocks, self and other, of one table."""
         sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
         return replace(self, **sums)
 

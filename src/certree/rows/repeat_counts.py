@@ -65,7 +65,7 @@ class RepeatCounts:
         return cls(len(ordered), n_distinct, freeze(twice), often, tuple(tables))
 
     def add(self, known: UInt64, others: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
-        """Return the counts of these rows and more rows; this object is not changed.
+        """Return the counts after more rows are added; this object is not changed.
 
         Parameters
         ----------

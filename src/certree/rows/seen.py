@@ -112,7 +112,7 @@ class SeenRows(ArrayRecord):
         leaf: Int32,
         with_rounded: bool,
     ) -> SeenRows:
-        """Make the records of rows, and sort them.
+        """Return a `SeenRows` of encoded rows and their leaves, sorted by key and weight.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class SeenRows(ArrayRecord):
 
     @classmethod
     def from_stored(cls, stored: Any, **known: Any) -> SeenRows:
-        """Make the records from the entries of a model file, and sort them.
+        """Return a `SeenRows` of the entries of a model file, and sort its rows, also in the entries.
 
         Files of early versions have another order. stored: entries by name, one for each field; the
         sorted arrays replace them. known: values of fields that the file does not hold, by name.
@@ -208,7 +208,7 @@ class SeenRows(ArrayRecord):
         return self.hashes, self.rounded, self.leaf, self.y, self.weights, lacks
 
     def add(self, others: SeenRows) -> SeenRows:
-        """Return the records of these and of other rows, sorted; neither object is changed.
+        """Return the rows of both objects in one `SeenRows`; neither object is changed.
 
         others: records of the rows to add, with leaves in the same tree.
 
@@ -230,7 +230,7 @@ class SeenRows(ArrayRecord):
         return _make_seen_rows([None if one is None else one[order] for one in both])
 
     def remove(self, others: SeenRows) -> SeenRows:
-        """Return these records without the records of others; neither object is changed.
+        """Return the rows of this object without those of others; neither object is changed.
 
         For each row of others, one row with the same hash, target and weight is removed. others:
         records of the rows to remove.
@@ -238,8 +238,8 @@ class SeenRows(ArrayRecord):
         Raises
         ------
         ValueError
-            If these rows hold a row of others less often than others does, or not at all, or if no
-            row would be left.
+            If this object holds a row of others less often than others does, or not at all, or if
+            no row would be left.
         """
         places, are_here = _find_rows(self, others)
         if n_unknown := int(np.sum(~are_here)):

@@ -189,7 +189,7 @@ class RowTimes:
             raise_for_equal_times(self.n, has_groups=groups is not None)
 
     def take(self, indices: Indices) -> Self:
-        """Return the times of some rows; indices: their numbers, (m,)."""
+        """Return the times of some rows. indices: indices of the rows, (m,)."""
         return replace(self, values=self.values[indices])
 
     def merge(self, first: Indices) -> Self:

@@ -949,12 +949,12 @@ class RowInputMixin:
         return get_feature_names(self)
 
     def _encoded_names(self) -> list[str]:
-        """Return the names of the encoded columns: features, then calendar parts of dates."""
+        """Return the names of the encoded columns, which trees read: features, then calendar parts of dates."""
         return name_parts(self._feature_names(), self.dates_)
 
     @property
     def _n_encoded(self) -> int:
-        """Number of encoded columns, which trees read: p and the calendar parts of dates."""
+        """Number of encoded columns, which trees read: the p features, and the calendar parts of dates."""
         return int(self.n_features_in_) + len(list_parts(self.dates_))
 
     @property
@@ -966,7 +966,10 @@ class RowInputMixin:
         return describe_dates(self.dates_, self.n_features_in_)
 
     def _get_encoded_categories(self) -> Categories | None:
-        """Return the categories of the encoded columns; None if all are numeric."""
+        """Return the categories of the encoded columns: features, then calendar parts, which have none.
+
+        Return None if all features are numeric.
+        """
         return None if self.categories_ is None else self.categories_.extend(self._n_encoded)
 
     def _fold_parts(self, values: Float64) -> Float64:
@@ -1026,7 +1029,10 @@ class RowInputMixin:
         return self._splits_categories
 
     def _category_mask(self) -> NDArray[np.bool_] | None:
-        """Return which encoded columns are categorical, a mask; None if all are numeric."""
+        """Return a mask, True for categorical ones among the features and the calendar parts of dates.
+
+        Return None if all features are numeric.
+        """
         categories = self._get_encoded_categories()
         return None if categories is None else categories.mask
 
@@ -1243,7 +1249,10 @@ def _split_rows(
     indices: Indices | None,
     row_splitter: TrainCalibrationSplitter | None,
 ) -> tuple[tuple[Any, ...], Indices | None, TrainCalibrationSplit]:
-    """Split the rows of a fit into training and calibration set; rows in time order lose the gap.
+    """Split the rows of a fit into training and calibration set.
+
+    With times the latest rows are the calibration set, and rows of the gap before them are left
+    out.
 
     Parameters
     ----------
@@ -1252,7 +1261,7 @@ def _split_rows(
     rows : tuple (X, target, weight, groups, times)
         Rows of positive weight, from `_drop_rows`.
     indices : ndarray of intp, or None
-        Their indices among the rows that were passed to `fit`; None: no row was dropped.
+        Indices of these rows among the rows that were passed to `fit`; None: no row was dropped.
     row_splitter : TrainCalibrationSplitter or None
         Draws the sets; None: all rows are in the training set.
 
@@ -1261,7 +1270,7 @@ def _split_rows(
     rows : tuple (X, target, weight, groups)
         The rows that are kept.
     indices : ndarray of intp, or None
-        As the parameter, for these rows.
+        Indices of the kept rows among the rows that were passed to `fit`; None: no row was dropped.
     split : TrainCalibrationSplit
         Both sets, and the times.
 
@@ -1315,7 +1324,7 @@ def _find_repeats(
     groups : ndarray of shape (n,), or None
         Group of each row; equal rows of one group count as one row.
     places : ndarray of intp, shape (n,), or None
-        Place in the table of each row, if rows were merged; None: they are in its order.
+        Position of each row in the table, if rows were merged; None: rows are in the table's order.
     duplicates : {"auto", "genuine", "copies", "refuse"} or None
         What equal rows are: independent draws ("genuine"), copies of one draw ("copies"), not
         allowed ("refuse"), or not known ("auto"). With "copies" equal rows were merged before, and
@@ -1334,8 +1343,8 @@ def _find_repeats(
         Function without arguments that searches the same rows for near copies and returns
         `NearCopies`; None if `duplicates` is None.
     units : ndarray of intp, shape (n_calibration,), or None
-        Place of the unit of each calibration row: of its group, or of the rows that equal it; None
-        if `duplicates` is None.
+        Rank, by position in the table, of each calibration row's unit: its group, or the set of
+        rows that equal it; None if `duplicates` is None.
 
     Raises
     ------

@@ -614,7 +614,7 @@ class CategoryStatistics:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of all features together."""
+        """Number of columns of statistics, of all features together."""
         return len(self.codes)
 
     def encode_rows(self, indices: Int32, keys: UInt64) -> UInt8:
@@ -665,7 +665,7 @@ class CategoryStatistics:
         )
 
     def encode_new_rows(self, X: Rows) -> Float64:
-        """Return the values of rows outside of the training set in each column, (n, n_columns).
+        """Return the statistics of rows outside of the training set, (n, n_columns) float64.
 
         X: rows, (n, p), with category codes. A missing value gives NaN. A category without training
         rows gives 0: its mean is that of all rows, and its weight is 0.
@@ -679,11 +679,12 @@ class CategoryStatistics:
         return np.stack(columns, axis=1)
 
     def replace_by_category_sets(self, trees: Trees) -> Trees:
-        """Return trees without the columns: splits on a column become splits on sets of categories.
+        """Return trees in which splits on columns of statistics have become splits on sets of categories.
 
-        trees: grown by a grower that `extend_grower` has returned, so that the columns are the last
-        features. A category without training rows goes where the value 0 goes, which stands for the
-        mean of all rows. So do missing values if no training row lacks a value of the feature.
+        The columns are no features of the result. trees: trees from a grower that `extend_grower`
+        has returned, so that the columns are the last features. A category without training rows
+        goes to the same child as the value 0, which stands for the mean of all rows. So do missing
+        values if no training row lacks a value of the feature.
         """
         n_features, missing = trees.n_features - self.n_columns, self.has_missing
         sets = np.split(trees.categories, trees.category_start[1:-1])
@@ -722,7 +723,7 @@ class CategoryStatistics:
 
     @property
     def _column_features(self) -> Indices:
-        """For each column the position of its feature in `features`, (n_columns,)."""
+        """For each column of statistics the position of its feature in `features`, (n_columns,)."""
         n_features = len(self.features)
         return np.repeat(np.arange(n_features), self.n_columns // n_features)
 
@@ -741,7 +742,7 @@ def get_codes_of_rows(codes: tuple[UInt8, ...], indices: Int32, keys: UInt64) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinnedStatistic:
-    """Bins of one statistic of the categories of a feature.
+    """Bins of one statistic, such as the mean target, of the categories of a feature.
 
     The constructor takes the attributes in this order.
 
@@ -752,7 +753,8 @@ class BinnedStatistic:
     ends : tuple of two ndarray of float64, shape (n_bins,)
         Smallest and largest value of training rows in each bin.
     codes : ndarray of uint8, shape (n_categories + 1, n_folds + 1)
-        Bin of a row's value, as in `CategoryStatistics.codes`.
+        Bin of a row's value, by category (axis 0) and fold (axis 1). The last entry of axis 1 is
+        for rows that are not in the training set, that of axis 0 for missing values.
     """
 
     edges: Float64

@@ -117,9 +117,9 @@ class Stats(Protocol):
         """
 
     def take(self, nodes: NDArray[np.intp]) -> Self:
-        """Return the statistics of k nodes, in the same type; nodes: their numbers, (k,).
+        """Return the statistics of k nodes, in the same type.
 
-        Node i of the result is ``nodes[i]``.
+        nodes: node numbers, (k,). Node i of the result is ``nodes[i]``.
         """
 
 
@@ -265,18 +265,18 @@ class NodeStats(ArrayRecord):
         return gains, np.array([term.sum() for term in terms[:n_terms]], dtype=np.float64)
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Compute the smoothed class frequencies of each node, (m, K).
+        """Compute the smoothed class frequencies of each node, (m, K), from `counts`.
 
-        They are computed from `counts`. tree: the tree; smoothing: a pseudo-count, the number of
-        rows of mean weight that are added to each node. They have the class frequencies of the
-        parent; at the root all classes are equally frequent.
+        tree: the tree of these m nodes. smoothing: a pseudo-count, the number of rows of mean
+        weight that are added to each node. The added rows have the class frequencies of the parent;
+        at the root all classes are equally frequent among them.
         """
         return compute_class_frequencies(tree.left, self.counts, smoothing, self.weight_unit)
 
     def take(self, nodes: NDArray[np.intp]) -> NodeStats:
-        """Return the statistics of k nodes as `NodeStats`; nodes: their numbers, (k,).
+        """Return the statistics of k nodes as `NodeStats`.
 
-        Node i of the result is ``nodes[i]``.
+        nodes: node numbers, (k,). Node i of the result is ``nodes[i]``.
         """
         squared = None if self.squared_weight is None else self.squared_weight[nodes]
         return NodeStats(self.counts[nodes], self.label[nodes], self.weight_unit, squared)

@@ -386,8 +386,9 @@ def find_rows_of_categories(
 ) -> HighCardinalityFeatures | None:
     """Find the category of each row in the features of more than 30 categories.
 
-    features: the rows; categorical: which features hold category codes, (p,), or None. Return None
-    if there is no such feature, or the table is sparse.
+    features: the rows, (n, p). categorical: which features hold category codes, (p,); None: none
+    does. Return the result as `HighCardinalityFeatures`; None if there is no such feature, or the
+    table is sparse.
     """
     if categorical is None or not isinstance(features, DenseFeatures):
         return None

@@ -232,9 +232,9 @@ class SparseNodeStats(ArrayRecord):
     def averages(self, tree: Trees, smoothing: float) -> Float64:
         """Compute the smoothed class frequencies of each node as a dense table, (m, K).
 
-        tree: the tree; smoothing: a pseudo-count, the number of rows of mean weight that are added
-        to each node. They have the class frequencies of the parent; at the root all classes are
-        equally frequent.
+        tree: the tree of these m nodes. smoothing: a pseudo-count, the number of rows of mean
+        weight that are added to each node. The added rows have the class frequencies of the parent;
+        at the root all classes are equally frequent among them.
         """
         return self.to_dense().averages(tree, smoothing)
 

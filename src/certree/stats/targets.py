@@ -181,9 +181,9 @@ class TargetStats(ArrayRecord):
         return np.ldexp(means, excess)[:, None]
 
     def take(self, nodes: NDArray[np.intp]) -> TargetStats:
-        """Return the statistics of k nodes as `TargetStats`; nodes: their numbers, (k,).
+        """Return the statistics of k nodes as `TargetStats`.
 
-        Node i of the result is ``nodes[i]``.
+        nodes: node numbers, (k,). Node i of the result is ``nodes[i]``.
         """
         squared = None if self.squared_weight is None else self.squared_weight[nodes]
         moments = self.rows[nodes], self.mean[nodes], self.sse[nodes]

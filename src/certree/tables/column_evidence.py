@@ -223,10 +223,10 @@ class TextCounts:
         return sum(self.numbers[decimal, one] for one in self._list_symbols())
 
     def _list_symbols(self) -> set[str]:
-        """Return the symbols that numbers of the column may have; "" means none.
+        """Return the currency or percent signs that numbers of the column may have, as a set.
 
-        These are that of `choose_symbol`, the symbol of zeros, which may have any, and, unless the
-        symbol is "%", "".
+        The set has the sign of most numbers, and "any", which stands for zeros, as these are the
+        same with every sign. It has "", no sign, unless the sign of most numbers is "%".
         """
         symbol = self.choose_symbol()
         return {symbol, _ANY_SYMBOL} if symbol == "%" else {symbol, _ANY_SYMBOL, ""}
@@ -366,7 +366,7 @@ class ColumnEvidence:
 
     @property
     def is_index(self) -> bool:
-        """Whether the column numbers the rows from 0 or 1."""
+        """Whether the values of the column are row numbers, from 0 or 1 on."""
         return self.first in (0, 1) and self.n_rows > 1
 
     def __add__(self, other: ColumnEvidence) -> ColumnEvidence:

@@ -126,18 +126,22 @@ def is_eight_bits(encoding: str) -> bool:
 def find_dialect(
     text: str, encoding: str, preferred: str = ",", separator: str | None = None
 ) -> CsvDialect:
-    """Return the dialect of a file by the start of its text.
+    """Return the dialect of a CSV file (separator, header, skipped lines), found in its first lines.
 
     Parameters
     ----------
     text : str
         The first lines, without a line that is cut off.
     encoding : str
-        Encoding of the file.
+        Encoding of the file, for the result.
     preferred : str
-        Separator if the text does not show one.
+        Separator that is assumed if the text does not show one.
     separator : str or None
         The separator, if it is known.
+
+    Returns
+    -------
+    CsvDialect
     """
     text = text.removeprefix("\ufeff")
     stated = re.match(r'"?sep=(.)"?\r?\n', text)  # a line for Excel

@@ -288,7 +288,7 @@ class DataSet(TableFile):
     Parameters
     ----------
     source : TableSource
-        The data set, with options of reading, of which those on columns count.
+        The data set, with options of reading. Only options about columns, such as `drop`, are used.
     """
 
     def __init__(self, source: TableSource) -> None:
