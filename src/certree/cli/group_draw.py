@@ -174,7 +174,7 @@ class GroupDraw:
         return table.take(self.rows)
 
     def take_batch(self, table: pa.Table, first: int) -> pa.Table:
-        """Return the drawn rows of a batch. first: index of the batch's first row in the whole table."""
+        """Return the drawn rows of a batch. first: index in the whole table of its first row."""
         low, high = np.searchsorted(self.rows, [first, first + len(table)])
         return table.take(self.rows[low:high] - first)
 

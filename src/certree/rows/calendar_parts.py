@@ -402,7 +402,7 @@ class DateSample:
         return type(self)(*map(np.concatenate, both))._keep_first()
 
     def _keep_first(self) -> Self:
-        """Return a sample of the 10,000 rows with the smallest hashes of date and target, sorted by hash.
+        """Return the 10,000 rows with the smallest hashes of date and target, sorted by hash.
 
         Fewer rows are all kept.
         """

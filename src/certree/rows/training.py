@@ -949,12 +949,12 @@ class RowInputMixin:
         return get_feature_names(self)
 
     def _encoded_names(self) -> list[str]:
-        """Return the names of the encoded columns, which trees read: features, then calendar parts of dates."""
+        """Return the names of the columns that trees read: features, then calendar parts of dates."""
         return name_parts(self._feature_names(), self.dates_)
 
     @property
     def _n_encoded(self) -> int:
-        """Number of encoded columns, which trees read: the p features, and the calendar parts of dates."""
+        """Number of columns that trees read: the p features, and the calendar parts of dates."""
         return int(self.n_features_in_) + len(list_parts(self.dates_))
 
     @property

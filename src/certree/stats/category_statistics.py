@@ -679,7 +679,7 @@ class CategoryStatistics:
         return np.stack(columns, axis=1)
 
     def replace_by_category_sets(self, trees: Trees) -> Trees:
-        """Return trees in which splits on columns of statistics have become splits on sets of categories.
+        """Return trees in which splits on these columns have become splits on sets of categories.
 
         The columns are no features of the result. trees: trees from a grower that `extend_grower`
         has returned, so that the columns are the last features. A category without training rows
