@@ -505,7 +505,7 @@ def test_blocks_of_other_kinds_of_dates_are_refused():
     zoned = [DateColumn("datetime", zone) for zone in ("UTC", ZONE)]
     assert zoned[0] + zoned[1] == zoned[1] + zoned[0] == DateColumn("datetime", ZONE)
     for one, other in ((day, zoned[0]), (moment, DateColumn("span"))):
-        with pytest.raises(ValueError, match="a column must hold one kind of dates"):
+        with pytest.raises(ValueError, match="X must hold one kind of dates in a column"):
             one + other
 
 

@@ -220,8 +220,8 @@ def _expect_explained(model: Any) -> None:
     """Raise a ValueError if a model has no method `explain`."""
     if not hasattr(model, "explain"):
         raise ValueError(
-            "MODEL must be a tree, forest, boosted trees, AdaBoost or naive Bayes to be "
-            f"explained, got {type(model).__name__}"
+            "MODEL must be a tree, forest, boosted trees, AdaBoost or naive Bayes to be explained, "
+            f"got {type(model).__name__}: pass a model of another kind"
         )
 
 
@@ -260,7 +260,9 @@ def _choose_rows(
     a ValueError if a row does not exist.
     """
     if not n:
-        raise ValueError(f"FILE must have at least one row to explain, but {source} has no rows")
+        raise ValueError(
+            f"FILE must have at least one row to explain, but {source} has none: pass another table"
+        )
     if rows is not None:
         return parse_rows(rows, n)
     first = row or 0
@@ -583,12 +585,18 @@ def plot(
     path = Path(f"{picture}.png") if output is None else output
     expect_figure_path(path)
     if positive is not None and picture not in (PictureName.calibration, PictureName.ranking):
-        raise ValueError(f"--positive changes calibration and ranking only, not plot {picture}")
+        raise ValueError(
+            f"--positive is for plot calibration and plot ranking, not for plot {picture}: leave "
+            "it out"
+        )
     if picture in _MODEL_PLOTS:
         model = name_model_features(load_model(model_file))
         save_figure(path, lambda: _MODEL_PLOTS[picture](model))
     elif source is None or target is None:
-        raise ValueError(f"plot {picture} needs rows and their targets: give FILE and --target")
+        raise ValueError(
+            f"FILE and --target must be given for plot {picture}, which needs rows and their "
+            "targets"
+        )
     else:
         model = load_model(model_file)
         rows, y, *_ = read_labelled_rows(model, source, target)
@@ -784,7 +792,10 @@ def export(
         expect_given("--threshold", threshold, positive)
     model = load_estimator(model_file, "exported")
     if not hasattr(model, "to_dict"):
-        raise ValueError(f"MODEL must consist of trees to be exported, got {type(model).__name__}")
+        raise ValueError(
+            f"MODEL must consist of trees to be exported, got {type(model).__name__}: fit a tree, "
+            "a forest or boosted trees"
+        )
     pos_label = parse_positive(model, positive)
     options = _ExportOptions(output.stem, table, keep or [], inputs, threshold, pos_label)
     content = to_content(model, options)

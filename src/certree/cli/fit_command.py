@@ -614,7 +614,8 @@ def _fit_table(
     table, *extra_columns = _read_table(request)
     if not len(table.X):
         raise ValueError(
-            f"FILE must have rows to fit a model to, but {request.source} has a header and no rows"
+            f"FILE must have rows to fit a model to, but {request.source} has a header and no rows: "
+            "pass another table"
         )
     _expect_times(table, request.time)
     if not request.classification:
@@ -647,7 +648,8 @@ def _fit_folder(
     if type(model) not in _FOLDER_ESTIMATORS:
         names = sorted({name for name, estimator in _MODELS if estimator in _FOLDER_ESTIMATORS})
         raise ValueError(
-            f"--model must be one of {', '.join(names)} for a folder, got {type(model).__name__}"
+            f"--model must be one of {', '.join(names)} for a folder, got {type(model).__name__}: "
+            "choose one of these, or pass a single table"
         )
     if request.test_size:
         raise ValueError(
@@ -740,7 +742,8 @@ def _connect_to_dask(scheduler: str) -> Any:
         return import_extra("distributed", "dask").Client(scheduler, timeout=_SCHEDULER_TIMEOUT)
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(
-            f"--scheduler must be the address of a running Dask scheduler, got {scheduler}: {error}"
+            f"--scheduler must be the address of a running Dask scheduler, got {scheduler} "
+            f"({error}): start one by dask scheduler, or leave it out"
         ) from None
 
 

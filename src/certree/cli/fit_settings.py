@@ -94,7 +94,7 @@ def apply_settings(model: Any, settings: dict[str, Any], used_options: Sequence[
         if outer not in parameters:
             check_for_aliases(model, [name], parameters)
             raise ValueError(
-                f"{type(model).__name__} has no parameter {name!r}: name one of "
+                f"--set must name a parameter of {type(model).__name__}, got {name!r}: name one of "
                 f"{join_names(parameters)}"
             )
     model.set_params(**settings)

@@ -412,7 +412,8 @@ def _create_monitor(
         )
     if delta is not None:
         raise ValueError(
-            f"--delta {delta} is the probability that --bound fails: give --bound, too"
+            f"--delta {delta} is the probability that --bound fails: give --bound, too, or leave "
+            "it out"
         )
     if decision.threshold is not None:
         raise ValueError(

@@ -76,7 +76,10 @@ def _parse_integers(option: str, values: list[str] | None, default: tuple[int, .
     """
     texts = _split_at_commas(values, tuple(map(str, default)))
     if not all(text.isdecimal() for text in texts):
-        raise ValueError(f"{option} must be non-negative integers, got {', '.join(texts)}")
+        raise ValueError(
+            f"{option} must be non-negative integers, got {', '.join(texts)}: separate them by "
+            "commas"
+        )
     return list(map(int, texts))
 
 

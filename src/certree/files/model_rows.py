@@ -31,7 +31,8 @@ def expect_valid_target(model: Any, y: NDArray[Any], target_name: str) -> None:
         expect_known_labels(target_name, y, model.classes_)
     elif y.dtype.kind not in "biuf":
         raise ValueError(
-            f"{target_name} must hold numbers as in the fit, got {y[:1].tolist()[0]!r}"
+            f"{target_name} must hold numbers as in the fit, got {y[:1].tolist()[0]!r}: convert "
+            "the column"
         )
 
 
@@ -108,8 +109,8 @@ def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
     if names is None:
         if table.num_columns != len(columns):
             raise ValueError(
-                f"{table_name} must have {len(columns)} columns, as the model has no names "
-                f"of features, got {table.num_columns}"
+                f"{table_name} must have the {len(columns)} features of the model and no other "
+                f"columns, as the model has no names of features, got {table.num_columns} columns"
             )
         return table
     expect_fitted_columns(table.column_names, names, table_name)

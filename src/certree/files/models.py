@@ -539,7 +539,8 @@ def _decode_parameter(value: Any) -> Any:
         return _decode_array(value["array"], value["dtype"])
     if value["class"] not in OBJECTS:
         raise DamagedModelError(
-            f"a parameter has the class {value['class']!r}, which model files must not have"
+            f"the model file has a parameter of class {value['class']!r}, which must not be in "
+            "such a file"
         )
     parameters = {key: _decode_parameter(inner) for key, inner in value["parameters"].items()}
     return OBJECTS[value["class"]](**parameters)
@@ -552,5 +553,7 @@ def _decode_array(values: Any, dtype: Any) -> NDArray[Any]:
     the dtype is not numeric.
     """
     if not isinstance(dtype, str) or np.dtype(dtype).kind not in _NUMERIC_KINDS:
-        raise DamagedModelError(f"an array parameter must have a numeric dtype, got {dtype!r}")
+        raise DamagedModelError(
+            f"the model file's array parameters must have a numeric dtype, got {dtype!r}"
+        )
     return np.array(values, dtype=dtype)

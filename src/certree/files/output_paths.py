@@ -16,7 +16,10 @@ def expect_path(path: Any) -> None:
     path: any object that a user has passed.
     """
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be a str or a path-like object, got {shortened(path)}")
+        raise TypeError(
+            f"path must be a str or a path-like object, got {shortened(path)}: pass the name of a "
+            "file"
+        )
 
 
 def expect_writable(path: str | os.PathLike[str] | None) -> None:
@@ -36,14 +39,20 @@ def expect_writable(path: str | os.PathLike[str] | None) -> None:
         return
     target = Path(os.path.realpath(path))
     if target.is_dir():
-        raise IsADirectoryError(f"the output must be a file, but {path} is a directory")
+        raise IsADirectoryError(
+            f"the output must be a file, but {path} is a directory: add the name of a file"
+        )
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"{path} cannot be written: there is no directory {target.parent}")
+        raise FileNotFoundError(
+            f"{path} cannot be written: there is no directory {target.parent}; create it"
+        )
     # A regular file is replaced by a temporary file from its directory; pipes and devices are not.
     is_replaced = target.is_file() or not target.exists()
     for checked in (target, target.parent) if is_replaced else (target,):
         if checked.exists() and not os.access(checked, os.W_OK):
-            raise PermissionError(f"{path} cannot be written: no permission to write to {checked}")
+            raise PermissionError(
+                f"{path} cannot be written: no permission to write to {checked}; write to another place"
+            )
 
 
 def expect_not_input(

@@ -232,18 +232,23 @@ def read_pipeline(path: str | os.PathLike[str]) -> tuple[Pipeline, bytes]:
     skops = import_extra("skops.io", "pipelines")
     with zipfile.ZipFile(path) as archive:
         if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-            raise ValueError("the members of the pipeline file must not be compressed")
+            raise ValueError(
+                "the pipeline file must have members that are not compressed: save it again by "
+                "certree.save"
+            )
         content, model = archive.read(_STEPS), archive.read(MODEL)
     with zipfile.ZipFile(io.BytesIO(content)) as inner:
         size = sum(member.file_size for member in inner.infolist())
     if size > max(_MIN_BYTE_LIMIT, _MAX_BYTE_RATIO * len(content)):
         raise ValueError(
-            f"the steps of the pipeline have {size:,} bytes, too many for a file of this size"
+            f"the steps of the pipeline have {size:,} bytes, too many for a file of this size: "
+            "save the pipeline again by certree.save"
         )
     unknown = {*skops.get_untrusted_types(data=content)} - {*_TRUSTED}
     if unknown:
         raise ValueError(
-            f"the pipeline file holds types that skops does not trust: {', '.join(sorted(unknown))}"
+            "the pipeline file holds types that skops does not trust, "
+            f"{', '.join(sorted(unknown))}: save the pipeline again by certree.save"
         )
     pipeline = skops.loads(content, trusted=_TRUSTED)
     if not isinstance(pipeline, Pipeline) or pipeline.steps[-1][1] != "passthrough":

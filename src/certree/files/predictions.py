@@ -375,7 +375,8 @@ def predict_batches(
         for batch in batches:
             if not len(batch.table) and batch.is_last and schema is None:
                 raise ValueError(
-                    f"source must hold rows to predict, but {TableSource(source)} holds no rows"
+                    f"source must hold rows to predict, but {TableSource(source)} holds no rows: pass "
+                    "other files"
                 )
             if len(batch.table):
                 table = _predict_batch(model, batch, keep, predict)
@@ -480,7 +481,7 @@ def _predict_batch(
     if missing:
         raise ValueError(
             f"keep must name columns of {batch.where}, but it has no column "
-            f"{join_names(map(repr, missing))}"
+            f"{join_names(map(repr, missing))}: correct or leave out these names"
         )
     table = batch.table
     if list_input_columns(model)[0] is None:
@@ -509,6 +510,6 @@ def _cast_to_schema(table: pa.Table, schema: pa.Schema, table_name: str) -> pa.T
         return table.cast(schema)
     except import_extra("pyarrow", "files").ArrowInvalid as error:
         raise ValueError(
-            f"keep must name columns of one type, but {table_name} has another type than the files "
-            f"before it: {error}"
+            f"keep must name columns of one type, but {table_name} has another type than earlier "
+            f"files, {error}: convert the column in the files, or leave it out"
         ) from None

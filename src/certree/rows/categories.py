@@ -314,7 +314,7 @@ class Categories:
         if len(table.columns) != len(self.names):
             raise ValueError(
                 f"X must have {len(self.names)} features, as the rows of the fit, got "
-                f"{len(table.columns)}"
+                f"{len(table.columns)}: pass the columns of the fit in their order"
             )
         return [
             to_float_column(column, table.get_label(j))
@@ -559,24 +559,27 @@ def make_categorical_mask(
     if given.ndim != 1 or given.dtype.kind not in "biuOU":
         raise ValueError(
             "categorical_features must be a mask, indices or names, got an array of shape "
-            f"{given.shape} and dtype {given.dtype}"
+            f"{given.shape} and dtype {given.dtype}: pass a list of names or indices"
         )
     if given.dtype.kind == "b":
         if len(given) != n_features:
             raise ValueError(
                 f"categorical_features must have shape ({n_features},) if it is a mask, got "
-                f"{given.shape}"
+                f"{given.shape}: pass True or False for each feature"
             )
         return given
     if given.dtype.kind in "OU":
         given = _find_feature_positions(given.tolist(), names)
     if given.min() < 0 or given.max() >= n_features:
         raise ValueError(
-            f"categorical_features must lie in 0 .. {n_features - 1}, got "
-            f"{given.min()} .. {given.max()}"
+            f"categorical_features must hold indices in 0 .. {n_features - 1}, got {given.min()} "
+            f".. {given.max()}: number the columns of X from 0"
         )
     if len(np.unique(given)) != len(given):
-        raise ValueError(f"categorical_features must name each feature once, got {given.tolist()}")
+        raise ValueError(
+            f"categorical_features must name each feature once, got {given.tolist()}: remove "
+            "repetitions"
+        )
     mask[given] = True
     return mask
 
@@ -584,17 +587,20 @@ def make_categorical_mask(
 def _find_feature_positions(chosen: list[Any], names: Sequence[str] | None) -> NDArray[np.intp]:
     if not all(isinstance(name, str) for name in chosen):
         raise ValueError(
-            f"categorical_features must be a mask, indices or names, not a mixture, got {chosen!r}"
+            f"categorical_features must be a mask, indices or names, got a mixture, {chosen!r}: "
+            "pass one kind"
         )
     if names is None:
         raise ValueError(
-            f"categorical_features must be a mask or indices, as X has no feature names, got {chosen!r}"
+            "categorical_features must be a mask or indices, as X has no feature names, got "
+            f"{chosen!r}: pass indices, or X as a data frame"
         )
     position = {name: j for j, name in enumerate(names)}
     unknown = [name for name in chosen if name not in position]
     if unknown:
         raise ValueError(
-            f"categorical_features must be among the feature names {list(names)}, got {unknown}"
+            f"categorical_features must be among the feature names {list(names)}, got {unknown}: "
+            "correct these names"
         )
     return np.array([position[name] for name in chosen])
 
@@ -792,7 +798,8 @@ def _index_values(values: list[Any], label: str) -> _IndexedNames:
         number = {value: place for place, value in enumerate(dict.fromkeys(values))}
     except TypeError as error:
         raise ValueError(
-            f"the categories of {label} must be hashable, such as strings: {error}"
+            f"{label} must have categories that are hashable, got {error}: convert the column to "
+            "strings"
         ) from error
     row = np.fromiter(map(number.__getitem__, values), np.intp, len(values))
     return _IndexedNames(list(number), row)
@@ -812,7 +819,7 @@ def _to_numbers_or_names(values: _IndexedNames, label: str) -> Float64 | _Indexe
     kinds = {_classify_value(value) for value in known if value is not None}
     if kinds == {str, Real}:
         raise ValueError(
-            f"the categories of {label} must be strings or numbers, not both: got "
+            f"{label} must have categories that are all strings or all numbers, got both: "
             f"{', '.join(sorted({type(value).__name__ for value in known if value is not None}))}. "
             "Convert them to one type, and write missing values as NaN or None"
         )

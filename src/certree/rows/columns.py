@@ -97,7 +97,7 @@ def as_data_frame(X: Any) -> nw.DataFrame[Any] | None:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError as error:
         raise ValueError(
-            f"X must have distinct column names, rename the columns: {error}"
+            f"X must have distinct column names, got {error}: rename the columns"
         ) from error
     return frame if isinstance(frame, nw.DataFrame) else None
 
@@ -288,7 +288,7 @@ def to_float_column(column: SeriesOrArray, label: str) -> NDArray[Any]:
 def _convert_to_float64(column: NDArray[Any], label: str) -> Float64:
     column = column.astype(object) if column.dtype.kind == "U" else column
     if column.dtype.kind not in "biufO":
-        raise ValueError(f"{label} must hold numbers, got dtype {column.dtype}")
+        raise ValueError(f"{label} must hold numbers, got dtype {column.dtype}: convert it")
     if column.dtype.kind == "O":  # NumPy cannot convert pandas.NA and NaT
         missing = [type(value).__name__ in _MISSING for value in column.tolist()]
         column = np.where(missing, np.nan, column) if any(missing) else column

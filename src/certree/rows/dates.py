@@ -90,8 +90,8 @@ class DateColumn:
         """
         if not self.takes(other):
             raise ValueError(
-                f"a column must hold one kind of dates, got {self.description} and "
-                f"{other.description} in different blocks of rows"
+                f"X must hold one kind of dates in a column, got {self.description} and "
+                f"{other.description} in different blocks of rows: convert the column in all blocks"
             )
         kinds: set[DateKind] = {self.kind, other.kind}
         later: DateKind = "datetime" if "datetime" in kinds else "midnight"
@@ -209,14 +209,14 @@ class DateColumn:
             or entry[0] not in get_args(DateKind)
         ):
             raise DamagedModelError(
-                f"dates must hold a kind, a time zone and a number for each column, got {entry!r}"
+                f"the model file's dates must hold a kind, a time zone and a number, got {entry!r}"
             )
         kind, zone, last, *given = entry
         parts = given[0] if given else []
         possible = () if kind == "span" else get_args(CalendarPart)
         if [one for one in possible if one in parts] != parts:
             raise DamagedModelError(
-                f"dates must hold parts among {possible} in order, got {parts!r}"
+                f"the model file's dates must hold parts among {possible} in order, got {parts!r}"
             )
         return cls(kind, zone, None if last is None else float(last), tuple(parts))
 
@@ -546,7 +546,7 @@ def _list_kinds(values: list[Any]) -> Iterator[DateColumn]:
         elif issubclass(kind, date):
             yield DateColumn("date")
         else:
-            raise TypeError(f"{kind.__name__} is neither a date nor a time span")
+            raise TypeError(f"values must be dates or time spans, got {kind.__name__}")
 
 
 def _name_zone(zone: tzinfo) -> str:

@@ -59,7 +59,7 @@ def expect_folds(n_folds: int, n: int | None = None) -> None:
     if n_folds < 2:
         raise ValueError(f"cv must be at least 2, got {n_folds}")
     if n is not None and n_folds > (most := max(n, _MOST_FOLDS)):
-        raise ValueError(f"cv must be at most {most} for {n} rows, got {n_folds}")
+        raise ValueError(f"cv must be at most {most} for {n} rows, got {n_folds}: use fewer folds")
 
 
 def iterate_group_folds(

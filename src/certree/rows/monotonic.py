@@ -55,14 +55,20 @@ def check_monotonic_cst(
         unknown = [name for name in monotonic_cst if name not in features]
         if unknown:
             raise ValueError(
-                f"monotonic_cst must have names of features, {features}, as keys, got {unknown}"
+                f"monotonic_cst must have names of features, {features}, as keys, got {unknown}: "
+                "correct these names, or pass a list"
             )
         monotonic_cst = [monotonic_cst.get(name, 0) for name in features]
     signs = to_array("monotonic_cst", monotonic_cst)
     if signs.shape != (p,):
-        raise ValueError(f"monotonic_cst must have shape ({p},), got {signs.shape}")
+        raise ValueError(
+            f"monotonic_cst must have shape ({p},), got {signs.shape}: pass -1, 0 or 1 for each "
+            "feature"
+        )
     if not np.isin(signs, (-1, 0, 1)).all():
-        raise ValueError(f"monotonic_cst must hold -1, 0 or 1, got {signs.tolist()}")
+        raise ValueError(
+            f"monotonic_cst must hold -1 (decreasing), 0 or 1 (increasing), got {signs.tolist()}"
+        )
     if not signs.any():
         return None
     n_parts = 0 if n_encoded is None else n_encoded - p

@@ -76,14 +76,19 @@ def _number_by_sizes(n: int, sizes: NDArray[Any], name: str) -> Int32:
             f"the query of each row as {name.replace('group', 'qid')}"
         )
     if sum(sizes.tolist()) != n:
-        raise ValueError(f"{name} must sum to the number of rows, {n}, got {sum(sizes.tolist())}")
+        raise ValueError(
+            f"{name} must sum to the number of rows, {n}, got {sum(sizes.tolist())}: pass the "
+            "number of rows of each query"
+        )
     return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
 
 
 def _number_by_names(n: int, names: NDArray[Any], name: str) -> Int32:
     names = column_or_1d(names)
     if len(names) != n:
-        raise ValueError(f"{name} must have shape ({n},), got {names.shape}")
+        raise ValueError(
+            f"{name} must have shape ({n},), got {names.shape}: pass a value for each row"
+        )
     values = names.tolist() if names.dtype.kind in "fO" else []
     if missing := sum(map(is_missing, values)):
         raise ValueError(

@@ -139,14 +139,16 @@ class RepeatCounts:
             arrays[name] = values = check_column(name, held, "uint64", (length,))
             if not (values[1:] > values[:-1]).all() or not find_positions(hashes, values)[1].all():
                 raise DamagedModelError(
-                    f"sample_counts.{name} must be ascending, distinct and among sample_hashes"
+                    f"the model file's sample_counts.{name} must be ascending, distinct and among "
+                    "sample_hashes"
                 )
         tables = restore_value("tables", tuple[int, ...], stored["tables"], 0, 2**64 - 1)
         counts = cls(n, n_distinct, tables=tables, **arrays)
         n_repeats = 2 * len(counts.twice) + 3 * len(counts.often)
         if counts.n_once < 0 or counts.n_once + n_repeats > n:
             raise DamagedModelError(
-                f"sample_counts.n, the number of rows, must fit the hashes in twice and often, got {n}"
+                "the model file's sample_counts.n, the number of rows, must fit the hashes in "
+                f"twice and often, got {n}"
             )
         return counts
 

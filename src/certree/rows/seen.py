@@ -84,23 +84,25 @@ class SeenRows(ArrayRecord):
         of_numbers = np.asarray(self.y).dtype.kind == "f"
         self._check("float64" if of_numbers else "int32", n, "y")
         if not np.isfinite(self.y).all() or np.signbit(self.y[self.y == 0]).any():
-            raise DamagedModelError("seen_rows.y must be finite, and 0.0 instead of -0.0")
+            raise DamagedModelError(
+                "the model file's seen_rows.y must be finite, and 0.0 instead of -0.0"
+            )
         if self.weight is not None and not (
             (self.weight > 0).all() and has_finite_total(self.weight) and (self.weight != 1).any()
         ):
             raise DamagedModelError(
-                f"seen_rows.weight must be positive, sum to at most {MAX_TOTAL_WEIGHT:g}, and be "
-                "None if all are 1"
+                "the model file's seen_rows.weight must be positive, sum to at most "
+                f"{MAX_TOTAL_WEIGHT:g}, and be None if all are 1"
             )
         if self.lacks is not None and (self.lacks.min(initial=0) < 0 or not self.lacks.any()):
             raise DamagedModelError(
-                "seen_rows.lacks must hold non-negative bit masks of missing features, and be None "
-                "if all are 0"
+                "the model file's seen_rows.lacks must hold non-negative bit masks of missing "
+                "features, and be None if all are 0"
             )
         order = order_by_hash(self.keys, self.weights)
         if (order != np.arange(*n)).any():
             raise DamagedModelError(
-                "seen_rows must be sorted by their keys, and equal keys by weight"
+                "the model file's seen_rows must be sorted by their keys, and equal keys by weight"
             )
 
     @classmethod
@@ -160,7 +162,7 @@ class SeenRows(ArrayRecord):
         lengths = {len(one) for one in columns.values() if one is not None}
         if len(lengths) != 1 or columns["hashes"] is None or columns["y"] is None:
             raise DamagedModelError(
-                f"hashes, y and other columns of seen_rows must have one length, got {sorted(lengths)}"
+                f"the model file's seen_rows must have columns of one length, got {sorted(lengths)}"
             )
         weight = columns["weight"]
         order = order_by_hash(_compute_keys(columns["hashes"], columns["y"]), weight)
@@ -223,8 +225,8 @@ class SeenRows(ArrayRecord):
         ]
         if not has_finite_total(both[4]):
             raise ValueError(
-                f"the weights of all rows must sum to at most {MAX_TOTAL_WEIGHT:g}, those of earlier "
-                "rows included: fit again with sample_weight divided by a constant"
+                f"sample_weight must sum to at most {MAX_TOTAL_WEIGHT:g}, earlier rows included, "
+                "got more: fit again with sample_weight divided by a constant"
             )
         order = order_by_hash(np.concatenate([self.keys, others.keys]), both[4])
         return _make_seen_rows([None if one is None else one[order] for one in both])

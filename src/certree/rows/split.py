@@ -111,8 +111,8 @@ class TrainCalibrationSplit:
         shared = np.intersect1d(self.groups[self.train], self.groups[self.calibration])
         if len(shared):
             raise ValueError(
-                "groups must not be in both the training set and the calibration set, but "
-                f"{len(shared)} are, such as {shared[0]}"
+                "groups must be either in the training set or in the calibration set, but "
+                f"{len(shared)} are in both, such as {shared[0]}: assign each group to one set"
             )
 
     @classmethod
@@ -131,7 +131,9 @@ def check_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
     expect_no_column_name("groups", groups)
     given = to_array("groups", groups)
     if given.shape != (n,):
-        raise ValueError(f"groups must have shape ({n},), got {given.shape}")
+        raise ValueError(
+            f"groups must have shape ({n},), got {given.shape}: pass the group of each row"
+        )
     expect_no_missing_groups(count_missing_groups(given), n)
     return given
 
@@ -255,7 +257,9 @@ def train_calibration_split(
     if not 0 <= n < 2**53:
         raise ValueError(f"n must be a number of rows in 0 .. 2**53 - 1, got {n!r}")
     if not 0 <= train_size < 1:
-        raise ValueError(f"train_size must lie in [0, 1), got {train_size!r}")
+        raise ValueError(
+            f"train_size must lie in [0, 1), got {train_size!r}: pass a fraction such as 0.5"
+        )
     if train_size == 0:
         whole = TrainCalibrationSplit.train_on_all(n)
         return TrainCalibrationSplit(whole.calibration, whole.train)

@@ -417,7 +417,7 @@ def _get_column(name: str, X: Any) -> Any:
             "columns, so pass the times themselves"
         )
     if name not in frame.columns:
-        raise ValueError(f"time must name a column of X, got {name!r}: X has {frame.columns}")
+        raise ValueError(f"time must name a column of X, got {name!r}: name one of {frame.columns}")
     return frame[name].to_native()
 
 
@@ -431,7 +431,9 @@ def _read_times(time: Any, n: int) -> tuple[DateColumn | None, Float64]:
     series = nw.from_native(time, series_only=True, pass_through=True)
     column = series if isinstance(series, nw.Series) else to_array("time", time)
     if column.shape != (n,):
-        raise ValueError(f"time must have shape ({n},), got {column.shape}")
+        raise ValueError(
+            f"time must have shape ({n},), got {column.shape}: pass the time of each row"
+        )
     if has_times(column):
         dates, values = read_dates(column, "time")
     else:

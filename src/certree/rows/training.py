@@ -388,8 +388,8 @@ class Training:
         folds = [fold for fold in folds if len(fold.train) and len(fold.validation)]
         if not folds:
             raise ValueError(
-                "cv must have at least one fold with training and validation rows of positive weight, "
-                "got none"
+                "cv must have at least one fold with training and validation rows of positive "
+                "weight, got none: change cv or sample_weight"
             )
         return folds
 
@@ -563,13 +563,14 @@ def _check_fold(place: Indices, split: Any) -> tuple[Indices, Indices]:
     """
     if not isinstance(split, (tuple, list, np.ndarray)) or len(split) != 2:
         raise ValueError(
-            f"cv must hold pairs of training and validation rows (indices or masks), got {split!r}"
+            "cv must hold pairs of training and validation rows (indices or masks), got "
+            f"{split!r}: pass pairs, or a number of folds"
         )
     train, validation = (_check_row_indices(part, len(place)) for part in split)
     if not len(train) or not len(validation):
         raise ValueError(
-            f"each fold of cv must have training and validation rows, got {len(train)} and "
-            f"{len(validation)}"
+            f"cv must have training and validation rows in each fold, got {len(train)} and "
+            f"{len(validation)}: leave out empty folds"
         )
     return _find_kept_rows(place, train), _find_kept_rows(place, validation)
 
@@ -583,18 +584,27 @@ def _check_row_indices(rows: Any, n: int) -> Indices:
     """
     given = np.asarray(rows)
     if given.ndim != 1:
-        raise ValueError(f"cv must hold row indices in one dimension, got shape {given.shape}")
+        raise ValueError(
+            f"cv must hold row indices in one dimension, got shape {given.shape}: flatten them"
+        )
     if given.dtype == bool:
         if len(given) != n:
-            raise ValueError(f"a mask in cv must have {n} rows, got {len(given)}")
+            raise ValueError(
+                f"cv must have masks of {n} rows, got {len(given)}: pass True or False for each "
+                "row of X"
+            )
         return np.flatnonzero(given)
     if given.size == 0:
         return np.zeros(0, dtype=np.intp)
     if given.dtype.kind not in "iu":
-        raise ValueError(f"cv must hold row indices or masks of rows, got dtype {given.dtype}")
+        raise ValueError(
+            f"cv must hold row indices or masks of rows, got dtype {given.dtype}: convert to "
+            "integers"
+        )
     if given.min() < 0 or given.max() >= n:
         raise ValueError(
-            f"cv must hold row indices in 0 .. {n - 1}, got {given.min()} .. {given.max()}"
+            f"cv must hold row indices in 0 .. {n - 1}, got {given.min()} .. {given.max()}: number "
+            "the rows of X from 0"
         )
     return given.astype(np.intp)
 
@@ -768,7 +778,7 @@ class RowInputMixin:
             self.n_outputs_ = 1
         elif "n_outputs" in stored:
             raise DamagedModelError(
-                f"it holds several targets, but {type(self).__name__} predicts one"
+                f"the model file holds several targets, but {type(self).__name__} predicts one"
             )
         self.__dict__.update(restore_features(stored))
         if is_classifier(self):
@@ -1064,7 +1074,8 @@ def _find_class_places(name: str, classes: NDArray[Any], labels: NDArray[Any]) -
     places, known = find_positions(classes, labels)
     if not known.all():
         raise ValueError(
-            f"{name} must hold classes among {classes}, got {np.unique(labels[~known])}"
+            f"{name} must hold classes among {classes}, got {np.unique(labels[~known])}: drop rows "
+            "of classes that the fit did not have"
         )
     return places
 
@@ -1583,7 +1594,8 @@ def _drop_rows(
         indices = np.flatnonzero(weight > 0)
         if not len(indices):
             raise ValueError(
-                "sample_weight must be positive for at least one row, got 0 for all rows"
+                "sample_weight must be positive for at least one row, got 0 for all rows: pass "
+                "weights > 0"
             )
         rows = _take_each(rows, indices)
         times = None if times is None else times.take(indices)
@@ -1762,8 +1774,8 @@ def _multiply_weights(factor: Float64, weight: Float64 | None) -> Float64:
 def _expect_finite_total(weight: Float64 | None) -> None:
     if weight is not None and not has_finite_total(weight):
         raise ValueError(
-            f"the weights of all rows must sum to at most {MAX_TOTAL_WEIGHT:g}, class_weight included: "
-            "divide sample_weight by a constant"
+            f"sample_weight must sum to at most {MAX_TOTAL_WEIGHT:g}, class_weight included, got "
+            "more: divide sample_weight by a constant"
         )
 
 
@@ -1850,8 +1862,8 @@ def _check_row_type(model: Any, X: Any) -> Any:
     rows: Any = X
     if rows.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got a sparse array of shape {rows.shape} instead: X must have shape "
-            "(n_samples, n_features)"
+            f"Expected 2D array, got a sparse array of shape {rows.shape} instead: X must have "
+            "shape (n_samples, n_features). Use .reshape(1, -1) for a row"
         )
     return rows.tocsr()
 
@@ -1977,7 +1989,8 @@ def _check_sparse_features(
     rows = SparseFeatures.from_csr(check_array(X, accept_sparse="csr", estimator=model, **_NUMBERS))
     if rows.n_features > _MOST_FEATURES:
         raise ValueError(
-            f"X must have at most {_MOST_FEATURES} features if it is sparse, got {rows.n_features}"
+            f"X must have at most {_MOST_FEATURES} features if it is sparse, got "
+            f"{rows.n_features}: drop columns"
         )
     if reuse_encoding:
         _check_n_features(model, rows.matrix, reset=False)
@@ -2126,7 +2139,8 @@ def _count_outputs(model: Any, target: NDArray[Any], reuse_encoding: bool) -> di
     n_outputs = 1 if target.ndim == 1 else target.shape[1]
     if reuse_encoding and n_outputs != model.n_outputs_:
         raise ValueError(
-            f"y must have {model.n_outputs_} outputs, as in the fit, got {n_outputs} columns"
+            f"y must have {model.n_outputs_} outputs, as in the fit, got {n_outputs} columns: pass the "
+            "same targets"
         )
     return {"n_outputs_": n_outputs}
 
@@ -2236,7 +2250,8 @@ def check_class_weights(
     for label, factor in (pair for one in of_each for pair in _get_class_weights(one)):
         if not isinstance(factor, Real) or not 0 <= float(factor) < np.inf:
             raise ValueError(
-                f"class_weight must be finite and non-negative, got {factor!r} for class {label!r}"
+                f"class_weight must be finite and non-negative, got {factor!r} for class "
+                f"{label!r}: use 0 to leave out a class"
             )
 
 

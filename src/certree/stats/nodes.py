@@ -163,7 +163,9 @@ class NodeStats(ArrayRecord):
         validate_settings(self)
         counts: Float64 = check_column("counts", self.counts, "float64", (None, None))
         if counts.shape[1] == 0:
-            raise ValueError("counts must have at least one class (column), got none")
+            raise ValueError(
+                "counts must have at least one class (column), got none: pass an array (m, K)"
+            )
         with np.errstate(over="ignore", invalid="ignore"):
             totals = counts.sum(axis=1)
         if not (totals <= MAX_TOTAL_WEIGHT).all() or (counts.size and counts.min() < 0):

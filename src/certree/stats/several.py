@@ -55,7 +55,10 @@ class SeveralStats:
 
     def __post_init__(self) -> None:
         if not isinstance(self.of_each, tuple):
-            raise TypeError(f"of_each must be a tuple, got {shortened(self.of_each)}")
+            raise TypeError(
+                "of_each must be a tuple of statistics, one for each target, got "
+                f"{shortened(self.of_each)}"
+            )
         types = {type(stats) for stats in self.of_each}
         if types not in ({NodeStats}, {TargetStats}):
             names = sorted(kind.__name__ for kind in types)
@@ -65,7 +68,7 @@ class SeveralStats:
         if not all(are_equal):
             raise ValueError(
                 "of_each must hold statistics of the same rows in the same nodes, got different "
-                "weights of rows (n)"
+                "weights of rows (n): compute all of them from one tree and the same rows"
             )
 
     @property

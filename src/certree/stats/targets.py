@@ -291,7 +291,7 @@ def measure(
     X = check_matrix(X)
     target: Float64 = check_column("y", y, "float64", (len(X),))
     if not np.isfinite(target).all():
-        raise ValueError("y must be finite, got NaN or infinity")
+        raise ValueError("y must be finite, got NaN or infinity: drop these rows")
     weight = check_row_weights(sample_weight, len(X))
     return measure_by_leaf(tree, tree.apply(X, n_jobs=n_jobs), target, weight, unit)
 

@@ -228,13 +228,14 @@ class ArrowFile:
         """
         if offset < 0 or n < 0 or offset + n > self._size:
             raise pa.ArrowInvalid(
-                "the metadata of the file is damaged: it names bytes beyond the end of the file"
+                "the metadata of the file is damaged, as it names bytes beyond the end of the "
+                "file: write or download the file again"
             )
         self._file.seek(offset)
         buffer = self._file.read_buffer(n)
         if len(buffer) < n:
             raise pa.ArrowInvalid(
-                "the file is shorter than when it was opened: it has been truncated"
+                "the file is shorter than when it was opened: do not write to it while it is read"
             )
         return buffer
 
@@ -333,7 +334,8 @@ class ArrowFile:
         layout = self._layouts[number]
         if k >= len(layout.buffers) or not 0 <= start <= stop <= layout.buffers[k][1]:
             raise pa.ArrowInvalid(
-                "the metadata of the file is damaged: a buffer is too short for its rows"
+                "the metadata of the file is damaged, as a buffer is too short for its rows: write "
+                "or download the file again"
             )
         return self._buffer(layout.body + layout.buffers[k][0] + start, stop - start)
 
@@ -354,7 +356,10 @@ class ArrowFile:
         stream.write(pa.RecordBatch.from_arrays(arrays, schema=self.schema).serialize())
         batches = [*ipc.open_stream(stream.getvalue())]
         if not batches:
-            raise pa.ArrowInvalid("the metadata of the file is damaged: a dictionary ends early")
+            raise pa.ArrowInvalid(
+                "the metadata of the file is damaged, as a dictionary ends early: write or "
+                "download the file again"
+            )
         is_dictionary = pa.types.is_dictionary
         return {
             one.name: batches[0].column(j).dictionary

@@ -85,7 +85,8 @@ def expect_features(names: Collection[str], others: Iterable[str], where: str) -
     """
     if not names:
         raise ValueError(
-            f"{where} must have a feature column, but has none besides {' and '.join(others)}"
+            f"{where} must have a feature column, but has none besides {' and '.join(others)}: add "
+            "columns, or check the separator"
         )
 
 

@@ -251,8 +251,8 @@ class CsvText:
         """
         if self._is_limited:
             raise ValueError(
-                "with memory_limit, CSV files must be text in UTF-8, or have one byte for each "
-                f"character, but {self.name} has the encoding {encoding.upper()}: save it as UTF-8"
+                "memory_limit takes CSV files in UTF-8, or with one byte for each character, but "
+                f"{self.name} has the encoding {encoding.upper()}: save it as UTF-8"
             )
         decoder, found = codecs.getincrementaldecoder(encoding)(), bytearray()
         try:

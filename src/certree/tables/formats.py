@@ -78,7 +78,9 @@ def open_files(source: Any, is_limited: bool = False) -> list[TableFile]:
         reason = f"{STANDARD_INPUT}: it is held in memory"
         if not is_stream:
             reason = "a data set: pyarrow reads ahead in these"
-        raise ValueError(f"memory_limit takes paths of files, got {reason}")
+        raise ValueError(
+            f"memory_limit takes paths of files, got {reason}; pass paths, or leave it out"
+        )
     if is_data_set:
         return [DataSet(source)]
     if is_stream:

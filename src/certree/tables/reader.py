@@ -155,8 +155,8 @@ def read_table(
     if names is not None:
         if missing_names := [name for name in names if name not in columns.column_names]:
             raise ValueError(
-                f"like must be a model whose features are columns of {inferred.where}, but there is "
-                f"no column {missing_names[0]!r}"
+                f"like must be a model whose features are columns of {inferred.where}, but there "
+                f"is no column {missing_names[0]!r}: add the column, or pass another model"
             )
         selected = [*names, *([] if target is None else [target])]
         description = _leave_out(description, selected)
@@ -375,14 +375,15 @@ def _join_files(files: Sequence[TableFile], found: Sequence[InferredColumns]) ->
             if missing := [name for name in columns if name not in names]:
                 raise ValueError(
                     f"{lacks.name} has no column {missing[0]!r}, which {has.name} has: all files "
-                    "must have the same columns"
+                    "must have the same columns. Add it, or leave it out by drop= (--drop)"
                 )
         pairs = {name: join_columns(column, more[name]) for name, column in joined.items()}
         for name, common in pairs.items():
             if common is None:
                 raise ValueError(
                     f"column {name!r} of {file.name} holds {more[name].kind}, which has no common "
-                    f"type without loss with {joined[name].kind} of files before it"
+                    f"type without loss with {joined[name].kind} of earlier files: convert the "
+                    "column in one of them, or leave it out by drop= (--drop)"
                 )
         joined = {name: common for name, common in pairs.items() if common is not None}
     return joined

@@ -41,7 +41,7 @@ def list_files(source: Any) -> list[Path]:
     place = Path(source)
     if not place.is_dir():
         if not place.is_file():
-            raise FileNotFoundError(f"no such file or folder: {place}")
+            raise FileNotFoundError(f"no such file or folder: {place}. Check the path")
         find_suffix(place, SUFFIXES, _EXPECTED)
         return [place]
     try:
@@ -57,7 +57,9 @@ def list_files(source: Any) -> list[Path]:
         and not any(part.startswith((".", "_")) for part in one.relative_to(place).parts)
     ]
     if not files:
-        raise ValueError(f"the folder {place} holds no {_EXPECTED} file")
+        raise ValueError(
+            f"the folder {place} must hold a {_EXPECTED} file, but has none: check the path"
+        )
     return files
 
 
@@ -240,7 +242,9 @@ class TableFile:
             try:
                 is_same = before.is_state_of(path)
             except FileNotFoundError:
-                raise FileNotFoundError(f"{path} went away while it was read") from None
+                raise FileNotFoundError(
+                    f"{path} was removed while it was read: keep the file until the end"
+                ) from None
             if not is_same:
                 raise ValueError(
                     f"{path} has changed while it was read: do not write to it before the end"

@@ -81,7 +81,9 @@ class TableFormat:
             lists = {name: (*options[name],) for name in _LISTS if name in options}
             return cls(**{**options, **lists}, columns=columns)
         except (ValueError, TypeError, AttributeError) as error:
-            raise DamagedModelError(f"table_format cannot be read: {error}") from None
+            raise DamagedModelError(
+                f"the model file's table_format cannot be read: {error}"
+            ) from None
 
 
 def _expect_known(form: TextFormat) -> None:
@@ -182,7 +184,10 @@ class TableSource(os.PathLike[str]):
                 f"separator must be one character other than a quote or line break, got {separator!r}"
             )
         if separator is not None and not separator.isascii():
-            raise ValueError(f"separator must be an ASCII character, got {separator!r}")
+            raise ValueError(
+                f"separator must be an ASCII character, got {separator!r}: save the file with "
+                "another one"
+            )
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
