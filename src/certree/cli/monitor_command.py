@@ -392,8 +392,11 @@ def _create_monitor(
 ) -> Monitor:
     """Create a monitor without losses so far, for the model's certified bound or that of --bound.
 
-    The parameters are those of `_open_monitor`. Raise a ValueError if the model has no bound and
-    --bound is not given, or if options do not suit the model.
+    model: the fitted model. model_file: file of the model, for messages. digest: hash of this file.
+    settings: options "alpha", "block", "bound" and "delta"; None: not given. decision: the
+    predictions whose losses are monitored. dependent: column of groups, each of which counts as one
+    observation, or None. Raise a ValueError if the model has no bound and --bound is not given, or
+    if options do not suit the model.
     """
     alpha = _ALPHA if settings["alpha"] is None else settings["alpha"]
     block = 1 if settings["block"] is None else int(settings["block"])

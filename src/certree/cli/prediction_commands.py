@@ -477,10 +477,24 @@ def _compute_guarantees(
 
     Parameters
     ----------
-    model, source, target, draw, delta, duplicates, time, independent
-        As in `_certify_error`.
+    model : fitted classifier
+        The classifier.
+    source : TableSource
+        The table; or a folder of tables, which are read batch by batch.
+    target : str
+        Column of the target.
+    draw : GroupDraw or None
+        The rows that are used, one of each group; None: all rows.
     groups : str or None
         Column of each row's group; None if there are no groups.
+    delta : float
+        Probability with which any of the guarantees may fail.
+    duplicates : {"auto", "genuine", "copies", "refuse"}
+        Treatment of equal rows; see `certree.certify`.
+    time : str or None
+        Column of the rows' times; None: rows have no times.
+    independent : bool
+        Whether rows of the period are independent draws.
 
     Returns
     -------

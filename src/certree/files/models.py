@@ -194,7 +194,10 @@ def _select_stored_state(
 ) -> Any:
     """Return a copy of a fitted estimator without the data that its file shall not hold.
 
-    The parameters are those of `save`. Raise NotFittedError if the model is not fitted.
+    model: the estimator. sample_hashes: whether to keep hashes of the training rows.
+    calibration_samples: whether to keep leaf, class and index of each calibration row. seen_rows:
+    whether to keep what updates need of the training rows. Raise NotFittedError if the model is not
+    fitted.
     """
     model = get_snapshot(model)
     check_is_fitted(model)

@@ -258,8 +258,10 @@ def write_predictions(
 ) -> PredictionCounts:
     """Predict the rows of files and write the predictions to a file; return the numbers of rows.
 
-    The parameters, and the file, are those of `predict_files`. The result has the number of all
-    rows and that of each predicted class.
+    The result has the number of all rows and that of each predicted class. The parameters have the
+    same names and meaning as in `predict_files`: source and target are the files to read and the
+    file to write, keep names columns to copy, and threshold and pos_label choose the predicted
+    class.
     """
     check_is_fitted(model)
     if not hasattr(split_pipeline(model)[0], "categories_"):

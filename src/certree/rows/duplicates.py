@@ -298,7 +298,7 @@ def merge_copies(
 
 
 def raise_for_copies_in_groups() -> NoReturn:
-    """Raise a ValueError: equal rows that are to be merged into one row belong to several groups."""
+    """Raise a ValueError for equal rows in several groups, which duplicates="copies" cannot merge."""
     raise ValueError(
         'groups must be the same for copies of a row if duplicates="copies", got equal rows '
         "in several groups: give them one group"

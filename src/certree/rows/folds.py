@@ -184,7 +184,10 @@ def split_by_content(
     sample_weight: Float64 | None = None,
     order: Int32 | None = None,
 ) -> Fold:
-    """Split rows at random into a training and a validation set, stratified as by `content_folds`.
+    """Split rows at random into a training and a validation set, stratified by class.
+
+    The set of a row depends on rng and on the values of the row, but not on its position, as in
+    `content_folds`.
 
     Parameters
     ----------
@@ -196,8 +199,10 @@ def split_by_content(
         Number of validation rows.
     rng : numpy RandomState
         Source of the random order.
-    sample_weight, order
-        Weights of the rows, (n,), and order of the columns, (p,), or None; see `content_folds`.
+    sample_weight : ndarray of shape (n,), or None
+        Positive weight of each row, which orders equal rows.
+    order : ndarray of int32, shape (p,), or None
+        Indices of the columns in the order in which rows are hashed; None: 0, 1, ....
 
     Returns
     -------

@@ -1133,10 +1133,9 @@ def training_rows(
     learned : dict of str to object
         Fitted attributes by name, which `set_learned_attributes` sets: `categories_`, `dates_`,
         `n_features_in_`, `feature_names_in_` (None if X has no names), `effective_sample_size_`,
-        `preprocessor_` if
-        the model has that parameter, and of classifiers also `classes_`, `n_classes_` and
-        `sample_hashes_` (hashes of the rows). With reuse_encoding only those that an update
-        changes.
+        `preprocessor_` if the model has that parameter, and of classifiers also `classes_`,
+        `n_classes_` and `sample_hashes_` (hashes of the rows). With reuse_encoding only those that
+        an update changes.
 
     Raises
     ------

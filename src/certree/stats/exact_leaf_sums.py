@@ -304,8 +304,17 @@ def _sum_groups(
     reduce : callable
         ``reduce(f, *arguments)`` returns the sum of ``f(rows, *arguments)`` over the blocks of all
         rows, where rows is the `RoutedRows` of a block. `reduce_in_memory` makes such a function.
-    groups, n_classes, n, values, *arguments
-        As in `sum_values`.
+    groups : LeafGroups
+        The k groups of the rows of all blocks.
+    n_classes : int
+        0 if groups are leaves, else the number of classes, and groups are pairs of leaf and class.
+    n : int
+        Number of rows in all blocks.
+    values : callable
+        ``values(rows, position, *arguments)`` returns one number for each row, where
+        ``position[i]`` is the position of row i's group in `groups`.
+    *arguments
+        Further arguments of `values`.
 
     Returns
     -------

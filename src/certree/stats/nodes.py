@@ -64,8 +64,8 @@ class Stats(Protocol):
     def impurity(self) -> Float64:
         """Impurity of each node times its weight, (m,), as greedy growth computes it.
 
-        The impurity is the Gini index for classes, and for numbers the mean squared distance from
-        the node's mean. Times the weight that is the sum of squared distances.
+        The impurity is the Gini index for classes, and the mean squared distance from the node's
+        mean for numbers. So the product is the sum of squared distances for numbers.
         """
 
     @property

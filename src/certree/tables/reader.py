@@ -183,7 +183,10 @@ def _leave_out(description: TableDescription, names: Collection[str]) -> TableDe
 def read(source: Any, types: Types = no_types, text_dates: Collection[str] = ()) -> pa.Table:
     """Read files as a whole into an Arrow table, and return the table.
 
-    Parameters and errors are those of `read_with_schema`, which also returns the schema.
+    source: files, or folders of files; "-" is CSV from standard input. types: function that takes
+    the names of all columns, and returns the columns of a fitted model by name, whose types are
+    used. text_dates: names of columns of which dates and times in CSV files stay text.
+    `read_with_schema` also returns the schema, and lists the errors.
     """
     return read_with_schema(source, types, text_dates)[0]
 
@@ -246,8 +249,11 @@ def infer_schema(
     ----------
     files : sequence of TableFile
         The files.
-    types, text_dates
-        As in `read_with_schema`.
+    types : callable
+        Takes the names of all columns, and returns the columns of a fitted model (`InputColumn`) by
+        name, whose types are used. See `read_with_schema`.
+    text_dates : collection of str
+        Names of columns of which dates and times in CSV files stay text.
     columns : sequence of str or None
         Names of the columns to infer; None: all. If the decimal mark or date order of a column that
         a fitted model does not read is not clear, it then stays text instead of raising an error.
@@ -481,8 +487,11 @@ def _read_file(
 ) -> Iterator[tuple[pa.Table, float]]:
     """Yield the rows of a file as tables, each with the fraction of the file that has been read.
 
-    At least one table is yielded, without rows if the file has none. The parameters are those of
-    `read_batches`.
+    At least one table is yielded, without rows if the file has none. file: the file. types:
+    function that takes the names of all columns, and returns the columns of a fitted model by name.
+    n_rows: largest number of rows of a table. columns: names of the columns to read; None: all.
+    text_columns: names of columns that are read as text unless `types` has them. keep_words:
+    whether words such as NA are text in these columns.
     """
     every = file.names()
     names = [name for name in every if columns is None or name in columns]

@@ -210,9 +210,10 @@ class TableFile:
     def batches_with_progress(
         self, columns: list[str], n_rows: int, piece: Piece = None
     ) -> Iterator[tuple[Any, float]]:
-        """Yield the record batches of `batches`, each with the fraction of the file read so far.
+        """Yield the record batches of `batches`, each with the fraction of the file read, 0 to 1.
 
-        The fraction is in 0 to 1. The parameters are those of `batches`.
+        columns: names of the columns to read. n_rows: largest number of rows of a batch. piece: an
+        element of the result of `pieces`; None: all rows.
         """
         self.expect_unchanged()
         read = self._batches(columns, n_rows, piece)
