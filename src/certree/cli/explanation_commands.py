@@ -40,7 +40,7 @@ from certree.cli.table_input import (
     Target,
     Threshold,
     ThresholdCost,
-    expect_given,
+    expect_option_of_positive,
     find_default_positive,
     load_estimator,
     load_model,
@@ -789,7 +789,7 @@ def export(
     if keep is not None and not all(keep):
         raise ValueError("--keep must name a column of the table, got an empty text: leave it out")
     if suffix == ".sql":
-        expect_given("--threshold", threshold, positive)
+        expect_option_of_positive("--threshold", threshold, positive)
     model = load_estimator(model_file, "exported")
     if not hasattr(model, "to_dict"):
         raise ValueError(

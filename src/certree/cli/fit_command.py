@@ -658,7 +658,7 @@ def _fit_folder(
         )
     columns = request.weights, request.groups
     fit_arguments = collect_fit_arguments(model, columns, request.order)
-    rows = _look_at_folder(request)
+    rows = _inspect_folder(request)
     if not request.classification:
         _expect_target_of_folder(rows, request.target_name, request.regression)
     set_monotonic_constraints(model, *monotonic, rows.features)
@@ -680,7 +680,7 @@ def _fit_folder(
     ], seconds
 
 
-def _look_at_folder(request: _FitRequest) -> FileRows:
+def _inspect_folder(request: _FitRequest) -> FileRows:
     """Infer how the files of a folder are read, print it unless --quiet is used, and return the rows.
 
     request: the folder, and its columns of target, weights and groups. The result, a `FileRows`,

@@ -22,8 +22,8 @@ from certree.cli.table_input import (
     TableFile,
     Target,
     Threshold,
-    expect_given,
     expect_not_dropped,
+    expect_option_of_positive,
     hash_model_file,
     load_model,
     load_monitor,
@@ -234,7 +234,7 @@ class _Decision:
         not have two classes. model: the fitted model. The other arguments are values of the
         options, None if not used.
         """
-        expect_given("--threshold", threshold, positive)
+        expect_option_of_positive("--threshold", threshold, positive)
         costs = parse_costs(threshold_cost)
         if threshold is None:
             if costs is not None:

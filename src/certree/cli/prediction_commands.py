@@ -55,9 +55,9 @@ from certree.cli.table_input import (
     Threshold,
     ThresholdCost,
     describe_positive,
-    expect_given,
     expect_labelled_rows,
     expect_not_dropped,
+    expect_option_of_positive,
     find_default_positive,
     hash_model_file,
     load_model,
@@ -161,7 +161,7 @@ def predict(
         Whether to show no progress bar.
     """
     tables.expect_table_place(output)
-    expect_given("--threshold", threshold, positive)
+    expect_option_of_positive("--threshold", threshold, positive)
     destination = STANDARD_STREAM if output is None else str(output)
     model = load_model(model_file)
     estimator, _ = split_pipeline(model)

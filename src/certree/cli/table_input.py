@@ -466,7 +466,7 @@ def parse_rows(text: str, n: int) -> NDArray[np.intp]:
     return np.array(indices)
 
 
-def expect_given(option: str, value: Any, positive: str | None) -> None:
+def expect_option_of_positive(option: str, value: Any, positive: str | None) -> None:
     """Raise a ValueError if --positive is used without the option that it belongs to.
 
     option: name of this option, such as "--threshold". value, positive: values of both options,

@@ -47,7 +47,7 @@ class ThresholdChoice:
 
     Parameters
     ----------
-    ways : dict of str to tuple of float
+    criteria : dict of str to tuple of float
         Criteria by which thresholds are chosen: for each the method of `ThresholdGuarantees`
         ("lowest_cost", "highest_threshold" or "highest_recall") and its arguments: two costs, the
         smallest recall, or the smallest precision. Empty: no threshold is chosen.
@@ -55,7 +55,7 @@ class ThresholdChoice:
         Thresholds of the table; empty: up to ten that the guarantees choose.
     """
 
-    ways: dict[str, tuple[float, ...]]
+    criteria: dict[str, tuple[float, ...]]
     thresholds: Sequence[float]
 
     def find_points(self, guarantees: ThresholdGuarantees) -> dict[str, OperatingPoint]:
@@ -65,7 +65,7 @@ class ThresholdChoice:
         recall or precision.
         """
         return {
-            name: getattr(guarantees, name)(*arguments) for name, arguments in self.ways.items()
+            name: getattr(guarantees, name)(*arguments) for name, arguments in self.criteria.items()
         }
 
     def find_points_or_reasons(
@@ -77,9 +77,9 @@ class ThresholdChoice:
         if a criterion raises a ValueError, the message takes the place of the threshold.
         """
         found: dict[str, OperatingPoint | str] = {}
-        for name, arguments in self.ways.items():
+        for name, arguments in self.criteria.items():
             try:
-                found |= replace(self, ways={name: arguments}).find_points(guarantees)
+                found |= replace(self, criteria={name: arguments}).find_points(guarantees)
             except ValueError as error:
                 found[name] = str(error)
         return found
@@ -94,23 +94,23 @@ class ThresholdChoice:
         points = self.find_points(guarantees)
         head, lines = guarantees.table(self.thresholds or None)
         texts = [guarantees.title, *align_columns([head, *lines])]
-        for way, point in points.items():
-            texts += [f"{self._make_label(way)}{point}", *_state_exactly(point.threshold)]
+        for criterion, point in points.items():
+            texts += [f"{self._make_label(criterion)}{point}", *_state_exactly(point.threshold)]
         for name, group in guarantees.groups.items():
             shown = [group.at(threshold) for threshold in self.thresholds]
             found = self.find_points_or_reasons(group).items()
-            chosen = [f"{self._make_label(way)}{one}" for way, one in found]
+            chosen = [f"{self._make_label(criterion)}{one}" for criterion, one in found]
             texts += [f"{name}: {one}" for one in (*shown, *chosen)]
         if len(points) > 1:
             texts.append("All statements of this run hold together, with the probability above.")
         return "\n".join(texts)
 
-    def _make_label(self, way: str) -> str:
+    def _make_label(self, criterion: str) -> str:
         """Return a label such as "highest recall: " if there are several criteria; else "".
 
-        way: name of the criterion.
+        criterion: name of the criterion.
         """
-        return f"{way.replace('_', ' ')}: " if len(self.ways) > 1 else ""
+        return f"{criterion.replace('_', ' ')}: " if len(self.criteria) > 1 else ""
 
 
 def _state_exactly(threshold: float) -> list[str]:
@@ -152,10 +152,10 @@ def parse_choice(
     for threshold in thresholds or []:
         if not 0 <= threshold <= 1:
             raise ValueError(f"--threshold must lie in [0, 1], got {threshold}")
-    ways: dict[str, tuple[float, ...] | None] = {
+    criteria: dict[str, tuple[float, ...] | None] = {
         "lowest_cost": costs,
         "highest_threshold": None if recall is None else (recall,),
         "highest_recall": None if precision is None else (precision,),
     }
-    used = {name: arguments for name, arguments in ways.items() if arguments is not None}
+    used = {name: arguments for name, arguments in criteria.items() if arguments is not None}
     return ThresholdChoice(used, thresholds or []) if used or thresholds else None

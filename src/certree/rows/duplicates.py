@@ -365,12 +365,12 @@ def mark_repeats(
     is_trained = np.zeros(len(first), dtype=bool)
     is_trained[first[train]] = True
     keys = first[calibration]
-    return mark_repeated_units(
+    return mark_repeats_by_key(
         keys, is_trained[keys], None if groups is None else groups[calibration]
     )
 
 
-def mark_repeated_units(
+def mark_repeats_by_key(
     keys: Indices, is_trained: NDArray[np.bool_], groups: NDArray[Any] | None = None
 ) -> NDArray[np.bool_]:
     """Mark the calibration rows that repeat a training row or an earlier one, by their keys.

@@ -596,8 +596,8 @@ class CategoryStatistics:
         all_values, edges, ends, codes, missing = [], [], [], [], []
         for q in positions:
             n_rows = totals.by_category.n_rows[q]
-            for values, seen in totals.compute_means(q):
-                binned = BinnedStatistic.from_values(values, seen, n_rows)
+            for values, fold_values in totals.compute_means(q):
+                binned = BinnedStatistic.from_values(values, fold_values, n_rows)
                 edges.append(binned.edges)
                 ends.append(binned.ends)
                 codes.append(binned.codes)
@@ -763,19 +763,19 @@ class BinnedStatistic:
 
     @classmethod
     def from_values(
-        cls, values: Float64, seen: Float64, n_rows: Int64, n_bins: int = MISSING
+        cls, values: Float64, fold_values: Float64, n_rows: Int64, n_bins: int = MISSING
     ) -> Self:
         """Choose the bins of one statistic, and return them with the code of each category and fold.
 
-        values: statistic of each category over all training rows, (n_categories + 1,). seen: values
-        of the training rows of each category and fold, (n_categories + 1, n_folds). n_rows: number
-        of these rows, of the same shape. n_bins: largest number of bins. The last entries of values
-        and seen, for missing values, are set to NaN in place.
+        values: statistic of each category over all training rows, (n_categories + 1,). fold_values:
+        values of the training rows of each category and fold, (n_categories + 1, n_folds). n_rows:
+        number of these rows, of the same shape. n_bins: largest number of bins. The last entries of
+        values and fold_values, for missing values, are set to NaN in place.
         """
-        values[-1], seen[-1] = np.nan, np.nan
-        edges = _choose_edges(seen, n_rows, n_bins)
-        low, high = encode_numbers(seen[(n_rows > 0) & ~np.isnan(seen)], edges)[1:]
-        code = encode_numbers(seen.ravel(), edges)[0].reshape(seen.shape)
+        values[-1], fold_values[-1] = np.nan, np.nan
+        edges = _choose_edges(fold_values, n_rows, n_bins)
+        low, high = encode_numbers(fold_values[(n_rows > 0) & ~np.isnan(fold_values)], edges)[1:]
+        code = encode_numbers(fold_values.ravel(), edges)[0].reshape(fold_values.shape)
         nearest = find_nearest_bins(values, low, high)
         return cls(edges, (low, high), np.column_stack([code, nearest]))
 
@@ -790,20 +790,20 @@ def find_nearest_bins(values: Float64, low: Float64, high: Float64) -> UInt8:
     return np.where(np.isnan(values), MISSING, bins).astype(np.uint8)
 
 
-def _choose_edges(seen: Float64, n_rows: Int64, n_bins: int = MISSING) -> Float64:
+def _choose_edges(fold_values: Float64, n_rows: Int64, n_bins: int = MISSING) -> Float64:
     """Choose the edges between the bins of one column; return (n_bins - 1,) float64, ascending.
 
     Up to `n_bins` distinct values have a bin each; of more values each bin has about equally many
     rows. If there are more than 2**17 rows, edges follow from 2**17 rows at even distances in the
     order of their values. A bin holds the values above the edge before it, up to its own edge.
 
-    seen: value of the training rows of each category and fold, (n_categories + 1, n_folds). n_rows:
-    number of these rows, of the same shape. n_bins: largest number of bins. Entries that are NaN or
-    have no rows are ignored.
+    fold_values: value of the training rows of each category and fold, (n_categories + 1, n_folds).
+    n_rows: number of these rows, of the same shape. n_bins: largest number of bins. Entries that
+    are NaN or have no rows are ignored.
     """
-    has_rows = (n_rows > 0) & ~np.isnan(seen)
-    order = np.argsort(seen[has_rows], kind="stable")
-    values, last = seen[has_rows][order], np.cumsum(n_rows[has_rows][order])
+    has_rows = (n_rows > 0) & ~np.isnan(fold_values)
+    order = np.argsort(fold_values[has_rows], kind="stable")
+    values, last = fold_values[has_rows][order], np.cumsum(n_rows[has_rows][order])
     distinct = np.unique(values)
     if len(distinct) <= n_bins:
         return distinct[:-1]

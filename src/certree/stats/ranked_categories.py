@@ -94,8 +94,8 @@ class RankedCategories:
         ranks, unseen, has_missing = [], [], []
         for q in positions:
             n_rows = totals.by_category.n_rows[q]
-            values, seen = totals.compute_largest_means(q)
-            binned = BinnedStatistic.from_values(values, seen, n_rows, n_ranks)
+            values, fold_values = totals.compute_largest_means(q)
+            binned = BinnedStatistic.from_values(values, fold_values, n_rows, n_ranks)
             ranks.append(binned.codes)
             unseen.append(int(find_nearest_bins(np.zeros(1), *binned.ends)[0]))
             has_missing.append(bool(n_rows[-1].any()))

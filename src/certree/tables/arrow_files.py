@@ -158,7 +158,9 @@ class ArrowFile:
         """Return the number of rows of each record batch of the file, in order."""
         return [one.n_rows for one in self._layouts]
 
-    def ranges(self, columns: Sequence[str], number: int, n_rows: int) -> Iterator[pa.RecordBatch]:
+    def read_ranges(
+        self, columns: Sequence[str], number: int, n_rows: int
+    ) -> Iterator[pa.RecordBatch]:
         """Read a record batch of the file in ranges of rows.
 
         Parameters
@@ -176,7 +178,7 @@ class ArrowFile:
             The next n_rows rows, with these columns.
         """
         n = self._layouts[number].n_rows
-        whole = None if self.has_ranges(number) else self.whole(columns, number)
+        whole = None if self.can_read_ranges(number) else self.read_batch(columns, number)
         for start in range(0, n, n_rows):
             stop = min(start + n_rows, n)
             if whole is not None:
@@ -185,8 +187,8 @@ class ArrowFile:
             arrays = [self._column(name, number, start, stop) for name in columns]
             yield pa.RecordBatch.from_arrays(arrays, list(columns))
 
-    def has_ranges(self, number: int) -> bool:
-        """Return whether `ranges` reads only the bytes of the rows of a range.
+    def can_read_ranges(self, number: int) -> bool:
+        """Return whether `read_ranges` reads only the bytes of the rows of a range.
 
         Otherwise it reads the whole record batch first: if the batch is compressed, or the file has
         nested types or numbers in big-endian order. number: index of the record batch.
@@ -195,7 +197,7 @@ class ArrowFile:
             return False
         return None not in self._n_buffers
 
-    def whole(self, columns: Sequence[str], number: int) -> pa.RecordBatch:
+    def read_batch(self, columns: Sequence[str], number: int) -> pa.RecordBatch:
         """Read all rows of a record batch.
 
         columns: names of the columns to read. number: index of the record batch in the file.
@@ -263,7 +265,7 @@ class ArrowFile:
     def _n_buffers(self) -> list[int | None]:
         """Number of buffers that Arrow stores for each column of the schema; None for nested types.
 
-        `ranges` reads whole record batches if there is a nested type.
+        `read_ranges` reads whole record batches if there is a nested type.
         """
         return [self._buffers_of(one.type) for one in self.schema]
 
@@ -283,7 +285,8 @@ class ArrowFile:
     def _column(self, name: str, number: int, start: int, stop: int) -> pa.Array:
         """Read the rows start, ..., stop - 1 of a column of a record batch; return an Arrow array.
 
-        name: name of the column. number: index of the record batch, for which `has_ranges` is True.
+        name: name of the column. number: index of the record batch, for which `can_read_ranges` is
+        True.
         """
         j = self.schema.get_field_index(name)
         kind = self.schema.field(j).type

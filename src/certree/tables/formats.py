@@ -188,7 +188,7 @@ class _Arrow(TableFile):
         with ArrowFile(Path(self.name)) as file:
             n_read, n_all = 0, sum(file.lengths)
             for i in range(len(file.lengths)) if piece is None else piece:
-                for batch in file.ranges(columns, i, n_rows):
+                for batch in file.read_ranges(columns, i, n_rows):
                     n_read += len(batch)
                     yield batch, n_read / n_all
 
@@ -196,10 +196,10 @@ class _Arrow(TableFile):
         most = 0
         with ArrowFile(Path(self.name)) as file:
             for i in range(len(file.lengths)):
-                if file.has_ranges(i):
+                if file.can_read_ranges(i):
                     continue
                 before = pa.total_allocated_bytes()
-                batch = file.whole(columns, i)
+                batch = file.read_batch(columns, i)
                 most = max(most, pa.total_allocated_bytes() - before)
                 del batch
             # Offsets of texts are copied, those of one column at a time.
