@@ -1887,7 +1887,7 @@ def test_figures_are_drawn(tmp_path, iris, model_file, what, monkeypatch):
 
 
 def test_figures_of_rows_need_rows(model_file):
-    assert "give FILE and --target" in fails("plot", "calibration", model_file)
+    assert "FILE and --target must be given" in fails("plot", "calibration", model_file)
 
 
 @pytest.mark.parametrize(

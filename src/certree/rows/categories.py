@@ -572,8 +572,8 @@ def make_categorical_mask(
         given = _find_feature_positions(given.tolist(), names)
     if given.min() < 0 or given.max() >= n_features:
         raise ValueError(
-            f"categorical_features must hold indices in 0 .. {n_features - 1}, got {given.min()} "
-            f".. {given.max()}: number the columns of X from 0"
+            f"categorical_features must lie in 0 .. {n_features - 1}, got {given.min()} .. "
+            f"{given.max()}: number the columns of X from 0"
         )
     if len(np.unique(given)) != len(given):
         raise ValueError(
