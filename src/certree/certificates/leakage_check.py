@@ -26,7 +26,7 @@ from certree.rows.duplicates import (
     decide_worst_case,
     find_first_equal_keys,
     get_allowed_repeats,
-    mark_repeated_units,
+    mark_repeats_by_key,
     merge_copies,
 )
 from certree.rows.folds import Indices, number_groups
@@ -331,7 +331,7 @@ class LeakageCheck:
             places = draw_copies(first, rows)
         group = None if group is None else group[rows]
         units = rank_units(first[rows] if group is None else group, places)
-        repeats = mark_repeated_units(first[rows], seen[rows], group)
+        repeats = mark_repeats_by_key(first[rows], seen[rows], group)
         n_repeats, weight = int(repeats.sum()), None
         if group is not None:
             # Equal rows of one group count as one row.
