@@ -32,9 +32,7 @@ _NOTHING = 1e-12
 
 
 class CertifiedRegressorMixin:
-    """Methods of certified regressors.
-
-    Prediction intervals, and certificates of the mean absolute error.
+    """Mixin with the methods of certified regressors: prediction intervals and certificates.
 
     A subclass sets the attributes below in ``fit`` and defines ``predict`` and
     `_predict_with_half_width`. The mixin has no constructor.

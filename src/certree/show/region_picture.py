@@ -209,7 +209,10 @@ def _find_feature(parameter: str, names: Sequence[str], feature: Any) -> int:
 
 
 def _get_categories(model: Any, feature: int) -> Sequence[Any] | None:
-    """Return the categories of a feature by code, or None if the fitted model reads numbers."""
+    """Return the names of a feature's categories by code; None if the feature is numeric.
+
+    model: the fitted model; feature: index of the feature.
+    """
     categories = model._get_encoded_categories()
     return None if categories is None else categories.names[feature]
 
@@ -339,7 +342,10 @@ def _mix_with_white(colours: Any, strength: float) -> Float64:
 
 
 def _draw_rectangles(ax: Any, regions: Sequence[tuple[tuple[Values, Values], Any]]) -> None:
-    """Draw the rectangles of regions on axes. regions: the values of both features, and the colour."""
+    """Draw the rectangles of regions on matplotlib axes.
+
+    ax: matplotlib Axes; regions: for each region the values of both features, and its colour.
+    """
     corners, colours = [], []
     for (x_values, y_values), colour in regions:
         for x0, x1 in list_intervals(x_values):
@@ -355,7 +361,10 @@ def _draw_rectangles(ax: Any, regions: Sequence[tuple[tuple[Values, Values], Any
 
 
 def _draw_splits(ax: Any, splits: Sequence[PlaneSplit]) -> None:
-    """Draw the lines of splits on axes, thinner by depth and fainter by probability."""
+    """Draw the lines of splits on matplotlib axes, thinner by depth and fainter by probability.
+
+    ax: matplotlib Axes; splits: the splits of the plane by one of its two features.
+    """
     lines, widths, colours = [], [], []
     rgb = import_extra("matplotlib.colors", "plot").to_rgb(INK)
     for split in splits:

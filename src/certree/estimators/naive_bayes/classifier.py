@@ -435,6 +435,7 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         Returns
         -------
         Normal, Histogram or CategoricalTable
+            The density of the feature in each class.
         """
         n_classes, names = len(self.classes_), self._get_category_names(j)
         if names is not None:
