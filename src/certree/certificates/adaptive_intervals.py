@@ -105,7 +105,9 @@ class AdaptiveIntervals:
         """
         restore_fields(self, _STORED_FIELDS, stored)
         if self._n_covered > self._rows or not self._batches.fits(self._rows):
-            raise DamagedModelError("numbers of rows of its intervals contradict each other")
+            raise DamagedModelError(
+                f"rows must be at least n_covered, and the last row of batches, got {self._rows}"
+            )
 
     @property
     def factor(self) -> float:
@@ -207,7 +209,10 @@ class AdaptiveIntervals:
         ends = _check_intervals(intervals)
         truth: Float64 = check_column("y", y, "float64", (len(ends),))
         if not np.isfinite(truth).all():
-            raise ValueError("y must hold finite numbers, got NaN or an infinite number")
+            raise ValueError(
+                "y must hold finite numbers, got NaN or an infinite number: leave out these rows, or "
+                "update later, when their targets are known"
+            )
         self._batches.check(batch, model_hash, self.model_hash)
         n = len(truth)
         n_covered = int(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).sum())
@@ -248,7 +253,8 @@ def _check_intervals(intervals: Any) -> Float64:
     if is_wrong.any():
         first = ends[np.argmax(is_wrong)].tolist()
         raise ValueError(
-            f"intervals must hold lower ends that are at most the upper ones, got {first}"
+            f"intervals must hold lower ends that are at most the upper ends, got {first}: pass what "
+            "adjust returned"
         )
     return ends
 

@@ -198,7 +198,9 @@ class Certificate:
         expect_method_for_period(self.method, self.period)
         largest = self._largest_bound
         if not 0 <= self.bound <= largest:
-            raise ValueError(f"bound must lie in 0 .. {largest:g}, got {self.bound!r}")
+            raise ValueError(
+                f"bound must lie in 0 .. {largest:g}, got {self.bound!r}: make certificates by certify"
+            )
         if self.baseline is not None and self.baseline.value > largest * (1 + _ROUNDING):
             raise ValueError(f"baseline must lie in 0 .. {largest:g}, got {self.baseline.value!r}")
 
@@ -838,7 +840,9 @@ def restore_certificate(entries: Any) -> Certificate:
     given: Certificate = restore_value("certificate", Certificate, entries)
     if given.matches is not None:
         # A fit does not compare its rows with themselves.
-        raise DamagedModelError(f"matches of a certificate must be None, got {given.matches!r}")
+        raise DamagedModelError(
+            f"matches of the certificate of a fit must be None, got {given.matches!r}"
+        )
     if given.method not in METHODS:
         raise DamagedModelError(f"method must be one of {', '.join(METHODS)}, got {given.method!r}")
     ranges = {

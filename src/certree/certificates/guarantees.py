@@ -911,7 +911,8 @@ class Guarantees:
         if min(sizes) < FEWEST_ROWS:
             of_each = "" if groups is None else " in each group"
             raise ValueError(
-                f"thresholds need at least {FEWEST_ROWS} calibration rows{of_each}, got {min(sizes)}"
+                f"thresholds need at least {FEWEST_ROWS} calibration rows{of_each}, got "
+                f"{min(sizes)}: pass more rows"
             )
         compute_log_delta(terms.delta, terms.share)  # raises if out of range
         return found
@@ -965,7 +966,8 @@ class Guarantees:
         classes = self._scored_classes
         if len(classes) != 2:
             raise ValueError(
-                f"thresholds need a classifier with 2 classes, got {len(classes)} classes"
+                f"thresholds need a classifier with 2 classes, got {len(classes)} classes: fit it to a "
+                "binary target, such as y == positive_class"
             )
         return classes.tolist(), find_positive_class(classes, pos_label)
 
@@ -1367,7 +1369,10 @@ class TreeGuarantees(FitGuarantees):
         """
         held = self.rows.check_training_set()
         if not isinstance(pruning, NodeWeights):
-            raise TypeError(f"pruning must be a NodeWeights, got {pruning!r}")
+            raise TypeError(
+                f"pruning must be a NodeWeights, got {pruning!r}: pass one such as "
+                "map_pruning(tree_, weights_)"
+            )
         found = occam_pruning(held, pruning, self.rows.structure, self._choose_delta(delta))
         return replace(found, row_order=self.certificate.row_order)
 

@@ -168,7 +168,10 @@ class Monitor:
             and self._batches.fits(self._rows)
         )
         if not is_consistent:
-            raise DamagedModelError("numbers of rows of its monitor contradict each other")
+            raise DamagedModelError(
+                f"rows of the monitor must fit its pending rows, alarm, windows and batches, got "
+                f"{self._rows}"
+            )
 
     def _check_settings(self) -> None:
         """Check the constructor's arguments, and convert numbers to float and int in place.
@@ -460,7 +463,10 @@ def _check_losses(losses: Any) -> Float64:
     if given.ndim != 1:
         raise ValueError(f"losses must be a number or one-dimensional, got shape {given.shape}")
     if given.size and given.dtype.kind not in "buif":
-        raise ValueError(f"losses must hold numbers from 0 to 1, got dtype {given.dtype}")
+        raise ValueError(
+            f"losses must hold numbers from 0 to 1, got dtype {given.dtype}: pass losses, such as "
+            "y_new != model.predict(X_new), not labels"
+        )
     numbers: Float64 = given.astype(np.float64)
     outside = numbers[~((numbers >= 0) & (numbers <= 1))]
     if len(outside):

@@ -144,7 +144,10 @@ def plot_regions(
     log_axes = {_find_feature("log", names, feature) for feature in log}
     if not log_axes <= set(axes):
         unknown = names[min(log_axes - set(axes))]
-        raise ValueError(f"log must have only features of the two axes, got {unknown!r}")
+        raise ValueError(
+            f"log must have only features of the two axes, got {unknown!r}: leave it out, or choose "
+            "it as an axis by features"
+        )
     window = tuple(_find_window(model, rows, feature, feature in log_axes) for feature in axes)
     row, fixed = _fix_other_features(model, rows, axes, at)
     regions, splits = find_plane_regions(summary, axes, row, (window[0], window[1]))
@@ -245,13 +248,20 @@ def _find_window(model: Any, rows: Float64, feature: int, is_log: bool) -> Value
     is_number = categories is None and feature not in (model.dates_ or {})
     known = rows[~np.isnan(rows[:, feature]), feature]
     if is_log and not (is_number and (known > 0).all()):
-        raise ValueError(f"log must have only features with positive numbers, got {name!r}")
+        raise ValueError(
+            f"log must have only features with positive numbers, got {name!r}: leave it out"
+        )
     if categories is not None:
         if not len(categories):
-            raise ValueError(f"features must have values, got {name!r} without any category")
+            raise ValueError(
+                f"features must have values, got {name!r} without any category: choose another feature"
+            )
         return [*range(len(categories))]
     if not len(known):
-        raise ValueError(f"X must have values of the features of both axes, got none of {name!r}")
+        raise ValueError(
+            f"X must have values of the features of both axes, got none of {name!r}: choose another "
+            "feature, or pass other rows"
+        )
     ends = np.array([known.min(), known.max()])
     ends = np.log(ends) if is_log else ends
     margin = _MARGIN * (ends[1] - ends[0]) or 0.5 * max(abs(ends[0]), 1.0)
@@ -291,7 +301,10 @@ def _fix_other_features(
     chosen = {_find_feature("at", names, feature): value for feature, value in (at or {}).items()}
     for feature, value in chosen.items():
         if feature in axes:
-            raise ValueError(f"at must have no feature of an axis, got {names[feature]!r}")
+            raise ValueError(
+                f"at must have no feature of an axis, got {names[feature]!r}: leave it out, or choose "
+                "other axes by features"
+            )
         row[feature] = _encode_value(model, feature, value)
     rest = [f for f in range(len(row)) if f not in axes and f not in chosen]
     for feature in rest:

@@ -343,7 +343,10 @@ def _check_class_fractions(shares: Any, classes: list[Any]) -> list[float]:
     if isinstance(shares, Mapping):
         unknown = [key for key in shares if key not in classes]
         if unknown:
-            raise ValueError(f"shares must have keys among the classes {classes}, got {unknown}")
+            raise ValueError(
+                f"shares must have keys among the classes {classes}, got {unknown}: correct these "
+                "keys, or leave them out"
+            )
         shares = [shares.get(key, 0.0) for key in classes]
     given: Float64 = check_column("shares", shares, "float64", (len(classes),))
     if not ((given >= 0).all() and abs(given.sum() - 1) <= _ROUNDING):

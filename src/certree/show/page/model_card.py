@@ -256,7 +256,7 @@ def _describe_test_rows(evaluated: EvaluatedModel) -> CardSection:
 
 
 def _describe_scores(scores: Sequence[Score]) -> CardSection:
-    """Return the section with a table of scores, their 95 % intervals, and constant predictions' scores.
+    """Return the section with a table of scores, 95 % intervals and scores of constant predictions.
 
     scores: the scores of the model on the test rows.
     """
