@@ -56,7 +56,11 @@ class _CodeRange(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Number of codes >= 0; 1 if there are none, so that missing values count as one code."""
+        """Number of codes >= 0 in the range, but at least 1.
+
+        It is 1 if the range only stands for missing values or unknown categories: these count as
+        one code.
+        """
         return max(1, self.last - max(self.first, 0) + 1)
 
 

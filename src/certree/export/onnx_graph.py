@@ -231,7 +231,7 @@ def make_onnx_model(
 
 
 def _expect_float64_for_dates(formula: Formula, dtype: str) -> None:
-    """Raise ValueError if a model with date features is exported as float32, which rounds dates.
+    """Raise ValueError if `dtype` is "float32" and the model has date features, which it would round.
 
     formula: the model to export; dtype: "float32" or "float64".
     """
@@ -755,7 +755,7 @@ def _write_fractional_routing(
 
 
 def _write_column(graph: Graph, vector: str) -> str:
-    """Add a node that reshapes a tensor from (n,) to (n, 1), and return the name of the result.
+    """Add a node to a graph that reshapes a tensor from (n,) to (n, 1); return the result's name.
 
     vector: name of the tensor. graph: the node is added to it.
     """

@@ -46,10 +46,11 @@ def make_plain_dict(formula: Formula) -> dict[str, Any]:
 
 
 def _describe_dates(formula: Formula, feature: int) -> dict[str, Any]:
-    """Return the entry about dates in the description of a feature; {} if it holds no dates.
+    """Return {"dates": description} for a feature that holds dates, and {} for other features.
 
-    formula: the model to export; feature: index of the feature. The entry "dates" has kind, time
-    zone and unit.
+    formula: the model to export; feature: index of the feature. The description is a dictionary
+    with the kind, the time zone and the unit of the dates. It becomes part of the feature's entry
+    in `make_plain_dict`.
     """
     if not formula.dates or feature not in formula.dates:
         return {}
@@ -58,17 +59,21 @@ def _describe_dates(formula: Formula, feature: int) -> dict[str, Any]:
 
 
 def _describe_part(formula: Formula, feature: int) -> dict[str, Any]:
-    """Return the entry about a calendar part in the description of a feature; {} for other features.
+    """Return {"part": description} for a calendar part of a date, and {} for other features.
 
-    formula: the model to export; feature: index of the feature. The entry "part" has "of", the
-    index of the date feature, and "name", such as "month".
+    formula: the model to export; feature: index of the feature. The description has "of", the index
+    of the date feature, and "name", such as "month". It becomes part of the feature's entry in
+    `make_plain_dict`.
     """
     part = formula.get_part(feature)
     return {} if part is None else {"part": {"of": part.feature, "name": part.part}}
 
 
 def _to_list(names: Any) -> list[Any] | None:
-    """Return the names of categories as a list; None, for a numeric feature, stays None."""
+    """Return the categories of a feature, a sequence of names, as a list; None for None.
+
+    None stands for a numeric feature.
+    """
     return None if names is None else list(names)
 
 
