@@ -142,7 +142,6 @@ class _Node(NamedTuple):
     The operators +, -, *, % and // take an integer or another `_Node`. They add a node to the
     graph, and return the `_Node` of its output.
 
-
     Parameters
     ----------
     graph : Graph

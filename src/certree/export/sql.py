@@ -518,7 +518,6 @@ class _Integer(NamedTuple):
     The operators +, -, *, % and // take an integer or another `_Integer`. They return the
     `_Integer` of the combined expression.
 
-
     Attributes
     ----------
     sql : str
