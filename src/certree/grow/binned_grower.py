@@ -65,8 +65,8 @@ class RowSampling(NamedTuple):
     seed : int
         Seed, 0 .. 2^64 - 1; the sample of a tree is a function of the seed and the tree's number.
     group : ndarray of int32, shape (n,), or None
-        Group number of each row, in the order of `BinnedGrower.keys`; None: each row is drawn by
-        itself.
+        Group number of each row, with rows sorted by `BinnedGrower.keys`; None: each row is drawn
+        by itself.
     """
 
     kind: str
@@ -746,7 +746,7 @@ class BinnedGrower:
 
         Raise ValueError if `seed` or `n_draws` is out of range. The result holds whether rows are
         drawn with replacement (`kind`), the number of draws per tree, the seed, and the group
-        number of each row in the order of `keys`, or None.
+        number of each row, with rows sorted by `keys`, or None.
         """
         seed: Any = self.seed
         is_whole = isinstance(seed, Integral)
@@ -784,8 +784,9 @@ class BinnedGrower:
         """Bin numbers by row, (n, p) uint8, with rows in the order of `keys`, for the C++ core.
 
         For a sparse table the tuple of `SparseCodes.to_csr_arrays`: start of each row's entries,
-        feature and bin of each entry, and for each feature the bin of the value 0. They are those
-        of `bins`; 255 is a missing value.
+        feature and bin of each entry, and for each feature the bin of the value 0. The bin numbers
+        are those of `bins`; 255 is a missing value. `keys`, a parameter, is a distinct number for
+        each row.
         """
         codes = self.bins.codes
         if isinstance(codes, SparseCodes):
@@ -841,7 +842,7 @@ class BinnedGrower:
     def _check_weight(
         self, sample_weight: ArrayLike | None, must_be_integer: bool
     ) -> Float64 | None:
-        """Return row weights as float64, (n,), in the order of `keys`; None for None.
+        """Return row weights as float64, (n,), with rows sorted by `keys`; None for None.
 
         sample_weight: weight of each row, >= 0; must_be_integer: whether weights must be integers,
         so small that sums are at most 2^50. Raise TypeError or ValueError otherwise.
@@ -875,7 +876,7 @@ class BinnedGrower:
     def _check_bins(self, bins: Bins | None) -> Bins:
         """Return `bins`, or the grower's bins for None.
 
-        Raise ValueError if they have other numbers of features or rows than the grower's.
+        Raise ValueError if `bins` have another number of features or rows than the grower's.
         """
         if bins is None:
             return self.bins

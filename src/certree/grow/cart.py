@@ -313,15 +313,19 @@ class Cart(BaseEstimator):
 
     @property
     def n_ranks(self) -> int:
-        """Largest number of ranks of very many categories: `max_bins`, or 255 if it is None."""
+        """Largest number of ranks that replace the categories of a feature with very many categories.
+
+        Such categories are sorted by their mean target, and trees split on the place (rank) in this
+        order. It is `max_bins`, or 255 if that is None.
+        """
         return MISSING if self.max_bins is None else self.checked_max_bins
 
     @property
     def checked_max_bins(self) -> int:
         """`max_bins` as an int.
 
-        Raise ValueError if it is None, or not an integer in 2 .. 255. It is the largest number of
-        bins of a numeric feature.
+        Raise ValueError if it is None, or not an integer in 2 .. 255. `max_bins` is the largest
+        number of bins of a numeric feature.
         """
         max_bins: Any = self.max_bins
         if not isinstance(max_bins, int | np.integer) or not 2 <= max_bins <= MISSING:
@@ -404,8 +408,8 @@ class Cart(BaseEstimator):
         classes it has "y", (q, n), and "n_classes", and "target" is None. For numbers it has
         "target", (q, n), scaled by `_prepare_numbers`, "y" is None and "n_classes" 0; several
         numeric targets are standardised before. "criterion" is the name of the impurity in the C++
-        core. The key "unit" is an integer u: numeric targets were divided so that an impurity of
-        the targets is 2**u times the one that the C++ core computes.
+        core. "unit" is an integer u: the impurity of the original targets is 2**u times the
+        impurity that the C++ core computes for the scaled ones.
         """
         y: Any = rows.y
         criterion = self._resolve_criterion(y)
@@ -493,11 +497,11 @@ def grow_cart(
 
 
 def _prepare_classes(y: Int32) -> tuple[Int32, int]:
-    """Return classes, and their number (the largest class plus 1), for counting.
+    """Return class codes that are not much larger than the number of rows, and the number of classes.
 
-    y: int32 classes, (n,) or (n, q); all columns share the number. If the largest class is n q or
-    more, classes are renumbered 0, 1, ... without gaps, as counting empty ones could fill the
-    memory. Raise ValueError if a class is negative.
+    y: int32 classes, (n,) or (n, q); the number is the largest code plus 1, for all columns
+    together. If the largest class is n q or more, classes are renumbered 0, 1, ... without gaps, as
+    counting empty ones could fill the memory. Raise ValueError if a class is negative.
     """
     if y.min() < 0:
         raise ValueError(f"y must hold classes 0, 1, ..., got {y.min()}")
@@ -553,9 +557,9 @@ def _standardise(target: Float64, weight: Float64 | None) -> Float64:
 
 
 def _find_exponent(target: Float64) -> int:
-    """Return the smallest e such that all magnitudes in `target` are below 2^e.
+    """Return the smallest integer e such that all numbers in `target` are below 2^e in magnitude.
 
-    target: numbers, not empty, of any shape.
+    target: an array of any shape with at least one number.
     """
     return int(np.frexp(np.abs(target).max())[1])
 
@@ -578,7 +582,7 @@ def _prepare_numbers(y: NDArray[Any], weight: Float64 | None, criterion: str) ->
         "target": the targets, (q, n), divided by a power of two so that squares neither overflow
         nor vanish. A single target is then centred, except for "poisson"; all but a single target
         for "squared" are rounded, by less than 2^-32. "criterion": the name of the impurity in the
-        C++ core; "unit": exponent e, as impurities of `y` are those of "target" times 2^e; "y":
+        C++ core; "unit": an integer e; the impurity of `y` is that of "target" times 2^e; "y":
         None; "n_classes": 0.
     """
     name, power = _NUMBER_CRITERIA[criterion]
@@ -617,11 +621,11 @@ def _check_weight_fraction(fraction: Any) -> float:
 
 
 def _scale_min_gain(min_decrease: Any, n: float, unit: int) -> float:
-    """Return the least decrease of (weight times impurity) of a split, in units of 2^unit.
+    """Return the least decrease of weight times impurity by which a node is split, scaled for the core.
 
     min_decrease: `Cart.min_impurity_decrease`, a decrease in mean impurity per unit of weight; n:
-    total weight, by which it is multiplied; unit: exponent of the power of two by which impurities
-    were divided. Raise ValueError if `min_decrease` is negative or not finite. The result is
+    total weight, by which it is multiplied; unit: an integer; the C++ core computes impurities
+    divided by 2^unit. Raise ValueError if `min_decrease` is negative or not finite. The result is
     ``min_decrease * n / 2^unit``.
     """
     min_decrease = check_nonnegative("min_impurity_decrease", min_decrease)

@@ -44,9 +44,10 @@ def _keep_tree(tree: Tree) -> Tree:
 
 
 class GrowthSettings(Protocol):
-    """The settings of a fit that histogram-based growth reads, in memory or on blocks of rows.
+    """The settings of a fit that histogram-based growth of trees reads.
 
-    `TrainingSamples` has them for rows in memory, `BlockGrowthSettings` for blocks.
+    Classes with these attributes are `TrainingSamples`, for rows in memory, and
+    `BlockGrowthSettings`, for rows in blocks that are processed one by one or by several processes.
     """
 
     @property
@@ -264,10 +265,11 @@ class TrainingSamples:
         codes: NDArray[np.uint8],
         replace_in_bins: Callable[[Bins], Bins],
     ) -> TrainingSamples:
-        """Return a copy in which some features hold codes 0 .. 254, of all rows of `table`.
+        """Return a copy in which some features of all rows of `table` hold codes 0 .. 254.
 
         features: the indices of the q features; codes: (q, n), 255 for a missing value;
-        replace_in_bins: ``replace_in_bins(bins)`` does the same in `Bins` of the rows.
+        replace_in_bins: a function that takes `Bins` of the rows and returns `Bins` with the same
+        replacement.
         """
         table = replace_columns(self.table, features, codes)
         return replace(self, table=table, compute_bins=lambda n: replace_in_bins(self.get_bins(n)))
@@ -299,8 +301,9 @@ class TrainingSamples:
     def ranks(self) -> NDArray[np.uint32]:
         """The row numbers sorted by each numeric feature, (number of numeric features, 2 n) uint32.
 
-        The C++ core's CART grower reads them. A line has the pairs (rank, row number) of all rows
-        in ascending order of one feature, one pair after the other. Equal values have equal ranks.
+        The CART algorithm of the C++ core reads them. A line has the pairs (rank, row number) of
+        all rows in ascending order of one feature, one pair after the other. Equal values have
+        equal ranks.
         """
         return rank_rows(self.X, self.is_categorical, get_n_threads(self.n_jobs))
 
@@ -308,12 +311,12 @@ class TrainingSamples:
     def parent_ranks(self) -> tuple[NDArray[np.uint32], Int32] | None:
         """Sorted rows of the parent, and which of them are these samples; or None.
 
-        A grower then need not sort the rows of each fold. The parent is the samples from which
-        these were selected. The first entry is its `ranks`, its rows sorted by each feature.
+        With them the rows of each fold need not be sorted again. The parent is the samples from
+        which these were selected. The first entry is its `ranks`, its rows sorted by each feature.
         The second has, for each of the N rows of the parent, its row number in these samples or -1,
         (N,) int32. Without a parent the entries are `ranks` of these samples and 0 .. n - 1.
 
-        None if the grower must sort by itself: because `indices` do not ascend, or because there is
+        None if the rows must be sorted again: because `indices` do not ascend, or because there is
         no parent and `ranks` has not been read before.
         """
         parent, indices = self.parent or self, self.indices
@@ -342,7 +345,7 @@ class TrainingSamples:
 
     @property
     def target_codes(self) -> Int32 | None:
-        """Codes of the targets, (n,) int32, equal for equal targets; None without targets.
+        """One integer per row, (n,) int32, equal for rows with equal targets; None without targets.
 
         For one column of classes they are y itself. Otherwise a code is the index of the row's
         target among the ascending distinct ones; with several targets that of its row of y. A node
@@ -388,14 +391,17 @@ class TrainingSamples:
 
     @property
     def depth_limit(self) -> int:
-        """Depth at which nodes are leaves, from `max_depth`; 2^30 for no limit."""
+        """Depth at which nodes become leaves, as an integer: `max_depth`, or 2^30 for no limit."""
         return resolve_max_depth(self.max_depth, int(self.table.shape[1]), len(self))
 
 
 def replace_columns(
     table: NDArray[np.floating], features: list[int], codes: NDArray[np.uint8]
 ) -> NDArray[np.floating]:
-    """Return a copy of a table, (n, p), in which some features hold codes, (q, n); 255 is NaN."""
+    """Return a copy of a table, (n, p), in which the values of some features are replaced by codes.
+
+    features: indices of the q features; codes: their codes, (q, n), where 255 becomes NaN.
+    """
     replaced = table.copy()
     replaced[:, features] = np.where(codes == MISSING, np.nan, codes).T
     return replaced

@@ -178,7 +178,7 @@ class ArrayRecord:
 def _construct(kind: type[ArrayRecord], values: dict[str, Any]) -> Any:
     """Return an object of the class `kind`, made and checked by its constructor from field values.
 
-    values: values of the fields by name. Records that are pickled or copied are restored by it.
+    values: values of the fields by name. Pickle and copy restore records by this function.
     """
     return kind(**values)
 
@@ -217,7 +217,8 @@ def _read_field(field: Field[Any], stored: Any) -> Any:
 def is_default(value: Any, default: Any) -> bool:
     """Return whether a value equals the default of its field.
 
-    An array is equal only if it is the very same object.
+    value: value of an attribute or a field. Arrays are not compared by their entries: an array
+    equals the default only if both are the same object.
     """
     return value is default or (not isinstance(value, np.ndarray) and bool(value == default))
 
@@ -561,7 +562,8 @@ def check_row_weights(values: ArrayLike | None, n: int) -> Float64 | None:
     """Check sample weights, and return them as a read-only float64 array, (n,).
 
     values: the weights of n rows; for None, which means that all are 1, None is returned. Raise
-    ValueError if there are not n, one is negative or not finite, or their sum is above 1e280.
+    ValueError if the number of weights is not n, a weight is negative or not finite, or their sum
+    is above 1e280.
     """
     if values is None:
         return None

@@ -211,9 +211,9 @@ def compute_costs(stats: Stats, cost: Cost = None) -> Float64:
     cost : {"error", "gini", "entropy", "squared"} or None
         "error": the weight of misclassified rows; "gini", "entropy": weight times impurity (nats
         for entropy); "squared": the sum of squares of a numeric target; None: the loss
-        `Stats.loss`, which is errors, or the sum of squares divided by `TargetStats.unit`; for
-        several targets the mean of their losses. "log_loss" and "squared_error" are synonyms of
-        "entropy" and "squared".
+        `Stats.loss`, which is errors, or the sum of squares divided by `TargetStats.unit` (the
+        squared distance that counts as one error); for several targets the mean of their losses.
+        "log_loss" and "squared_error" are synonyms of "entropy" and "squared".
 
     Raises
     ------
@@ -267,9 +267,9 @@ def cost_complexity_path(
     cost : {"error", "gini", "entropy", "squared"} or None
         Cost of a leaf besides the penalty: errors, rows times impurity (nats for entropy), or sums
         of squares. None: the loss, which is errors, or sums of squares divided by
-        `TargetStats.unit`. "log_loss" is "entropy", and "squared_error" is "squared".
-        scikit-learn's ``ccp_alpha`` is alpha for the impurity of the criterion, divided by the
-        number of rows.
+        `TargetStats.unit` (the squared distance that counts as one error). "log_loss" is "entropy",
+        and "squared_error" is "squared". scikit-learn's ``ccp_alpha`` is alpha for the impurity of
+        the criterion, divided by the number of rows.
     count_empty : bool
         Whether leaves without rows pay the penalty too, also those inside chains (nodes that stand
         for several nested regions with the same rows).
@@ -333,7 +333,7 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
     cost : {"error", "gini", "entropy", "squared"} or None
         Cost of a leaf. "error": errors; "gini", "entropy": rows times impurity (nats for entropy);
         "squared": sum of squares of a numeric target; None: errors, or sums of squares divided by
-        `TargetStats.unit`.
+        `TargetStats.unit` (the squared distance that counts as one error).
 
     Returns
     -------
@@ -375,7 +375,7 @@ class SiblingMerge(PruningRule):
     cost : {"error", "gini", "entropy", "squared"} or None, default=None
         Cost of a leaf. "error": errors; "gini", "entropy": rows times impurity (nats for entropy);
         "squared": sum of squares of a numeric target; None: errors, or sums of squares divided by
-        `TargetStats.unit`.
+        `TargetStats.unit` (the squared distance that counts as one error).
     """
 
     def __init__(self, cost: Cost = None) -> None:

@@ -106,7 +106,8 @@ class CostComplexity(PruningRule):
     """Pruning rule that minimises errors + alpha * leaves, of which only leaves with rows count.
 
     The constructor has no arguments. The estimator chooses alpha. For a numeric target the errors
-    are the sum of squares divided by `TargetStats.unit`.
+    are the sum of squares divided by `TargetStats.unit` (the squared distance that counts as one
+    error).
     """
 
     def family(self, tree: Tree, stats: Stats) -> PosteriorFamily:

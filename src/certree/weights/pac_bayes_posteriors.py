@@ -41,7 +41,8 @@ def pac_bayes_family(
         Probability of the branching prior, between 0 and 1.
     loss : {"error", "log_loss"}
         Loss of a leaf: its errors (for a numeric target its sum of squares divided by
-        `TargetStats.unit`), or the log loss of its class frequencies (nats).
+        `TargetStats.unit` (the squared distance that counts as one error)), or the log loss of its
+        class frequencies (nats).
 
     Returns
     -------
@@ -67,9 +68,10 @@ def likeliest_prunings(tree: Tree, stats: Stats) -> PosteriorFamily:
     A pruning is the tree with some nodes turned into leaves. `PosteriorFamily.solve` takes
     lambda_error, the factor of the loss, and lambda_penalty, the factor of the square root of a
     leaf's rows, and returns a pruning. The prior has log weight -1 for each leaf that holds rows.
-    The loss is the errors, or the sum of squares divided by `TargetStats.unit`. With lambda_penalty
-    0 the result is the cost-complexity pruning with ``alpha = 1 / lambda_error``. tree: the tree;
-    stats: statistics of its nodes, such as class counts (`NodeStats`).
+    The loss is the errors, or the sum of squares divided by `TargetStats.unit` (the squared
+    distance that counts as one error). With lambda_penalty 0 the result is the cost-complexity
+    pruning with ``alpha = 1 / lambda_error``. tree: the tree; stats: statistics of its nodes, such
+    as class counts (`NodeStats`).
     """
     return replace(pac_bayes_family(tree, stats), prune=True)
 
@@ -108,8 +110,9 @@ def pac_bayes(
 
     A pruning is the tree with some nodes turned into leaves. A leaf A with n(A) rows and err(A)
     errors has log weight ``-lambda_error err(A) - lambda_penalty sqrt(n(A))``, plus that of the
-    prior. For a numeric target err(A) is the sum of squares divided by `TargetStats.unit`. With the
-    log loss, err(A) is n(A) times the entropy of the classes in A.
+    prior. For a numeric target err(A) is the sum of squares divided by `TargetStats.unit` (the
+    squared distance that counts as one error). With the log loss, err(A) is n(A) times the entropy
+    of the classes in A.
 
     Parameters
     ----------
