@@ -337,7 +337,8 @@ class Spectrum(ArrayRecord):
     def _squares_to_degree(self, degree: int | None) -> Float64:
         """Return the squared coefficients of each term, summed over outputs, (n_terms,).
 
-        It is 0 for terms whose sets have more than `degree` bits. degree None: no limit.
+        The entry of a term whose set has more than `degree` bits is 0. degree: largest number of
+        bits; None: no limit.
         """
         return self.squares if degree is None else np.where(self.sizes <= degree, self.squares, 0)
 

@@ -20,7 +20,6 @@ class Grower(Protocol):
     The tree is large and not pruned; estimators then let its prunings (the tree with some nodes
     turned into leaves) vote, or choose one.
 
-
     The constructor parameters are the settings of growth.
 
     Attributes

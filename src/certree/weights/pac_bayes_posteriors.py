@@ -41,7 +41,7 @@ def pac_bayes_family(
         Probability of the branching prior, between 0 and 1.
     loss : {"error", "log_loss"}
         Loss of a leaf: its errors (for a numeric target its sum of squares divided by
-        `TargetStats.unit` (the squared distance that counts as one error)), or the log loss of its
+        `TargetStats.unit`, the squared distance that counts as one error), or the log loss of its
         class frequencies (nats).
 
     Returns
