@@ -767,8 +767,8 @@ class _TreeExpression(NamedTuple):
 def _format_tree(formula: Formula, number: int, values: dict[int, str], k: int) -> str:
     """Return a SQL expression for the value that a tree gives to a row, for output k.
 
-    If some nodes send rows that lack the value of their feature to both children, rows that lack
-    it get the mean of the leaves they reach, weighted by the fractions of the row in these leaves.
+    A node may send rows that lack the value of its feature to both children. Such a row gets the
+    mean of the leaves that it reaches, weighted by the fractions of the row in these leaves.
 
     Parameters
     ----------

@@ -483,10 +483,9 @@ def minimise_over_temperatures(
     A pruning is a tree with some nodes turned into leaves; the inverse temperature is the factor of
     its errors. compute_bound: takes an inverse temperature of a posterior over prunings, and
     returns the bound on the excess risk of their vote. lambda_error: the inverse temperature,
-    strictly between 0 and
-    2. None: evaluate a grid from 2^-12.75 to 2^0.75 in steps of a factor 2^0.25, and return the
-    bound with the smallest `gibbs_excess`, which bounds the excess risk of a randomly drawn
-    pruning.
+    strictly between 0 and 2; None: evaluate a grid from 2^-12.75 to 2^0.75 in steps of a factor
+    2^0.25, and return the bound with the smallest `gibbs_excess`, which bounds the excess risk of a
+    randomly drawn pruning.
     """
     if lambda_error is not None:
         return compute_bound(bounds.check_lambda_error(lambda_error))

@@ -166,10 +166,10 @@ def theorem_posterior(
 
     A pruning is the tree with some nodes turned into leaves. A node stands for one or several
     nested regions with the same rows. Each region A of a node has log weight ``-lambda_error
-    (err(A) + sqrt(2 n(A) log(N0 / delta)))
-    - 3 D0`` as a leaf, with err(A) errors among n(A) rows. ``N0`` is the number of regions of the
-    tree, the sum of `chain`, and D0 its depth. Regions without rows count only if they are nodes:
-    ``Dyadic(expand=True)`` and `Grid` store them, whereas ``Dyadic()`` leaves them out.
+    (err(A) + sqrt(2 n(A) log(N0 / delta))) - 3 D0`` as a leaf, with err(A) errors among n(A) rows.
+    ``N0`` is the number of regions of the tree, the sum of `chain`, and D0 its depth. Regions
+    without rows count only if they are nodes: ``Dyadic(expand=True)`` and `Grid` store them,
+    whereas ``Dyadic()`` leaves them out.
 
     Parameters
     ----------
