@@ -38,7 +38,9 @@ Kind = Literal["majority", "mean"]
 # Number of scores that are held in memory at a time when only labels are needed.
 _BLOCK = 1 << 22
 
-_TOO_MANY_CLASSES = "slopes must be None for more than two classes, got constraints for {n} classes"
+_TOO_MANY_CLASSES = (
+    "slopes must be None for more than two classes, got constraints for {n} classes: leave them out"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -411,7 +413,7 @@ class Voting:
         if isinstance(stats, SeveralStats):
             raise ValueError(
                 "slopes must be None for several targets, got constraints for "
-                f"{len(stats.of_each)} targets"
+                f"{len(stats.of_each)} targets: leave them out"
             )
         signs = self.slopes
         if signs.shape != (tree.n_features,):

@@ -106,8 +106,8 @@ def sparsify(
     """
     if (budget is None) == (error is None):
         raise ValueError(
-            f"exactly one of budget and error must be passed, got budget={budget!r}, "
-            f"error={error!r}"
+            "budget or error must be a number, and the other one None, got "
+            f"budget={budget!r} and error={error!r}"
         )
     limit: Any = error if budget is None else budget
     if not limit >= 0:

@@ -156,8 +156,9 @@ def expand_categorical_splits(tree: Tree, n_categories: Sequence[int]) -> Expand
         queue += children
         if len(queue) > _MAX_NODES:
             raise ValueError(
-                f"categorical splits must need at most {_MAX_NODES} nodes as chains of threshold "
-                "splits, and need more: export a smaller model, such as the result of its compact()"
+                f"trees must have at most {_MAX_NODES} nodes after categorical splits have become "
+                "chains of threshold splits, got a tree with more: export a smaller model, such as the "
+                "result of compact()"
             )
     origin = np.array([node.node for node in written], dtype=np.int32)
     thresholds, missing, left = (list(column) for column in zip(*splits, strict=True))

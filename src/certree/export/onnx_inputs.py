@@ -43,8 +43,8 @@ def expect_inputs(formula: Formula, inputs: str, outputs: Sequence[str]) -> None
         names = _list_columns(formula)
         if refused := [name for name in names if not name or name in outputs]:
             raise ValueError(
-                "names of features must not be empty or those of outputs for named inputs of ONNX, "
-                f"got {refused[0]!r}: rename the column and fit again"
+                "feature names must not be empty, nor equal to names of outputs, for named inputs of "
+                f"ONNX, got {refused[0]!r}: rename the column and fit again"
             )
         for name in names:
             check_utf8(name)

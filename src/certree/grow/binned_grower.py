@@ -445,7 +445,9 @@ class BinnedGrower:
         """
         target = _check_numbers("y", y, self.bins.n_rows)
         if not np.isfinite(target).all():
-            raise ValueError("y must be finite, got NaN or infinity")
+            raise ValueError(
+                "y must be finite, got NaN or infinity: leave out rows without a target"
+            )
         criterion = translate_value(criterion, ("squared", "poisson"))
         if criterion not in ("squared", "poisson"):
             raise ValueError(
@@ -518,7 +520,8 @@ class BinnedGrower:
         """
         if self._constraints[0] is not None:
             raise ValueError(
-                "monotonic_cst must be None for several targets: use grow_classes or grow_numbers"
+                f"monotonic_cst must be None for several targets, got {self.monotonic_cst}: grow "
+                "trees for each target by grow_classes or grow_numbers"
             )
         target = self._check_columns(y)
         q = target.shape[1]
@@ -540,7 +543,7 @@ class BinnedGrower:
             factors = _check_numbers("shares", shares, q)
         if balanced and class_counts is None:
             raise ValueError(
-                "balanced must be False for columns of numbers: only classes can be balanced"
+                "balanced must be False for columns of numbers, got True: pass n_classes for classes"
             )
         weight = self._check_weight(sample_weight, True)
         columns = self._reorder(target), class_counts, factors, _resolve_class_criterion(criterion)
@@ -686,7 +689,8 @@ class BinnedGrower:
         unsupported = [name for name, is_set in settings.items() if is_set]
         if unsupported:
             raise ValueError(
-                f"grow_gradients does not support {unsupported[0]}: leave it at its default"
+                f"{unsupported[0]} is set, but grow_gradients does not support it: make a grower with "
+                "its default"
             )
         return self._limits
 
@@ -758,7 +762,9 @@ class BinnedGrower:
             n = int(group.max()) + 1
         n_draws = n if self.n_draws is None else _check_integer("n_draws", self.n_draws, 1)
         if not self.bootstrap and n_draws > n:
-            raise ValueError(f"n_draws must be at most {n} if bootstrap is False, got {n_draws}")
+            raise ValueError(
+                f"n_draws must be at most {n} without bootstrap, got {n_draws}: set bootstrap=True"
+            )
         kind = "repeated" if self.bootstrap else "all" if n_draws == n else "some"
         return RowSampling(kind, n_draws, int(self.seed), group)
 
@@ -774,7 +780,9 @@ class BinnedGrower:
             return None
         keys = to_array("keys", self.keys)
         if keys.dtype != np.uint64:
-            raise TypeError(f"keys must be uint64, got dtype {keys.dtype}")
+            raise TypeError(
+                f"keys must be uint64, got dtype {keys.dtype}: use keys.astype(np.uint64)"
+            )
         if keys.shape != (self.bins.n_rows,):
             raise ValueError(f"keys must have shape ({self.bins.n_rows},), got {keys.shape}")
         return np.argsort(keys, kind="stable")
@@ -809,7 +817,8 @@ class BinnedGrower:
         criterion = _resolve_class_criterion(criterion)
         if n_classes > 2 and self._constraints[0] is not None:
             raise ValueError(
-                f"monotonic_cst must be None for more than two classes, got {n_classes} classes"
+                f"monotonic_cst must be None for more than two classes, got {n_classes} classes: "
+                "leave out the constraints"
             )
         return check_codes("y", y, n, n_classes), n_classes, criterion
 
@@ -828,7 +837,9 @@ class BinnedGrower:
                 f"y must have shape ({self.bins.n_rows}, number of targets), got {columns.shape}"
             )
         if not np.isfinite(columns).all():
-            raise ValueError("y must be finite, got NaN or infinity")
+            raise ValueError(
+                "y must be finite, got NaN or infinity: leave out rows without a target"
+            )
         return to_contiguous(columns, np.float64)
 
     def _reorder(self, column: NDArray[Any]) -> NDArray[Any]:
@@ -852,7 +863,10 @@ class BinnedGrower:
             return None
         if must_be_integer:
             if (weight != np.floor(weight)).any():
-                raise ValueError("sample_weight must hold integers, got fractions")
+                raise ValueError(
+                    "sample_weight must hold integers, got fractions: multiply all weights by a "
+                    "constant, and round them"
+                )
             group = self.row_sampling.group
             rows_of_draw = 1 if group is None else int(np.bincount(group).max())
             if weight.max() * self.row_sampling.n_draws * rows_of_draw > _MOST_WEIGHT:

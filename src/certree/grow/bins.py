@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from reprlib import repr as shortened
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -206,7 +207,8 @@ class Bins:
         if isinstance(features, SparseFeatures):
             if category.any():
                 raise ValueError(
-                    "categorical must be None for a sparse X: convert X to a dense table"
+                    f"categorical must be None for a sparse X, got {shortened(categorical)}: convert "
+                    "X to a dense table"
                 )
             start, row, code, zero, *edges = bin_sparse_features(features.by_feature(), *options)
             codes = SparseCodes(start, row, code, zero, n)
@@ -344,8 +346,8 @@ class Bins:
             return self
         if isinstance(self.codes, SparseCodes):
             raise TypeError(
-                "coarsen needs the bins of a dense table, got those of a sparse one: convert X to "
-                "a dense table"
+                "codes must be those of a dense table for coarsen, got SparseCodes: convert X to a "
+                "dense table"
             )
         columns: Any = coarsen_bins(self.codes, self.core_columns, n_edges, key, feature_order)
         return replace(self, **dict(zip(("codes", "n_bins", "low", "high"), columns, strict=True)))

@@ -252,7 +252,7 @@ class Cart(BaseEstimator):
         if rows.n_targets > 1:
             raise ValueError(
                 f"max_bins must be None for several targets, got {self.max_bins!r} and y with "
-                f"{rows.n_targets} columns"
+                f"{rows.n_targets} columns: set max_bins=None, or fit one model for each column"
             )
         self.expect_histogram_settings()
         criterion = self.resolve_histogram_criterion(y)
@@ -293,7 +293,8 @@ class Cart(BaseEstimator):
         if self.min_weight_fraction_leaf != 0:
             raise ValueError(
                 "min_weight_fraction_leaf must be 0 with max_bins, got "
-                f"{self.min_weight_fraction_leaf!r} and max_bins={max_bins!r}"
+                f"{self.min_weight_fraction_leaf!r} and max_bins={max_bins!r}: use min_samples_leaf, "
+                "or set max_bins=None"
             )
 
     def resolve_histogram_criterion(self, y: NDArray[Any]) -> Any:
@@ -396,8 +397,8 @@ class Cart(BaseEstimator):
             )
         if numeric and criterion not in _NUMBER_CRITERIA:
             raise TypeError(
-                f"criterion={criterion!r} needs classes: y must convert to int32 without loss, "
-                f"got dtype {y.dtype}"
+                f"y must hold integers, the classes, for criterion={criterion!r}, got dtype {y.dtype}: "
+                'convert y to integers, or use criterion="squared" for numbers'
             )
         return criterion
 
@@ -666,12 +667,13 @@ def expect_monotonic_support(settings: GrowthSettings, n_classes: int) -> None:
     """
     if settings.n_targets > 1:
         raise ValueError(
-            "monotonic_cst must be None for several targets, got y with "
-            f"{settings.n_targets} columns"
+            f"monotonic_cst must be None for several targets, got y with {settings.n_targets} "
+            "columns: leave out the constraints, or fit one model for each column"
         )
     if n_classes > 2:
         raise ValueError(
-            f"monotonic_cst must be None for more than two classes, got {n_classes} classes"
+            f"monotonic_cst must be None for more than two classes, got {n_classes} classes: leave "
+            "out the constraints"
         )
     expect_numeric_features(np.asarray(settings.monotonic_signs), settings.categorical, None)
 

@@ -521,5 +521,5 @@ def _check_target(y: ArrayLike | None, n: int) -> NDArray[Any] | None:
         return check_column("y", y, "int32", shape)
     target = check_column("y", y, "float64", shape)
     if not np.isfinite(target).all():
-        raise ValueError("y must be finite, got NaN or infinity")
+        raise ValueError("y must be finite, got NaN or infinity: leave out rows without a target")
     return target

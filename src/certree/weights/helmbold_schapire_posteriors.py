@@ -39,7 +39,8 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> PosteriorFamily:
     """
     if stats.check_tree(tree).n_classes != 2:
         raise ValueError(
-            f"y must have 2 classes for Helmbold-Schapire voting, got {stats.n_classes}"
+            f"y must have 2 classes for Helmbold-Schapire voting, got {stats.n_classes}: use "
+            "PAC-Bayes voting, as pac_bayes and PACBayesTreeClassifier do"
         )
     counts = stats.counts
     total_weight = stats.n.max()

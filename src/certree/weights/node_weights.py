@@ -208,7 +208,10 @@ def expect_pruning(tree: Tree, pruning: NodeWeights) -> NodeWeights:
     the leaves of the pruning.
     """
     if not np.isin(pruning.check_tree(tree).weight, (0, 1)).all():
-        raise ValueError("pruning must have weights 0 and 1: use map_pruning or sample_pruning")
+        raise ValueError(
+            "pruning must have weights 0 and 1, got a distribution over prunings: use map_pruning or "
+            "sample_pruning"
+        )
     return pruning
 
 
