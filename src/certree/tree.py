@@ -216,7 +216,7 @@ class Trees(ArrayRecord):
     def _like_missing_left(self) -> NDArray[np.bool_]:
         """The column `unseen_left` of trees that send unseen categories where NaN goes, (m,) bool.
 
-        It equals `missing_left` at nodes that split on categories, and is False at others.
+        The column equals `missing_left` at nodes that split on categories, and is False at others.
         """
         return freeze(self.missing_left & self._has_set)
 
@@ -258,9 +258,9 @@ class Trees(ArrayRecord):
     def joined(trees: Sequence[Trees], n_features: int, n_outputs: int) -> Trees:
         """Concatenate several `Trees` (or single trees) to one `Trees` object, in their order.
 
-        trees: the objects to concatenate; n_features: number of features, which all have;
-        n_outputs: number of columns of `value`, which all have. `optimal_splits` of the result is
-        None.
+        trees: the objects to concatenate; n_features: number of features, the same for all objects;
+        n_outputs: number of columns of `value`, the same for all objects. `optimal_splits` of the
+        result is None.
         """
 
         def concatenate(name: str, dtype: str, shape: tuple[int, ...] = (0,)) -> NDArray[Any]:
@@ -493,7 +493,7 @@ class Trees(ArrayRecord):
     def compares_numbers(self) -> NDArray[np.bool_]:
         """Whether each node splits on a threshold, (m,); False at leaves and category splits.
 
-        It is True where rows go by ``x[feature] <= threshold``.
+        An entry is True where rows go to the left child if ``x[feature] <= threshold``.
         """
         return ~self.is_leaf & ~self._has_set
 
@@ -909,7 +909,7 @@ class Tree(Trees):
     def n_cells(self) -> int:
         """Number of regions of all nodes: a node stands for `chain` nested regions with the same rows.
 
-        It is the sum of `chain`.
+        The number is the sum of `chain`.
         """
         return int(self.chain.sum(dtype=np.int64))
 
@@ -917,8 +917,8 @@ class Tree(Trees):
     def node_depth(self) -> NDArray[np.int64]:
         """Depth of the outermost region of each node, (m,): the number of regions around it.
 
-        It is 0 at the root. A node above it counts `chain` regions, as it stands for so many nested
-        regions.
+        The depth of the root is 0. Each node above a node adds its `chain`, the number of nested
+        regions with the same rows that it stands for.
         """
         return compute_depths(self.left, self.chain)
 

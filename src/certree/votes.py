@@ -83,7 +83,7 @@ class Vote(ArrayRecord):
     def label(self) -> Int32:
         """Class with the largest score in each node, (m,) int32; the lowest class on ties.
 
-        It has no meaning for a numeric target or several targets.
+        The label has no meaning for a numeric target or several targets.
         """
         return self.score.argmax(axis=1).astype(np.int32)
 
@@ -184,7 +184,7 @@ class SparseNodePredictions(ArrayRecord):
     def label(self) -> Int32 | None:
         """The label of each node, (m,), if nodes vote by label; else None.
 
-        It is the field `label` of `stats`: the class that each node predicts.
+        The value is the field `label` of `stats`: the class that each node predicts.
         """
         return self.stats.label if self.kind == "majority" else None
 
@@ -236,7 +236,7 @@ class DeferredVote(ArrayRecord):
     def to_stored(self) -> dict[str, Any]:
         """Return {}: a model file does not store a vote.
 
-        It is computed again from the tree, the weights of its prunings and the class counts.
+        The vote is computed again from the tree, the weights of its prunings and the class counts.
         """
         return {}
 

@@ -340,8 +340,8 @@ class _ModelWithRows:
     def columns(self) -> list[list[Any]]:
         """The values of each of the p features as lists of length n, with None for missing values.
 
-        They are numbers, or names of categories, also of those that the model does not know. Dates
-        are numbers of days.
+        A value is a number or the name of a category, which the model need not know. Dates are
+        numbers of days.
         """
         numbers, named = self.codes, {}
         if (categories := self.model.categories_) is not None:
@@ -418,8 +418,8 @@ def _run_onnx(dtype: str, subject: _ModelWithRows) -> Predictions:
 def _run_sklearn(subject: _ModelWithRows) -> Predictions:
     """Return the predictions of the estimator of scikit-learn that `to_sklearn` makes.
 
-    It gets the rows with category codes in place of categories. subject: the model and its rows.
-    Raise _UnsupportedExportError if `to_sklearn` does not support the model.
+    The estimator gets the rows with category codes in place of categories. subject: the model and
+    its rows. Raise _UnsupportedExportError if `to_sklearn` does not support the model.
     """
     model = subject.write_export(subject.model.to_sklearn)
     vars(model).pop("feature_names_in_", None)  # scikit-learn warns of rows without names.

@@ -20,9 +20,9 @@ def make_plain_dict(formula: Formula) -> dict[str, Any]:
 
     The format is that of ``docs/model.schema.json``. The keys are "format" and "version",
     "features" (names, categories, "dates" of features that hold dates, and "part" of their calendar
-    parts, which come last), "classes", "trees" (a
-    list of nodes for each), and "sum", "start", "link" and "power" (how leaf values become
-    predictions). formula: the fitted model.
+    parts, which come last), "classes", "trees" (a list of nodes for each), and "sum", "start",
+    "link" and "power" (how leaf values become predictions). formula: the fitted model: its trees,
+    and how their leaf values become predictions.
     """
     return {
         "format": "certree",
@@ -120,7 +120,7 @@ _LARGEST = np.finfo(np.float64).max
 def predict_from_dict(document: Mapping[str, Any], columns: Sequence[Sequence[Any]]) -> Float64:
     """Predict rows from the dictionary of a model, as ``docs/model.schema.json`` describes it.
 
-    It uses only the dictionary, so it shows what a reader in another language has to do.
+    The function uses only the dictionary, so it shows what a reader in another language has to do.
 
     Parameters
     ----------

@@ -154,9 +154,9 @@ def write_source(document: Mapping[str, Any], language: Language, name: str) -> 
 def _describe_features(features: Sequence[Mapping[str, Any]], language: Language) -> list[str]:
     """Return name, type and unit of each feature for comments, such as "x[1] size: number".
 
-    Of texts that are categories at most 20 are listed, with their codes unless the language is
-    JavaScript, whose code takes the texts. features: their entries in the dictionary of
-    `make_plain_dict`; language: that of the source code.
+    If the categories of a feature are texts, the first 20 are listed. Their codes are listed as
+    well, unless the language is JavaScript, whose code takes the texts. features: their entries in
+    the dictionary of `make_plain_dict`; language: that of the source code.
     """
     texts = []
     for j, feature in enumerate(features):
@@ -281,8 +281,8 @@ def _declare_c_categories(categories: Sequence[Sequence[Any] | None]) -> dict[st
 def _declare_java_categories(categories: Sequence[Sequence[Any] | None]) -> str:
     """Return Java statements that set the category names of all features, for the Java template.
 
-    They fill the arrays TEXTS and NUMBERS. categories: for each feature its category names by code
-    (texts or numbers), or None if the feature is numeric.
+    The statements fill the arrays TEXTS and NUMBERS. categories: for each feature its category
+    names by code (texts or numbers), or None if the feature is numeric.
     """
     lines = []
     for j, names in enumerate(categories):

@@ -416,7 +416,8 @@ def _find_used_features(formula: Formula) -> list[int]:
 def _find_used_columns(formula: Formula) -> list[int]:
     """Return the indices of the table's columns that the trees read, ascending.
 
-    These are the features that trees split on, and the dates of calendar parts. formula: the model.
+    The columns are the features that trees split on, and the dates of calendar parts. formula: the
+    model.
     """
     parts = {j: formula.get_part(j) for j in _find_used_features(formula)}
     return sorted({j if part is None else part.feature for j, part in parts.items()})
@@ -709,9 +710,9 @@ def _join_flat(terms: Sequence[str], operator: str) -> str:
 def _format_output(formula: Formula, values: dict[int, str], k: int) -> str:
     """Return a SQL expression for output k of a model, before its link.
 
-    It is the value of the only tree, the mean of a forest, or the start plus the sum of boosted
-    trees. The link, which is not part of it, turns outputs into probabilities or numbers, such as
-    by softmax.
+    The output is the value of the only tree, the mean of a forest, or the start plus the sum of
+    boosted trees. The link, which is not part of it, turns outputs into probabilities or numbers,
+    such as by softmax.
 
     Parameters
     ----------
@@ -740,7 +741,7 @@ def _format_output(formula: Formula, values: dict[int, str], k: int) -> str:
 class _TreeExpression(NamedTuple):
     """The SQL expression of the value that a node and its subtree give to a row.
 
-    It is the value of the row's leaf, or the weighted mean of several leaves if the row goes to
+    The value is that of the row's leaf, or the weighted mean of several leaves if the row goes to
     both children of a node. The constructor takes the attributes in this order.
 
     Attributes
@@ -800,9 +801,9 @@ def _format_tree(formula: Formula, number: int, values: dict[int, str], k: int) 
 def _format_rule(formula: Formula, numbers: RuleNumbers, values: dict[int, str]) -> str:
     """Return a SQL expression for the number of the rule that a row satisfies, such as 'R3'.
 
-    It is NULL for a row that goes to both children of a node and satisfies no rule. formula: the
-    fitted model, which has one tree; numbers: the numbers of its leaves; values: SQL column with
-    the value of each feature that the tree splits on, by the feature's index.
+    The expression is NULL for a row that goes to both children of a node and satisfies no rule.
+    formula: the fitted model, which has one tree; numbers: the numbers of its leaves; values: SQL
+    column with the value of each feature that the tree splits on, by the feature's index.
     """
     names = [_format_literal(numbers.get_name(node)) for node in range(formula.trees[0].n_nodes)]
     return _build_expression(formula, 0, values, names, "null").sql
@@ -896,7 +897,7 @@ def _format_conditions(
 ) -> tuple[str, str]:
     """Return the SQL conditions under which rows go left, and go right, at a node.
 
-    They are for rows that have the value of the node's feature.
+    The conditions are for rows that have the value of the node's feature.
 
     Parameters
     ----------

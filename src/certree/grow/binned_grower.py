@@ -143,7 +143,7 @@ class GrownForest(NamedTuple):
     def means(self) -> Float64:
         """Return the mean target in each node, (M,), of trees on numbers.
 
-        It is the weighted sum of targets divided by the weight, both from `total`; 0 in nodes
+        The mean is the weighted sum of targets divided by the weight, both from `total`; 0 in nodes
         without rows. M is the number of nodes of all trees.
         """
         weight, total = self.total.reshape(-1, 2).T
@@ -191,7 +191,7 @@ class BinnedGrower:
     min_samples_split : int, default=2
         A node of fewer rows is a leaf; a row counts once however often it was drawn.
     min_samples_leaf : int, default=1
-        Least number of rows in each child, counted likewise.
+        Least number of rows in each child; a row counts once however often it was drawn.
     min_gain : float, default=0
         Least gain of a split. On gradients the gain is the sum above minus ``G^2 / (H + l2)`` of
         the node, and must exceed rounding errors as well. On classes and numbers it is the decrease
@@ -393,7 +393,7 @@ class BinnedGrower:
         Returns
         -------
         GrownForest
-            The trees; its entries are weights of classes.
+            The trees, and for each node the weight of each class that occurs in it.
 
         Raises
         ------
@@ -436,7 +436,8 @@ class BinnedGrower:
         Returns
         -------
         GrownForest
-            The trees; its entries are the weight and the weighted sum of the targets.
+            The trees, and for each node the weight of its rows and the weighted sum of their
+            targets.
 
         Raises
         ------
@@ -485,8 +486,8 @@ class BinnedGrower:
         n_classes : sequence of int, of length q, or None
             Number of classes of each column; None: the columns are numbers.
         shares : array-like of shape (q,), or None
-            Factor of each numeric column's squared distances in the impurity of a node; None:
-            1 / q. Columns of classes always have the factor 1 / q.
+            Factor of each numeric column's squared distances in the impurity of a node; None: 1 /
+            q. Columns of classes always have the factor 1 / q.
         first : int
             Number of the first tree; rows and features are drawn for trees first .. first + n_trees
             - 1.
@@ -501,8 +502,8 @@ class BinnedGrower:
         Returns
         -------
         GrownForest
-            The trees. `total` has the same entries for each node: the weight, then the sum of
-            each numeric column, or the weights of each column's classes.
+            The trees, and in `total` the same entries for each node: the weight of its rows, then
+            the sum of each numeric column, or the weights of each column's classes.
 
         Raises
         ------
@@ -628,9 +629,9 @@ class BinnedGrower:
     def _limits(self) -> tuple[Any, ...]:
         """Limits of growth, checked, as a tuple for the C++ core.
 
-        It has, in this order: largest number of leaves (2^31 - 1 for no limit), largest depth,
-        `min_samples_split`, `min_samples_leaf`, `min_gain`, `order`, `max_features` (0 for all),
-        `random_cuts`, `ties_by_root`, `feature_order` (an int32 array, (p,), or None). Raise
+        The tuple has, in this order: largest number of leaves (2^31 - 1 for no limit), largest
+        depth, `min_samples_split`, `min_samples_leaf`, `min_gain`, `order`, `max_features` (0 for
+        all), `random_cuts`, `ties_by_root`, `feature_order` (an int32 array, (p,), or None). Raise
         ValueError if one of them is out of range.
         """
         leaves, depth = self.max_leaves, self.max_depth
@@ -698,7 +699,7 @@ class BinnedGrower:
     def options(self) -> tuple[Any, ...]:
         """Settings of trees on classes or numbers, as a tuple for the C++ core.
 
-        It has four entries: the limits of growth (the tuple `_limits` of numbers such as the
+        The tuple has four entries: the limits of growth (the tuple `_limits` of numbers such as the
         largest depth); monotonic signs (p,), which are 1, -1 or 0, or None; which features may
         interact, (groups, p) uint8 with 1 for the members of each group of `interaction_cst`, or
         None without groups; and the number of threads.
@@ -709,7 +710,7 @@ class BinnedGrower:
     def gradient_options(self) -> tuple[Any, ...]:
         """Settings of trees on gradients, as a tuple for the C++ core.
 
-        It has four entries: the limits of growth (the tuple `_limits` of numbers such as the
+        The tuple has four entries: the limits of growth (the tuple `_limits` of numbers such as the
         largest depth); monotonic signs (p,), which are 1, -1 or 0, or None; which features may
         interact, (groups, p) uint8 with 1 for the members of each group of `interaction_cst`, or
         None without groups; and the number of threads. Raise ValueError if a parameter is set that
@@ -721,9 +722,9 @@ class BinnedGrower:
     def _constraints(self) -> tuple[MonotonicSigns, UInt8 | None, int]:
         """Constraints of growth and number of threads, checked, as a tuple for the C++ core.
 
-        It has: monotonic signs (p,), which are 1, -1 or 0, or None; which features each interaction
-        group holds, (groups, p) uint8 (1 or 0), or None; and the number of threads. Raise
-        ValueError if a constraint is not valid for the p features.
+        The tuple has: monotonic signs (p,), which are 1, -1 or 0, or None; which features each
+        interaction group holds, (groups, p) uint8 (1 or 0), or None; and the number of threads.
+        Raise ValueError if a constraint is not valid for the p features.
         """
         p = self.bins.n_features
         monotonic_signs = check_monotonic_cst(self.monotonic_cst, p, None)
@@ -739,8 +740,8 @@ class BinnedGrower:
     def _n_tree_features(self) -> int:
         """`max_features_per_tree` as an integer in 1 .. p; p for None.
 
-        It is the number of features that are drawn for each tree and may be split on. Raise
-        ValueError if it is out of range.
+        `max_features_per_tree` is the number of features that are drawn for each tree and may be
+        split on. Raise ValueError if it is out of range.
         """
         return self._check_n_features("max_features_per_tree")
 
@@ -1002,8 +1003,9 @@ def grow_on_samples(
 def _put_edge_rows_first(X: NDArray[Any], y: Int32, category: UInt8, samples: Int32) -> Int32:
     """Reorder each sample so that the rows that determine its bin edges come first.
 
-    They are the `EDGE_ROWS` (2^17) rows of the sample with the smallest hashes. The hashes depend
-    on the contents of the sample, not on the order of its rows, its features or its category codes.
+    These rows are the `EDGE_ROWS` (2^17) rows of the sample with the smallest hashes. The hashes
+    depend on the contents of the sample, not on the order of its rows, its features or its category
+    codes.
 
     Parameters
     ----------

@@ -367,7 +367,7 @@ class Bins:
     def core_columns(self) -> tuple[Any, ...]:
         """All fields but `codes`, as a tuple of arguments for the C++ core.
 
-        It has: n_bins, bin_start, low, high, is_categorical, category_start, category_codes,
+        The tuple has: n_bins, bin_start, low, high, is_categorical, category_start, category_codes,
         category_bin.
         """
         numbers = (self.n_bins, self.bin_start, self.low, self.high)
@@ -443,8 +443,8 @@ def put_edge_rows_first(
 ) -> Int32:
     """Reorder row indices: those of the rows that determine bin edges come first.
 
-    These are the 2^17 rows (`EDGE_ROWS`) with the smallest hashes of their values; bin edges are
-    placed between their values alone.
+    These rows are the 2^17 rows (`EDGE_ROWS`) with the smallest hashes of their values; bin edges
+    are placed between their values alone.
 
     Parameters
     ----------

@@ -84,10 +84,10 @@ class Cart(BaseEstimator):
 
     Single trees and forests do not order more than 30 categories of a feature in each node. If
     their mean targets differ by more than chance, the categories are ranked once by these means,
-    and trees split the ranks. A training row has the rank by the rows of four fifths of the training
-    set that do not include it, so that counts in leaves are not too confident. A new category has
-    the rank of the mean of all rows. This holds for one target of numbers or of two to five classes
-    (`grow_cart` ranks nothing).
+    and trees split the ranks. A training row has the rank by the rows of four fifths of the
+    training set that do not include it, so that counts in leaves are not too confident. A new
+    category has the rank of the mean of all rows. This holds for one target of numbers or of two to
+    five classes (`grow_cart` ranks nothing).
 
     Parameters
     ----------
@@ -97,7 +97,8 @@ class Cart(BaseEstimator):
         largest class. For numbers "squared" or "squared_error", the squared distance from the mean;
         "absolute_error", the distance from the median; "poisson", half the Poisson deviance from
         the mean, for targets >= 0: each child needs a positive one. None: "entropy" for classes,
-        "squared" for numbers. It decides about splits only; leaf values are up to the estimator.
+        "squared" for numbers. The criterion only determines splits; the estimator computes the leaf
+        values.
     splitter : {"best", "random"}, default="best"
         "random" draws one split of each feature and uses the best of these: a threshold that is
         uniform between the node's smallest and largest value, or a random child for each category.
@@ -115,8 +116,8 @@ class Cart(BaseEstimator):
         A node of fewer rows is a leaf. A float up to 1 is a fraction of the rows, rounded up. Each
         row counts once, whatever its weight.
     min_samples_leaf : int or float, default=1
-        Least number of rows in each child, counted likewise; a float below 1 is a fraction of the
-        rows, rounded up.
+        Least number of rows in each child, where each row counts once; a float below 1 is a
+        fraction of the rows, rounded up.
     min_weight_fraction_leaf : float, default=0
         Least weight of each child as a fraction of the weight of all rows, at most one half.
     max_bins : int or None, default=None
@@ -235,7 +236,7 @@ class Cart(BaseEstimator):
     def _expect_settings(self) -> None:
         """Raise TypeError or ValueError if a parameter has a wrong type or an unknown value.
 
-        It checks the types of all constructor parameters, and that `splitter` is "best" or
+        The method checks the types of all constructor parameters, and that `splitter` is "best" or
         "random".
         """
         validate_settings(self)
@@ -383,9 +384,10 @@ class Cart(BaseEstimator):
     def _resolve_criterion(self, y: NDArray[Any]) -> Any:
         """Return the main name of the impurity that the parameter `criterion` stands for.
 
-        It is "gini", "entropy", "misclassification", "squared", "absolute_error" or "poisson". None
-        stands for "squared" if the dtype of the targets y is float64, else for "entropy". Raise
-        ValueError if the criterion is unknown, and TypeError if it needs classes and y is float64.
+        The name is "gini", "entropy", "misclassification", "squared", "absolute_error" or
+        "poisson". None stands for "squared" if the dtype of the targets y is float64, else for
+        "entropy". Raise ValueError if the criterion is unknown, and TypeError if it needs classes
+        and y is float64.
         """
         numeric = y.dtype == np.float64
         names = (*_CLASS_CRITERIA, *_NUMBER_CRITERIA)

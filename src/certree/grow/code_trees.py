@@ -17,10 +17,10 @@ CODES_PER_BLOCK = 2**20
 
 
 def iterate_row_blocks(n: int, n_features: int) -> Iterator[slice]:
-    """Yield slices of consecutive rows, 0 .. n - 1, which are converted to float32 one at a time.
+    """Yield slices that divide the rows 0 .. n - 1 into blocks of about 2^20 numbers.
 
-    Each has about 2^20 / n_features rows, so that the converted block has about 2^20 numbers. n,
-    n_features: numbers of rows and columns of the table of bin codes.
+    The bin codes of a block are converted to float32 at once; the blocks limit the memory for this.
+    n, n_features: numbers of rows and columns of the table of bin codes.
     """
     step = max(1, CODES_PER_BLOCK // max(1, n_features))
     for start in range(0, n, step):

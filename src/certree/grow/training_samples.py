@@ -226,8 +226,8 @@ class TrainingSamples:
     def _make_bins(self, max_bins: int) -> Bins:
         """Return `Bins` of all these rows, with at most `max_bins` bins per numeric feature.
 
-        They are computed at the first call with a value of `max_bins`, and kept in `_bins`, a dict
-        from `max_bins` to `Bins`. Bin edges are computed from these rows, also if they have a
+        The bins are computed at the first call with a value of `max_bins`, and kept in `_bins`, a
+        dict from `max_bins` to `Bins`. Bin edges are computed from these rows, also if they have a
         parent.
         """
         if max_bins not in self._bins and self.compute_bins is not None:
@@ -246,10 +246,10 @@ class TrainingSamples:
     def feature_order(self) -> Int32:
         """Permutation of 0 .. p - 1: order in which features are compared and drawn, (p,).
 
-        It depends on the contents of the columns and not on their order in the table, so that the
-        tree does not depend on the order either. It is computed from all rows of the parent (the
-        samples from which these were selected), from these rows without a parent, or by the field
-        `compute_feature_order`.
+        The order depends on the contents of the columns and not on their order in the table, so
+        that the tree does not depend on the order either. The order is computed from all rows of
+        the parent (the samples from which these were selected), from these rows without a parent,
+        or by the field `compute_feature_order`.
         """
         if self.parent is not None:
             return self.parent.feature_order
@@ -277,8 +277,8 @@ class TrainingSamples:
     def select(self, indices: Indices) -> TrainingSamples:
         """Return the samples at `indices` (row numbers, (k,)), with this object as their parent.
 
-        They keep the settings, and the targets and weights of these rows. The rows of X are copied
-        when `X` of the result is first read.
+        The selected samples keep the settings, and the targets and weights of their rows. The rows
+        of X are copied when `X` of the result is first read.
         """
         y = None if self.y is None else self.y[indices]
         weight = None if self.weight is None else self.weight[indices]
@@ -474,8 +474,8 @@ def resolve_row_count(name: str, value: Any, minimum: int, n: float) -> float:
     name : str
         Name of the parameter, for messages.
     value : int or float
-        Its value. In (0, 1) it is a fraction of n, as is the float 1.0 if `minimum` is 2; otherwise
-        it is a number of rows, at least `minimum`, and an integer if `minimum` is 1.
+        Value of the parameter. In (0, 1) it is a fraction of n, as is the float 1.0 if `minimum` is
+        2; otherwise it is a number of rows, at least `minimum`, and an integer if `minimum` is 1.
     minimum : int
         Smallest number of rows, 1 or 2.
     n : float

@@ -63,12 +63,12 @@ STORED_ELSEWHERE: dict[str, bool] = {"is_elsewhere": True}
 class ArrayRecord:
     """Base class of frozen dataclasses whose fields are read-only arrays, numbers or records.
 
-    It has no fields itself; the constructor of a subclass takes the fields of the subclass. The
-    `__post_init__` of a subclass checks its fields, with `_check`, which also makes them read-only
-    arrays. `repr` prints long arrays as dtype and shape. Copies and unpickled objects are made by
-    the constructor and checked again: arrays in a pickle may have been changed, and the C++ core
-    trusts the arrays that it gets. `to_stored` returns the fields for a model file, from which
-    `from_stored` makes the record again.
+    The base class has no fields itself; the constructor of a subclass takes the fields of the
+    subclass. The `__post_init__` of a subclass checks its fields, with `_check`, which also makes
+    them read-only arrays. `repr` prints long arrays as dtype and shape. Copies and unpickled
+    objects are made by the constructor and checked again: arrays in a pickle may have been changed,
+    and the C++ core trusts the arrays that it gets. `to_stored` returns the fields for a model
+    file, from which `from_stored` makes the record again.
     """
 
     __slots__ = ()
@@ -162,7 +162,7 @@ class ArrayRecord:
         dtype : {"float64", "int32", "int64", "uint64", "bool"}
             The dtype of these fields afterwards.
         shape : tuple of int or None
-            Their shape; None stands for any length.
+            Shape of these fields; None stands for any length.
         *names : str
             Names of the fields.
 
@@ -186,7 +186,8 @@ def _construct(kind: type[ArrayRecord], values: dict[str, Any]) -> Any:
 def _get_stored_name(field: Field[Any]) -> str:
     """Return the name of a dataclass field in model files.
 
-    It is the metadata entry `stored_as` of the field, or the field's own name if there is none.
+    The name is the metadata entry `stored_as` of the field, or the field's own name if there is
+    none.
     """
     name: str = field.metadata.get("stored_as", field.name)
     return name
@@ -541,7 +542,7 @@ def check_codes(name: str, values: ArrayLike, length: int, n_codes: int) -> Int3
     values : array-like of int
         The codes.
     length : int
-        Their number.
+        Number of codes.
     n_codes : int
         Number of possible codes: each must be in 0 .. n_codes - 1.
 

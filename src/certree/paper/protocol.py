@@ -140,11 +140,11 @@ class Sample:
     X : ndarray of float64, shape (n_train, p)
         Training rows.
     y : ndarray of int32, shape (n_train,)
-        Their classes, 0 .. n_classes - 1.
+        Classes of the training rows, 0 .. n_classes - 1.
     X_test : ndarray of float64, shape (n_test, p)
         Test rows.
     y_test : ndarray of int32, shape (n_test,)
-        Their classes.
+        Classes of the test rows.
     n_classes : int
         Number of classes of the data set.
     """
@@ -159,15 +159,15 @@ class Sample:
 def draw(dataset: str, table: Table, repeat: int, fraction: float = 1.0) -> Sample:
     """Draw the training and test rows of a repetition from a data set, without replacement.
 
-    There are 2000 test rows, or a third of the rows if these are fewer than 4000. Of "crowd" only
-    the first 10545 rows are used.
+    There are 2000 test rows, or a third of the rows if these are fewer than 4000. Only the first
+    10545 rows of "crowd" are used.
 
     Parameters
     ----------
     dataset : str
         Name of the data set.
     table : Table
-        Its rows and their target.
+        Rows of the data set, and their target.
     repeat : int
         Number of the repetition, which determines the draw.
     fraction : float

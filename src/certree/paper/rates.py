@@ -41,7 +41,8 @@ DECORATED_SMOOTHNESS = 3
 def _zigzag(u: Float64) -> Float64:
     """Return a piecewise linear wave of period 1 at each number u, with values in -1 .. 1.
 
-    It is the Lipschitz counterpart of a sine wave, as the height of a boundary between classes.
+    The wave is the Lipschitz counterpart of a sine wave, as the height of a boundary between
+    classes.
     """
     return 4 * np.abs(u % 1 - 0.5) - 1
 

@@ -139,7 +139,7 @@ class Mean:
     value : float
         The mean.
     standard_error : float
-        Its standard error; NaN for a single repetition.
+        Standard error of the mean; NaN for a single repetition.
     """
 
     value: float
@@ -212,10 +212,10 @@ class Line:
     def is_far(self, method: str) -> bool:
         """Return whether this line's ratio for a method is far from the one that the paper prints.
 
-        It is if they differ by more than two standard errors of our ratio plus .0005, as the paper,
-        Nguyen and Kpotufe (2018), rounds to three decimals. A ratio is the method's test error
-        divided by that of cost-complexity pruning. False if the paper has no ratio or there is no
-        standard error.
+        A ratio is far if the two differ by more than two standard errors of our ratio plus .0005,
+        as the paper, Nguyen and Kpotufe (2018), rounds to three decimals. A ratio is the method's
+        test error divided by that of cost-complexity pruning. False if the paper has no ratio or
+        there is no standard error.
         """
         paper, ours = self.paper(method), self.ratios[method]
         if paper is None or np.isnan(ours.standard_error):

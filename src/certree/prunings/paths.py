@@ -148,8 +148,9 @@ class PruningPath(ArrayRecord):
 def _find_alphas(critical: Float64) -> Float64:
     """Return the alphas (prices of a leaf) at which the pruning of a path changes, ascending from 0.
 
-    They are 0 and the distinct positive values of `critical`. critical: smallest alpha at which the
-    pruning does not split a node, (m,), -1 at leaves of the tree; infinite entries are left out.
+    The alphas are 0 and the distinct positive values of `critical`. critical: smallest alpha at
+    which the pruning does not split a node, (m,), -1 at leaves of the tree; infinite entries are
+    left out.
     """
     changes = np.unique(critical[(critical > 0) & np.isfinite(critical)])
     return np.concatenate([[0.0], changes])

@@ -154,10 +154,11 @@ def cost_complexity(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
 class DepthPenalised(PruningRule):
     """Pruning rule (choice of a subtree with the same root) whose penalty grows with the leaves' depth.
 
-    It minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d / n) d / n)``, where p is the
-    fraction of the n rows in a leaf, d its depth, and err the errors among the n rows. It is the
-    penalty C2 ("SN-pruning") of Nguyen and Kpotufe (2018), after Scott and Nowak (2006). The
-    estimator chooses alpha, for instance by cross-validation. The constructor has no arguments.
+    The rule chooses the subtree that minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d
+    / n) d / n)``, where p is the fraction of the n rows in a leaf, d its depth, and err the errors
+    among the n rows. It is the penalty C2 ("SN-pruning") of Nguyen and Kpotufe (2018), after Scott
+    and Nowak (2006). The estimator chooses alpha, for instance by cross-validation. The constructor
+    has no arguments.
     """
 
     def family(self, tree: Tree, stats: Stats) -> PosteriorFamily:
@@ -251,8 +252,8 @@ def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWe
 def compute_upper_errors(stats: NodeStats, confidence: float) -> Float64:
     """Compute an upper confidence limit of the number of errors of each node, (m,).
 
-    It is the number of rows times U, the exact binomial upper limit of the error rate: a node with
-    error rate U has at most the observed errors with probability `confidence`, so a small
+    The limit is the number of rows times U, the exact binomial upper limit of the error rate: a
+    node with error rate U has at most the observed errors with probability `confidence`, so a small
     `confidence` gives a high limit. Nodes without rows have the limit 0, and nodes in which all
     rows are errors their number of rows. stats: class counts of the nodes, and the label (predicted
     class) of each; confidence: in (0, 1). The number of rows is the node's weight divided by
@@ -353,8 +354,8 @@ def pessimistic(
 class DescriptionLength(PruningRule):
     """Pruning rule that minimises the length of a description of tree and classes.
 
-    It is the length of the classes plus alpha times that of the tree, in nats: whether each node is
-    a leaf, feature and threshold of each split, and the stochastic complexity of the classes in
+    The length is that of the classes plus alpha times that of the tree, in nats: whether each node
+    is a leaf, feature and threshold of each split, and the stochastic complexity of the classes in
     each leaf. `minimum_description_length` states the formula. The estimator chooses alpha. The
     rule applies to classes only.
 

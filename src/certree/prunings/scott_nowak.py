@@ -38,7 +38,7 @@ _MAX_SMOOTHNESS = 50
 def _count_rows(stats: Stats) -> float:
     """Return the number of rows of the tree, at least 1.
 
-    It is the weight of the root, divided by the mean weight of a row, `weight_unit`. stats:
+    The number is the weight of the root, divided by the mean weight of a row, `weight_unit`. stats:
     statistics of the nodes, of which node 0 is the root.
     """
     return max(float(stats.n[0]) / stats.weight_unit, 1.0)
@@ -116,9 +116,10 @@ def square_root_penalised(
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus a penalty proportional to the root of its size.
 
-    It minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``, where err is the number
-    of errors (or the loss) among n rows. The penalty is concave in the size, so the optimum is a
-    cost-complexity pruning and is found along that path, in O(m log m) time for m nodes.
+    A pruning is the tree with some nodes turned into leaves. The one that is found minimises ``err
+    / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``, where err is the number of errors (or the
+    loss) among n rows. The penalty is concave in the size, so the optimum is a cost-complexity
+    pruning and is found along that path, in O(m log m) time for m nodes.
 
     Parameters
     ----------
@@ -498,7 +499,8 @@ class ScottNowakRule(PruningRule):
 class SquareRoot(ScottNowakRule):
     """Pruning rule of Scott and Nowak (2003), equation (1): a penalty on the root of the size.
 
-    It minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``; err is the number of
+    A pruning is the tree with some nodes turned into leaves. The rule chooses the pruning that
+    minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``; err is the number of
     errors (or the loss) among n rows, leaves the number of leaves. The estimator chooses alpha.
 
     Parameters
@@ -585,9 +587,9 @@ class SpatiallyAdaptive(ScottNowakRule):
 class Polynomial(ScottNowakRule):
     """Pruning rule of Scott and Nowak (2003), equation (3): the penalty for polynomials in leaves.
 
-    It is the spatially adaptive penalty, which sums ``sqrt(rows * leaves)`` over the leaves of the
-    cheapest part around the root, with larger factors for the coefficients of a polynomial in each
-    leaf. `polynomial_penalised` states the formula. The estimator chooses alpha.
+    The penalty is the spatially adaptive one, which sums ``sqrt(rows * leaves)`` over the leaves of
+    the cheapest part around the root, with larger factors for the coefficients of a polynomial in
+    each leaf. `polynomial_penalised` states the formula. The estimator chooses alpha.
 
     Parameters
     ----------
