@@ -327,13 +327,16 @@ class Trees(ArrayRecord):
         }
 
     @classmethod
-    def from_stored(cls, stored: Any, **known: Any) -> Self:
+    def from_stored(cls, stored: Any, **other_fields: Any) -> Self:
         """Create trees from a section of a model file, and check them.
 
-        stored: a mapping with the names that `to_stored` returns; known: the fields `n_features`
-        and `value`, by keyword. Raise TypeError or ValueError if the arrays do not describe trees.
+        stored: a mapping with the names that `to_stored` returns; other_fields: the fields
+        `n_features` and `value`, by keyword, which the section lacks. Raise TypeError or ValueError
+        if the arrays do not describe trees.
         """
-        is_split = check_column("compares", stored["compares"], "bool", (len(known["value"]),))
+        is_split = check_column(
+            "compares", stored["compares"], "bool", (len(other_fields["value"]),)
+        )
         inner = np.flatnonzero(is_split)
 
         def expand(name: str, dtype: str) -> NDArray[Any]:
@@ -365,7 +368,7 @@ class Trees(ArrayRecord):
             category_start=np.append(0, np.cumsum(n_categories)),
             categories=stored["categories"],
             root=stored["root"],
-            **known,
+            **other_fields,
         )
 
     def check_categories(self, names: Sequence[Sequence[Any] | None] | None) -> Self:
@@ -858,15 +861,15 @@ class Tree(Trees):
         return columns
 
     @classmethod
-    def from_stored(cls, stored: Any, **known: Any) -> Self:
+    def from_stored(cls, stored: Any, **other_fields: Any) -> Self:
         """Create a tree from a section of a model file, and check it.
 
-        stored: a mapping with the names that `to_stored` returns; known: `n_features`, by keyword,
-        which the section lacks. Raise TypeError or ValueError if the columns do not describe a
-        tree.
+        stored: a mapping with the names that `to_stored` returns; other_fields: `n_features`, by
+        keyword, which the section lacks. Raise TypeError or ValueError if the columns do not
+        describe a tree.
         """
         # Files have had `chain` from the first on: without it a file is damaged.
-        return super(Trees, cls).from_stored(stored, chain=stored["chain"], **known)
+        return super(Trees, cls).from_stored(stored, chain=stored["chain"], **other_fields)
 
     @classmethod
     def from_grower_columns(cls, columns: Columns, n_features: int) -> Tree:

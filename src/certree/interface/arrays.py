@@ -127,14 +127,14 @@ class ArrayRecord:
         return {name: stored[name] for name in self._stored_first} | stored
 
     @classmethod
-    def from_stored(cls, stored: Any, **known: Any) -> Self:
+    def from_stored(cls, stored: Any, **other_fields: Any) -> Self:
         """Return an object of this class from a section of a model file.
 
         Parameters
         ----------
         stored : StoredState
             Values by stored name. Fields with a default may be absent.
-        **known
+        **other_fields
             Values of the fields that the file does not hold, by field name.
 
         Returns
@@ -149,10 +149,10 @@ class ArrayRecord:
         values = {
             field.name: _read_field(field, stored)
             for field in _list_stored(cls)
-            if field.name not in known
+            if field.name not in other_fields
             and (field.default is MISSING or _get_stored_name(field) in stored)
         }
-        return cls(**known, **values)
+        return cls(**other_fields, **values)
 
     def _check(self, dtype: str, shape: tuple[int | None, ...], *names: str) -> None:
         """Replace some fields of this record by checked, read-only arrays.

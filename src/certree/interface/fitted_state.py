@@ -104,8 +104,8 @@ def _copy_parameter(value: Any) -> Any:
 def check_parameters_of_fit(
     model: Any,
     *may_change: str,
-    adds: str = "warm_start=True",
-    anew: str = " with warm_start=False",
+    extension: str = "warm_start=True",
+    refit_hint: str = " with warm_start=False",
 ) -> None:
     """Raise ValueError if parameters have changed since a fit that is about to be extended.
 
@@ -116,10 +116,10 @@ def check_parameters_of_fit(
         its attribute `_fitted_with`.
     *may_change : str
         Names of parameters that may have changed.
-    adds : str
+    extension : str
         What extends the fit, for the message: the setting "warm_start=True", or the name of a
         method.
-    anew : str
+    refit_hint : str
         End of the message, which says how to fit from the start: text that begins with a space, or
         "".
 
@@ -131,8 +131,8 @@ def check_parameters_of_fit(
     parameters = {name: getattr(model, name) for name in model._fitted_with}
     for name, before, value in _find_differences(model._fitted_with, parameters, may_change):
         raise ValueError(
-            f"{name} must be {before!r}, as in the fit to which {adds} adds rows or trees, got "
-            f"{value!r}: set it back, or fit the model anew{anew}"
+            f"{name} must be {before!r}, as in the fit to which {extension} adds rows or trees, got "
+            f"{value!r}: set it back, or fit the model anew{refit_hint}"
         )
 
 
