@@ -255,7 +255,7 @@ class UpdatableTree(TreeVoteEstimator):
                 f"{caller} needs seen_rows_, but this model has none, as it was fitted with other "
                 "parameters, comes from compact, or was saved without it: fit it again"
             )
-        check_parameters_of_fit(self, *_IGNORED_PARAMETERS, adds=caller, anew="")
+        check_parameters_of_fit(self, *_IGNORED_PARAMETERS, extension=caller, refit_hint="")
         return self.seen_rows_
 
     def _make_seen_rows(self, training: Training) -> SeenRows:
