@@ -89,7 +89,10 @@ class CustomLoss:
     def __post_init__(self) -> None:
         functions = self.gradient_hessian, self.loss
         if functions != (None, None) and not all(map(callable, functions)):
-            raise TypeError(f"gradient_hessian and loss must be callables, got {functions}")
+            raise TypeError(
+                f"gradient_hessian and loss must be callables, got {functions}: pass two functions of "
+                "(y, score)"
+            )
         if self.link not in get_args(CustomLink):
             raise ValueError(f'link must be "identity" or "log", got {self.link!r}')
 
@@ -169,7 +172,8 @@ class CustomLossAdapter(RegressionLoss):
         result = self._call("gradient_hessian", y, scores)
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
-                f"gradient_hessian must return a pair of arrays, got {type(result).__name__}"
+                f"gradient_hessian must return a pair of arrays, got {type(result).__name__}: return "
+                "(gradients, Hessians)"
             )
         names = "gradients of gradient_hessian", "Hessians of gradient_hessian"
         gradient, hessian = (
@@ -195,8 +199,8 @@ class CustomLossAdapter(RegressionLoss):
     ) -> float:
         """Compute the weighted mean of the losses, by an order-independent sum.
 
-        y: targets, (n,); scores: (1, n); weight: (n,) or None; links: links to other ranks, whose rows
-        count too, or None.
+        y: targets, (n,); scores: (1, n); weight: weights of the rows, (n,), or None; links:
+        connections to other processes, whose rows count too, or None.
         """
         losses = self.compute_row_losses(y, scores)
         total, n = sum_over_ranks(
@@ -239,7 +243,7 @@ class CustomLossAdapter(RegressionLoss):
             raise ValueError(
                 f"gradient_hessian must return the derivatives of loss: at y={target:.6g}, "
                 f"score={score:.6g} its gradient is {first:.6g}, and the difference quotient of the "
-                f"loss is {difference:.6g}"
+                f"loss is {difference:.6g}: correct one of the two functions"
             )
 
     def _call(self, name: str, y: NDArray[Any], scores: Float64) -> Any:
@@ -258,9 +262,11 @@ class CustomLossAdapter(RegressionLoss):
 
 
 def _list_start_terms(is_log: bool, y: Float64, offset: Float64) -> Float64:
-    """Return the numbers whose means `CustomLossAdapter._guess_start` needs, (1, n) or (2, n).
+    """Return the numbers of each row whose means give a first guess of the start score.
 
-    y: targets, (n,); offset: (1, n).
+    is_log: whether predictions are exponentials of scores; y: targets, (n,); offset: offsets of the
+    rows, (1, n). Return targets minus offsets, (1, n), or targets and exponentials of the offsets,
+    (2, n).
     """
     return np.stack([y, np.exp(offset[0])]) if is_log else (y - offset[0])[None]
 
@@ -341,11 +347,13 @@ def _copy_numbers(name: str, result: Any, n: int) -> Float64:
     array = np.asarray(result)
     if array.dtype.kind not in "biuf" or array.shape != (n,):
         raise ValueError(
-            f"{name} must have shape ({n},) and hold numbers, got {array.shape} of {array.dtype}"
+            f"{name} must have shape ({n},) and hold numbers, got {array.shape} of {array.dtype}: "
+            "return one number for each row"
         )
     numbers = array.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise ValueError(
-            f"{name} must hold finite numbers, got {numbers[~np.isfinite(numbers)][0]}"
+            f"{name} must hold finite numbers, got {numbers[~np.isfinite(numbers)][0]}: clip the "
+            "scores in the function"
         )
     return numbers

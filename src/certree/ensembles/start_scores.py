@@ -24,14 +24,19 @@ from certree.out_of_core.row_block import RowBlock
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetSums:
-    """Sums over training rows from which start scores follow. Adding two objects joins the rows.
+    """Sums of weights and targets over training rows, from which start scores are computed.
+
+    Adding two objects joins the rows.
 
     Parameters
     ----------
     n : int
         Number of rows.
     totals : Counter
-        Exact sums of weights and targets; see `certree.out_of_core.binned_blocks.BinningSummary`.
+        Exact sums of weights and targets, as integer multiples of 2^-1126. For class targets, the
+        total weight of each class under the key (number of the target, class code). For numeric
+        targets, the total weight under "weight", and the sum of weight times target under the
+        number of the target.
     largest_weight : float or None
         Largest weight of a row; None: rows have no weights.
     """
@@ -41,7 +46,7 @@ class TargetSums:
     largest_weight: float | None
 
     def __add__(self, other: Self) -> Self:
-        """Return the sums over the rows of both. other: sums over other rows."""
+        """Return the sums over the rows of both objects. other: sums over other rows."""
         totals = Counter(self.totals)
         totals.update(other.totals)  # `+` would drop negative sums
         largest = [w for w in (self.largest_weight, other.largest_weight) if w is not None]
@@ -210,9 +215,10 @@ def _sum_terms_of_block(
 
 
 def take_target(block: RowBlock, number: int, output: int | None = None) -> Float64:
-    """Return one of the targets of a block, (n,).
+    """Return one of the targets of a block's training rows, (n,).
 
-    output: number of the output whose offsets are subtracted; None: none are.
+    number: number of the target; output: number of the output whose offsets are subtracted; None:
+    none are.
     """
     target = np.asarray(np.atleast_2d(block.y)[number])
     if output is None or block.offset is None:

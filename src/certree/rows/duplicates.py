@@ -1,4 +1,4 @@
-"""Find rows that a table holds more than once: equal draws, or copies of one draw."""
+"""Find rows that a table holds more than once: equal independent draws, or copies of one."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class RepeatedRowsWarning(UserWarning):
     """Category of the warning that many rows of a fit repeat other rows.
 
     Rows repeat each other if all features and the target are equal. Nothing is wrong if equal rows
-    are separate draws, as in a frequency table. If they are copies of one draw, made by
-    oversampling or a join, the model overfits: folds and validation sets then contain copies of the
-    rows that grow the trees.
+    are different customers, patients or measurements, as in a frequency table. If they are copies
+    of one, made by oversampling or a join, the model overfits: folds and validation sets then
+    contain copies of the rows that grow the trees.
 
     Examples
     --------
@@ -253,12 +253,11 @@ def _to_numbers(column: Any, places: dict[Any, float]) -> Any:
 
 
 def _number_value(value: Any, places: dict[Any, float]) -> float:
-    """Convert a value to a float: NaN if it is missing, its entry in places if it is no number.
+    """Return the number that stands for a value, which is added to `places` if it is no number.
 
-    Equal numbers become equal floats, whether they are NumPy's, Python's or another library's.
-
-    places: numbers by value. A value that is not in it yet is added with the number 0.5 +
-    len(places).
+    Numbers are returned as float: equal numbers become equal floats, whether they are NumPy's,
+    Python's or another library's. Missing values become NaN. Any other value becomes its entry in
+    places, which for a new value is 0.5 + len(places).
     """
     if isinstance(value, Real):
         with suppress(OverflowError):
@@ -401,7 +400,7 @@ def count_repeated_units(
 ) -> int:
     """Count the calibration rows that equal a training row, or a row of an earlier unit.
 
-    Equal rows of one unit count as one row. Parameters are those of `mark_repeated_units`.
+    Equal rows of one unit count as one row. Parameters are those of `mark_repeats_by_key`.
     """
     order = np.lexsort((units, keys))
     is_new = mark_run_starts(keys[order])
@@ -434,10 +433,10 @@ def mark_repeats(
     if not len(calibration):
         return np.asarray(np.bincount(first, minlength=len(first))[first[train]] > 1)
     keys, units = first[calibration], _number_units(groups, calibration)
-    return mark_repeated_units(keys, _mark_first_rows(first, train)[keys], units)
+    return mark_repeats_by_key(keys, _mark_first_rows(first, train)[keys], units)
 
 
-def mark_repeated_units(
+def mark_repeats_by_key(
     keys: NDArray[Any], is_trained: NDArray[np.bool_], units: NDArray[Any]
 ) -> NDArray[np.bool_]:
     """Mark the calibration rows that equal a training row, or a row of an earlier unit.
@@ -466,11 +465,9 @@ def mark_repeated_units(
 
 
 def count_worst(is_worst: NDArray[np.bool_] | None) -> int:
-    """Return the number of calibration rows that a certificate counts as errors.
+    """Return how many calibration rows a certificate counts as errors, because they may be copies.
 
-    These are rows that repeat others and may be copies; to count them as errors is the worst case.
-
-    is_worst: mask of the calibration rows, (n_calibration,), True for these; in a fit without a
+    These rows repeat others. is_worst: True for these rows, (n_calibration,); in a fit without a
     calibration set a mask of all rows, (n,). None: there are no such rows, and the result is 0.
     """
     return 0 if is_worst is None else int(is_worst.sum())
