@@ -145,7 +145,7 @@ class UpdatableTree(TreeVoteEstimator):
             parameters have changed since then.
         """
         if classes is not None and not is_classifier(self):
-            raise ValueError(f"classes must be None for a regressor, got {classes!r}")
+            raise ValueError(f"classes must be None for a regressor, got {classes!r}: leave it out")
         if not hasattr(self, "tree_"):
             training = self._prepare_training(X, y, sample_weight, classes=classes)
             self._expect_one_target("partial_fit")
@@ -153,7 +153,8 @@ class UpdatableTree(TreeVoteEstimator):
             return self
         if classes is not None and not np.array_equal(present := np.unique(classes), self.classes_):
             raise ValueError(
-                f"classes must be those of the first call, {self.classes_}, got {present}"
+                f"classes must be those of the first call, {self.classes_}, got {present}: leave "
+                "classes out, or call fit"
             )
         seen = self._get_seen_rows("partial_fit")
         self._fit_seen_rows(seen.add(self._take_seen_rows(X, y, sample_weight)))
