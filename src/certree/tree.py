@@ -340,12 +340,12 @@ class Trees(ArrayRecord):
         inner = np.flatnonzero(is_split)
 
         def expand(name: str, dtype: str) -> NDArray[Any]:
-            """Return a stored column, which has entries for inner nodes, with 0 at leaves, (m,).
+            """Return a stored column of inner nodes as a column of all nodes, (m,), with 0 at leaves.
 
-            name: its name in `stored`, the section of the file that the enclosing method takes;
-            dtype: its dtype. The enclosing method's `is_split`, (m,), marks the inner nodes, and
-            `inner` has their numbers. Raise TypeError or ValueError if the dtype or the number of
-            entries differs.
+            name: name of the column in `stored`, the section of the file that the enclosing method
+            takes; dtype: dtype of the column. The enclosing method's `is_split`, (m,), marks the
+            inner nodes, and `inner` has their numbers. Raise TypeError or ValueError if the dtype
+            or the number of entries differs.
             """
             expanded = np.zeros(len(is_split), dtype)
             expanded[inner] = check_column(name, stored[name], dtype, (len(inner),))

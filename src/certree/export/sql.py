@@ -761,7 +761,7 @@ class _TreeExpression(NamedTuple):
 
     @property
     def sql(self) -> str:
-        """The whole expression: a CASE with all clauses, or `otherwise` if there are none."""
+        """The whole SQL expression: a CASE with all clauses, or `otherwise` if there are none."""
         return f"CASE {self.cases}ELSE {self.otherwise} END" if self.cases else self.otherwise
 
 

@@ -399,8 +399,8 @@ class Cart(BaseEstimator):
             )
         if numeric and criterion not in _NUMBER_CRITERIA:
             raise TypeError(
-                f"y must hold integers, the classes, for criterion={criterion!r}, got dtype {y.dtype}: "
-                'convert y to integers, or use criterion="squared" for numbers'
+                f"y must convert to int32 without loss, as criterion={criterion!r} needs classes, "
+                f'got dtype {y.dtype}: convert y to integers, or use criterion="squared" for numbers'
             )
         return criterion
 

@@ -457,7 +457,7 @@ def expect_poisson_targets(y: NDArray[Any], *, are_all: bool = True) -> None:
     if y.min() < 0:
         raise ValueError(
             "Some value(s) of y are negative which is not allowed for Poisson regression, got "
-            f"{y.min():g}"
+            f'{y.min():g}: use criterion="squared_error", or leave out these rows'
         )
     if are_all and y.max() == 0:
         raise ValueError(

@@ -582,7 +582,7 @@ def check_row_weights(values: ArrayLike | None, n: int) -> Float64 | None:
 
 
 def has_finite_total(weight: Float64) -> bool:
-    """Return whether weights, (n,), sum to at most `MAX_TOTAL_WEIGHT` (1e280)."""
+    """Return whether the sum of `weight`, (n,), is at most `MAX_TOTAL_WEIGHT` (1e280)."""
     with np.errstate(over="ignore"):
         return bool(weight.sum() <= MAX_TOTAL_WEIGHT)
 
@@ -590,7 +590,8 @@ def has_finite_total(weight: Float64) -> bool:
 def to_float(number: Any) -> Any:
     """Convert a NumPy floating-point scalar to float, and return anything else unchanged.
 
-    NumPy compares its scalars in their own, lower precision.
+    number: an object of any type. Comparisons of NumPy scalars, such as float32, would use their
+    own, lower precision.
     """
     return float(number) if isinstance(number, np.floating) else number
 

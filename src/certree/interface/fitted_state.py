@@ -156,7 +156,8 @@ def _find_differences(
 ) -> Iterator[tuple[str, Any, Any]]:
     """Yield name, first value and second value of each parameter that differs between two dictionaries.
 
-    parameters, others: values by name, with the same names; ignored: names that are not compared.
+    parameters, others: two dictionaries of values by name, with the same names; ignored: names that
+    are not compared.
     """
     for name, value in parameters.items():
         if name not in ignored and not _are_equal(value, others[name]):
@@ -166,8 +167,8 @@ def _find_differences(
 def _are_equal(first: Any, second: Any) -> bool:
     """Return whether two values of a parameter are equal.
 
-    Estimators are equal if they have the same class and equal parameters; arrays, lists and tuples
-    if their entries are equal.
+    first, second: the two values, of any types. Estimators are equal if they have the same class
+    and equal parameters; arrays, lists and tuples if their entries are equal.
     """
     if first is second:
         return True

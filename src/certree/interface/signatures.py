@@ -245,7 +245,7 @@ def _make_expected_sequence(annotations: tuple[Any, ...]) -> _Expected | None:
 
 
 def _fits_float64(value: Any) -> bool:
-    """Return whether a number converts to float64 without OverflowError."""
+    """Return whether `value`, a number, converts to float64 without OverflowError."""
     try:
         float(value)
     except OverflowError:

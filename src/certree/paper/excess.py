@@ -370,11 +370,14 @@ def compute_excess_bound(
     """Bound the excess risk of a penalised vote, for any measure of a pruning's complexity.
 
     A pruning is the tree with some nodes turned into leaves. Its risk is the probability of an
-    error; excess risk is the risk minus that of the Bayes classifier. The bound is on the majority
-    vote of the prunings, weighted by a posterior that `excess_posterior` computes from n rows. It
-    has the formula of `excess_bound`, with the returned complexity in place of -log P(T): ``K / (1
-    - lambda / 2)`` times the smallest sum over prunings of excess risk, penalties of the leaves,
-    ``complexity / (lambda n)``, and terms that only depend on n, delta and lambda.
+    error; excess risk is the risk minus that of the Bayes classifier. `population` holds the true
+    probability of each class in each node, and `bayes_risk` is the error of the best possible
+    classifier. delta is the probability of failure, and lambda_error the inverse temperature of the
+    posterior. The bound is on the majority vote of the prunings, weighted by a posterior that
+    `excess_posterior` computes from n rows. It has the formula of `excess_bound`, with the returned
+    complexity in place of -log P(T): ``K / (1 - lambda / 2)`` times the smallest sum over prunings
+    of excess risk, penalties of the leaves, ``complexity / (lambda n)``, and terms that only depend
+    on n, delta and lambda.
 
     Parameters
     ----------

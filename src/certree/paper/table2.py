@@ -371,8 +371,8 @@ def _compute_distance(table: Sequence[Line], method: str) -> float | None:
     """Compute the mean absolute difference between a method's ratios and those that the paper prints.
 
     A ratio is the method's test error divided by that of cost-complexity pruning; the paper is
-    Nguyen and Kpotufe (2018). The mean is over the lines that have both ratios; None if there are
-    none.
+    Nguyen and Kpotufe (2018). table: lines of Table 2; method: name of the method. The mean is over
+    the lines that have both ratios; None if there are none.
     """
     distances = [
         abs(line.ratios[method].value - paper)

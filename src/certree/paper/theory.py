@@ -137,21 +137,22 @@ def theorem_bound(
     """Bound the excess risk of the paper's vote by the best pruning's excess risk and size: Theorem 1.
 
     A pruning is the tree with some nodes turned into leaves; prunings vote with posterior weights.
-    Excess risk is the probability of an error minus that of the Bayes classifier. The vote is the
-    majority vote of ``theorem_posterior(tree, stats, lambda_error, delta)``, where stats counts n
-    independent rows on which neither the tree nor its labels depend: the posterior of Nguyen and
-    Kpotufe (2018), whose log prior is -3 D0 for each leaf. With probability at least ``1 - 4
-    delta`` over these rows, for all inverse temperatures 0 < lambda < 2 at once, its excess risk is
+    Excess risk is the probability of an error minus that of the Bayes classifier. `population`
+    holds the true probability of each class in each node. The vote is the majority vote of
+    ``theorem_posterior(tree, stats, lambda_error, delta)``, where stats counts n independent rows
+    on which neither the tree nor its labels depend: the posterior of Nguyen and Kpotufe (2018),
+    whose log prior is -3 D0 for each leaf. With probability at least ``1 - 4 delta`` over these
+    rows, for all inverse temperatures 0 < lambda < 2 at once, its excess risk is
     at most ``K / (1 - lambda / 2)`` times the sum ::
 
         min over prunings T of [ R(T) - Bayes risk + sum of `deviation_limit` over the leaves of T
                                  + 3 D0 |T| / (lambda n) ]
             + log(2 sqrt(n) / delta) / (lambda n) + sqrt(2 log(1 / delta) / n)
 
-    with R(T) the risk of T, ``|T|`` its number of leaves, D0 the depth of the tree and K the number of
-    classes. This is `excess_bound` with that prior, and `deviation_limit` as penalties. The excess
-    is inside the minimum, so the bound falls to 0 at every inverse temperature if prunings approach
-    the Bayes risk.
+    with R(T) the risk of T, ``|T|`` its number of leaves, D0 the depth of the tree and K the number
+    of classes. This is `excess_bound` with that prior, and `deviation_limit` as penalties. The
+    excess is inside the minimum, so the bound falls to 0 at every inverse temperature if prunings
+    approach the Bayes risk.
 
     Parameters
     ----------
@@ -209,19 +210,20 @@ def chernoff_oracle_bound(
     """Bound the excess risk of a Gibbs posterior's vote by the best pruning's risk and size.
 
     A pruning is the tree with some nodes turned into leaves; prunings vote with posterior weights.
-    Excess risk is the probability of an error minus that of the Bayes classifier. This is certree's
-    own derivation by Chernoff's inequality, not the theorem of Nguyen and Kpotufe (2018). The
-    posterior has no penalty, and any prior is allowed. The *risk* of the best pruning is inside the
-    minimum, times a factor slightly above 1. So the bound only falls to 0 with n if the inverse
-    temperature falls, too.
+    Excess risk is the probability of an error minus that of the Bayes classifier. `population`
+    holds the true probability of each class in each node. This is certree's own derivation by
+    Chernoff's inequality, not the theorem of Nguyen and Kpotufe (2018). The posterior has no
+    penalty, and any prior is allowed. The *risk* of the best pruning is inside the minimum, times a
+    factor slightly above 1. So the bound only falls to 0 with n if the inverse temperature falls,
+    too.
 
     The vote is the majority vote of ``gibbs_posterior(tree, stats, prior, lambda_error)``, where
     stats counts n independent rows on which neither the tree, nor its labels, nor the prior depend.
     With probability at least ``1 - delta`` over these rows the risk of a drawn pruning is at most
     ::
 
-        min over prunings T of a R(T) - 2 log P(T) / (lambda n), plus
-        (2 log(2 / delta) + log xi(n)) / (lambda n), all over 1 - lambda / 2
+        min over prunings T of a R(T) - 2 log P(T) / (lambda n), plus (2 log(2 / delta) + log xi(n))
+        / (lambda n), all over 1 - lambda / 2
 
     where R(T) is the risk of T, P(T) its prior probability, ``a = (exp(lambda) - 1) / lambda`` and
     log xi(n) is half of log n up to a constant. The excess risk of the vote is at most K, the

@@ -341,8 +341,9 @@ def spatially_adaptive(
     around the root that remains if more nodes become leaves. A leaf v of R holds n(v) of the n
     rows, and T has T(v) leaves in v. The penalty of T is the smallest over all R of ``alpha / n *
     sum over leaves v of R of (sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log_cells))``. alpha is
-    the factor of the penalty, and `log_cells` the log of the number of the smallest regions. The
-    best T and R are found exactly, in nearly linear time.
+    the factor of the penalty, `log_cells` the log of the number of the smallest regions, and
+    `count_empty` whether leaves without rows count. The best T and R are found exactly, in nearly
+    linear time.
 
     Parameters
     ----------
@@ -385,9 +386,9 @@ def polynomial_penalised(
     around the root that remains if more nodes become leaves. A leaf v of R holds n(v) of the n
     rows, and T has T(v) leaves in v. The penalty of T is the smallest over all R of ``alpha / n *
     sum over leaves v of R of (sqrt(48 n(v) V T(v) log(2 n)) + sqrt(48 n(v) (1 + smoothness / p)
-    log_cells))``. alpha is the factor of the penalty, and `log_cells` the log of the number of the
-    smallest regions. V is the number of coefficients of a polynomial in p features of the largest
-    degree below the smoothness.
+    log_cells))``. alpha is the factor of the penalty, `log_cells` the log of the number of the
+    smallest regions, and `count_empty` whether leaves without rows count. V is the number of
+    coefficients of a polynomial in p features of the largest degree below the smoothness.
 
     Parameters
     ----------
@@ -501,7 +502,8 @@ class SquareRoot(ScottNowakRule):
 
     A pruning is the tree with some nodes turned into leaves. The rule chooses the pruning that
     minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``; err is the number of
-    errors (or the loss) among n rows, leaves the number of leaves. The estimator chooses alpha.
+    errors (or the loss) among n rows, leaves the number of leaves. The estimator chooses alpha, the
+    factor of the penalty.
 
     Parameters
     ----------
@@ -553,7 +555,8 @@ class SpatiallyAdaptive(ScottNowakRule):
     become leaves. The penalty sums over the leaves v of the cheapest fragment a multiple of
     ``sqrt(rows in v * leaves of the pruning below v)`` and one of ``sqrt(rows in v)``; the factors
     are those of `spatially_adaptive`, ``sqrt(48 log(2 n))`` and ``sqrt(48 log_cells)``, with n rows
-    and the log of the number of the smallest regions. The estimator chooses alpha.
+    and the log of the number of the smallest regions. The parameter `count_empty` is whether leaves
+    without rows count. The estimator chooses alpha, the factor of the penalty.
 
     Parameters
     ----------
@@ -589,7 +592,8 @@ class Polynomial(ScottNowakRule):
 
     The penalty is the spatially adaptive one, which sums ``sqrt(rows * leaves)`` over the leaves of
     the cheapest part around the root, with larger factors for the coefficients of a polynomial in
-    each leaf. `polynomial_penalised` states the formula. The estimator chooses alpha.
+    each leaf. `polynomial_penalised` states the formula. The parameter `count_empty` is whether
+    leaves without rows count. The estimator chooses alpha, the factor of the penalty.
 
     Parameters
     ----------
