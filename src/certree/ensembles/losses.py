@@ -217,8 +217,8 @@ class LogLoss(Loss):
 
     Two classes have one output, the log odds of the second class. K > 2 classes have K outputs,
     whose softmax are the probabilities. Each output takes its own Newton step as if the other
-    outputs stayed; second derivatives are multiplied by K / (K - 1) to correct for that (Friedman,
-    "Greedy function approximation: a gradient boosting machine", 2001, Section 4.6). The
+    outputs did not change; second derivatives are multiplied by K / (K - 1) to correct for that
+    (Friedman, "Greedy function approximation: a gradient boosting machine", 2001, Section 4.6). The
     constructor takes `n_outputs`, as all losses; its other arguments do not matter.
     """
 

@@ -226,7 +226,7 @@ class MultiOutputLoss(Loss):
         )
 
     def _get_order_and_factors(self) -> tuple[tuple[int, ...], list[float]]:
-        """Return the indices and the factors of the losses in the order of addition.
+        """Return indices and factors of the losses in the order in which they are added.
 
         Before `with_training_rows` this is the order of the columns, with equal factors. Both have
         n_losses entries: entry i is the index in `components`, or the factor, of the loss that is

@@ -273,7 +273,7 @@ class LocalBlocks:
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks of rows."""
+        """Number of blocks of rows that this process holds."""
         return len(self._blocks)
 
     def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:

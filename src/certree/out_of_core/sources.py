@@ -403,7 +403,7 @@ def normalize_targets(name: str, y: Any) -> Any:
 def _read_piece(rows: FileRows, piece: Piece, number: int) -> Chunk:
     """Read a part of a file as a partition, on a worker of a Dask cluster.
 
-    rows: a source of one file, from which is read; piece: the part, see `TableFile.pieces`; number:
+    rows: a source that reads one file; piece: the part of the file, see `TableFile.pieces`; number:
     number of the partition. FileNotFoundError is raised if the worker does not find the file.
     """
     try:
