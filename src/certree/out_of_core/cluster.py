@@ -105,7 +105,9 @@ class DaskRows:
             value if name is None else None for value, name in zip(arguments, names, strict=True)
         ]
         if hasattr(X, "numblocks") and len(X.numblocks) != 2:
-            raise ValueError(f"Expected 2D array, got array of shape {X.shape} instead")
+            raise ValueError(
+                f"X must have two dimensions, rows and features, got shape {X.shape}: reshape it"
+            )
         if hasattr(X, "numblocks") and X.numblocks[1] > 1:
             X = X.rechunk({1: -1})
         if groups is not None and getattr(collections[2], "ndim", 1) != 1:

@@ -125,12 +125,10 @@ class FileRows:
         for target in self._targets:
             expect_target(self._schema.names, target, where)
         offsets = (("offset", name) for name in self._offsets)
+        columns = ", ".join(self._schema.names)
         for name, value in (("sample_weight", weight), ("groups", groups), *offsets):
             if value is not None and value not in self._schema.names:
-                raise ValueError(
-                    f"{name}={value!r} is no column of {where}: pass one of "
-                    f"{', '.join(self._schema.names)}"
-                )
+                raise ValueError(f"{name}={value!r} is no column of {where}: pass one of {columns}")
         self.features = [
             name
             for name in (self._schema.names if features is None else features)
@@ -154,7 +152,7 @@ class FileRows:
                 kind = f"{name_type(column.kind)}s"
                 warn(
                     f"column {name!r} of {self._tables[0].name}: {n:,} values are no {kind} and "
-                    f"count as missing: {examples}",
+                    f"count as missing: {examples}. Correct them unless they stand for missing values",
                     stacklevel=2,
                 )
 
