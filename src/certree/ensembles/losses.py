@@ -122,7 +122,7 @@ class Loss:
         return y.astype(np.float64)
 
     def get_output_targets(self, y: Float64) -> Float64:
-        """Return the numbers whose mean in each category orders the categories of a feature for splits.
+        """Return the numbers whose mean in each category is a feature of the category, for splits.
 
         y: as `encode_targets` returns it. Here y itself; `MultiOutputLoss` of classes returns
         indicators of the classes, (n_outputs, n).

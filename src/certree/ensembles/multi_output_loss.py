@@ -94,7 +94,7 @@ class MultiOutputLoss(Loss):
         return np.ascontiguousarray(np.broadcast_to(y, shape), dtype=np.float64)
 
     def get_output_targets(self, y: Float64) -> Float64:
-        """Return the numbers whose mean in each category is used for splits on categories.
+        """Return the numbers whose mean in each category is a feature of the category, for splits.
 
         y: as `encode_targets` returns it. For numbers y itself, (n_losses, n). For classes
         indicators of 0 or 1, (n_outputs, n): one row for the second of two classes, or one row for

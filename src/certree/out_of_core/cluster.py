@@ -487,7 +487,7 @@ class DaskExecutor:
         self._lost = []
 
     def choose_storage(self, n_bytes: int) -> Storage:
-        """Return a function that allocates arrays: in memory, or in files if they are large.
+        """Return a `Storage`, which allocates arrays on the client: in files if they are large.
 
         n_bytes: total size of the arrays. See `Executor.choose_storage`.
         """

@@ -186,7 +186,7 @@ class Executor(Protocol):
         ...
 
     def choose_storage(self, n_bytes: int) -> Storage:
-        """Return a function that allocates arrays: in memory, or in files of the temporary folder.
+        """Return a `Storage`, which allocates arrays in memory or in files of the temporary folder.
 
         n_bytes: total size of the arrays, by which the storage is chosen.
         """
@@ -454,7 +454,7 @@ class LocalExecutor(LocalBlocks):
         return joined
 
     def choose_storage(self, n_bytes: int) -> Storage:
-        """Return a function that allocates arrays: in memory, or in files of the temporary folder.
+        """Return a `Storage`, which allocates arrays in memory or in files of the temporary folder.
 
         n_bytes: total size of the arrays. Files are used if a memory limit is set, or the arrays
         are large. See `Executor.choose_storage`.
