@@ -63,9 +63,9 @@ class FileRows:
     features : sequence of str or None
         Names of the features; names that are no columns are ignored. None: all other columns.
     types : callable
-        ``types(names)`` takes the names of all columns, and returns a dictionary from the names of those
-        that a fitted model has read to `InputColumn` objects, which have their types. Other columns, and
-        by default all, have the types that the files suggest.
+        ``types(names)`` takes the names of all columns, and returns a dictionary from the names of
+        those that a fitted model has read to `InputColumn` objects, which have their types. Other
+        columns, and by default all, have the types that the files suggest.
 
     Attributes
     ----------
