@@ -539,7 +539,7 @@ def start_run(
     Returns
     -------
     run : Rounds
-        The run.
+        Binned rows, start scores, keys and settings; no tree is grown yet.
     start : ndarray of shape (n_outputs,)
         Its constant start scores, without offsets.
     """

@@ -230,7 +230,7 @@ def make_chunk(
     Returns
     -------
     Chunk
-        The rows.
+        Features, targets, weights, groups and offsets of the partition.
 
     Raises
     ------
