@@ -484,7 +484,7 @@ def count_in_ranges(block: RowsToAssign, n: int) -> Int64:
     Parameters
     ----------
     block : RowsToAssign
-        The n rows of a block, with their hashes and sort keys.
+        Rows of a block, with their hashes and sort keys.
     n : int
         Number of ranges.
 
@@ -510,7 +510,7 @@ def get_contents_in_range(block: RowsToAssign, i: int, n: int) -> list[tuple[Any
     Parameters
     ----------
     block : RowsToAssign
-        The n rows of a block, with their hashes and sort keys.
+        Rows of a block, with their hashes and sort keys.
     i, n : int
         Number of the range, and number of ranges.
 
@@ -531,7 +531,7 @@ def set_sort_keys(
     Parameters
     ----------
     block : RowsToAssign
-        The n rows of a block, with their hashes and sort keys.
+        Rows of a block, with their hashes and sort keys.
     i, n : int
         Number of the range, and number of ranges.
     sort_keys : ndarray of uint64
@@ -555,7 +555,7 @@ def get_rows_between(block: RowsToAssign, first: int, last: int) -> list[tuple[A
     Parameters
     ----------
     block : RowsToAssign
-        The n rows of a block, with their hashes and sort keys.
+        Rows of a block, with their hashes and sort keys.
     first, last : int
         Ends of the range, both included.
 
