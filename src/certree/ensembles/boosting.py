@@ -182,10 +182,8 @@ class BoostedTrees(StagedTrees):
     Attributes
     ----------
     trees_ : Trees
-        All trees: first those of the linear start, which follow a ridge regression, if there are
-        some (see
-    `BoostedTreesRegressor`),
-        then those of the rounds.
+        All trees: first those that follow a ridge regression (linear start), if there are some, see
+        `BoostedTreesRegressor`; then those of the rounds.
     start_ : ndarray of shape (n_outputs,)
         Constant that is added to the leaf values of all trees.
     n_iter_ : int

@@ -205,7 +205,7 @@ class SampledTrees:
         fractions : ndarray of shape (M, K)
             Vote at each node; see `compute_class_fractions`.
         rows : slice
-            The block.
+            Indices of the b rows of the block.
 
         Returns
         -------

@@ -117,7 +117,7 @@ class Loss:
         return y.astype(np.float64)
 
     def get_output_targets(self, y: Float64) -> Float64:
-        """Return the numbers whose mean in each category orders the categories of a feature for splits.
+        """Return the numbers whose mean in each category is a feature of the category, for splits.
 
         y: as `encode_targets` returns it. Here y itself; `MultiOutputLoss` of classes returns
         indicators of the classes, (n_outputs, n).
@@ -222,8 +222,8 @@ class LogLoss(Loss):
 
     Two classes have one output, the log odds of the second class. K > 2 classes have K outputs,
     whose softmax are the probabilities. Each output takes its own Newton step as if the other
-    outputs stayed; second derivatives are multiplied by K / (K - 1) to correct for that (Friedman,
-    "Greedy function approximation: a gradient boosting machine", 2001, Section 4.6). The
+    outputs did not change; second derivatives are multiplied by K / (K - 1) to correct for that
+    (Friedman, "Greedy function approximation: a gradient boosting machine", 2001, Section 4.6). The
     constructor takes `n_outputs`, as all losses; its other arguments do not matter.
     """
 

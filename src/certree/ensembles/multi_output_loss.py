@@ -95,7 +95,7 @@ class MultiOutputLoss(Loss):
         return np.ascontiguousarray(np.broadcast_to(y, shape), dtype=np.float64)
 
     def get_output_targets(self, y: Float64) -> Float64:
-        """Return the numbers whose mean in each category is used for splits on categories.
+        """Return the numbers whose mean in each category is a feature of the category, for splits.
 
         y: as `encode_targets` returns it. For numbers y itself, (n_losses, n). For classes
         indicators of 0 or 1, (n_outputs, n): one row for the second of two classes, or one row for
@@ -224,7 +224,7 @@ class MultiOutputLoss(Loss):
         )
 
     def _get_order_and_factors(self) -> tuple[tuple[int, ...], list[float]]:
-        """Return the indices and the factors of the losses in the order of addition.
+        """Return indices and factors of the losses in the order in which they are added.
 
         Before `with_training_rows` this is the order of the columns, with equal factors. Both have
         n_losses entries: entry i is the index in `components`, or the factor, of the loss that is

@@ -461,7 +461,7 @@ def _run_core(
 def _share_gaps(links: Links, lower: Float64, upper: Float64) -> tuple[Float64, Float64]:
     """Intersect k intervals over all processes that hold rows; return lower and upper ends, (k,) each.
 
-    An interval is the gap between two values of a feature in which a threshold may be placed.
+    An interval is the gap between two values of a date feature in which a threshold may be placed.
     lower, upper: ends of the gaps in the rows of this process, (k,) each; links: connections to the
     other processes. The results are the largest lower ends and the smallest upper ends, the same in
     all processes.
@@ -540,7 +540,7 @@ def start_run(
     Returns
     -------
     run : Rounds
-        The run.
+        Binned rows, start scores, keys and settings; no tree is grown yet.
     start : ndarray of shape (n_outputs,)
         Its constant start scores, without offsets.
     """

@@ -60,8 +60,8 @@ class TargetSums:
     def to_float(self, total: int) -> float:
         """Convert an exact sum of weights to float64.
 
-        total: the number of rows if they have no weights, else the integer that `exact_sum`
-        returns.
+        total: number of rows if they have no weights, else the sum as an integer multiple of
+        2^-1126, from `exact_sum`.
         """
         return float(total) if self.largest_weight is None else round_sum(total)
 

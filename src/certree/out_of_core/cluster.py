@@ -105,7 +105,9 @@ class DaskRows:
             value if name is None else None for value, name in zip(arguments, names, strict=True)
         ]
         if hasattr(X, "numblocks") and len(X.numblocks) != 2:
-            raise ValueError(f"Expected 2D array, got array of shape {X.shape} instead")
+            raise ValueError(
+                f"X must have two dimensions, rows and features, got shape {X.shape}: reshape it"
+            )
         if hasattr(X, "numblocks") and X.numblocks[1] > 1:
             X = X.rechunk({1: -1})
         if groups is not None and getattr(collections[2], "ndim", 1) != 1:
@@ -228,7 +230,7 @@ def make_chunk(
     Returns
     -------
     Chunk
-        The rows.
+        Features, targets, weights, groups and offsets of the partition.
 
     Raises
     ------
@@ -485,7 +487,7 @@ class DaskExecutor:
         self._lost = []
 
     def choose_storage(self, n_bytes: int) -> Storage:
-        """Return a function that allocates arrays: in memory, or in files if they are large.
+        """Return a `Storage`, which allocates arrays on the client: in files if they are large.
 
         n_bytes: total size of the arrays. See `Executor.choose_storage`.
         """

@@ -186,7 +186,7 @@ class Executor(Protocol):
         ...
 
     def choose_storage(self, n_bytes: int) -> Storage:
-        """Return a function that allocates arrays: in memory, or in files of the temporary folder.
+        """Return a `Storage`, which allocates arrays in memory or in files of the temporary folder.
 
         n_bytes: total size of the arrays, by which the storage is chosen.
         """
@@ -273,7 +273,7 @@ class LocalBlocks:
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks of rows."""
+        """Number of blocks of rows that this process holds."""
         return len(self._blocks)
 
     def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
@@ -454,7 +454,7 @@ class LocalExecutor(LocalBlocks):
         return joined
 
     def choose_storage(self, n_bytes: int) -> Storage:
-        """Return a function that allocates arrays: in memory, or in files of the temporary folder.
+        """Return a `Storage`, which allocates arrays in memory or in files of the temporary folder.
 
         n_bytes: total size of the arrays. Files are used if a memory limit is set, or the arrays
         are large. See `Executor.choose_storage`.

@@ -29,7 +29,7 @@ def add_hashes(
     Parameters
     ----------
     block : RowBlock
-        The block.
+        Binned rows of the block, without these hashes.
     features : tuple of ndarray
         Feature values of the n rows: one or more 2-D tables with n rows each, numbers or category
         codes, as `certree.rows.hashes.hash_samples` accepts them.

@@ -60,6 +60,8 @@ MEMORY = _Memory()
 def choose_storage(files: Storage | None, n_bytes: int, *, is_limited: bool = False) -> Storage:
     """Choose where arrays are allocated: in files if they are large or memory is limited.
 
+    Return `files`, or the storage `MEMORY`, whose arrays are in memory.
+
     files: storage in files; None: there is none, and arrays are in memory; n_bytes: total size of
     the arrays; is_limited: whether the fit has a memory limit.
     """

@@ -77,9 +77,9 @@ class RowsRead:
     n, n_features : int
         Numbers of rows and features.
     row_bytes : float
-        Average bytes of a row in the Arrow table that is read.
+        Estimated bytes of a row in the Arrow table that is read.
     text_bytes : float
-        Average bytes of the Python str objects that are made of the strings of a row.
+        Estimated bytes of the Python str objects that are made of the strings of a row.
     reader_bytes : int
         Largest number of bytes that the reader of a file buffers.
     file : str
@@ -367,7 +367,7 @@ def count_rank_bytes(metadata: Any, least: int) -> float:
     """Return an upper bound of the bytes per row that ordering very many categories takes.
 
     Features with more than `least` categories get ordered categories: each category gets a rank by its
-    mean target. For this, indices of categories, hashes and targets of sampled rows are gathered.
+    mean target. For this, indices of categories, random keys and targets of all rows are gathered.
     metadata: metadata of the rows, see `certree.out_of_core.metadata_pass.FitMetadata`.
     """
     n_ranked = sum(n > least for n in count_categories(metadata))

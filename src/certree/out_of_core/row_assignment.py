@@ -483,7 +483,7 @@ def count_in_ranges(block: RowsToAssign, n: int) -> Int64:
     Parameters
     ----------
     block : RowsToAssign
-        The block.
+        Rows of a block, with their hashes and sort keys.
     n : int
         Number of ranges.
 
@@ -509,7 +509,7 @@ def get_contents_in_range(block: RowsToAssign, i: int, n: int) -> list[tuple[Any
     Parameters
     ----------
     block : RowsToAssign
-        The block.
+        Rows of a block, with their hashes and sort keys.
     i, n : int
         Number of the range, and number of ranges.
 
@@ -530,7 +530,7 @@ def set_sort_keys(
     Parameters
     ----------
     block : RowsToAssign
-        The block.
+        Rows of a block, with their hashes and sort keys.
     i, n : int
         Number of the range, and number of ranges.
     sort_keys : ndarray of uint64
@@ -554,7 +554,7 @@ def get_rows_between(block: RowsToAssign, first: int, last: int) -> list[tuple[A
     Parameters
     ----------
     block : RowsToAssign
-        The block.
+        Rows of a block, with their hashes and sort keys.
     first, last : int
         Ends of the range, both included.
 

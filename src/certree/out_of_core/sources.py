@@ -63,9 +63,9 @@ class FileRows:
     features : sequence of str or None
         Names of the features; names that are no columns are ignored. None: all other columns.
     types : callable
-        ``types(names)`` takes the names of the columns, and returns a dictionary from the names of
-        columns that a fitted model has read to their types. By default the types are inferred from
-        the files.
+        ``types(names)`` takes the names of all columns, and returns a dictionary from the names of
+        those that a fitted model has read to `InputColumn` objects, which have their types. Other
+        columns, and by default all, have the types that the files suggest.
 
     Attributes
     ----------
@@ -125,12 +125,10 @@ class FileRows:
         for target in self._targets:
             expect_target(self._schema.names, target, where)
         offsets = (("offset", name) for name in self._offsets)
+        columns = ", ".join(self._schema.names)
         for name, value in (("sample_weight", weight), ("groups", groups), *offsets):
             if value is not None and value not in self._schema.names:
-                raise ValueError(
-                    f"{name}={value!r} is no column of {where}: pass one of "
-                    f"{', '.join(self._schema.names)}"
-                )
+                raise ValueError(f"{name}={value!r} is no column of {where}: pass one of {columns}")
         self.features = [
             name
             for name in (self._schema.names if features is None else features)
@@ -154,7 +152,7 @@ class FileRows:
                 kind = f"{name_type(column.kind)}s"
                 warn(
                     f"column {name!r} of {self._tables[0].name}: {n:,} values are no {kind} and "
-                    f"count as missing: {examples}",
+                    f"count as missing: {examples}. Correct them unless they stand for missing values",
                     stacklevel=2,
                 )
 
@@ -403,7 +401,7 @@ def normalize_targets(name: str, y: Any) -> Any:
 def _read_piece(rows: FileRows, piece: Piece, number: int) -> Chunk:
     """Read a part of a file as a partition, on a worker of a Dask cluster.
 
-    rows: a source of one file, from which is read; piece: the part, see `TableFile.pieces`; number:
+    rows: a source that reads one file; piece: the part of the file, see `TableFile.pieces`; number:
     number of the partition. FileNotFoundError is raised if the worker does not find the file.
     """
     try:
