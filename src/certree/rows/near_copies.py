@@ -614,7 +614,7 @@ class QuantileCodes(NamedTuple):
         )
 
     def hash_fixed_columns(self, columns: list[NDArray[Any]]) -> UInt64:
-        """Hash the columns that are not binned but must be equal in rows that are near copies of each other.
+        """Hash the columns that are not binned, but must be equal in near copies of a row.
 
         columns: values of all rows, (n,) each: texts as numbers, classes. Return a hash for each of
         the m compared rows, (m,) uint64; zeros if columns is empty.
