@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from certree.interface.arrays import Float64, Int32
-from certree.rows.hashes import mix, number_copies
+from certree.rows.hashes import mark_run_starts, mix, number_copies
 
 Indices = NDArray[np.intp]
 
@@ -280,10 +280,8 @@ def _shuffle_within_classes(
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
     if y.ndim == 2:
         y = _number_class_sets(y, hashes)
-    row = np.lexsort((weight, hashes, y))
-    mixed = mix_copies(hashes[row], y[row])
-    place = np.empty(len(row), dtype=np.intp)
-    place[row[np.lexsort((mixed, y[row]))]] = np.arange(len(row))
+    place = np.empty(len(y), dtype=np.intp)
+    place[np.lexsort((compute_sort_keys(hashes, y, [weight]), y))] = np.arange(len(y))
     return place
 
 
@@ -318,17 +316,41 @@ def hash_contents(
     return mix(hashes + _hash_linearly(targets, rng)), np.zeros(len(y), dtype=np.int32)
 
 
-def mix_copies(content: NDArray[np.uint64], y: Int32) -> NDArray[np.uint64]:
-    """Compute a pseudo-random number for each row, (n,) uint64, from its hash and its copy number.
+def compute_sort_keys(
+    content: NDArray[np.uint64],
+    y: Int32,
+    ties: Sequence[Float64] | Float64,
+    word: np.uint64 | None = None,
+) -> NDArray[np.uint64]:
+    """Compute a pseudo-random number for each row from its hash and its number among equal rows.
 
-    The copy number is 0 for the first of equal rows of one class, 1 for the second, and so on. So
-    equal rows get different results, as if these were independent. Callers sort rows by the
-    results, which are the same in each call. content: hashes of the rows, (n,), sorted by class and
-    then by hash. y: class of each row, (n,), in the same order.
+    Callers sort rows by the results. Equal rows of one class are numbered 0, 1, ..., so that their
+    results differ as if the rows were independent. If rows are in several blocks, all rows that have
+    some hashes are passed together.
+
+    Parameters
+    ----------
+    content : ndarray of uint64, shape (n,)
+        Hashes of the rows.
+    y : ndarray of int32, shape (n,)
+        Class of each row.
+    ties : sequence of ndarray of float64, shape (n,)
+        Numbers by which equal rows are numbered, ascending, such as weights; the last one decides
+        first. Rows without a difference are numbered as they follow each other.
+    word : uint64 or None
+        Random number that changes the results, see `compute_random_word`; None: they depend on the
+        hashes only.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n,)
     """
-    starts = np.ones(len(content), dtype=bool)
-    starts[1:] = (content[1:] != content[:-1]) | (y[1:] != y[:-1])
-    return mix(content + number_copies(starts) * np.uint64(0x9E3779B97F4A7C15))
+    order = np.lexsort((*ties, content, y))
+    content, y, keys = content[order], y[order], np.empty(len(content), dtype=np.uint64)
+    starts = mark_run_starts(content) | mark_run_starts(y)
+    mixed = mix(content + number_copies(starts) * np.uint64(0x9E3779B97F4A7C15))
+    keys[order] = mixed if word is None else mix(mixed ^ word)
+    return keys
 
 
 def shuffle_by_content(
@@ -349,12 +371,9 @@ def shuffle_by_content(
     rng : numpy RandomState
         Generator, from which one random number is drawn. Another number gives another order.
     """
-    weight = np.zeros(len(content)) if weight is None else weight
-    order, keys = np.lexsort((weight, content)), np.empty(len(content), dtype=np.uint64)
-    mixed = mix_copies(content[order], np.zeros(len(content), dtype=np.int32))
-    total = int(content.sum(dtype=np.uint64))
-    keys[order] = mix(mixed ^ compute_random_word(total, rng))
-    return np.argsort(keys, kind="stable")
+    word = compute_random_word(int(content.sum(dtype=np.uint64)), rng)
+    one_class, ties = np.zeros(len(content), dtype=np.int32), [] if weight is None else [weight]
+    return np.argsort(compute_sort_keys(content, one_class, ties, word), kind="stable")
 
 
 def compute_random_word(total: int, rng: np.random.RandomState) -> np.uint64:

@@ -270,7 +270,7 @@ def compute_keys(
     order = order_by_hash(hashes, ties)
     ordered = hashes[order]
     starts = mark_run_starts(ordered)
-    copies = number_copies(starts)
+    numbers = number_copies(starts)
     if before is not None and len(before.hashes):
         starts = starts | mark_run_starts(None if ties is None else ties[..., order])
         shared = find_positions(merge_hashes(before.hashes), ordered[starts])[1]
@@ -283,10 +283,10 @@ def compute_keys(
         within = number_copies(starts)
         number = np.zeros(len(shared), dtype=np.uint64)
         number[shared] = before.numbers
-        copies = np.where(shared[runs], within + number[runs], copies)
-    copies *= _STEP
-    copies += _STEP
-    ordered ^= copies
+        numbers = np.where(shared[runs], within + number[runs], numbers)
+    numbers *= _STEP
+    numbers += _STEP
+    ordered ^= numbers
     hashes[order] = mix(ordered)
     return hashes
 
@@ -594,7 +594,7 @@ def _round_fractions(target: NDArray[Any]) -> NDArray[Any]:
         return np.where(np.floor(target) == target, target, target.astype(np.float32))
 
 
-def count_rows_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> int:
+def count_equal_rows(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> int:
     """Count the rows that equal another row.
 
     Parameters

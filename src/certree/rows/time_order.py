@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from numbers import Integral
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Protocol, Self
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import Float64, Int32, to_array
+from certree.interface.arrays import Float64, Int32, Int64, to_array
 from certree.interface.signatures import validate_settings
 from certree.rows.columns import as_data_frame, has_times, to_float64_column
 from certree.rows.dates import MICROSECONDS_PER_DAY, DateColumn, read_dates, to_local_time
@@ -25,6 +25,8 @@ _MONTHS = (
 _SHORT_PERIOD = 2.0
 # Longest text of a time that a model file may hold.
 _MOST_CHARACTERS = 60
+# Sets of rows: the latest ones, earlier ones, and those of the gap between both.
+LATEST, EARLIER, GAP = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,15 +243,10 @@ class RowTimes:
             If all times are equal, or the gap leaves no earlier rows.
         """
         time, of_units = self._find_unit_times(groups)
-        self.expect_order(groups)
-        distinct, n_each = np.unique(of_units, return_counts=True)
-        n_earlier = np.cumsum(n_each)[:-1]
-        cut = distinct[1 + int(np.abs(n_earlier - (len(of_units) - n_latest)).argmin())]
-        is_latest = time >= cut
-        is_earlier = self._leave_out_gap(time, cut, ~is_latest)
-        has_earlier, n_latest = bool(is_earlier.any()), int(is_latest.sum())
-        expect_earlier_rows(has_earlier, self.gap, n_latest, self.n)
-        return is_earlier, is_latest
+        rows = SortedTimes.count(time)
+        units = rows if groups is None else SortedTimes.count(of_units)
+        sets = find_time_cut(units, rows, n_latest, self.gap).assign(time)
+        return sets == EARLIER, sets == LATEST
 
     def number_blocks(
         self, n_blocks: int, groups: NDArray[Any] | None = None
@@ -287,31 +284,11 @@ class RowTimes:
         number = np.unique((middle * n_blocks / len(of_units)).astype(int), return_inverse=True)[1]
         block = number[np.searchsorted(distinct, time)].astype(np.int32)
         starts = distinct[np.flatnonzero(np.diff(number, prepend=-1))]
+        rows = SortedTimes.count(time)
         first_excluded = [
-            block[~self._leave_out_gap(time, start, time < start)].min() for start in starts
+            block[time >= _find_gap_start(rows, start, self.gap)].min() for start in starts
         ]
         return block, np.array(first_excluded, dtype=np.int32)
-
-    def _leave_out_gap(
-        self, time: Float64, cut: float, is_earlier: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
-        """Return a mask (n,), True for earlier rows that are not in the gap before the later rows.
-
-        A gap that is a number leaves out that many of the latest earlier rows, and all rows of the
-        same time as one of them. A gap that is a time span leaves out rows less than this span
-        before the later rows.
-
-        time: time of each row, or of its group, (n,). cut: time of the first later row. is_earlier:
-        True for rows before this time, (n,).
-        """
-        if isinstance(self.gap, timedelta):
-            return is_earlier & is_before_gap(time, cut, self.gap)
-        if not self.gap:
-            return is_earlier
-        earlier = np.sort(time[is_earlier])
-        if self.gap >= len(earlier):
-            return np.zeros_like(is_earlier)
-        return is_earlier & (time < earlier[-self.gap])
 
     def name_period(self) -> Period:
         """Return the `Period` from the earliest to the latest of these times."""
@@ -326,6 +303,148 @@ def is_before_gap(time: Float64, cut: float, gap: timedelta) -> NDArray[np.bool_
     """Return a mask (n,), True for times (in days, (n,)) at least the time span `gap` before `cut`."""
     before = np.rint((cut - time) * MICROSECONDS_PER_DAY)
     return np.asarray(before >= gap / timedelta(microseconds=1))
+
+
+@dataclass(frozen=True, slots=True)
+class TimeCut:
+    """Boundaries between earlier and later rows, or groups.
+
+    Parameters
+    ----------
+    end : float
+        Rows before this time are the earlier ones.
+    first_latest : float
+        Rows from this time on are the latest ones. Rows between both are in the gap.
+    """
+
+    end: float
+    first_latest: float
+
+    def assign(self, time: Float64) -> NDArray[np.uint8]:
+        """Return the set of each row, (n,): `LATEST`, `EARLIER` or `GAP`. time: of each row."""
+        sets = np.full(len(time), GAP, dtype=np.uint8)
+        sets[time < self.end] = EARLIER
+        sets[time >= self.first_latest] = LATEST
+        return sets
+
+
+class TimeStatistics(Protocol):
+    """Order statistics of n times, of one table or of blocks; a protocol without a constructor."""
+
+    @property
+    def n(self) -> int:
+        """Number of times."""
+        ...
+
+    def find_at_rank(self, rank: int) -> float:
+        """Return the time of a rank; the earliest time has rank 0."""
+        ...
+
+    def count_around(self, value: float) -> tuple[int, int]:
+        """Return how many times are before a time, and how many are before or at it."""
+        ...
+
+    def find_next(self, value: float) -> float | None:
+        """Return the earliest time after `value`; None if there is none."""
+        ...
+
+    def find_gap_start(self, cut: float, gap: timedelta) -> float:
+        """Return the earliest time that is less than `gap` before `cut`; `cut` if there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SortedTimes:
+    """Order statistics of times in memory; see `TimeStatistics`.
+
+    Parameters
+    ----------
+    distinct : ndarray of float64, shape (k,)
+        The distinct times, ascending.
+    n_before : ndarray of int64, shape (k + 1,)
+        How many times are before each of them, and the number of all times.
+    """
+
+    distinct: Float64
+    n_before: Int64
+
+    @classmethod
+    def count(cls, times: Float64, counts: Int64 | None = None) -> Self:
+        """Sort times, (m,), and count equal ones. counts: of each time, (m,); None: 1."""
+        distinct, place = np.unique(times, return_inverse=True)
+        return cls(distinct, np.append(0, np.cumsum(np.bincount(place, counts))).astype(np.int64))
+
+    @property
+    def n(self) -> int:
+        """Number of times."""
+        return int(self.n_before[-1])
+
+    def find_at_rank(self, rank: int) -> float:
+        """Return the time of a rank; the earliest time has rank 0."""
+        return float(self.distinct[np.searchsorted(self.n_before, rank, side="right") - 1])
+
+    def count_around(self, value: float) -> tuple[int, int]:
+        """Return how many times are before a time, and how many are before or at it."""
+        first, end = (np.searchsorted(self.distinct, value, side=one) for one in ("left", "right"))
+        return int(self.n_before[first]), int(self.n_before[end])
+
+    def find_next(self, value: float) -> float | None:
+        """Return the earliest time after `value`; None if there is none."""
+        place = int(np.searchsorted(self.distinct, value, side="right"))
+        return float(self.distinct[place]) if place < len(self.distinct) else None
+
+    def find_gap_start(self, cut: float, gap: timedelta) -> float:
+        """Return the earliest time that is less than `gap` before `cut`; `cut` if there is none."""
+        time = self.distinct[self.distinct < cut]
+        return float(time[~is_before_gap(time, cut, gap)].min(initial=cut))
+
+
+def find_time_cut(
+    units: TimeStatistics, rows: TimeStatistics, n_latest: int, gap: int | timedelta
+) -> TimeCut:
+    """Find the boundaries of the latest rows, or groups; see `RowTimes.split_latest`.
+
+    Parameters
+    ----------
+    units : TimeStatistics
+        Times of the groups; without groups `rows` itself.
+    rows : TimeStatistics
+        Times of the rows; a row of a group has the time of the group.
+    n_latest : int
+        Wanted number of latest rows, or of groups.
+    gap : int or timedelta
+        Rows, or time, to leave out before them.
+
+    Raises
+    ------
+    ValueError
+        If all times are equal, or the gap leaves no earlier rows.
+    """
+    n_earlier = min(max(units.n - n_latest, 0), units.n - 1)
+    cut = units.find_at_rank(n_earlier)
+    n_less, n_most = units.count_around(cut)
+    later = units.find_next(cut)
+    # Of two equally near boundaries it is the earlier one, which makes more rows the latest.
+    if later is not None and (not n_less or n_most - n_earlier < n_earlier - n_less):
+        cut = later
+    elif not n_less:
+        raise_for_equal_times(rows.n, has_groups=units is not rows)
+    end = _find_gap_start(rows, cut, gap)
+    n_rows = rows.n - rows.count_around(cut)[0]
+    expect_earlier_rows(rows.count_around(end)[0] > 0, gap, n_rows, rows.n)
+    return TimeCut(end, cut)
+
+
+def _find_gap_start(rows: TimeStatistics, cut: float, gap: int | timedelta) -> float:
+    """Return the earliest time of the gap before `cut`; `cut` itself if no row is in the gap.
+
+    A number leaves out the latest so many earlier rows, and those of the same time as one of them. A
+    time span leaves out rows that are less than this span before the later rows. rows: times of the
+    rows; cut: time of the first later row; gap: number of rows, or time.
+    """
+    if isinstance(gap, timedelta):
+        return rows.find_gap_start(cut, gap)
+    return rows.find_at_rank(max(rows.count_around(cut)[0] - gap, 0)) if gap else cut
 
 
 def raise_for_equal_times(n: int, *, has_groups: bool) -> NoReturn:

@@ -106,7 +106,7 @@ from certree.rows.duplicates import (
     find_first_equal_rows,
     mark_repeats,
     merge_copies,
-    warn_of_many_copies,
+    warn_if_many_repeat,
 )
 from certree.rows.features import DenseFeatures, renumber_codes
 from certree.rows.fitted_attributes import (
@@ -1171,7 +1171,7 @@ def training_rows(
     learned |= of_rows
     if model._draws_rows and not reuse_encoding and groups is None and duplicates is None:
         counts = of_rows.get("_sample_counts")
-        warn_of_many_copies(codes, hashes, 0 if counts is None else counts.n_distinct)
+        warn_if_many_repeat(codes, hashes, 0 if counts is None else counts.n_distinct)
     about = groups, indices, n_given, repeats, duplicates == "copies", is_worst
     units = None if split.times is not None else units
     found = None, units, split.times, split.period  # near copies are found below
