@@ -749,7 +749,7 @@ def _describe_draw(draw: GroupDraw | None) -> dict[str, str]:
 
 
 def _state_new_groups(column: str) -> str:
-    """Return a sentence that the groups of a column must be new to the model, which is not checked."""
+    """Return a sentence: no command checks that the groups of this column are new to the model."""
     return (
         f"Not checked: the groups of {column!r} must be new, as a model does not store those of its "
         "fit."

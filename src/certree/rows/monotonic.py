@@ -67,7 +67,7 @@ def check_monotonic_cst(
         )
     if not np.isin(signs, (-1, 0, 1)).all():
         raise ValueError(
-            f"monotonic_cst must hold -1 (decreasing), 0 or 1 (increasing), got {signs.tolist()}"
+            f"monotonic_cst must hold -1, 0 or 1, got {signs.tolist()}: 1 is increasing, -1 decreasing"
         )
     if not signs.any():
         return None

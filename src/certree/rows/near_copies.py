@@ -196,8 +196,9 @@ class NearCopies:
 def _compute_least_kept(n: int) -> float:
     """Return the least value of `NearCopies.kept` for which near copies are likely.
 
-    It is 0.65 + 3 * 0.5 / sqrt(n): 0.5 bounds the standard deviation of a single row's fraction.
-    n: number of calibration rows with neighbours (training rows in the same bins).
+    `kept` is the mean fraction of a row's neighbours (training rows in the same bins) that remain
+    if bins are halved. The result is 0.65 + 3 * 0.5 / sqrt(n): 0.5 bounds the standard deviation of
+    a single row's fraction. n: number of calibration rows with neighbours.
     """
     return _LEAST_KEPT + _DEVIATIONS * 0.5 / sqrt(max(n, 1))
 
@@ -613,7 +614,7 @@ class QuantileCodes(NamedTuple):
         )
 
     def hash_fixed_columns(self, columns: list[NDArray[Any]]) -> UInt64:
-        """Hash the values of columns that are not binned but must be equal in neighbours.
+        """Hash the columns that are not binned, but must be equal in near copies of a row.
 
         columns: values of all rows, (n,) each: texts as numbers, classes. Return a hash for each of
         the m compared rows, (m,) uint64; zeros if columns is empty.

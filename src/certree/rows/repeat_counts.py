@@ -125,7 +125,7 @@ class RepeatCounts:
 
     @classmethod
     def from_stored(cls, stored: StoredState, hashes: UInt64) -> RepeatCounts:
-        """Make an instance from the entries that `to_stored` wrote.
+        """Return the counts of a model file, from the entries that `to_stored` wrote.
 
         stored: the entries, by name. hashes: distinct hashes of the rows of the fit, ascending,
         from the same file. Raise a ValueError if entries contradict each other or the hashes.

@@ -265,12 +265,11 @@ def _compute_keys(hashes: UInt64, y: NDArray[Any]) -> UInt64:
 
 
 def _make_seen_rows(columns: list[Any]) -> SeenRows:
-    """Make a `SeenRows` of the arrays of its six fields.
+    """Return a `SeenRows` with the given arrays in its six fields, without checks.
 
-    Weights that are all 1, and bits that are all 0, become None.
-
-    columns: list of six arrays (n,): hashes, rounded, leaf, y, weight, lacks. They are sorted by
-    `SeenRows.keys`; rounded may be None. The record holds read-only arrays. Nothing is checked.
+    columns: list of six arrays (n,): hashes, rounded, leaf, y, weight, lacks (bits of missing
+    values). They are sorted by `SeenRows.keys`; rounded may be None. Weights that are all 1, and
+    bits that are all 0, become None. The fields are read-only.
     """
     *others, weight, lacks = (None if one is None else freeze(one) for one in columns)
     weighs, lack = np.any(weight != 1), np.any(lacks)

@@ -1221,8 +1221,8 @@ def convert_training_dates(
 def _convert_dates(model: Any, X: Any) -> Any:
     """Replace dates by days in the columns that held dates in the fit; see `convert_dates`.
 
-    X: rows, not encoded. Without such columns X is returned unchanged. Raise a ValueError if the
-    number or names of the features differ from the fit.
+    model: the fitted estimator. X: rows, not encoded; it is returned unchanged if the model has no
+    such columns. Raise a ValueError if the number or names of the features differ from the fit.
     """
     if model.dates_ is None:
         return X

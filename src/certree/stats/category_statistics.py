@@ -458,9 +458,9 @@ class HighCardinalityFeatures:
 
     @classmethod
     def from_categories(cls, columns: DenseFeatures, categories: Mapping[int, Int32]) -> Self:
-        """Find the category of each row in some features.
+        """Return an instance for q features: the category of each row in these features.
 
-        columns: features of the rows, (n, p); categories: category codes of each of the q features,
+        columns: features of the rows, (n, p). categories: category codes of each of the q features,
         ascending, by the index of the feature.
         """
         indices = find_category_positions(columns, categories)

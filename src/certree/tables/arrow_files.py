@@ -237,7 +237,7 @@ class ArrowFile:
         buffer = self._file.read_buffer(n)
         if len(buffer) < n:
             raise pa.ArrowInvalid(
-                "the file is shorter than when it was opened: do not write to it while it is read"
+                "the file has been truncated since it was opened: do not write to it while it is read"
             )
         return buffer
 

@@ -57,9 +57,7 @@ def list_files(source: Any) -> list[Path]:
         and not any(part.startswith((".", "_")) for part in one.relative_to(place).parts)
     ]
     if not files:
-        raise ValueError(
-            f"the folder {place} must hold a {_EXPECTED} file, but has none: check the path"
-        )
+        raise ValueError(f"the folder {place} holds no {_EXPECTED} file: check the path")
     return files
 
 
