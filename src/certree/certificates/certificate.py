@@ -527,7 +527,7 @@ class Certificate:
         if target <= self._limit:
             return None
 
-        def enough(n: int) -> bool:
+        def is_enough(n: int) -> bool:
             """Return whether the bound projected for n new rows is at most `target`.
 
             `target` is the argument of the enclosing method; the projection is
@@ -536,13 +536,13 @@ class Certificate:
             return bool(self.bound_by(n) <= target)
 
         below, above = 0, 1
-        while not enough(above):
+        while not is_enough(above):
             below, above = above, 2 * above
             if above > _MOST_ROWS:
                 return None
         while above - below > 1:
             middle = (below + above) // 2
-            below, above = (below, middle) if enough(middle) else (middle, above)
+            below, above = (below, middle) if is_enough(middle) else (middle, above)
         return above
 
     def __str__(self) -> str:

@@ -295,15 +295,15 @@ class PairErrors(ArrayRecord):
     both_wrong: Float64
 
     @classmethod
-    def sum_blocks(cls, rows: Float64, parts: Iterable[tuple[Float64, Float64]]) -> PairErrors:
+    def sum_blocks(cls, rows: Float64, blocks: Iterable[tuple[Float64, Float64]]) -> PairErrors:
         """Sum the errors of all pairs of voters over blocks of rows.
 
         rows: number of rows that are out-of-bag for each pair, (T, T), as `count_shared_rows`
-        returns it. parts: for each block of n_block rows two arrays (T, n_block). The first holds
+        returns it. blocks: for each block of n_block rows two arrays (T, n_block). The first holds
         the probability that each voter predicts each row wrongly, 0 for in-bag rows. The second is
         1 where the row is out-of-bag for the voter, else 0.
         """
-        sums = (np.stack([wrong @ judged.T, wrong @ wrong.T]) for wrong, judged in parts)
+        sums = (np.stack([wrong @ judged.T, wrong @ wrong.T]) for wrong, judged in blocks)
         return cls(rows, *reduce(np.add, sums))
 
     @property
@@ -473,7 +473,7 @@ def certify_ensemble(
         raise ValueError(f"method must be one of {', '.join(ENSEMBLE_METHODS)}, got {method!r}")
     out, shares = _check_tables(judged, wrong)
     weights = _check_weights(weight, len(out))
-    parts = ((shares[:, part], out[:, part]) for part in blocks(out.shape[1]))
+    parts = ((shares[:, part], out[:, part]) for part in iterate_blocks(out.shape[1]))
     pair_errors = PairErrors.sum_blocks(count_shared_rows(out), parts)
     if risk is None:
         risk = _compute_vote_error(shares, out, weights)
@@ -483,23 +483,27 @@ def certify_ensemble(
     return pair_errors.certificate(method, weights, max(nats, 0.0), float(risk), delta, share)
 
 
-def blocks(n: int) -> Iterator[slice]:
-    """Yield slices that divide n rows into blocks of at most 16,384, so that tables stay small.
+def iterate_blocks(n: int) -> Iterator[slice]:
+    """Yield slices that divide n rows into blocks of at most 16,384 rows.
 
-    Tables are arrays with an entry for each voter and row of a block. With n = 0 nothing is
+    Arrays with an entry for each voter and row of a block then stay small. With n = 0 nothing is
     yielded.
     """
     return (slice(first, first + _BLOCK) for first in range(0, n, _BLOCK))
 
 
-def count_shared_rows(judged: NDArray[Any]) -> Float64:
+def count_shared_rows(is_out_of_bag: NDArray[Any]) -> Float64:
     """Count the rows that are out-of-bag for each pair of voters.
 
-    judged: whether each row is out-of-bag for each voter, (T, n). Return float64 array (T, T), on
-    whose diagonal are the out-of-bag rows of each voter.
+    is_out_of_bag: whether each of n rows is out-of-bag for each of T voters, (T, n) bool. Return
+    float64 array (T, T); on its diagonal are the numbers of out-of-bag rows of each voter.
     """
-    parts = (judged[:, part].astype(np.float64) for part in blocks(judged.shape[1]))
-    return sum((part @ part.T for part in parts), np.zeros((len(judged), len(judged))))
+    parts = (
+        is_out_of_bag[:, part].astype(np.float64) for part in iterate_blocks(is_out_of_bag.shape[1])
+    )
+    return sum(
+        (part @ part.T for part in parts), np.zeros((len(is_out_of_bag), len(is_out_of_bag)))
+    )
 
 
 def _check_tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64]:
@@ -539,13 +543,13 @@ def _check_weights(weight: ArrayLike | None, n_voters: int) -> Float64:
     return given
 
 
-def _compute_vote_error(wrong: Float64, judged: Float64, weight: Float64) -> float:
+def _compute_vote_error(wrong: Float64, is_out_of_bag: Float64, weight: Float64) -> float:
     """Compute the fraction of rows on which at least half of the out-of-bag voters' weight is wrong.
 
-    wrong: probability that each voter is wrong, (T, n), 0 for in-bag rows; judged: 1 for out-of-bag
-    rows, (T, n); weight: weight of each voter, (T,). Rows without any out-of-bag voter of positive
-    weight are left out; 0 if there are no others.
+    wrong: probability that each voter is wrong, (T, n), 0 for in-bag rows; is_out_of_bag: 1 for
+    out-of-bag rows, (T, n); weight: weight of each voter, (T,). Rows without any out-of-bag voter
+    of positive weight are left out; 0 if there are no others.
     """
-    votes = weight @ judged
+    votes = weight @ is_out_of_bag
     known = votes > 0
     return float(np.mean((weight @ wrong)[known] >= votes[known] / 2)) if known.any() else 0.0

@@ -301,7 +301,7 @@ class ModelSelection(_SelectionData):
                 yield value, family.solve(value, 0.0)
 
 
-def make_structure_prior(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> Prior:
+def make_structure_prior(tree: Tree, training_stats: NodeStats, pruning: NodeWeights) -> Prior:
     """Make the default prior of certified trees: a mixture of three kinds of priors.
 
     A prior gives a probability to each labelled pruning: the tree with some nodes turned into
@@ -311,12 +311,12 @@ def make_structure_prior(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> 
     pruning with a probability of .1 to .0001). All three give a leaf most probably the label of its
     training rows.
 
-    tree: the tree; grown: class counts of the training rows; pruning: their most likely pruning,
-    weight 1 for its leaves, 0 for all other nodes.
+    tree: the tree; training_stats: class counts of the training rows; pruning: their most likely
+    pruning, weight 1 for its leaves, 0 for all other nodes.
     """
-    plain = trust_labels(branching_prior(tree, grown.n_classes), grown)
-    centred = doubted_prior(tree, grown, pruning)
-    return mix_priors(plain, count_prior(tree, grown), centred)
+    plain = trust_labels(branching_prior(tree, training_stats.n_classes), training_stats)
+    centred = doubted_prior(tree, training_stats, pruning)
+    return mix_priors(plain, count_prior(tree, training_stats), centred)
 
 
 @dataclass(frozen=True, eq=False)

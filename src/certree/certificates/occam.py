@@ -437,14 +437,14 @@ def compute_node_margins(ballot: Vote) -> Float64:
     return compute_class_margins(ballot.score)
 
 
-def compute_class_margins(shares: Float64) -> Float64:
+def compute_class_margins(probabilities: Float64) -> Float64:
     """Compute for each row the largest probability minus the second largest, (n,).
 
-    shares: class probabilities, (n, K). With a single class all margins are 1.
+    probabilities: class probabilities, (n, K). With a single class all margins are 1.
     """
-    if shares.shape[1] == 1:
-        return np.ones(len(shares))
-    two = np.partition(shares, -2, axis=1)[:, -2:]
+    if probabilities.shape[1] == 1:
+        return np.ones(len(probabilities))
+    two = np.partition(probabilities, -2, axis=1)[:, -2:]
     return np.minimum(two[:, 1] - two[:, 0], 1.0)
 
 

@@ -346,16 +346,19 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
     return _make_trusting_prior(tree, (distribution,), grown, np.array([float(trust)]))
 
 
-def make_count_decisions(tree: Trees, grown: NodeStats, rows: float) -> NodeWeights:
+def make_count_decisions(tree: Trees, training_stats: NodeStats, rows: float) -> NodeWeights:
     """Return the distribution over prunings that splits nodes with many training rows.
 
     A node with n training rows that is reached stops with probability ``rows / (rows + n)``. tree:
-    one or several trees; grown: counts of the training rows in each node; rows: a number > 0. A
-    pruning is the tree with some nodes turned into leaves; `NodeWeights` holds the probability that
-    each node is a leaf of it.
+    one or several trees; training_stats: counts of the training rows in each node; rows: number of
+    training rows at which stopping and splitting are equally likely, > 0. A pruning is the tree
+    with some nodes turned into leaves; `NodeWeights` holds the probability that each node is a leaf
+    of it.
     """
     with np.errstate(divide="ignore", over="ignore"):
-        log_odds = np.log(grown.check_tree(tree).n / grown.weight_unit / float(rows))
+        log_odds = np.log(
+            training_stats.check_tree(tree).n / training_stats.weight_unit / float(rows)
+        )
     return make_independent_decisions(tree, log_odds)
 
 
@@ -535,12 +538,12 @@ def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
 
 
 def _make_trusting_prior(
-    tree: Tree, distributions: tuple[NodeWeights, ...], grown: NodeStats, trusts: Float64
+    tree: Tree, distributions: tuple[NodeWeights, ...], training_stats: NodeStats, trusts: Float64
 ) -> Prior:
     """Return a mixture of distributions whose labels favour those of the training rows.
 
-    tree: the tree; distributions: J distributions over prunings; grown: class counts of the
-    training rows; trusts: for each component the probability that a leaf has the label of its
+    tree: the tree; distributions: J distributions over prunings; training_stats: class counts of
+    the training rows; trusts: for each component the probability that a leaf has the label of its
     training rows, (J,), in (0, 1]. The rest of the label probability is divided among all classes
     by their smoothed frequencies in the node. The J components have equal weights.
     """
@@ -549,8 +552,8 @@ def _make_trusting_prior(
             "trust must lie in (0, 1], as it is the prior probability that a leaf has the label of "
             f"its training rows, got {trusts.tolist()!r}"
         )
-    label = (1 - trusts)[:, None, None] * grown.check_tree(tree).averages(tree, 1.0)
-    label[:, np.arange(tree.n_nodes), grown.label] += trusts[:, None]
+    label = (1 - trusts)[:, None, None] * training_stats.check_tree(tree).averages(tree, 1.0)
+    label[:, np.arange(tree.n_nodes), training_stats.label] += trusts[:, None]
     with np.errstate(divide="ignore"):
         log_label = np.log(label)
     return Prior(
@@ -558,7 +561,7 @@ def _make_trusting_prior(
         distributions,
         log_label,
         np.full(len(distributions), -np.log(len(distributions))),
-        grown,
+        training_stats,
     )
 
 
@@ -634,9 +637,9 @@ def add_candidate_labels(
 
 @validate_arguments
 def mix_priors(*priors: Prior) -> Prior:
-    """Return the mixture of priors with equal weights; a bound by it costs at most log J nats more.
+    """Return the mixture of J priors over prunings, with equal weights.
 
-    The comparison is with a bound by any single one of the J priors.
+    The complexity in a bound is at most log J nats larger than with any single one of the J priors.
 
     Parameters
     ----------

@@ -378,19 +378,19 @@ class ThresholdGuarantees:
         alarmed = self.false_positive_rate.map(lambda rate: of_alarm * rate)
         return self._average_classes(missed, alarmed)
 
-    def _average_classes(self, second: Limits, first: Limits) -> Limits:
+    def _average_classes(self, positive: Limits, negative: Limits) -> Limits:
         """Return the limits of the mean over all rows of a quantity with known limits in each class.
 
-        second, first: limits of its mean over the positive rows and over the negative rows, arrays
-        (m,). The prevalence may be anywhere within its limits. `Limits` holds the rate on the
-        calibration rows, and its lower and upper limit on new rows: arrays (m,), with an entry for
-        each entry of `threshold`.
+        positive, negative: limits of its mean over the positive rows, and over the negative rows,
+        arrays (m,). The prevalence may be anywhere within its limits. `Limits` holds the rate on
+        the calibration rows, and its lower and upper limit on new rows: arrays (m,), with an entry
+        for each entry of `threshold`.
         """
         share = self.prevalence
         ends = share.lowest, share.highest
-        observed = share.observed * second.observed + (1 - share.observed) * first.observed
-        lowest = -highest_cost(-second.lowest, -first.lowest, ends)
-        return Limits(observed, lowest, highest_cost(second.highest, first.highest, ends))
+        observed = share.observed * positive.observed + (1 - share.observed) * negative.observed
+        lowest = -highest_cost(-positive.lowest, -negative.lowest, ends)
+        return Limits(observed, lowest, highest_cost(positive.highest, negative.highest, ends))
 
     # -- choices -----------------------------------------------------------------------------------
 

@@ -579,7 +579,7 @@ class TreeVoteEstimator(TreeModel):
             for name, column in zip(self._temperatures, columns, strict=True)
         }
         self.mixture_weights_ = posteriors.mixture_weights.tolist()
-        self.posteriors_ = [*posteriors.families]
+        self.posteriors_ = [*posteriors.candidate_names]
 
     def _set_fitted(
         self, tree: Tree, stats: Stats, weights: NodeWeights, outcome: Vote | DeferredVote

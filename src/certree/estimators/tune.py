@@ -183,7 +183,7 @@ class Objective:
 
     Attributes
     ----------
-    families : sequence of (TuningCandidates, ValidationStatistics)
+    fold_entries : sequence of (TuningCandidates, ValidationStatistics)
         One pair for each fold and target: a `TuningCandidates`, which holds the posteriors, or
         prunings, of the fold's tree for all temperatures; and the votes of its nodes, with the
         statistics of the validation rows. Empty if there is no fold.
@@ -194,7 +194,7 @@ class Objective:
         Number of threads; the losses do not depend on it.
     """
 
-    families: Sequence[tuple[TuningCandidates, ValidationStatistics]]
+    fold_entries: Sequence[tuple[TuningCandidates, ValidationStatistics]]
     scoring: Scoring
     n_threads: int
 
@@ -210,7 +210,7 @@ class Objective:
         """
         if scoring not in ("error", "log_loss", "squared"):
             raise ValueError(f'scoring must be "error", "log_loss" or "squared", got {scoring!r}')
-        families: list[tuple[TuningCandidates, ValidationStatistics]] = []
+        fold_entries: list[tuple[TuningCandidates, ValidationStatistics]] = []
         for fold in folds:
             family = candidate.family(fold.tree, fold.stats)
             if not hasattr(family, "compute_losses"):
@@ -219,10 +219,10 @@ class Objective:
                     f"got {type(family).__name__}: define solve(self, tree, stats, alpha) in place of "
                     "family, by which cross-validation can choose alpha"
                 )
-            families += [
+            fold_entries += [
                 (family, votes) for votes in fold.get_validation_statistics(candidate.voting)
             ]
-        return cls(families, scoring, n_threads)
+        return cls(fold_entries, scoring, n_threads)
 
     def compute_losses(self, temperatures: Float64) -> Float64:
         """Compute the validation loss of g posteriors or prunings.
@@ -234,7 +234,7 @@ class Objective:
         misclassified rows, nats, or weighted squared errors, as `scoring` says.
         """
         total = np.zeros(len(temperatures))
-        for family, votes in self.families:
+        for family, votes in self.fold_entries:
             total += family.compute_losses(temperatures, votes, self.scoring, self.n_threads)
         return total
 
@@ -264,11 +264,11 @@ class Objective:
             If the candidate has single prunings instead of posteriors.
         """
         blocks = []
-        for family, votes in self.families:
+        for family, votes in self.fold_entries:
             predictions = expect_family(family).predict_validation(
                 temperatures, votes, self.scoring, self.n_threads
             )
-            blocks.append(_subsample(predictions, max(1, _MAX_GROUPS // len(self.families))))
+            blocks.append(_subsample(predictions, max(1, _MAX_GROUPS // len(self.fold_entries))))
         weight, truth, predicted = map(np.concatenate, zip(*blocks, strict=True))
         return weight, truth, predicted
 
@@ -318,23 +318,23 @@ class Mixture(ArrayRecord):
         = t = 1).
     mixture_weights : ndarray of float64, shape (g,)
         Weight of each posterior; they sum to 1.
-    families : sequence of str, length g
+    candidate_names : sequence of str, length g
         Name of the candidate (kind of posterior) to which each posterior belongs, such as "error,
         leaves".
     """
 
     temperatures: Float64
     mixture_weights: Float64
-    families: Sequence[str]
+    candidate_names: Sequence[str]
 
     def __post_init__(self) -> None:
         self._check("float64", (None,), "mixture_weights")
         weights = self.mixture_weights
         self._check("float64", (len(weights), None), "temperatures")
-        if len(self.families) != len(weights):
+        if len(self.candidate_names) != len(weights):
             raise ValueError(
-                f"families must have a name for each of {len(weights)} mixture_weights, got "
-                f"{len(self.families)}"
+                f"candidate_names must have a name for each of {len(weights)} mixture_weights, got "
+                f"{len(self.candidate_names)}"
             )
         if not ((weights >= 0).all() and np.isclose(weights.sum(), 1)):
             raise ValueError(
@@ -358,7 +358,7 @@ class Mixture(ArrayRecord):
         Parameters
         ----------
         candidates : mapping of str to Candidate
-            The candidates by the names in `families`.
+            The candidates by the names in `candidate_names`.
         tree : Tree
             The tree.
         stats : Stats
@@ -372,7 +372,7 @@ class Mixture(ArrayRecord):
         family = cache(lambda name: candidates[name].family(tree, stats))
         posteriors = (
             family(name).solve(*row)
-            for name, row in zip(self.families, self.temperatures, strict=True)
+            for name, row in zip(self.candidate_names, self.temperatures, strict=True)
         )
         return (
             next(posteriors)
@@ -420,7 +420,7 @@ def mix_candidates(
     if not free:
         return Mixture.from_single(first, start)
     posteriors = _make_grid(np.array(start), free[:1], lambda _: MIXED_GRID)
-    if not objectives[first].families:
+    if not objectives[first].fold_entries:
         n = len(posteriors)
         return Mixture(posteriors, np.full(n, 1 / n), [first] * n)
     predictions = []
@@ -432,9 +432,9 @@ def mix_candidates(
     weights = _fit_mixture_weights(scoring, rows, truth, np.concatenate(predictions, axis=1))
     kept = np.flatnonzero(weights > _MIN_MIXTURE_WEIGHT)
     names = [*objectives]
-    families = [names[posterior // len(posteriors)] for posterior in kept]
+    candidate_names = [names[posterior // len(posteriors)] for posterior in kept]
     return Mixture(
-        posteriors[kept % len(posteriors)], weights[kept] / weights[kept].sum(), families
+        posteriors[kept % len(posteriors)], weights[kept] / weights[kept].sum(), candidate_names
     )
 
 
@@ -486,7 +486,7 @@ class TunableLoss(Protocol):
     """
 
     @property
-    def families(self) -> Sized:
+    def fold_entries(self) -> Sized:
         """One entry for each fold (and target). If it is empty, `tune` sets the temperatures to 1."""
 
     def compute_losses(self, temperatures: Float64) -> Float64:
@@ -540,7 +540,7 @@ def tune(
         raise ValueError(f'search must be "joint" or "error-first", got {search!r}')
     free = [i for i, value in enumerate(temperatures) if value is None]
     best = np.array([1.0 if value is None else value for value in temperatures])
-    if not objective.families:  # there are too few rows for a fold
+    if not objective.fold_entries:  # there are too few rows for a fold
         return tuple(map(float, best))
     rounds = [free] if search == "joint" else [[i] for i in free]
     for chosen in filter(None, rounds):

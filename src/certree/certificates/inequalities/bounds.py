@@ -540,7 +540,7 @@ def find_order_statistic(n: int, coverage: float, log_delta: float) -> int:
     """
     _check_log_delta(log_delta)
 
-    def serves(place: int) -> bool:
+    def covers(place: int) -> bool:
         """Return whether the number of rank `place` covers the fraction `coverage` of new numbers.
 
         The rank counts from 1 in ascending order of the n calibration numbers. Uses `n`, `coverage`
@@ -551,7 +551,7 @@ def find_order_statistic(n: int, coverage: float, log_delta: float) -> int:
     below, place = 0, n + 1
     while place - below > 1:
         middle = (below + place) // 2
-        below, place = (below, middle) if serves(middle) else (middle, place)
+        below, place = (below, middle) if covers(middle) else (middle, place)
     return place
 
 

@@ -164,7 +164,7 @@ class Scores(ArrayRecord):
         ValueError
             If an argument is not between 0 and 1, or all regions have too few rows.
         """
-        places, sizes = self._places(coverage, delta), np.diff(self.start).tolist()
+        places, sizes = self._find_ranks(coverage, delta), np.diff(self.start).tolist()
         if all(place > n for place, n in zip(places, sizes, strict=True)):
             levels = (compute_log_delta(delta) + np.log(self.mass)).tolist()
             needed = min(count_rows_to_cover(coverage, level) for level in levels)
@@ -173,7 +173,7 @@ class Scores(ArrayRecord):
                 f"{' in a region' if len(sizes) > 1 else ''}, got {max(sizes):,}: lower the coverage, "
                 "raise delta, or use more rows"
             )
-        return np.array([self._at(region, place) for region, place in enumerate(places)])
+        return np.array([self._get_score(region, place) for region, place in enumerate(places)])
 
     def certificates(
         self,
@@ -207,9 +207,9 @@ class Scores(ArrayRecord):
             R certificates that hold together; None for a region whose limit is infinite.
         """
         made: list[Certificate | None] = []
-        for region, place in enumerate(self._places(coverage, delta)):
+        for region, place in enumerate(self._find_ranks(coverage, delta)):
             first, end = self.start[region : region + 2].tolist()
-            reach, n = self._at(region, place), end - first
+            reach, n = self._get_score(region, place), end - first
             if reach == np.inf:
                 made.append(None)
                 continue
@@ -221,7 +221,7 @@ class Scores(ArrayRecord):
             made.append(compute_certificate(*entries, risk=outside, part=parts[region], **drawn))
         return tuple(made)
 
-    def _places(self, coverage: float, delta: float) -> list[int]:
+    def _find_ranks(self, coverage: float, delta: float) -> list[int]:
         """Return the rank of the covering score in each region, from 1, as a list of R ints.
 
         coverage: fraction of new rows of each region that have a score of at most the covering one,
@@ -236,7 +236,7 @@ class Scores(ArrayRecord):
             find_order_statistic(n, coverage, level) for n, level in zip(sizes, levels, strict=True)
         ]
 
-    def _at(self, region: int, place: int) -> float:
+    def _get_score(self, region: int, place: int) -> float:
         """Return the conformity score of a rank in one region, or infinity if it has fewer scores.
 
         region: index of the region; place: rank in ascending order, from 1.
