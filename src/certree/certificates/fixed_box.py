@@ -172,6 +172,8 @@ def count_in_box(tree: Tree, leaf: Int32, y: Int32, box: ArrayLike) -> FixedBox:
 def lowest_fixed_box(fixed: FixedBox, delta: float = 0.05, share: float = 1.0) -> NodeWeights:
     """Find the pruning with the lowest bound of `certify_fixed_box`, exactly.
 
+    A pruning is the grid's tree with some nodes turned into leaves.
+
     Parameters
     ----------
     fixed : FixedBox

@@ -34,7 +34,8 @@ class PosteriorVote:
     """A posterior over prunings with its vote and its divergence from a prior, for several bounds.
 
     The constructor computes the divergence, and the vote if it is not passed. Attributes are
-    `complexity`, the divergence (nats), and `held` and `ballot`, as below.
+    `complexity`, the divergence (nats), and `held` and `ballot`, as below. A posterior is a
+    distribution over the prunings of a tree (the tree with some nodes turned into leaves).
 
     Parameters
     ----------
@@ -72,6 +73,8 @@ class PosteriorVote:
         tuples: Sequence[tuple[int, int]] = TUPLES,
     ) -> Certificate:
         """Certify a pruning drawn from this posterior, or its majority vote, by one method.
+
+        A pruning is the tree with some nodes turned into leaves.
 
         Parameters
         ----------
@@ -125,7 +128,8 @@ class PosteriorVote:
     def gibbs(self) -> float:
         """Expected fraction of the calibration rows that a pruning of this posterior gets wrong.
 
-        The pruning is drawn anew for each row; the rows are those of `held`.
+        The pruning is drawn anew for each row; the rows are those of `held`. A pruning is the tree
+        with some nodes turned into leaves.
         """
         return self.tuples(1, 1)
 
@@ -141,7 +145,8 @@ class PosteriorVote:
     def one_wrong(self) -> float:
         """Expected fraction of the calibration rows that exactly one of two draws gets wrong.
 
-        Both prunings are drawn independently from the posterior; the rows are those of `held`.
+        Both prunings are drawn independently from the posterior; the rows are those of `held`. A
+        pruning is the tree with some nodes turned into leaves.
         """
         return self._leaf_votes.one_wrong()
 
@@ -149,7 +154,8 @@ class PosteriorVote:
     def differing(self) -> float:
         """Expected fraction of the calibration rows that two drawn prunings predict differently.
 
-        Both prunings are drawn independently from the posterior; the rows are those of `held`.
+        Both prunings are drawn independently from the posterior; the rows are those of `held`. A
+        pruning is the tree with some nodes turned into leaves.
         """
         return disagreement(self.held.tree, self.held.stats, self.ballot)
 
@@ -158,7 +164,8 @@ class PosteriorVote:
         """Smallest probability, over the leaves, that a drawn pruning is wrong.
 
         `WrongRange`: its field `right` is for rows that the majority vote predicts correctly,
-        `wrong` for rows that it predicts wrongly. Leaves without rows count too.
+        `wrong` for rows that it predicts wrongly. Leaves without rows count too. A pruning is the
+        tree with some nodes turned into leaves.
         """
         return wrong_range(self.held.tree, self.ballot)
 
@@ -198,7 +205,8 @@ def certify_posterior(
     """Compute a PAC-Bayes bound on prunings drawn from a posterior, or on their majority vote.
 
     The bound holds for all posteriors at once, so that the calibration rows may choose the
-    posterior.
+    posterior. A posterior is a distribution over the prunings of a tree (the tree with some nodes
+    turned into leaves).
 
     Parameters
     ----------

@@ -664,7 +664,8 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         """Fit each node to the training rows of a fold, and compute its validation loss.
 
         A node predicts a constant (its most frequent class), or its model if that has fewer
-        training errors. Nodes without enough rows for a model predict the constant.
+        training errors. Nodes without enough rows for a model predict the constant. A pruning is
+        the tree with some nodes turned into leaves.
 
         Parameters
         ----------

@@ -50,6 +50,8 @@ def linear_grid(best: float) -> Float64:
     """Return the ten equally spaced values from best / 2 to 2 best, (10,); the fourth is `best`.
 
     `best`: the inverse temperature (or alpha) with the smallest validation loss on a coarser grid.
+    Inverse temperatures are the factors of loss and size in the log weight of a pruning (the tree
+    with some nodes turned into leaves).
     """
     return np.linspace(best / 2, 2 * best, 10)
 
@@ -143,7 +145,8 @@ class GrownFold:
     def get_validation_statistics(self, voting: Voting) -> list[ValidationStatistics]:
         """Return, for each target, the votes of the nodes and statistics of the validation rows.
 
-        The votes come from the training rows of the fold.
+        The votes come from the training rows of the fold. A pruning is the tree with some nodes
+        turned into leaves.
 
         Parameters
         ----------
@@ -204,9 +207,10 @@ class Objective:
     ) -> "Objective":
         """Build the posteriors and votes of a candidate on the trees of all folds.
 
-        folds: tree and node statistics of each fold; candidate: the kind of posterior, or pruning
-        rule; scoring: the loss; n_threads: number of threads. Raise ValueError if `scoring` is none
-        of "error", "log_loss" and "squared".
+        A posterior is a distribution over the prunings of a tree (the tree with some nodes turned
+        into leaves). folds: tree and node statistics of each fold; candidate: the kind of
+        posterior, or pruning rule; scoring: the loss; n_threads: number of threads. Raise
+        ValueError if `scoring` is none of "error", "log_loss" and "squared".
         """
         if scoring not in ("error", "log_loss", "squared"):
             raise ValueError(f'scoring must be "error", "log_loss" or "squared", got {scoring!r}')
@@ -227,10 +231,11 @@ class Objective:
     def compute_losses(self, temperatures: Float64) -> Float64:
         """Compute the validation loss of g posteriors or prunings.
 
-        Losses are summed over rows, folds and targets. temperatures: (g, t), one row for each
-        posterior with its t inverse temperatures. If the candidate is a pruning rule, each row
-        holds its alpha (factor of the penalty) alone, (g, 1). The candidate, not the caller,
-        determines which. Return the g losses, (g,), in the order of the rows: weight of
+        Losses are summed over rows, folds and targets. A posterior is a distribution over the
+        prunings of a tree (the tree with some nodes turned into leaves). temperatures: (g, t), one
+        row for each posterior with its t inverse temperatures. If the candidate is a pruning rule,
+        each row holds its alpha (factor of the penalty) alone, (g, 1). The candidate, not the
+        caller, determines which. Return the g losses, (g,), in the order of the rows: weight of
         misclassified rows, nats, or weighted squared errors, as `scoring` says.
         """
         total = np.zeros(len(temperatures))
@@ -242,7 +247,8 @@ class Objective:
         """Predict the validation rows of all folds by each of g posteriors.
 
         Rows of one class in one leaf (for numeric targets, all rows in one leaf) form a group. The
-        result has a groups; if there are more than 2**17, a random sample of them.
+        result has a groups; if there are more than 2**17, a random sample of them. A posterior is a
+        distribution over the prunings of a tree (the tree with some nodes turned into leaves).
 
         Parameters
         ----------
@@ -289,8 +295,9 @@ def _subsample(columns: tuple[Float64, ...], max_size: int) -> tuple[Float64, ..
 def expect_family(family: TuningCandidates) -> PosteriorFamily:
     """Return `family` unchanged if it holds posteriors over prunings, which a mixture needs.
 
-    family: the posteriors, or prunings, of one tree by their inverse temperatures or alpha. Raise
-    TypeError if it holds single prunings only, such as those of a cost-complexity path.
+    A pruning is the tree with some nodes turned into leaves. family: the posteriors, or prunings,
+    of one tree by their inverse temperatures or alpha. Raise TypeError if it holds single prunings
+    only, such as those of a cost-complexity path.
     """
     if not isinstance(family, PosteriorFamily):
         raise TypeError(
@@ -305,9 +312,9 @@ class Mixture(ArrayRecord):
     """The inverse temperatures that cross-validation chose: g posteriors and their weights.
 
     A posterior is a distribution over the prunings of a tree, that is, the trees that result if
-    some nodes become leaves. Its inverse temperatures say how fast weight falls with loss and size.
-    A single posterior is a mixture with g = 1 and weight 1. It holds no tree: `compute_posterior`
-    computes the mixture on any tree.
+    some nodes become leaves. Its inverse temperatures are the factors of loss and size in the log
+    weight of a pruning. A single posterior is a mixture with g = 1 and weight 1. It holds no tree:
+    `compute_posterior` computes the mixture on any tree.
 
     The constructor takes the attributes in this order.
 
@@ -345,8 +352,10 @@ class Mixture(ArrayRecord):
     def from_single(cls, family: str, temperatures: Sequence[float]) -> "Mixture":
         """Return the mixture of one posterior, which has weight 1.
 
-        family: name of its candidate (kind of posterior), such as "error, leaves"; temperatures:
-        its t inverse temperatures, or its alpha.
+        A posterior is a distribution over the prunings of a tree; its inverse temperatures are the
+        factors of loss and size in the log weight of a pruning. family: name of its candidate (kind
+        of posterior), such as "error, leaves"; temperatures: its t inverse temperatures, or its
+        alpha.
         """
         return cls(np.array([temperatures], dtype=np.float64), np.ones(1), [family])
 
@@ -354,6 +363,9 @@ class Mixture(ArrayRecord):
         self, candidates: Mapping[str, Candidate], tree: Tree, stats: Stats
     ) -> NodeWeights:
         """Compute the mixture of the posteriors over the prunings of a tree.
+
+        A posterior is a distribution over the prunings of a tree (the tree with some nodes turned
+        into leaves).
 
         Parameters
         ----------
@@ -390,7 +402,8 @@ def mix_candidates(
 
     The first temperature that is None takes eight values (`MIXED_GRID`: 2**-8, 2**-6, ..., 2**6);
     all others that are None are 0. Log loss and squared loss are convex in the mixture weights, so
-    the optimum needs no search. Posteriors of weight below 1e-6 are dropped.
+    the optimum needs no search. Posteriors of weight below 1e-6 are dropped. A posterior is a
+    distribution over the prunings of a tree (the tree with some nodes turned into leaves).
 
     Parameters
     ----------
@@ -487,13 +500,19 @@ class TunableLoss(Protocol):
 
     @property
     def fold_entries(self) -> Sized:
-        """One entry for each fold (and target). If it is empty, `tune` sets the temperatures to 1."""
+        """One entry for each fold (and target). If it is empty, `tune` sets the temperatures to 1.
+
+        Inverse temperatures are the factors of loss and size in the log weight of a pruning (the
+        tree with some nodes turned into leaves).
+        """
 
     def compute_losses(self, temperatures: Float64) -> Float64:
         """Compute the validation loss for each of g choices of the temperatures.
 
-        temperatures: (g, t), one choice of the t inverse temperatures in each row; for a pruning
-        rule, one alpha in each row, (g, 1). Return the losses, (g,).
+        Inverse temperatures are the factors of loss and size in the log weight of a pruning (the
+        tree with some nodes turned into leaves). temperatures: (g, t), one choice of the t inverse
+        temperatures in each row; for a pruning rule, one alpha in each row, (g, 1). Return the
+        losses, (g,).
         """
 
 
@@ -507,7 +526,8 @@ def tune(
 
     A grid of ten values from 2**-8 to 2**6, equally spaced in the logarithm, is searched first;
     then ten equally spaced values from half to twice the best one. If losses are equal within
-    rounding, the smallest temperatures win.
+    rounding, the smallest temperatures win. A pruning is the tree with some nodes turned into
+    leaves.
 
     Parameters
     ----------
@@ -563,14 +583,19 @@ def find_first_minimum(losses: Float64) -> int:
 def find_best_loss(objective: TunableLoss) -> float:
     """Return the smallest validation loss over all values of a single inverse temperature or alpha.
 
-    objective: the losses, as a function of one inverse temperature, or of the alpha of a pruning
-    rule. The result is the loss at the value that `tune` chooses.
+    Inverse temperatures are the factors of loss and size in the log weight of a pruning (the tree
+    with some nodes turned into leaves). objective: the losses, as a function of one inverse
+    temperature, or of the alpha of a pruning rule. The result is the loss at the value that `tune`
+    chooses.
     """
     return float(objective.compute_losses(np.array([tune(objective, [None])]))[0])
 
 
 def _make_grid(start: Float64, chosen: list[int], grid: Callable[[float], Float64]) -> Float64:
     """Return the product of the grids of some temperatures, with `start` for the other ones.
+
+    Inverse temperatures are the factors of loss and size in the log weight of a pruning (the tree
+    with some nodes turned into leaves).
 
     Parameters
     ----------
@@ -599,6 +624,9 @@ def choose_posteriors(
     advance: Callable[[], None] = lambda: None,
 ) -> Mixture:
     """Choose the posterior with the smallest validation loss among all candidates, or a mixture.
+
+    A posterior is a distribution over the prunings of a tree (the tree with some nodes turned into
+    leaves).
 
     Parameters
     ----------

@@ -42,7 +42,9 @@ def _explain_no_updates(model: Any) -> str | None:
     It has them if its tree does not depend on the rows, so that a fit only computes sums over rows
     in its nodes: with grower=Grid(box), an integer max_depth, all inverse temperatures (or alpha)
     set to numbers, class weights that do not depend on the rows, and a single target. The text
-    names a parameter and what it must be. model: an estimator, fitted or not.
+    names a parameter and what it must be. Inverse temperatures are the factors of loss and size in
+    the log weight of a pruning (the tree with some nodes turned into leaves). model: an estimator,
+    fitted or not.
     """
     grower, depth = model.grower, model.max_depth
     if not isinstance(grower, Grid) or grower.resolution is not None:
@@ -76,7 +78,8 @@ class UpdatableTree(TreeVoteEstimator):
     "balanced" class weights and a single target, a fit is a function of sums over the rows of each
     leaf. The model keeps hash, leaf, target and weight of each row in `seen_rows_`, from which
     these sums are computed again. Other models are fitted as usual, and have no `partial_fit`,
-    `forget` and `merge`.
+    `forget` and `merge`. Inverse temperatures are the factors of loss and size in the log weight of
+    a pruning (the tree with some nodes turned into leaves).
 
     Attributes
     ----------

@@ -145,8 +145,9 @@ class Scores(ArrayRecord):
     def from_rows(cls, value: Float64, region: NDArray[np.integer[Any]], mass: Float64) -> Scores:
         """Sort the conformity scores of rows by region and value.
 
-        value: score of each row, (N,); region: region of each row, 0 .. R - 1, (N,); mass: fraction
-        of delta of each region, (R,). A region may be without rows.
+        A region is a set of leaves, or a class; without regions there is one for all rows. value:
+        score of each row, (N,); region: region of each row, 0 .. R - 1, (N,); mass: fraction of
+        delta of each region, (R,). A region may be without rows.
         """
         order = np.lexsort((value, region))
         start = np.searchsorted(region[order], np.arange(len(mass) + 1))
@@ -157,7 +158,8 @@ class Scores(ArrayRecord):
 
         With probability ``1 - delta``, in all regions at once, a fraction `coverage` of the new
         rows of a region has a score of at most the limit. The limit is a calibration score, or
-        infinity in a region with too few rows.
+        infinity in a region with too few rows. A region is a set of leaves, or a class; without
+        regions there is one for all rows.
 
         Raises
         ------
@@ -185,7 +187,8 @@ class Scores(ArrayRecord):
     ) -> tuple[Certificate | None, ...]:
         """Certify in each region the fraction of new rows with a score above the limit.
 
-        The limit of a region is the entry that `find_limits` returns for it.
+        The limit of a region is the entry that `find_limits` returns for it. A region is a set of
+        leaves, or a class; without regions there is one for all rows.
 
         Parameters
         ----------
@@ -224,6 +227,7 @@ class Scores(ArrayRecord):
     def _find_ranks(self, coverage: float, delta: float) -> list[int]:
         """Return the rank of the covering score in each region, from 1, as a list of R ints.
 
+        A region is a set of leaves, or a class; without regions there is one for all rows.
         coverage: fraction of new rows of each region that have a score of at most the covering one,
         between 0 and 1; delta: probability with which this fails in any region. Each region has the
         fraction `mass` of delta. The rank is one more than the number of scores if the region has
@@ -239,7 +243,8 @@ class Scores(ArrayRecord):
     def _get_score(self, region: int, place: int) -> float:
         """Return the conformity score of a rank in one region, or infinity if it has fewer scores.
 
-        region: index of the region; place: rank in ascending order, from 1.
+        A region is a set of leaves, or a class; without regions there is one for all rows. region:
+        index of the region; place: rank in ascending order, from 1.
         """
         first, end = self.start[region : region + 2].tolist()
         return float(self.value[first + place - 1]) if place <= end - first else math.inf

@@ -171,7 +171,8 @@ def make_leaf_subsets(
     The leaves of this pruning are the largest nodes below which all leaves have one label. Each has
     a fraction proportional to 1 + its number of training rows, with sum 1. Given the number of
     calibration rows in each leaf, errors are independent, so that bounds that each fail with
-    probability ``1 - (1 - delta)^fraction`` hold together with probability 1 - delta (Sidak).
+    probability ``1 - (1 - delta)^fraction`` hold together with probability 1 - delta (Sidak). A
+    pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
@@ -211,8 +212,9 @@ def make_rule_subsets(
 ) -> dict[str, RowSubset]:
     """Count rows and errors in each leaf of a tree whose rules have numbers.
 
-    Each leaf has a fraction proportional to 1 + its number of training rows, with sum 1, as in
-    `make_leaf_subsets`; leaves with the same label are not merged.
+    Each leaf has a fraction proportional to 1 + its number of training rows, with sum 1. Its bound
+    may fail with probability ``1 - (1 - delta)^fraction``, so that all bounds hold together with
+    probability 1 - delta. Leaves with the same label are not merged.
 
     Parameters
     ----------
@@ -233,7 +235,7 @@ def make_rule_subsets(
     -------
     dict of str to RowSubset
         By the number of the rule, such as "R1", in ascending order. `observed` are the fraction of
-        errors and the leaf's fraction, the exponent in the formula.
+        errors and the leaf's fraction.
     """
     subsets = _share_by_rows(tree, n_training, np.array(numbers.leaves), leaf, wrong, nats)
     return {
