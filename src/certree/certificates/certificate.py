@@ -436,13 +436,13 @@ class Certificate:
         """
         if drift is not None and self.period is None:
             raise ValueError(
-                "drift describes later rows, but the calibration rows have no times: pass time to fit "
-                "or certify, or use total_variation"
+                "drift must be None, as the calibration rows have no times and it is about later rows: "
+                "pass time to fit or certify, or use total_variation"
             )
         if drift is None and may_depend(self.period):
             raise ValueError(
-                "kl and total_variation need independent rows, and rows of this period may depend on "
-                "each other: use drift"
+                "kl and total_variation must be None, as they need independent rows, and rows of this "
+                "period may depend on each other: use drift"
             )
         shift = make_shift(
             kl, total_variation, None if drift is None else drift / self._largest_bound
@@ -733,9 +733,9 @@ def compute_log_delta(delta: float, share: float = 1.0) -> float:
     point.
     """
     if not 0 < delta < 1:
-        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
+        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}: use for instance 0.05")
     if not 0 < share <= 1:
-        raise ValueError(f"share must lie in (0, 1], got {share!r}")
+        raise ValueError(f"share must lie in (0, 1], got {share!r}: use 1 for all of delta")
     if not delta * share > 0:
         raise ValueError(
             f"delta times share must be positive in floating point, got {delta!r} and {share!r}"

@@ -525,10 +525,13 @@ def _check_tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64
     if out.ndim != 2 or 0 in out.shape or out.dtype != bool:
         raise ValueError(
             "judged must be a boolean array (voters, rows) that is not empty, got dtype "
-            f"{out.dtype} and shape {out.shape}"
+            f"{out.dtype} and shape {out.shape}: pass whether each row is out-of-bag for each voter"
         )
     if shares.shape != out.shape or shares.dtype.kind not in "biuf":
-        raise ValueError(f"wrong must hold numbers of shape {out.shape}, got {shares.shape}")
+        raise ValueError(
+            f"wrong must hold numbers of shape {out.shape}, as judged, got {shares.shape} and dtype "
+            f"{shares.dtype}"
+        )
     read = np.where(out, shares, 0.0)
     if not ((read >= -_ROUNDING) & (read <= 1 + _ROUNDING)).all():
         raise ValueError(
@@ -547,7 +550,10 @@ def _check_weights(weight: ArrayLike | None, n_voters: int) -> Float64:
         return np.full(n_voters, 1 / n_voters)
     given = check_column("weight", weight, "float64", (n_voters,))
     if not ((given >= 0) & (given <= 1 + _ROUNDING)).all() or abs(given.sum() - 1) > _ROUNDING:
-        raise ValueError(f"weight must hold {n_voters} numbers >= 0 that sum to 1, got {weight!r}")
+        raise ValueError(
+            f"weight must hold {n_voters} numbers >= 0 that sum to 1, got {weight!r}: divide them by "
+            "their sum"
+        )
     return given
 
 

@@ -461,7 +461,10 @@ def _check_losses(losses: Any) -> Float64:
     """
     given = np.atleast_1d(to_array("losses", losses))
     if given.ndim != 1:
-        raise ValueError(f"losses must be a number or one-dimensional, got shape {given.shape}")
+        raise ValueError(
+            f"losses must be a number or one-dimensional, got shape {given.shape}: pass one loss for "
+            "each row"
+        )
     if given.size and given.dtype.kind not in "buif":
         raise ValueError(
             f"losses must hold numbers from 0 to 1, got dtype {given.dtype}: pass losses, such as "

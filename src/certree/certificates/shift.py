@@ -148,7 +148,7 @@ def sample_by_weights(
     most = Shift("weights", max_weight).most
     if not (given >= 0).all():
         raise ValueError(
-            f"weights must be finite and non-negative, got {given[~(given >= 0)][0]:g}"
+            f"weights must be finite and non-negative, got {given[~(given >= 0)][0]:g}: drop such rows"
         )
     if not (given <= most).all():
         raise ValueError(

@@ -233,7 +233,8 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
         is_class = [truth == np.full(len(truth), name) for name in self.classes_]
         if not np.logical_or(*is_class).all():
             raise ValueError(
-                f"y must hold classes among {self.classes_}, as in the fit, got others"
+                f"y must hold classes among {self.classes_}, as in the fit, got others: pass the y "
+                "of the fit"
             )
         codes = is_class[1].astype(np.int32)
         tree = grower.grow(TrainingSamples(rows, max_depth=self.max_depth))

@@ -752,7 +752,7 @@ def pac_bayes_fixed_lambda(
     """
     _check_log_delta(log_delta)
     if not n >= 8:
-        raise ValueError(f"n must be at least 8, got {n!r}")
+        raise ValueError(f"n must be at least 8, got {n!r}: use more rows, or another method")
     lam = check_lambda_error(lam)
     nats = complexity + math.log(2) + math.log(n) / 2 - log_delta
     return (risk + nats / (lam * n)) / (1 - lam / 2)
@@ -764,7 +764,9 @@ def check_lambda_error(lam: float) -> float:
     lam: the parameter lambda of the PAC-Bayes-lambda bound. Raises ValueError if it is not.
     """
     if not 0 < lam < 2:
-        raise ValueError(f"lambda_error must lie between 0 and 2, got {lam!r}")
+        raise ValueError(
+            f"lambda_error must lie between 0 and 2, got {lam!r}: use for instance 1.0"
+        )
     return float(lam)
 
 

@@ -129,17 +129,21 @@ class Scores(ArrayRecord):
         steps = np.diff(start)
         if not len(mass) or start[0] != 0 or start[-1] != len(value) or steps.min() < 0:
             raise ValueError(
-                f"start must rise from 0 to {len(value)}, the number of scores, got {start}"
+                f"start must rise from 0 to {len(value)}, the number of scores, got {start}: make "
+                "the object by Scores.from_rows"
             )
         if not ((mass > 0).all() and mass.sum() <= 1 + 1e-9):
             raise ValueError(
                 "mass, the fraction of delta that each region uses, must hold positive numbers that "
-                f"sum to at most 1, got {mass.tolist()}"
+                f"sum to at most 1, got {mass.tolist()}: divide them by their sum"
             )
         region = np.repeat(np.arange(len(mass)), steps)
         rises = value[1:] >= value[:-1]
         if np.isnan(value).any() or not (rises | (region[1:] > region[:-1])).all():
-            raise ValueError("value must be in ascending order within each region, without NaN")
+            raise ValueError(
+                "value must be in ascending order within each region, got NaN or another order: "
+                "make the object by Scores.from_rows"
+            )
 
     @classmethod
     def from_rows(cls, value: Float64, region: NDArray[np.integer[Any]], mass: Float64) -> Scores:

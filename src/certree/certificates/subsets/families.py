@@ -356,7 +356,9 @@ def _check_class_fractions(shares: Any, classes: list[Any]) -> list[float]:
         shares = [shares.get(key, 0.0) for key in classes]
     given: Float64 = check_column("shares", shares, "float64", (len(classes),))
     if not ((given >= 0).all() and abs(given.sum() - 1) <= _ROUNDING):
-        raise ValueError(f"shares must be non-negative and sum to 1, got {given.tolist()}")
+        raise ValueError(
+            f"shares must be non-negative and sum to 1, got {given.tolist()}: divide them by their sum"
+        )
     return given.tolist()
 
 
