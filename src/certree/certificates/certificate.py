@@ -590,7 +590,10 @@ class Certificate:
 
     @property
     def _is_about_later_rows(self) -> bool:
-        """Whether the bound is about rows after a period, whose mean risk may have drifted."""
+        """Whether the bound is about rows later than the calibration rows.
+
+        The calibration rows then have times, and the risk may drift after their period.
+        """
         return self.period is not None and (self.shift is None or self.shift.kind == "drift")
 
     def _describe_calibration_rows(self, rows: str) -> str:

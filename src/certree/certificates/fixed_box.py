@@ -94,7 +94,7 @@ class FixedBox(ArrayRecord):
 
     @property
     def n(self) -> int:
-        """Number of rows that are counted in the root of the grid."""
+        """Number of rows that the object counts: those in the root of the grid."""
         return round(float(self.stats.n[0]))
 
     @property

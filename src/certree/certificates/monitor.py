@@ -380,7 +380,11 @@ class Monitor:
         self._window_sums = added
 
     def __str__(self) -> str:
-        """Return what was certified, what the new rows show, how certain this is, and what to do."""
+        """Return the state of this monitor as sentences.
+
+        They say what was certified, the mean loss of the new rows, whether there was an alarm and
+        how certain it is, and what to do.
+        """
         claim, word = self._describe_claim(), self._noun
         if not self._rows:
             return f"{claim} No new {word}s have come in yet: pass their losses to update."
@@ -410,7 +414,7 @@ class Monitor:
         return "group" if self.grouped else "row"
 
     def _describe_claim(self) -> str:
-        """Return a sentence with the certified bound, and what it bounds."""
+        """Return a sentence that names the certified bound and what it bounds, such as the error."""
         of = "" if self.loss is None else f" ({self.loss})"
         if self.unit is None:
             return f"An error{of} of at most {format_bound(self.bound)} was certified."

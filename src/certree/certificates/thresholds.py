@@ -124,13 +124,13 @@ class OperatingPoint:
 
     @property
     def cost_at_most(self) -> float:
-        """Upper bound on the mean cost of a row here; inf if no costs chose the point."""
+        """Upper bound on the mean cost of a row at this threshold; inf if no costs chose it."""
         if self.certificate is None:
             return math.inf
         return self.certificate.bound
 
     def __str__(self) -> str:
-        """Return the certified limits at this threshold as sentences."""
+        """Return sentences with the threshold, the certified limits of its rates, and its cost if known."""
         text = (
             f"At threshold {self.threshold:.4g}: recall of {self.positive} at least "
             f"{_round_down(self.recall.lowest)}, false positive rate at most "
@@ -616,7 +616,10 @@ class ThresholdGuarantees:
 
     @property
     def title(self) -> str:
-        """The sentence above the printed table: confidence, number of rows, and what holds at once."""
+        """The sentence above the printed table of thresholds.
+
+        It states the probability of all limits together, and the number of calibration rows.
+        """
         terms = self.terms
         rows = format_quantity(self.n, "calibration row")
         if terms.distinct:

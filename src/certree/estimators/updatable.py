@@ -325,7 +325,10 @@ class UpdatableTree(TreeVoteEstimator):
     }
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check `seen_rows_` against the model; `stored` is the content of a model file."""
+        """Check the restored rows of the fit, `seen_rows_`, against the model.
+
+        Raise ValueError if they do not fit together. stored: the content of the model file.
+        """
         super()._finish_restore(stored)
         if self.seen_rows_ is not None:
             self._check_seen_rows(self.seen_rows_)
