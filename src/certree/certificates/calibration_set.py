@@ -548,7 +548,7 @@ class HeldOutNumbers(ArrayRecord):
 
     @property
     def worst(self) -> int:
-        """Number of calibration rows that repeat others, and whose error therefore counts as `limit`."""
+        """Number of calibration rows that repeat other rows; their error counts as `limit`."""
         return count_worst(self.is_worst)
 
     @property

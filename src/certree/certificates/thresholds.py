@@ -130,7 +130,10 @@ class OperatingPoint:
         return self.certificate.bound
 
     def __str__(self) -> str:
-        """Return sentences with the threshold, the certified limits of its rates, and its cost if known."""
+        """Return sentences with the threshold and the certified limits of its rates.
+
+        They end with the bound on the mean cost if costs chose the threshold.
+        """
         text = (
             f"At threshold {self.threshold:.4g}: recall of {self.positive} at least "
             f"{_round_down(self.recall.lowest)}, false positive rate at most "

@@ -441,10 +441,10 @@ def _make_rankable(
 ) -> BinnedSamples:
     """Return training samples that can replace the categories of some features by ranks.
 
-    The rank of a category is its place in the order of the mean targets of categories; a split on
-    ranks is as fast as one on numbers. model: the estimator; grower: its grower; rows: the n
-    training rows; samples: the same rows with the settings of growth; ranked: indices of the
-    features, of which none means that `samples` is returned; weight_unit: mean weight of a row.
+    The rank of a category is its place in the order of the mean targets of categories. model: the
+    estimator; grower: its grower; rows: the n training rows; samples: the same rows with the
+    settings of growth; ranked: indices of the features, of which none means that `samples` is
+    returned; weight_unit: mean weight of a row.
     """
     if not ranked:
         return samples

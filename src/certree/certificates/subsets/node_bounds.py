@@ -57,7 +57,7 @@ class NodeBounds:
 
     @property
     def title(self) -> str:
-        """A sentence with the probability that all bounds hold, or with the reason why there are none."""
+        """A sentence with the probability that all bounds hold, or with the reason for having none."""
         if self.delta is None:
             return f"Rules have no error bounds of their own: {self.reason}."
         confidence = format_confidence(self.delta)
