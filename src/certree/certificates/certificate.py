@@ -81,7 +81,7 @@ class Matches:
     def statement(self) -> str:
         """Both numbers of this object as a clause of a certificate's assumptions, str.
 
-        Such as "3 rows match rows of the fit, where about 2 are expected of new rows". If
+        An example is "3 rows match rows of the fit, where about 2 are expected of new rows". If
         `expected` is None it says that this is not known.
         """
         if self.expected is None:

@@ -767,8 +767,8 @@ def _choose_thresholds(costs: tuple[float, float]) -> Float64:
 def _round_between(low: float, high: float) -> float:
     """Return the number with the fewest decimal digits in the middle half of an interval.
 
-    Of several it is the nearest to the middle. low, high: the ends, low <= high. Without a number
-    between them return `high`.
+    If several numbers have as few digits, it is the one nearest to the middle. low, high: the ends
+    of the interval, low <= high. Return `high` if there is no number between them.
     """
     middle, reach = low + (high - low) / 2, (high - low) / 4
     for digits in range(17):

@@ -168,9 +168,9 @@ class UpdatableTree(TreeVoteEstimator):
     def forget(self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
         """Remove rows from the fit; the model is then exactly that of a fit to the other rows.
 
-        Rows are found by their features, target and weight. Of several equal rows, as many are
-        removed as X holds. Classes, categories and feature names do not change. The method exists
-        under the same conditions as `partial_fit`.
+        Rows are found by their features, target and weight. If several rows of the fit are equal,
+        as many of them are removed as X holds. Classes, categories and feature names do not change.
+        The method exists under the same conditions as `partial_fit`.
 
         Parameters
         ----------

@@ -163,8 +163,8 @@ class CertificateFamily(Mapping[Any, Certificate]):
 
         The columns are the subset, its number of calibration rows, its observed error and its
         bound, and for classes also the lower bound on recall or precision. For pairs of groups they
-        are the observed difference of their errors and its bound. Of more than 24 subsets those
-        with the most rows are listed.
+        are the observed difference of their errors and its bound. If there are more than 24
+        subsets, the 24 with the most rows are listed.
         """
         shown = set(nlargest(_MOST_LINES, self.subsets, key=lambda key: self.subsets[key].n))
         first, also = _WORDS.get(self.method, ("", ""))
