@@ -225,7 +225,10 @@ class AdaptiveIntervals:
         return self
 
     def __str__(self) -> str:
-        """Return how many targets were in their intervals, how many should be, and the factor."""
+        """Return a sentence on the targets that were in their intervals, the coverage and the factor.
+
+        The factor is the number by which `adjust` multiplies widths now.
+        """
         asked = f"{100 * self.coverage:.4g} %"
         if not self._rows:
             return (

@@ -40,8 +40,8 @@ def certify_batches(
 ) -> Certificate:
     """Bound a classifier's error by calibration rows in batches.
 
-    Does what `certify` does for rows in memory. Of each row it keeps a hash, its class, and
-    whether it is an error.
+    Does what `certify` does for rows in memory. It keeps a hash of each row, its class, and whether
+    it is an error.
 
     Parameters
     ----------

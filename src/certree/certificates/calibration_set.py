@@ -371,17 +371,23 @@ class CalibrationSet(ArrayRecord):
 
     @property
     def grouped(self) -> bool:
-        """Whether the rows have groups."""
+        """Whether the calibration rows have groups, such as patients.
+
+        Only groups are then independent of each other.
+        """
         return self.weight is not None
 
     @property
     def n(self) -> int:
-        """Number of independent observations: rows, or groups of them."""
+        """Number of independent observations: calibration rows or, if rows have groups, groups."""
         return len(self.given) if self.weight is None else round(self.weight.sum())
 
     @property
     def worst(self) -> int:
-        """Number of rows of `is_worst`, which count as errors whatever is predicted."""
+        """Number of calibration rows that repeat others and count as errors whatever is predicted.
+
+        They are the rows for which `is_worst` is True.
+        """
         return count_worst(self.is_worst)
 
     def sum_by_class(
@@ -542,7 +548,7 @@ class HeldOutNumbers(ArrayRecord):
 
     @property
     def worst(self) -> int:
-        """Number of calibration rows whose error counts as `limit` whatever is predicted."""
+        """Number of calibration rows that repeat other rows; their error counts as `limit`."""
         return count_worst(self.is_worst)
 
     @property

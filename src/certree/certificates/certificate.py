@@ -81,7 +81,7 @@ class Matches:
     def statement(self) -> str:
         """Both numbers of this object as a clause of a certificate's assumptions, str.
 
-        Such as "3 rows match rows of the fit, where about 2 are expected of new rows". If
+        An example is "3 rows match rows of the fit, where about 2 are expected of new rows". If
         `expected` is None it says that this is not known.
         """
         if self.expected is None:
@@ -436,13 +436,13 @@ class Certificate:
         """
         if drift is not None and self.period is None:
             raise ValueError(
-                "drift describes later rows, but the calibration rows have no times: pass time to fit "
-                "or certify, or use total_variation"
+                "drift must be None, as the calibration rows have no times and it is about later rows: "
+                "pass time to fit or certify, or use total_variation"
             )
         if drift is None and may_depend(self.period):
             raise ValueError(
-                "kl and total_variation need independent rows, and rows of this period may depend on "
-                "each other: use drift"
+                "kl and total_variation must be None, as they need independent rows, and rows of this "
+                "period may depend on each other: use drift"
             )
         shift = make_shift(
             kl, total_variation, None if drift is None else drift / self._largest_bound
@@ -527,7 +527,7 @@ class Certificate:
         if target <= self._limit:
             return None
 
-        def enough(n: int) -> bool:
+        def is_enough(n: int) -> bool:
             """Return whether the bound projected for n new rows is at most `target`.
 
             `target` is the argument of the enclosing method; the projection is
@@ -536,13 +536,13 @@ class Certificate:
             return bool(self.bound_by(n) <= target)
 
         below, above = 0, 1
-        while not enough(above):
+        while not is_enough(above):
             below, above = above, 2 * above
             if above > _MOST_ROWS:
                 return None
         while above - below > 1:
             middle = (below + above) // 2
-            below, above = (below, middle) if enough(middle) else (middle, above)
+            below, above = (below, middle) if is_enough(middle) else (middle, above)
         return above
 
     def __str__(self) -> str:
@@ -590,7 +590,10 @@ class Certificate:
 
     @property
     def _is_about_later_rows(self) -> bool:
-        """Whether the bound is about rows after a period, whose mean risk may have drifted."""
+        """Whether the bound is about rows later than the calibration rows.
+
+        The calibration rows then have times, and the risk may drift after their period.
+        """
         return self.period is not None and (self.shift is None or self.shift.kind == "drift")
 
     def _describe_calibration_rows(self, rows: str) -> str:
@@ -733,9 +736,9 @@ def compute_log_delta(delta: float, share: float = 1.0) -> float:
     point.
     """
     if not 0 < delta < 1:
-        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
+        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}: use for instance 0.05")
     if not 0 < share <= 1:
-        raise ValueError(f"share must lie in (0, 1], got {share!r}")
+        raise ValueError(f"share must lie in (0, 1], got {share!r}: use 1 for all of delta")
     if not delta * share > 0:
         raise ValueError(
             f"delta times share must be positive in floating point, got {delta!r} and {share!r}"

@@ -242,7 +242,8 @@ class CertifiedRegressorMixin:
         """Return the pair (coverage, delta), with the estimator's parameters in place of None.
 
         coverage: fraction of new rows whose interval contains the target; delta: probability with
-        which fewer do. Where one is None, the parameter of that name replaces it.
+        which fewer do. The estimator's parameter of the same name replaces an argument that is
+        None.
         """
         return (
             self.coverage if coverage is None else coverage,

@@ -94,7 +94,7 @@ class FixedBox(ArrayRecord):
 
     @property
     def n(self) -> int:
-        """Number of rows that are counted in the root of the grid."""
+        """Number of rows that the object counts: those in the root of the grid."""
         return round(float(self.stats.n[0]))
 
     @property
@@ -171,6 +171,8 @@ def count_in_box(tree: Tree, leaf: Int32, y: Int32, box: ArrayLike) -> FixedBox:
 @validate_arguments
 def lowest_fixed_box(fixed: FixedBox, delta: float = 0.05, share: float = 1.0) -> NodeWeights:
     """Find the pruning with the lowest bound of `certify_fixed_box`, exactly.
+
+    A pruning is the grid's tree with some nodes turned into leaves.
 
     Parameters
     ----------

@@ -551,13 +551,13 @@ class Guarantees:
     ) -> dict[Any, RowSubset]:
         """Count the rows and errors of each subset that a family of bounds is about.
 
-        name: key of `FAMILIES`, such as "recall" (one subset for each true class); kept: indices of
-        the calibration rows to count; groups: group of each calibration row, needed for "groups"
-        and "gaps". Return a dictionary from each member (class, group, pair of groups, node, or
-        "all rows") to its `RowSubset`, which holds its number of rows, its observed error, and the
-        complexity of its bound (in PAC-Bayes bounds the divergence of posterior from prior, in
-        nats). Errors are those of the attribute `wrong`, whether each calibration row is predicted
-        wrongly.
+        A family is a set of bounds that hold together. name: key of `FAMILIES`, such as "recall"
+        (one subset for each true class); kept: indices of the calibration rows to count; groups:
+        group of each calibration row, needed for "groups" and "gaps". Return a dictionary from each
+        member (class, group, pair of groups, node, or "all rows") to its `RowSubset`, which holds
+        its number of rows, its observed error, and the complexity of its bound (in PAC-Bayes bounds
+        the divergence of posterior from prior, in nats). Errors are those of the attribute `wrong`,
+        whether each calibration row is predicted wrongly.
         """
         wrong, nats = self.wrong[kept], self.certificate.complexity
         if name == "error":
@@ -1381,7 +1381,8 @@ class TreeGuarantees(FitGuarantees):
 
         Call it once: drawing again and keeping the better pruning makes the certificate invalid.
         The bound uses the log of the posterior over the prior probability of the pruning, and holds
-        with probability 1 - delta over rows and draw.
+        with probability 1 - delta over rows and draw. A pruning is the tree with some nodes turned
+        into leaves; the posterior is the distribution of their weights in the vote.
 
         Parameters
         ----------

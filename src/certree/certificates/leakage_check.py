@@ -62,11 +62,11 @@ class CalibrationRows:
     rows : ndarray of intp
         Positions of the rows to use among those that were passed.
     drawn : dict
-        Fields of `Certificate` about repeated rows, which equal a row of the fit or another of the
-        rows: "repeats" (their number, or None if hashes of the fit are unknown), "distinct"
-        (whether equal rows count once), "matches" (a `Matches` if rows equal rows of the fit, else
-        None), "worst" (number of rows that count as errors) and "period" (a `Period`, or None
-        without times).
+        Fields of `Certificate` by name. Repeated rows equal a row of the fit or another of the
+        rows. "repeats": number of repeated rows, or None if hashes of the fit are unknown;
+        "distinct": whether equal rows count once; "matches": a `Matches` if rows equal rows of the
+        fit, else None; "worst": number of rows that count as errors; "period": a `Period`, or None
+        without times.
     units : ndarray of intp, shape (len(rows),), or None
         For the test of whether errors depend on the order of the rows: number of the unit of each
         row, 0, 1, ..., in the order of the rows that were passed. A unit is a group, or a set of
@@ -139,8 +139,8 @@ def select_calibration_rows(
     Parameters
     ----------
     classifier : fitted classifier
-        Of any library. Models of certree, also inside scikit-learn's wrappers and ensembles, hold
-        hashes of the rows of their fit.
+        A model of any library. Models of certree, also inside scikit-learn's wrappers and
+        ensembles, hold hashes of the rows of their fit.
     X : array-like of n rows
         Candidate calibration rows.
     y : array-like of shape (n,)
@@ -270,13 +270,13 @@ class LeakageCheck:
     """Collects calibration rows in batches, and checks them against each other and the rows of the fit.
 
     Call `add` for each batch, then `select_rows`, which returns the rows to use as a
-    `CalibrationRows`. Of each row a hash is kept.
+    `CalibrationRows`. The object keeps a hash of each row.
 
     Parameters
     ----------
     classifier : fitted classifier
-        Of any library. Models of certree, also inside scikit-learn's wrappers and ensembles, hold
-        hashes of the rows of their fit.
+        A model of any library. Models of certree, also inside scikit-learn's wrappers and
+        ensembles, hold hashes of the rows of their fit.
     duplicates : {"auto", "genuine", "copies", "refuse"}
         "auto": a small number of rows may equal each other or rows of the fit (`certify` states
         it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no row

@@ -234,7 +234,7 @@ class Monitor:
     def log_e_value(self) -> float:
         """Natural logarithm of `e_value`, which is finite even if `e_value` overflows."""
         log_capital = self._log_products + self._log_capital
-        return float(_mix(log_capital, self._time))
+        return float(_compute_log_e_value(log_capital, self._time))
 
     @property
     def e_value(self) -> float:
@@ -328,7 +328,7 @@ class Monitor:
         n_steps = len(waiting) // self.block
         steps = waiting[: n_steps * self.block].reshape(n_steps, self.block).mean(axis=1)
         for first in range(0, n_steps, _CHUNK):
-            self._bet(steps[first : first + _CHUNK], self._time + first)
+            self._add_steps(steps[first : first + _CHUNK], self._time + first)
         self._pending = waiting[n_steps * self.block :]
         self._add_to_windows(values)
         self._batches.add(batch, self._rows, len(values))
@@ -336,7 +336,7 @@ class Monitor:
         self._rows += len(values)
         return self
 
-    def _bet(self, steps: Float64, time: int) -> None:
+    def _add_steps(self, steps: Float64, time: int) -> None:
         """Update the state of the test by the losses of consecutive time steps.
 
         The state are the products of ``1 + stake (loss - bound)``, for eight stakes and all start
@@ -353,7 +353,7 @@ class Monitor:
         starts = np.where(is_larger, times[:, None] + 1, 0)
         starts = np.maximum.accumulate(np.vstack([self._starts, starts]), axis=0)
         if self._first_alarm is None:
-            evidence = _mix(products + capital[1:], times)
+            evidence = _compute_log_e_value(products + capital[1:], times)
             reached = np.flatnonzero(evidence >= -math.log(self.alpha))
             if len(reached):
                 i = int(reached[0])
@@ -380,8 +380,12 @@ class Monitor:
         self._window_sums = added
 
     def __str__(self) -> str:
-        """Return what was certified, what the new rows show, how certain this is, and what to do."""
-        claim, word = self._describe_claim(), self._word
+        """Return the state of this monitor as sentences.
+
+        They say what was certified, the mean loss of the new rows, whether there was an alarm and
+        how certain it is, and what to do.
+        """
+        claim, word = self._describe_claim(), self._noun
         if not self._rows:
             return f"{claim} No new {word}s have come in yet: pass their losses to update."
         mean = self._sum / self._rows
@@ -405,12 +409,12 @@ class Monitor:
         return f"{found} {judged} ({evidence}). Add further {word}s as they arrive."
 
     @property
-    def _word(self) -> str:
+    def _noun(self) -> str:
         """The noun for what one loss belongs to, in sentences: "row" or "group"."""
         return "group" if self.grouped else "row"
 
     def _describe_claim(self) -> str:
-        """Return a sentence with the certified bound, and what it bounds."""
+        """Return a sentence that names the certified bound and what it bounds, such as the error."""
         of = "" if self.loss is None else f" ({self.loss})"
         if self.unit is None:
             return f"An error{of} of at most {format_bound(self.bound)} was certified."
@@ -428,11 +432,11 @@ class Monitor:
         """
         mean = "" if self.mean_loss is None else f"{self.mean_loss:.4f}"
         alarm, change = (
-            "none" if row is None else self._batches.locate(row, self._word)
+            "none" if row is None else self._batches.locate(row, self._noun)
             for row in (self._first_alarm, self._likely_change)
         )
         lines = [
-            [f"{self._word}s seen", f"{self._rows:,}"],
+            [f"{self._noun}s seen", f"{self._rows:,}"],
             ["mean loss", mean],
             ["guaranteed at most", f"{self.bound:.4f}"],
             ["evidence (e-value)", f"{self.e_value:.4g}"],
@@ -444,7 +448,7 @@ class Monitor:
         return make_html_table(str(self), [], lines)
 
 
-def _mix(log_capital: Float64, time: Any) -> Any:
+def _compute_log_e_value(log_capital: Float64, time: Any) -> Any:
     """Return the log of `Monitor.e_value`, the evidence against the bound, after some numbers of steps.
 
     log_capital: for each stake, the log of the weighted sum of the products of all start times up
@@ -461,7 +465,10 @@ def _check_losses(losses: Any) -> Float64:
     """
     given = np.atleast_1d(to_array("losses", losses))
     if given.ndim != 1:
-        raise ValueError(f"losses must be a number or one-dimensional, got shape {given.shape}")
+        raise ValueError(
+            f"losses must be a number or one-dimensional, got shape {given.shape}: pass one loss for "
+            "each row"
+        )
     if given.size and given.dtype.kind not in "buif":
         raise ValueError(
             f"losses must hold numbers from 0 to 1, got dtype {given.dtype}: pass losses, such as "

@@ -62,8 +62,8 @@ class RowOrder:
     gets: their residual is 1 in the column of the true class of an error. The absolute residual of
     a row, its loss, counts as much as the residual, as either may depend on the order. Equal rows,
     and rows of one group, count as one row with their means, at the place of one of them that is
-    drawn at random. Of more than 8,192 rows (4,096 for two classes, fewer for more), 16 stretches
-    are compared.
+    drawn at random. If there are more than 8,192 rows (4,096 for two classes, fewer for more), only
+    16 stretches of consecutive rows are compared.
 
     Parameters
     ----------

@@ -124,13 +124,16 @@ class OperatingPoint:
 
     @property
     def cost_at_most(self) -> float:
-        """Upper bound on the mean cost of a row here; inf if no costs chose the point."""
+        """Upper bound on the mean cost of a row at this threshold; inf if no costs chose it."""
         if self.certificate is None:
             return math.inf
         return self.certificate.bound
 
     def __str__(self) -> str:
-        """Return the certified limits at this threshold as sentences."""
+        """Return sentences with the threshold and the certified limits of its rates.
+
+        They end with the bound on the mean cost if costs chose the threshold.
+        """
         text = (
             f"At threshold {self.threshold:.4g}: recall of {self.positive} at least "
             f"{_round_down(self.recall.lowest)}, false positive rate at most "
@@ -378,19 +381,19 @@ class ThresholdGuarantees:
         alarmed = self.false_positive_rate.map(lambda rate: of_alarm * rate)
         return self._average_classes(missed, alarmed)
 
-    def _average_classes(self, second: Limits, first: Limits) -> Limits:
+    def _average_classes(self, positive: Limits, negative: Limits) -> Limits:
         """Return the limits of the mean over all rows of a quantity with known limits in each class.
 
-        second, first: limits of its mean over the positive rows and over the negative rows, arrays
-        (m,). The prevalence may be anywhere within its limits. `Limits` holds the rate on the
-        calibration rows, and its lower and upper limit on new rows: arrays (m,), with an entry for
-        each entry of `threshold`.
+        positive, negative: limits of its mean over the positive rows, and over the negative rows,
+        arrays (m,). The prevalence may be anywhere within its limits. `Limits` holds the rate on
+        the calibration rows, and its lower and upper limit on new rows: arrays (m,), with an entry
+        for each entry of `threshold`.
         """
         share = self.prevalence
         ends = share.lowest, share.highest
-        observed = share.observed * second.observed + (1 - share.observed) * first.observed
-        lowest = -highest_cost(-second.lowest, -first.lowest, ends)
-        return Limits(observed, lowest, highest_cost(second.highest, first.highest, ends))
+        observed = share.observed * positive.observed + (1 - share.observed) * negative.observed
+        lowest = -highest_cost(-positive.lowest, -negative.lowest, ends)
+        return Limits(observed, lowest, highest_cost(positive.highest, negative.highest, ends))
 
     # -- choices -----------------------------------------------------------------------------------
 
@@ -616,7 +619,10 @@ class ThresholdGuarantees:
 
     @property
     def title(self) -> str:
-        """The sentence above the printed table: confidence, number of rows, and what holds at once."""
+        """The sentence above the printed table of thresholds.
+
+        It states the probability of all limits together, and the number of calibration rows.
+        """
         terms = self.terms
         rows = format_quantity(self.n, "calibration row")
         if terms.distinct:
@@ -761,8 +767,8 @@ def _choose_thresholds(costs: tuple[float, float]) -> Float64:
 def _round_between(low: float, high: float) -> float:
     """Return the number with the fewest decimal digits in the middle half of an interval.
 
-    Of several it is the nearest to the middle. low, high: the ends, low <= high. Without a number
-    between them return `high`.
+    If several numbers have as few digits, it is the one nearest to the middle. low, high: the ends
+    of the interval, low <= high. Return `high` if there is no number between them.
     """
     middle, reach = low + (high - low) / 2, (high - low) / 4
     for digits in range(17):

@@ -27,8 +27,8 @@ from certree.certificates.majority import (
     ENSEMBLE_METHODS,
     PAIR_METHODS,
     PairErrors,
-    blocks,
     count_shared_rows,
+    iterate_blocks,
 )
 from certree.certificates.posteriors import make_gibbs_family
 from certree.certificates.priors import make_count_decisions
@@ -189,7 +189,9 @@ class SampledTrees:
         out of both samples (`rows`), and two sums over them, of the error of the tree of axis 0
         (`first_wrong`), and of the product of both errors (`both_wrong`).
         """
-        errors = (self._compute_errors(fractions, rows) for rows in blocks(len(self.training.y)))
+        errors = (
+            self._compute_errors(fractions, rows) for rows in iterate_blocks(len(self.training.y))
+        )
         return PairErrors.sum_blocks(self._n_shared_rows, errors)
 
     @cached_property

@@ -175,7 +175,7 @@ class CompactableTree(TreeVoteEstimator):
 
         It is for pictures, small files and fast prediction. A node becomes a leaf if no row's
         prediction changes by more than the tolerance; the prunings of the smaller tree vote with
-        the same weights as before.
+        the same weights as before. A pruning is the tree with some nodes turned into leaves.
 
         Parameters
         ----------

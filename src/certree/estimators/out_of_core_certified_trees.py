@@ -370,35 +370,38 @@ class RoutedFolds:
     validation_leaf: Int32
     numbers: list[int]
 
-    def compute_errors(self, values: list[Float64], block: slice) -> tuple[Mask, Float64]:
+    def compute_errors(self, node_predictions: list[Float64], block: slice) -> tuple[Mask, Float64]:
         """Compute absolute errors of the trees of the folds on their validation rows, for a block.
 
-        values: for each fold in `numbers`, the prediction of each node of its tree; block: slice of
-        the n training rows. Return a mask, (n_block,), of the rows that are in the validation set
-        of a fold with a tree, and the absolute errors of these rows, in units of the target.
+        node_predictions: for each fold in `numbers`, the prediction of each node of its tree;
+        block: slice of the n training rows. Return a mask, (n_block,), of the rows that are in the
+        validation set of a fold with a tree, and the absolute errors of these rows, in units of the
+        target.
         """
         assert self.rows.fold is not None
         fold, leaf = self.rows.fold[block], self.validation_leaf[block]
         predicted, is_counted = np.zeros(len(fold)), np.zeros(len(fold), dtype=np.bool_)
-        for number, of_nodes in zip(self.numbers, values, strict=True):
+        for number, of_nodes in zip(self.numbers, node_predictions, strict=True):
             is_validation = np.asarray(fold == number)
             predicted[is_validation] = of_nodes[leaf[is_validation]]
             is_counted |= is_validation
         return is_counted, np.abs(self.rows.y[block] - predicted)[is_counted]
 
-    def reduce_errors(self, values: list[Float64], node_map: Int32, n_threads: int) -> ErrorReduce:
+    def reduce_errors(
+        self, node_predictions: list[Float64], node_map: Int32, n_threads: int
+    ) -> ErrorReduce:
         """Return a function that prepares sums over the validation errors of all rows.
 
-        values: for each fold in `numbers`, the prediction of each node of its tree; node_map: for
-        each node of the tree of all training rows, the node of the predicting tree that contains
-        it, (m,); n_threads: number of threads. The result takes the limit, and returns a function
-        ``reduce(f, *arguments)``. That one adds up ``f(block, *arguments)`` over blocks
-        (`RoutedRows`) with the leaf in the predicting tree, the error divided by the limit, and the
-        weight of each row.
+        node_predictions: for each fold in `numbers`, the prediction of each node of its tree;
+        node_map: for each node of the tree of all training rows, the node of the predicting tree
+        that contains it, (m,); n_threads: number of threads. The result takes the limit, and
+        returns a function ``reduce(f, *arguments)``. That one adds up ``f(block, *arguments)`` over
+        blocks (`RoutedRows`) with the leaf in the predicting tree, the error divided by the limit,
+        and the weight of each row.
         """
 
         def make_block(limit: float, block: slice) -> RoutedRows:
-            is_counted, errors = self.compute_errors(values, block)
+            is_counted, errors = self.compute_errors(node_predictions, block)
             weight = None if self.rows.weight is None else self.rows.weight[block][is_counted]
             return RoutedRows(node_map[self.leaf[block][is_counted]], errors / limit, weight)
 
@@ -440,13 +443,13 @@ class GrownTrainingSet:
     routed: RoutedFolds
 
     def collect_errors(
-        self, values: list[Float64], node_map: Int32, n_threads: int
+        self, node_predictions: list[Float64], node_map: Int32, n_threads: int
     ) -> ValidationErrorSums:
         """Compute the absolute errors of the trees of the folds on their validation rows.
 
         Parameters
         ----------
-        values : list of ndarray of float64
+        node_predictions : list of ndarray of float64
             For each fold, the prediction of each node of its tree.
         node_map : ndarray of int32, shape (m,)
             For each node of `tree`, the node of the predicting tree that contains it.
@@ -462,13 +465,13 @@ class GrownTrainingSet:
         rows, largest = self.routed.rows, -1.0
         for begin in range(0, len(rows.y), rows.block_rows):
             block = slice(begin, begin + rows.block_rows)
-            errors = self.routed.compute_errors(values, block)[1]
+            errors = self.routed.compute_errors(node_predictions, block)[1]
             largest = max(largest, float(errors.max(initial=-1.0)))
         return ValidationErrorSums(
             largest >= 0,
             max(largest, 0.0),
             tuple(self.metadata.rows.ends[0].tolist()),
-            self.routed.reduce_errors(values, node_map, n_threads),
+            self.routed.reduce_errors(node_predictions, node_map, n_threads),
             self.stats.weight_unit,
         )
 

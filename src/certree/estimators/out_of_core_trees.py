@@ -78,6 +78,8 @@ def fit_out_of_core(
 ) -> tuple[Any, Any, Any, Any] | None:
     """Fit a tree, and the vote of its prunings, to out-of-core or distributed rows.
 
+    A pruning is the tree with some nodes turned into leaves.
+
     Parameters
     ----------
     model : TreeVoteEstimator
@@ -439,10 +441,10 @@ def _make_rankable(
 ) -> BinnedSamples:
     """Return training samples that can replace the categories of some features by ranks.
 
-    The rank of a category is its place in the order of the mean targets of categories; a split on
-    ranks is as fast as one on numbers. model: the estimator; grower: its grower; rows: the n
-    training rows; samples: the same rows with the settings of growth; ranked: indices of the
-    features, of which none means that `samples` is returned; weight_unit: mean weight of a row.
+    The rank of a category is its place in the order of the mean targets of categories. model: the
+    estimator; grower: its grower; rows: the n training rows; samples: the same rows with the
+    settings of growth; ranked: indices of the features, of which none means that `samples` is
+    returned; weight_unit: mean weight of a row.
     """
     if not ranked:
         return samples
@@ -511,7 +513,9 @@ def get_n_folds(model: Any) -> int:
     """Return the number of cross-validation folds of an estimator: its parameter `cv`, 5 for None.
 
     Return 0 if all inverse temperatures (or alpha) are set, so that nothing has to be chosen.
-    model: the estimator. Raise ValueError unless `cv` is None or a number of folds, at most 255.
+    Inverse temperatures are the factors of loss and size in the log weight of a pruning (the tree
+    with some nodes turned into leaves). model: the estimator. Raise ValueError unless `cv` is None
+    or a number of folds, at most 255.
     """
     if not model._needs_cross_validation():
         return 0

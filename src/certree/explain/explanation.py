@@ -259,7 +259,10 @@ class Explanation:
         )
 
     def format_values(self, i: int) -> list[str]:
-        """Write the features of row i as text, p entries: dates with the calendar parts, if any."""
+        """Return the p feature values of row i as text, as a list of str.
+
+        Calendar parts that the model reads follow a date in parentheses. i: index of the row.
+        """
         parts = self.calendar_parts or {}
         return [
             format_value(value, parts[j][i] if j in parts else "")
@@ -339,7 +342,10 @@ class Explanation:
         return "".join([*tables, *(f"<p>{line}</p>" for line in self._footer)])
 
     def _name_rule(self, i: int) -> list[str]:
-        """Return a line with the rule that row i satisfies; [] if there is none with a number."""
+        """Return a list of one line that names the rule which row i satisfies.
+
+        The list is empty if rules have no numbers, or the row satisfies none. i: index of the row.
+        """
         rule = None if self.rules is None else self.rules[i]
         return [] if rule is None else [f"rule {rule}"]
 

@@ -232,12 +232,12 @@ class Rules(Sequence[Rule]):
 
     @property
     def _has_numbers(self) -> bool:
-        """Whether the rules have numbers, which all or none of them have."""
+        """Whether the rules have numbers, such as "R3"; either all rules have one or none."""
         return any(rule.number is not None for rule in self)
 
     @property
     def _counts_calibration_rows(self) -> bool:
-        """Whether the rules have numbers of calibration rows, which all or none of them have."""
+        """Whether the number of calibration rows in the rules is known, for all rules or for none."""
         return any(rule.calibration_rows is not None for rule in self)
 
     def __str__(self) -> str:

@@ -210,7 +210,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         row. The change at a split is the value of the child minus that of the node, times the
         probability that a pruning makes the split; it belongs to the feature of the split. Sums are
         exact. They are not Shapley values: a feature gets less if another feature that carries the
-        same information is split first.
+        same information is split first. A pruning is the tree with some nodes turned into leaves.
 
         X: rows, (n, p). Return an `Explanation` with contributions to the probabilities of the
         classes (for forests before their power) or to the predicted number; for boosted trees and
@@ -262,7 +262,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         In a single tree, the importance of a split is the decrease of impurity (Gini's, or the sum
         of squares), times the probability that a pruning drawn from the posterior makes it. In a
         forest it is the fraction of a tree's decrease of impurity, averaged over trees. In boosted
-        trees it is the sum of squared changes of the scores of rows.
+        trees it is the sum of squared changes of the scores of rows. A pruning is the tree with
+        some nodes turned into leaves.
         """
         check_is_fitted(self)
         importances = self._fold_parts(self._compute_importances())

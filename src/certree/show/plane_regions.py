@@ -38,6 +38,8 @@ class PlaneRegion:
 class PlaneSplit:
     """A split of the plane by one of its two features.
 
+    A pruning is the tree with some nodes turned into leaves.
+
     Parameters
     ----------
     axis : {0, 1}

@@ -74,7 +74,8 @@ def plot_regions(
     the colour is that of the vote. The colours are those of `plot_tree`: the probability of the
     second of two classes, the most probable of more classes, or the number from low to high. Rows
     of X are points. Lines are splits: the deeper a split, the thinner its line; the fewer of the
-    voting prunings have the split, the fainter. Points of one category are spread over its unit.
+    voting prunings have the split, the fainter. Points of one category are spread over its unit. A
+    pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------

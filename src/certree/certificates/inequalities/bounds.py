@@ -540,7 +540,7 @@ def find_order_statistic(n: int, coverage: float, log_delta: float) -> int:
     """
     _check_log_delta(log_delta)
 
-    def serves(place: int) -> bool:
+    def covers(place: int) -> bool:
         """Return whether the number of rank `place` covers the fraction `coverage` of new numbers.
 
         The rank counts from 1 in ascending order of the n calibration numbers. Uses `n`, `coverage`
@@ -551,16 +551,16 @@ def find_order_statistic(n: int, coverage: float, log_delta: float) -> int:
     below, place = 0, n + 1
     while place - below > 1:
         middle = (below + place) // 2
-        below, place = (below, middle) if serves(middle) else (middle, place)
+        below, place = (below, middle) if covers(middle) else (middle, place)
     return place
 
 
 def count_rows_to_cover(coverage: float, log_delta: float) -> int:
-    """Return the smallest number of calibration numbers of which the largest one covers.
+    """Return the smallest number of calibration numbers whose maximum covers a fraction of new numbers.
 
-    coverage: fraction of new numbers that shall be at most the largest calibration number;
-    log_delta: log of the probability that fewer are. It is the smallest n >= 1 with ``coverage**n
-    <= delta``.
+    coverage: fraction of new numbers that shall be at most the largest calibration number, between
+    0 and 1; log_delta: log of the probability that fewer are. The result is the smallest n >= 1
+    with ``coverage**n <= delta``.
     """
     _check_log_delta(log_delta)
     n = max(math.ceil(log_delta / math.log(coverage)), 1)
@@ -752,7 +752,7 @@ def pac_bayes_fixed_lambda(
     """
     _check_log_delta(log_delta)
     if not n >= 8:
-        raise ValueError(f"n must be at least 8, got {n!r}")
+        raise ValueError(f"n must be at least 8, got {n!r}: use more rows, or another method")
     lam = check_lambda_error(lam)
     nats = complexity + math.log(2) + math.log(n) / 2 - log_delta
     return (risk + nats / (lam * n)) / (1 - lam / 2)
@@ -764,16 +764,19 @@ def check_lambda_error(lam: float) -> float:
     lam: the parameter lambda of the PAC-Bayes-lambda bound. Raises ValueError if it is not.
     """
     if not 0 < lam < 2:
-        raise ValueError(f"lambda_error must lie between 0 and 2, got {lam!r}")
+        raise ValueError(
+            f"lambda_error must lie between 0 and 2, got {lam!r}: use for instance 1.0"
+        )
     return float(lam)
 
 
 def first_order(risk: float, n: float, complexity: float, log_delta: float) -> float:
     """Compute the first-order bound on the error of a majority vote: twice that of the posterior.
 
-    risk: observed risk of a hypothesis drawn from the posterior; n: number of rows; complexity:
-    divergence of the posterior from the prior (nats); log_delta: log of the probability that the
-    bound fails. At most 1.
+    The posterior is the distribution of the voting weights over the hypotheses. risk: observed risk
+    of a hypothesis drawn from the posterior; n: number of rows; complexity: divergence of the
+    posterior from the prior (nats); log_delta: log of the probability that the bound fails. At most
+    1.
 
     References
     ----------
@@ -788,6 +791,7 @@ def first_order_range(
     """Bound the error of a majority vote by the posterior's risk, given the range of its wrong mass.
 
     The wrong mass of a row is the posterior probability of the hypotheses that predict it wrongly.
+    The posterior is the distribution of the voting weights over the hypotheses.
 
     Parameters
     ----------
@@ -820,9 +824,10 @@ def first_order_range(
 def tandem(both_wrong: float, n: float, complexity: float, log_delta: float) -> float:
     """Compute the tandem bound on a majority vote: four times the risk that two draws are both wrong.
 
-    both_wrong: observed probability that two hypotheses drawn from the posterior are both wrong; n:
-    number of rows; complexity: divergence of the posterior from the prior (nats); log_delta: log of
-    the probability that the bound fails.
+    The posterior is the distribution of the voting weights over the hypotheses. both_wrong:
+    observed probability that two hypotheses drawn from the posterior are both wrong; n: number of
+    rows; complexity: divergence of the posterior from the prior (nats); log_delta: log of the
+    probability that the bound fails.
 
     References
     ----------
@@ -836,9 +841,10 @@ def either_wrong(one_wrong: float, n: float, complexity: float, log_delta: float
     """Bound the error of a majority vote by 4/3 of the risk that at least one of two draws is wrong.
 
     If the vote is wrong, a draw is wrong with probability at least 1/2, so at least one of two with
-    at least 3/4. At most 1. one_wrong: observed probability that at least one of two hypotheses
-    drawn from the posterior is wrong; n: number of rows; complexity: divergence of the posterior
-    from the prior (nats); log_delta: log of the probability that the bound fails.
+    at least 3/4. At most 1. The posterior is the distribution of the voting weights over the
+    hypotheses. one_wrong: observed probability that at least one of two hypotheses drawn from the
+    posterior is wrong; n: number of rows; complexity: divergence of the posterior from the prior
+    (nats); log_delta: log of the probability that the bound fails.
     """
     return tuples(one_wrong, 2, 1, 1, n, complexity, log_delta)
 
@@ -865,7 +871,8 @@ def tuples(
 
     The bound on the risk that at least `n_wrong` of `n_draws` draws are wrong, divided by that
     probability when each draw is wrong with probability 1/2. (n_draws, n_wrong) = (1, 1) is
-    `first_order`, (2, 2) `tandem` and (2, 1) `either_wrong`.
+    `first_order`, (2, 2) `tandem` and (2, 1) `either_wrong`. The posterior is the distribution of
+    the voting weights over the hypotheses.
 
     Parameters
     ----------
@@ -900,7 +907,8 @@ def tuples(
 def chebyshev_cantelli(risk: float, one_wrong: float) -> float:
     """Bound the error of a majority vote by the mean and the variance of its wrong mass.
 
-    ``1 - (1 - 2 risk)^2 / (1 - 2 one_wrong)``; 1 if risk or one_wrong is at least 1/2.
+    ``1 - (1 - 2 risk)^2 / (1 - 2 one_wrong)``; 1 if risk or one_wrong is at least 1/2. The
+    posterior is the distribution of the voting weights over the hypotheses.
 
     Parameters
     ----------
@@ -928,9 +936,10 @@ def c_bound(risk: float, one_wrong: float, n: float, complexity: float, log_delt
     """Compute the C-bound on the error of a majority vote, with half of delta for each observed number.
 
     It uses the mean and the variance of the probability that a drawn hypothesis is wrong; at most
-    1. risk: observed risk of the posterior (of a drawn hypothesis); one_wrong: observed probability
-    that exactly one of two draws is wrong; n: number of rows; complexity: divergence of the
-    posterior from the prior (nats); log_delta: log of the probability that the bound fails.
+    1. The posterior is the distribution of the voting weights over the hypotheses. risk: observed
+    risk of the posterior (of a drawn hypothesis); one_wrong: observed probability that exactly one
+    of two draws is wrong; n: number of rows; complexity: divergence of the posterior from the prior
+    (nats); log_delta: log of the probability that the bound fails.
 
     References
     ----------
@@ -948,7 +957,8 @@ def disagreement(
 ) -> float:
     """Bound the error of a binary majority vote by the posterior's risk and its disagreement.
 
-    ``4 * risk - 2 * differing``, each replaced by its confidence limit at half of delta.
+    ``4 * risk - 2 * differing``, each replaced by its confidence limit at half of delta. The
+    posterior is the distribution of the voting weights over the hypotheses.
 
     Parameters
     ----------

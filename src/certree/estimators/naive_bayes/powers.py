@@ -116,7 +116,8 @@ class PowerLosses(ArrayRecord):
     def best_power(self) -> float:
         """The power with the smallest sum of `older` and `recent` losses.
 
-        Of powers whose losses are equal within rounding, the largest one.
+        If the losses of several powers are equal within rounding, it is the largest of these
+        powers.
 
         References
         ----------

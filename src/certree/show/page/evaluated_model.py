@@ -192,7 +192,7 @@ class EvaluatedModel:
         return replace(self, predicted=predicted, threshold=threshold)
 
     def expect_known_classes(self) -> None:
-        """Raise ValueError if a row has a class that the model lacks."""
+        """Raise ValueError if a row of the report has a true class that the model does not have."""
         if self.probabilities is not None:
             expect_known_labels("y", self.y, np.asarray(self.model.classes_))
 
@@ -205,7 +205,10 @@ class EvaluatedModel:
 
     @property
     def costs(self) -> tuple[float, float]:
-        """Costs of a missed row of the positive class and of a false alarm; 1 and 1 if not given."""
+        """Costs of a missed row of the positive class and of a false alarm, a tuple of two floats.
+
+        They are `user_costs`, or (1, 1) if that is None.
+        """
         return (1.0, 1.0) if self.user_costs is None else self.user_costs
 
     @property
