@@ -381,7 +381,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             If leaves hold models.
         ValueError
             If a forest has a power (see `Leaves`), the model predicts several quantiles, splits on
-            categories would need more than 2**22 nodes, or the model contains a preprocessor or
+            categories would need more than 2**17 nodes, or the model contains a preprocessor or
             learners that are not trees of certree.
         """
         # Ensembles of scikit-learn take a while to import.
