@@ -207,9 +207,9 @@ def _skip_decided_splits(finder: _RunFinder, pending: _PendingNode) -> _PendingN
     finder : _RunFinder
         The original tree, and the runs of codes at its splits.
     pending : _PendingNode
-        The node to start from: its index in the original tree and, in `ranges`, the codes that rows may have
-        there. It is returned unchanged if its `runs` are not empty: it is then a split inside a
-        chain of threshold splits, whose runs are known already.
+        The node to start from: its index in the original tree and, in `ranges`, the codes that rows
+        may have there. It is returned unchanged if its `runs` are not empty: it is then a split
+        inside a chain of threshold splits, whose runs are known already.
 
     Returns
     -------

@@ -786,9 +786,10 @@ def _index_values(values: list[Any], label: str) -> _IndexedNames:
     try:
         number = {value: place for place, value in enumerate(dict.fromkeys(values))}
     except TypeError as error:
-        raise ValueError(
-            f"the categories of {label} must be hashable, such as strings: {error}"
-        ) from error
+        raise TypeError(
+            f"{label} must hold numbers, text, booleans or dates, got objects that cannot be "
+            f"categories ({error}): make a column of each of their entries, or convert them to text"
+        ) from None
     row = np.fromiter(map(number.__getitem__, values), np.intp, len(values))
     return _IndexedNames(list(number), row)
 
