@@ -36,8 +36,8 @@ _MANY_ROWS = 10**6
 _OF_PREVALENCE = 0.1
 # The tilts of the martingale bound double from the least one until one is at least this large.
 _LARGE_TILT = 2.0
-# Fraction of the level of the cost of two kinds of errors that the limits of both use, and the log of the
-# smallest level at which the two are bounded jointly.
+# Fraction of the level of the cost of two kinds of errors that the limits of both use, and the log of
+# the smallest level at which the two are bounded jointly.
 _OF_LIMITS, _LEAST_JOINT_LEVEL = 0.05, -600.0
 
 
@@ -501,7 +501,8 @@ def named_cost(*numbers: float) -> float:
     if of_miss == of_alarm:
         return of_miss * binomial_upper(sum(errors), rows, log_level)
     if not of_miss * of_alarm:
-        return sum(w * binomial_upper(k, rows, log_level) for w, k in zip(weights, errors) if w)
+        only = errors[0] if of_miss else errors[1]
+        return max(weights) * binomial_upper(only, rows, log_level)
     each = log_level + math.log(_OF_LIMITS / 2)
     limits = binomial_upper(errors[0], rows, each), binomial_upper(errors[1], rows, each)
     if log_level < _LEAST_JOINT_LEVEL:

@@ -122,7 +122,7 @@ class _ConfidenceSet:
         return cls(n, weights, level, spread, rank, cost / n)
 
     def find_most(self, i: Float64) -> Float64:
-        """Return the largest number of errors of the second kind of outcomes of at most the observed rank.
+        """Return the most errors of the second kind with which outcomes have at most the observed rank.
 
         i: numbers of errors of the first kind, (a,). Return (a,): negative where there is none. The
         square root in the rank solves a quadratic equation; rounding never makes a number smaller.
