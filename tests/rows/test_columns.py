@@ -28,9 +28,9 @@ def frames():
     )
     arrow = pa.table({"x": X, "s": STRUCTS})
     yield "Struct", arrow.to_pandas(types_mapper=pd.ArrowDtype)
-    yield "'dict'", pd.DataFrame({"x": X, "s": STRUCTS})
-    yield "'list'", pd.DataFrame({"x": X, "s": [None] * 9 + LISTS[9:]})
-    yield "'set'", pd.DataFrame({"x": X, "s": [set(one) for one in LISTS]})
+    yield "dict", pd.DataFrame({"x": X, "s": STRUCTS})
+    yield "list", pd.DataFrame({"x": X, "s": [None] * 9 + LISTS[9:]})
+    yield "set", pd.DataFrame({"x": X, "s": [set(one) for one in LISTS]})
 
 
 @pytest.mark.parametrize(("kind", "frame"), [*frames()])

@@ -35,7 +35,7 @@ def test_bounds_are_those_of_enumeration(errors, n, weights, level, within_limit
     expected = reference.find_highest_mean_cost(errors, n, weights, level, 60, limits)
     observed = sum(w * k for w, k in zip(weights, errors, strict=True)) / n
     assert bound >= expected - 1e-9
-    # From above by a hundredth of the way, the precision of the bisection, and what the grid leaves out.
+    # From above by a hundredth of the way, the precision of bisection, and what the grid leaves out.
     assert bound <= expected + 0.015 * (bound - observed) + sum(weights) / 60
 
 
