@@ -878,7 +878,7 @@ class Guarantees:
         >>> found = Guarantees.by_rows(model, X[300:], y[300:]).thresholds(costs=(1, 5))
         >>> point = found.lowest_cost(1, 5)
         >>> round(point.cost_at_most, 3), round(point.recall.lowest, 3)
-        (0.138, 0.872)
+        (0.139, 0.872)
         """
         classes, positive = self._check_two_classes(pos_label)
         if self.is_worst is not None:

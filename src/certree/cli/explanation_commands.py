@@ -495,7 +495,10 @@ def report(
     rows, y, group_labels, _ = read_labelled_rows(model, source, target, groups, draw)
     pos_label = parse_positive(model, positive)
     if card:
-        show.model_card(model, rows, y, output, groups=group_labels, pos_label=pos_label)
+        notes = None if draw is None else {"Choice of rows": f"{draw}."}
+        show.model_card(
+            model, rows, y, output, groups=group_labels, notes=notes, pos_label=pos_label
+        )
         print_text(f"written to {output}")
         return
     model, X = transform_rows(model, rows)

@@ -383,7 +383,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             If leaves hold models.
         ValueError
             If a forest has a power (see `Leaves`), the model predicts several quantiles, splits on
-            categories would need more than 2**22 nodes, or the model contains a preprocessor or
+            categories would need more than 2**17 nodes, or the model contains a preprocessor or
             learners that are not trees of certree.
         """
         # Ensembles of scikit-learn take a while to import.
@@ -515,7 +515,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         numbers ``prediction_0``, ...). If rules have numbers (see `rules` of single trees), the
         last column is "rule", which is NULL for rows that satisfy no rule. If the fit converted
         text such as "1.234,50 €" or "31.12.2024" in CSV files, comments above the statement list
-        these columns. The table must hold them as numbers and dates.
+        these columns. The table must hold them as numbers and dates. Other comments list texts
+        such as "k.A." that the fit read as missing values. The table must hold NULL in their place.
 
         Parameters
         ----------
@@ -539,7 +540,6 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             differ by case only, are empty or contain a NUL, or `threshold` or `pos_label` does not
             suit the model.
         """
-        found = get_model_format(self)
-        formats = {} if found is None else found.columns
         rule = read_threshold(threshold, pos_label)
-        return make_sql_statement(self._build_formula(), table, keep, *rule, formats)
+        table_format = get_model_format(self)
+        return make_sql_statement(self._build_formula(), table, keep, *rule, table_format)

@@ -166,7 +166,7 @@ def _describe_features(features: Sequence[Mapping[str, Any]], language: Language
             text = f"{'time span' if dates['kind'] == 'span' else 'date'}, {dates['unit']}{zone}"
         elif part := feature.get("part"):
             text = f"{part['name']} of {features[part['of']]['name']}"
-        elif _is_text(categories):
+        elif categories and _is_text(categories):
             has_codes = language != "javascript"
             listed = [f"{k} {name}" if has_codes else name for k, name in enumerate(categories)]
             text = f"category, {'with codes ' if has_codes else ''}{_list_first(listed)}"
@@ -238,8 +238,11 @@ def _write_link(document: Mapping[str, Any], language: Language) -> str:
 
 
 def _is_text(names: Sequence[Any] | None) -> bool:
-    """Return whether the categories of a feature, `names`, are texts; False if there are none."""
-    return bool(names) and isinstance(names[0], str)  # type: ignore[index]  # not None
+    """Return whether a feature has categories that are texts, or none, as all values were missing.
+
+    names: its categories; None: the feature is numeric.
+    """
+    return names is not None and (not names or isinstance(names[0], str))
 
 
 def _quote(text: str) -> str:
@@ -265,11 +268,11 @@ def _declare_c_categories(categories: Sequence[Sequence[Any] | None]) -> dict[st
     for j, names in enumerate(categories):
         kind = "const char *const" if _is_text(names) else "const double"
         write: Callable[[Any], str] = _quote if _is_text(names) else repr
-        if names:
-            values = ", ".join(map(write, names))
+        if names is not None:
+            values = ", ".join(map(write, names)) or "0"  # C allows no empty arrays.
             declarations.append(f"static {kind} CATEGORIES_{j}[] = {{{values}}};\n")
         texts.append(f"CATEGORIES_{j}" if _is_text(names) else "0")
-        numbers.append(f"CATEGORIES_{j}" if names and not _is_text(names) else "0")
+        numbers.append("0" if names is None or _is_text(names) else f"CATEGORIES_{j}")
     return {
         "category_arrays": "".join(declarations),
         "text_pointers": ", ".join(texts),
@@ -286,7 +289,7 @@ def _declare_java_categories(categories: Sequence[Sequence[Any] | None]) -> str:
     """
     lines = []
     for j, names in enumerate(categories):
-        if names and _is_text(names):
+        if names is not None and _is_text(names):
             lines.append(f"TEXTS[{j}] = new String[] {{{', '.join(map(_quote, names))}}};")
         elif names:
             lines.append(f"NUMBERS[{j}] = numbers({_quote_pieces(names)});")

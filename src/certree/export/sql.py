@@ -6,7 +6,7 @@ the depth of expressions, and SQLite the depth of nested parentheses, so long su
 """
 
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import isqrt
@@ -21,7 +21,7 @@ from certree.interface.positive_class import check_threshold
 from certree.rows.calendar_parts import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from certree.rows.categories import UNKNOWN_CODE
 from certree.rows.dates import DateColumn
-from certree.tables.text_formats import TextFormat
+from certree.tables.table_source import TableFormat
 from certree.tree import LEAF
 from certree.weights.rule_numbers import RuleNumbers
 
@@ -37,7 +37,7 @@ def make_sql_statement(
     keep: Sequence[str],
     threshold: float | None = None,
     pos_label: Any = None,
-    formats: Mapping[str, TextFormat] | None = None,
+    table_format: TableFormat | None = None,
 ) -> str:
     """Return a SELECT statement that predicts the rows of a table with a model.
 
@@ -57,9 +57,10 @@ def make_sql_statement(
         the most probable class.
     pos_label : object or None
         The positive class, which needs `threshold`; None: the second.
-    formats : mapping of str to TextFormat, or None
-        Formats by which the fit converted columns of text to numbers and dates, by name. A comment at
-        the start of the statement lists them, as the statement does not convert text.
+    table_format : TableFormat or None
+        How the fit read the text of CSV files. Comments at the start of the statement list the columns
+        that it converted to numbers and dates, and the texts that it read as missing values, as the
+        statement does not convert text.
 
     Returns
     -------
@@ -92,7 +93,7 @@ def make_sql_statement(
     path = _split_table_name(table)
     prefix = _find_free_prefix([*path, *keep, *formula.names, *results])
     selects = _SelectChain.from_table(path, keep, prefix)
-    selects.comments = _describe_conversions(formula, formats or {})
+    selects.comments = _describe_conversions(formula, table_format or TableFormat())
     values = _add_features(formula, selects)
     outputs = [_format_output(formula, values, k) for k in range(formula.n_outputs)]
     rule = [] if formula.numbers is None else [_format_rule(formula, formula.numbers, values)]
@@ -115,20 +116,30 @@ def make_sql_statement(
     return selects.build_statement(keep, [*named])
 
 
-def _describe_conversions(formula: Formula, formats: Mapping[str, TextFormat]) -> list[str]:
-    """Return SQL comments that list the text columns which the fit converted to numbers or dates.
+def _describe_conversions(formula: Formula, table_format: TableFormat) -> list[str]:
+    """Return SQL comments that list the text columns which the fit converted, and its missing values.
 
-    formula: the fitted model; formats: the format of each such column by its name. Only columns
+    formula: the fitted model; table_format: how its fit read the text of CSV files. Only columns
     that a tree reads are listed; the result, a list of lines, is empty if there are none.
     """
     used = [formula.names[j] for j in _find_used_columns(formula)]
-    lines = [f"  {name}: {formats[name]}" for name in used if name in formats]
-    title = (
-        "Before you run this statement, convert empty text to NULL, and the text of these columns to "
-        "numbers or dates:"
-    )
+    formats, markers = table_format.columns, table_format.markers
+    converted = [f"  {name}: {formats[name]}" for name in used if name in formats]
+    missing = [f"  {name}: {', '.join(markers[name])}" for name in used if name in markers]
+    lines = []
+    if converted:
+        lines += [
+            "Before you run this statement, convert empty text to NULL, and the text of these columns "
+            "to numbers or dates:",
+            *converted,
+        ]
+    if missing:
+        lines += [
+            "Before you run this statement, convert these texts, which are missing values, to NULL:",
+            *missing,
+        ]
     # A line break in a name would end the comment.
-    return [COMMENT + escape_controls(line) for line in (title, *lines)] if lines else []
+    return [COMMENT + escape_controls(line) for line in lines]
 
 
 # -- names -----------------------------------------------------------------------------------------

@@ -797,12 +797,22 @@ def _index_values(values: list[Any], label: str) -> _IndexedNames:
     try:
         number = {value: place for place, value in enumerate(dict.fromkeys(values))}
     except TypeError as error:
-        raise ValueError(
-            f"{label} must have categories that are hashable, got {error}: convert the column to "
-            "strings"
+        kind = next(type(value).__name__ for value in values if not _has_hash(value))
+        raise TypeError(
+            f"{label} must hold numbers, text, booleans or dates, got an object of type {kind}: make a "
+            "column of each of its entries, or convert it to text"
         ) from error
     row = np.fromiter(map(number.__getitem__, values), np.intp, len(values))
     return _IndexedNames(list(number), row)
+
+
+def _has_hash(value: Any) -> bool:
+    """Return whether a value can be a category; dictionaries, lists and sets cannot."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _to_numbers_or_names(values: _IndexedNames, label: str) -> Float64 | _IndexedNames:

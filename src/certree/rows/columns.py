@@ -34,6 +34,14 @@ _EXACT = (
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 # Types of the missing values of pandas.
 _MISSING = ("NAType", "NaTType")
+# What to do with columns of a data frame that are no features, by their type.
+_REMEDIES = {
+    "Struct": "make a column of each of its fields",
+    "List": "make a column of each element, or of a number such as the length of the list",
+    "Array": "make a column of each element",
+    "Map": "make a column of each key",
+    "Binary": "decode the bytes to text, or convert them to numbers",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,10 +111,10 @@ def as_data_frame(X: Any) -> nw.DataFrame[Any] | None:
 
 
 def expect_table(X: Any) -> None:
-    """Raise an error if dense rows are dictionaries, a series, or a data frame without columns.
+    """Raise an error if dense rows are dictionaries, a series, or a data frame without usable columns.
 
-    X: the rows, of any type. The error is a TypeError for dictionaries, else a ValueError, also if
-    two columns of a data frame have the same name.
+    X: the rows, of any type. The error is a TypeError for dictionaries, and for columns of a data frame
+    that hold structs, lists, maps or bytes; else a ValueError, also if two columns have the same name.
     """
     if isinstance(X, Mapping) or (isinstance(X, list) and X and isinstance(X[0], Mapping)):
         raise TypeError(
@@ -124,12 +132,34 @@ def expect_table(X: Any) -> None:
             f"Found array with 0 feature(s) (shape={frame.shape}) while a minimum of 1 is required: "
             "pass a data frame with at least one column"
         )
+    for name, dtype in () if frame is None else frame.schema.items():
+        if remedy := _REMEDIES.get(type(dtype).__name__):
+            raise TypeError(
+                f"feature {name!r} must hold numbers, text, booleans or dates, got dtype {dtype}: "
+                f"{remedy}"
+            )
 
 
-def to_dense_columns(X: Any) -> Any:
-    """Replace the sparse columns of a pandas data frame by dense ones; return any other X unchanged."""
+def to_plain_columns(X: Any) -> Any:
+    """Replace sparse columns of a data frame by dense ones, and integers of 128 bits by int64.
+
+    Return any other X unchanged. Raise a ValueError if an integer exceeds 64 bits.
+    """
     frame = as_data_frame(X)
-    if frame is None or not frame.implementation.is_pandas():
+    if frame is None:
+        return X
+    for name, dtype in frame.schema.items():
+        if type(dtype).__name__ in ("Int128", "UInt128"):
+            try:
+                frame = frame.with_columns(nw.col(name).cast(nw.Int64))
+            except Exception as error:  # Each library has an error of its own.
+                raise ValueError(
+                    f"feature {name!r} must hold numbers that float64 represents exactly, got dtype "
+                    f"{dtype} with integers beyond 64 bits: convert the column to text if it holds "
+                    "codes, or to float64"
+                ) from error
+            X = frame.to_native()
+    if not frame.implementation.is_pandas():
         return X
     dense = {
         name: kind.subtype

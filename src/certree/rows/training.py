@@ -93,7 +93,7 @@ from certree.rows.columns import (
     find_first_non_number,
     is_missing,
     take_rows,
-    to_dense_columns,
+    to_plain_columns,
 )
 from certree.rows.dates import DateColumn, convert_dates, learn_dates
 from certree.rows.draw_order import ColumnSums
@@ -1851,7 +1851,7 @@ def _check_row_type(model: Any, X: Any) -> Any:
     expect_collected("X", X)
     if not issparse(X):
         expect_table(X)
-        return to_dense_columns(X)
+        return to_plain_columns(X)
     if not model._takes_sparse:
         raise TypeError(
             f"Sparse data was passed for X, but {type(model).__name__} requires dense data: use "

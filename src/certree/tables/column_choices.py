@@ -449,14 +449,18 @@ def _describe_others(form: TextFormat, counts: TextCounts) -> str:
 
 
 def create_table_format(
-    forms: Mapping[str, TextFormat], file: CsvFile, decimal: str | None
+    forms: Mapping[str, TextFormat], columns: InferredColumns, file: CsvFile, decimal: str | None
 ) -> TableFormat | None:
     """Return what a model stores of the format of its CSV files; None if nothing is unusual.
 
-    forms: formats of columns, by name. file: the first file. decimal: the decimal mark that the
-    files show, or None.
+    forms: formats of columns, by name. columns: the inferred columns that are read, by name. file: the
+    first file. decimal: the decimal mark that the files show, or None.
     """
     dialect, options = file.dialect, file.source
+    markers = {
+        name: (*sorted(text for text in column.markers if text.strip()),)
+        for name, column in columns.items()
+    }
     is_usual = options.encoding is None and dialect.encoding.startswith("utf-")
     found = TableFormat(
         None if dialect.separator == file.separator else dialect.separator,
@@ -465,5 +469,6 @@ def create_table_format(
         None if options.missing is None else (*options.missing,),
         {name: form for name, form in forms.items() if form != PLAIN},
         (*options.keep_text,),
+        {name: texts for name, texts in markers.items() if texts},
     )
     return found if found.to_stored() else None

@@ -300,12 +300,15 @@ def infer_schema(
     for file in texts:
         file.texts = {one.name for one in schema if pa.types.is_string(one.type)}
         file.formats, file.fitted = dict(forms), {*wanted, *file.source.stored.columns}
+    if texts:
+        joined = _keep_words(joined, texts[0])
+    read = {one.name: joined[one.name] for one in schema}
     return InferredSchema(
-        _keep_words(joined, texts[0]) if texts else joined,
+        joined,
         schema,
         [n_rows for _, n_rows in inferred],
         name_range([file.name for file in files]),
-        create_table_format(forms, texts[0], decimal) if texts else None,
+        create_table_format(forms, read, texts[0], decimal) if texts else None,
         left_out,
         (*dict.fromkeys(line for file in texts for line in describe_dialect(file)),),
     )

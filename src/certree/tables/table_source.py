@@ -43,6 +43,8 @@ class TableFormat:
         Formats of columns of numbers and dates that are not plain, by name.
     keep_text : tuple of str
         Names of columns whose text the fit kept.
+    markers : mapping of str to tuple of str
+        Texts, other than blanks, that were read as missing values in a column, by its name.
     """
 
     separator: str | None = None
@@ -51,11 +53,13 @@ class TableFormat:
     missing: tuple[str, ...] | None = None
     columns: Mapping[str, TextFormat] = field(default_factory=dict)
     keep_text: tuple[str, ...] = ()
+    markers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def to_stored(self) -> dict[str, Any]:
         """Return the settings that differ from their defaults, as an entry for a model file."""
         columns = {name: form.to_stored() for name, form in self.columns.items()}
-        stored = {**asdict(self), "columns": columns}
+        markers = {name: [*texts] for name, texts in self.markers.items()}
+        stored = {**asdict(self), "columns": columns, "markers": markers}
         return {
             name: [*value] if isinstance(value, tuple) else value
             for name, value in stored.items()
@@ -74,12 +78,15 @@ class TableFormat:
             columns = {
                 name: TextFormat(**values) for name, values in stored.get("columns", {}).items()
             }
-            options = {name: value for name, value in stored.items() if name != "columns"}
+            markers = {name: (*texts,) for name, texts in stored.get("markers", {}).items()}
+            if not all(isinstance(text, str) for texts in markers.values() for text in texts):
+                raise ValueError(f"markers must be texts, got {markers!r}")
+            options = {k: value for k, value in stored.items() if k not in ("columns", "markers")}
             TableSource("", **options)  # It checks them.
             for form in columns.values():
                 _expect_known(form)
             lists = {name: (*options[name],) for name in _LISTS if name in options}
-            return cls(**{**options, **lists}, columns=columns)
+            return cls(**{**options, **lists}, columns=columns, markers=markers)
         except (ValueError, TypeError, AttributeError) as error:
             raise DamagedModelError(
                 f"the model file's table_format cannot be read: {error}"

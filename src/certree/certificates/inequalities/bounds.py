@@ -36,8 +36,9 @@ _MANY_ROWS = 10**6
 _OF_PREVALENCE = 0.1
 # The tilts of the martingale bound double from the least one until one is at least this large.
 _LARGE_TILT = 2.0
-# With more rows, or at a lower level, the two kinds of errors are bounded separately.
-_MOST_JOINT_ROWS, _LEAST_JOINT_LEVEL = 3000, -25.0
+# Fraction of the level of the cost of two kinds of errors that the limits of both use, and the log of
+# the smallest level at which the two are bounded jointly.
+_OF_LIMITS, _LEAST_JOINT_LEVEL = 0.05, -600.0
 
 
 def _find_boundary(
@@ -487,22 +488,27 @@ def named_cost(*numbers: float) -> float:
 
     References
     ----------
-    Up to 3,000 rows: Buehler, "Confidence intervals for the product of two binomial parameters",
-    JASA 1957. Beyond: Clopper and Pearson, Biometrika 1934, for each kind of error at half of the
-    level.
+    Clopper and Pearson, Biometrika 1934, for upper limits of both error probabilities, which use a
+    twentieth of the level; Buehler, "Confidence intervals for the product of two binomial
+    parameters", JASA 1957, within these limits, at the rest of the level. If only one kind of error
+    costs something, or both cost the same, the bound is that of Clopper and Pearson. Below a level of
+    exp(-600), the smallest that float64 serves, it is the cost of both limits.
     """
     missed, alarms, of_miss, of_alarm, n, complexity, log_delta = numbers
     _check_log_delta(log_delta)
     rows, log_level = int(n), log_delta - complexity
     errors, weights = (round(missed * rows), round(alarms * rows)), (of_miss, of_alarm)
-    most, kinds = max(weights), sum(weight > 0 for weight in weights)
-    if kinds == 2 and of_miss == of_alarm:
-        return most * binomial_upper(sum(errors), rows, log_level)
-    if kinds == 2 and rows <= _MOST_JOINT_ROWS and log_level >= _LEAST_JOINT_LEVEL:
-        return bound_weighted_errors(errors, rows, weights, log_level)
-    each = log_level - math.log(kinds)
-    ends = (w * binomial_upper(k, rows, each) for k, w in zip(errors, weights, strict=True) if w)
-    return min(sum(ends), most)
+    if of_miss == of_alarm:
+        return of_miss * binomial_upper(sum(errors), rows, log_level)
+    if not of_miss * of_alarm:
+        only = errors[0] if of_miss else errors[1]
+        return max(weights) * binomial_upper(only, rows, log_level)
+    each = log_level + math.log(_OF_LIMITS / 2)
+    limits = binomial_upper(errors[0], rows, each), binomial_upper(errors[1], rows, each)
+    if log_level < _LEAST_JOINT_LEVEL:
+        return min(of_miss * limits[0] + of_alarm * limits[1], max(weights))
+    joint = log_level + math.log1p(-_OF_LIMITS)
+    return bound_weighted_errors(errors, rows, weights, joint, limits)
 
 
 def _count_errors(risk: float, n: float) -> float:
