@@ -94,7 +94,6 @@ class SquareRootPrunings:
         """
         return self.path.pruning(self.find_step(alpha))
 
-    @copy_descriptions_from(PruningPath.compute_losses)
     def compute_losses(
         self, temperatures: Float64, votes: ValidationStatistics, scoring: Scoring, n_threads: int
     ) -> Float64:
@@ -221,7 +220,6 @@ class FragmentPrunings(ArrayRecord):
             alpha * self.cell_penalty,
         )
 
-    @copy_descriptions_from(SquareRootPrunings.compute_losses)
     def compute_losses(
         self,
         temperatures: Float64,
