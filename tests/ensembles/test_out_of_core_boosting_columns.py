@@ -249,7 +249,7 @@ REFUSED = [
         "must be a column of .*rows.parquet, but there is no column 'z'",
     ),
     (["y", "b", "y"], None, ValueError, "y must name each column once, got 'y' twice"),
-    ([], None, ValueError, "y must name at least one column, got none"),
+    ([], None, ValueError, "y must name at least one column, got an empty list"),
     (["y", 3], None, TypeError, "y must hold names of columns, got one that is int"),
     (
         ["y", "b"],

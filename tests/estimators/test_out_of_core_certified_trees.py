@@ -321,7 +321,7 @@ def test_wrong_groups_are_refused_as_in_memory(target, tmp_path):
     assert "of 1 groups leaves none to" in lacking
     assert lacking == message(model.fit, X, y, weight, groups=np.zeros(N))
     wrong = message(model.fit, files, "y", groups=np.zeros(N))
-    assert wrong == "groups must be the name of a column if X is a file, got ndarray"
+    assert wrong.startswith("groups must be the name of a column if X is a file, got ndarray")
     assert "groups='h' is no column of" in message(model.fit, files, "y", groups="h")
     words = pa.array([[1], [2, 3]] * (N // 2))
     files = write_files(tmp_path, rows.set_column(rows.column_names.index("g"), "g", words), ENDS)
