@@ -3126,6 +3126,38 @@ def run_adaboost(predict, y, start, n_rounds):
         return rounds
 
 
+def run_adaboost_of_classes(predict, y, start, n_classes):
+    """Run AdaBoost of classes 0 .. K - 1 over learners, given by their predictions, in their order.
+
+    Return for each round (alpha, eps, Z, weights of the rows after it, training error, smallest
+    difference of the largest two votes of a row), in decimals.
+    """
+    with localcontext() as context:
+        context.prec = DIGITS
+        weights = [Decimal(w) / sum(map(Decimal, start)) for w in start]
+        first, rounds = weights, []
+        votes = [[Decimal(0)] * n_classes for _ in y]
+        for predicted in predict:
+            is_missed = [h != c for h, c in zip(predicted, y, strict=True)]
+            eps = sum((w for w, m in zip(weights, is_missed, strict=True) if m), Decimal(0))
+            if eps == 0 or eps >= 1 - 1 / Decimal(n_classes):
+                break
+            alpha = (((1 - eps) / eps).ln() + Decimal(n_classes - 1).ln()) / 2
+            moved = [
+                w * (alpha if m else -alpha).exp() for w, m in zip(weights, is_missed, strict=True)
+            ]
+            z = sum(moved)
+            weights = [w / z for w in moved]
+            for row, h in zip(votes, predicted, strict=True):
+                row[h] += alpha
+            gap = min(sorted(row)[-1] - sorted(row)[-2] for row in votes)
+            wrong = sum(
+                w for w, row, c in zip(first, votes, y, strict=True) if row.index(max(row)) != c
+            )
+            rounds.append((alpha, eps, z, weights, wrong, gap))
+        return rounds
+
+
 def compute_ensemble_risks(wrong, is_out_of_bag, weight):
     """Return the risk of one voter, of two at once and of either, pair by pair and row by row.
 

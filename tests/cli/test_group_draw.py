@@ -132,6 +132,20 @@ def test_a_report_is_about_the_drawn_rows(place, tmp_path):
     assert "Measured on the 200 rows of this page." in page
 
 
+def test_a_card_says_that_rows_were_drawn(place, tmp_path):
+    path = tmp_path / "card.md"
+    command = ("report", place / "m", place / "new.csv", "--target", "late", "-o", path, "--card")
+    assert run(*command)[0] == 0
+    assert "one drawn at random" not in path.read_text("utf-8")
+    assert run(*command, "--one-per-group", "customer")[0] == 0
+    card = path.read_text("utf-8")
+    assert (
+        "200 of 627 rows, one drawn at random from each group of 'customer': here, a new row"
+        in card
+    )
+    assert "The scores are of 200 rows." in card
+
+
 def test_options_that_do_not_go_together_are_refused(place):
     command = (place / "m", place / "new.csv", "--target", "late")
     for message, name, *options in (

@@ -1,6 +1,7 @@
 """AdaBoost: its identities, its bound in every round, edge cases, and scikit-learn for comparison."""
 
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -102,6 +103,29 @@ def test_the_bound_is_near_where_it_can_be():
     np.testing.assert_allclose(made.errors, [1 / 3, 1 / 4, 1 / 6])
     assert made.training_errors.tolist() == pytest.approx([1 / 3, 1 / 3, 0])
     np.testing.assert_allclose(made.normalizers.prod(), np.sqrt(8 / 9 * 3 / 4 * 5 / 9))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(3, 5), st.integers(3, 12), st.booleans())
+def test_rounds_of_more_classes_are_those_of_the_twin(seed, k, n, weighted):
+    random = np.random.default_rng(seed)
+    y = random.integers(0, k, n)
+    says = np.where(random.random((6, n)) < 0.4, random.integers(0, k, (6, n)), y)
+    start = random.integers(1, 9, n) + random.random(n) if weighted else np.ones(n)
+    twin = reference.run_adaboost_of_classes(says.tolist(), y.tolist(), start.tolist(), k)
+    learners = iter(says)
+    made = run_adaboost(lambda _: (None, next(learners)), y, start / start.sum(), k, 6, 1.0)
+    bound = Decimal(1)
+    for number, (alpha, eps, z, _, wrong, gap) in enumerate(twin):
+        if eps > 1 - 1 / Decimal(k) - Decimal("1e-11"):
+            break  # the rounding decides whether the learner is dropped
+        assert made.weights[number] == pytest.approx(float(alpha), rel=1e-7)
+        assert made.errors[number] == pytest.approx(float(eps), rel=1e-9)
+        assert made.normalizers[number] == pytest.approx(float(z), rel=1e-9)
+        bound *= z
+        assert wrong <= bound
+        if gap > Decimal("1e-9"):
+            assert made.training_errors[number] == pytest.approx(float(wrong), abs=1e-12)
+            assert made.training_errors[number] <= float(bound) + 1e-12
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 10), st.integers(2, 7), st.booleans())
