@@ -158,14 +158,16 @@ def fit_boosting_out_of_core(
         thirds = assign_to_thirds(executor, metadata.encoder, split, model._seed)
     warn_of_identifiers(model, sketched.sketch)
     n, n_val, scaling = sketched.n, sketched.n_val, sketched.weight_scalings[0]
+    n_hashed = metadata.rows.n  # with the rows of a gap between both sets
     if isinstance(executor, ExecutorWithValidation):
         n_val = _scan_validation_set(model, executor, metadata, stops or bool(callbacks))
+        n_hashed += n_val
     rows = metadata.encoder, sketched
     indexed = list_features_of_many_categories(sketched.sketch.values)
     bins, totals = make_binned_blocks(executor, *rows, folds=thirds, indexed=indexed)
     del rows, sketched, thirds  # Free the sample of rows that has determined the bin edges.
     if is_classifier(model):
-        set_hashes_of_fit(model, executor, n + n_val, continues=before is not None)
+        set_hashes_of_fit(model, executor, n_hashed, continues=before is not None)
     validation, attributes = (None, {}) if make_validation_set is None else make_validation_set()
     if validation is not None:
         n_val = len(validation.y)
@@ -458,14 +460,12 @@ def _split_validation_set(
     if model.validation_fraction is None:
         return None
     encoder, scaling = metadata.encoder, metadata.weight_scaling
+    gap: Any = 0
     if order is not None:
-        if order.gap != 0:
-            raise ValueError(
-                "gap must be 0 for early stopping of out-of-core or distributed X, got "
-                f"{order.gap!r}: leave it out, pass a validation set, or X as a data frame in memory"
-            )
-        executor = read_times(executor, encoder, order).attach(executor, encoder)
-    split = split_validation_set(executor, encoder, scaling, model.validation_fraction, model._seed)
+        times = read_times(executor, encoder, order)
+        executor, gap = times.attach(executor, encoder), times.rows.gap
+    size, seed = model.validation_fraction, model._seed
+    split = split_validation_set(executor, encoder, scaling, size, seed, gap)
     if model.scoring != "loss":  # a scorer gets weights that are not scaled
         scalings = split.sorter.weight_scalings[0], None
         split = replace(split, sorter=replace(split.sorter, weight_scalings=scalings))

@@ -189,8 +189,9 @@ class RowSorter:
         ----------
         training : Training
             The n rows of the block.
-        mask : ndarray of bool, shape (n,)
-            True for validation rows, in the order of `sort_rows`.
+        mask : ndarray of bool or uint8, shape (n,)
+            1 (True) for validation rows, 0 for training rows, 2 for rows in neither set, in the
+            order of `sort_rows`.
 
         Returns
         -------
@@ -205,7 +206,7 @@ class RowSorter:
         order, both = self.sort_rows(training)[0], []
         self.expect_rows(len(mask), len(order))
         for rows, weight_scaling in zip(
-            (order[~mask], order[mask]), self.weight_scalings, strict=True
+            (order[mask == 0], order[mask == 1]), self.weight_scalings, strict=True
         ):
             subset = training.take(np.sort(rows))
             if weight_scaling is not None and subset.weight is not None and len(rows):

@@ -31,6 +31,7 @@ from certree.out_of_core.row_assignment import (
     make_sorted_blocks,
 )
 from certree.out_of_core.time_cut import (
+    GAP,
     LATEST,
     assign_by_time,
     count_rows,
@@ -126,8 +127,9 @@ class ValidationSplit:
     ----------
     sorter : RowSorter
         How the rows of a block are sorted and weighted.
-    masks : list of ndarray of bool
-        For each block: True for validation rows, in the order of `RowSorter.sort_rows`.
+    masks : list of ndarray of bool or uint8
+        For each block: 1 (True) for validation rows, 0 for training rows, 2 for rows of the gap
+        between both, in the order of `RowSorter.sort_rows`.
     summary : SplitSummary
         Summaries of the training set and of the validation set.
     n_repeated : int
@@ -141,7 +143,12 @@ class ValidationSplit:
 
 
 def split_validation_set(
-    executor: Executor, encoder: Any, weight_scaling: WeightScaling | None, size: float, seed: int
+    executor: Executor,
+    encoder: Any,
+    weight_scaling: WeightScaling | None,
+    size: float,
+    seed: int,
+    gap: int | timedelta = 0,
 ) -> ValidationSplit:
     """Choose the rows of the validation set, stratified by class, or whole groups of rows.
 
@@ -157,6 +164,8 @@ def split_validation_set(
         Number of validation rows, or groups, or their fraction.
     seed : int
         Seed of the choice.
+    gap : int or timedelta
+        Rows to leave out before the validation set if rows have times.
 
     Returns
     -------
@@ -172,7 +181,7 @@ def split_validation_set(
     sizes, names = make_sorted_blocks(executor, encoder, sorter)
     has_classes, is_grouped = hasattr(encoder, "classes_"), any(one is not None for one in names)
     if has_times(executor):
-        masks, n_repeated = _choose_latest_rows(executor, names, size), 0
+        masks, n_repeated = _choose_latest_rows(executor, names, size, gap), 0
     elif is_grouped:
         n_groups, numbers = number_all_groups(names)
         n_val = count_held_out(size, n_groups, "groups")
@@ -196,17 +205,24 @@ def split_validation_set(
 
 
 def _choose_latest_rows(
-    executor: Executor, names: Sequence[NDArray[Any] | None], size: float
-) -> list[Mask]:
+    executor: Executor,
+    names: Sequence[NDArray[Any] | None],
+    size: float,
+    gap: int | timedelta,
+) -> list[NDArray[np.uint8]]:
     """Choose the latest rows, or groups, as the validation set.
 
     executor: holds `RowsToAssign` with times; names: distinct groups of each block, or None; size:
-    number of validation rows, or groups, or their fraction. Return their mask for each block.
+    number of validation rows, or groups, or their fraction; gap: rows to leave out before them.
+    Return the set of each row as `ValidationSplit.masks`.
     """
     is_grouped = any(groups is not None for groups in names)
     n = number_all_groups(names)[0] if is_grouped else count_rows(executor)
     n_val = count_held_out(size, n, "groups" if is_grouped else "rows")
-    return [sets == LATEST for sets in assign_by_time(executor, names, n_val, 0)]
+    return [
+        np.where(sets == GAP, 2, sets == LATEST).astype(np.uint8)
+        for sets in assign_by_time(executor, names, n_val, gap)
+    ]
 
 
 def _choose_validation_rows(
@@ -348,8 +364,8 @@ def summarize_split(block: RowsToAssign, mask: Mask) -> tuple[RowsToAssign, Spli
     ----------
     block : RowsToAssign
         The block, with n rows.
-    mask : ndarray of bool, shape (n,)
-        True for validation rows, in the order of the block.
+    mask : ndarray of bool or uint8, shape (n,)
+        Set of each row as `ValidationSplit.masks`, in the order of the block.
 
     Returns
     -------
@@ -358,7 +374,7 @@ def summarize_split(block: RowsToAssign, mask: Mask) -> tuple[RowsToAssign, Spli
     summary : SplitSummary
         The summaries.
     """
-    return block, SplitSummary(_summarize(block, ~mask), _summarize(block, mask))
+    return block, SplitSummary(_summarize(block, mask == 0), _summarize(block, mask == 1))
 
 
 def _summarize(block: RowsToAssign, rows: Mask) -> SetSummary:
@@ -388,8 +404,8 @@ def sum_weights(
         The block, with n rows.
     largest : tuple of two float
         Largest weight of all training rows, and of all validation rows.
-    mask : ndarray of bool, shape (n,)
-        True for validation rows, in the order of the block.
+    mask : ndarray of bool or uint8, shape (n,)
+        Set of each row as `ValidationSplit.masks`, in the order of the block.
 
     Returns
     -------
@@ -400,6 +416,6 @@ def sum_weights(
     """
     sums = [
         exact_sum(divide_by_largest(block.weight[rows], most))
-        for rows, most in zip((~mask, mask), largest, strict=True)
+        for rows, most in zip((mask == 0, mask == 1), largest, strict=True)
     ]
     return block, np.array(sums, dtype=object)
