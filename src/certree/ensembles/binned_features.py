@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree._core import draw_rows
+from certree.ensembles.forest_samples import SelectRows
 from certree.ensembles.leaves import N_COMPARED_ROWS
 from certree.grow.binned_grower import RowSampling
 from certree.grow.bins import Bins, UInt8
@@ -66,18 +67,24 @@ class BinnedFeatures:
         return trees if self.ranked is None else self.ranked.replace_by_category_sets(trees)
 
     def find_out_of_bag_leaves(
-        self, trees: Trees, drawing: RowSampling, n_threads: int
+        self,
+        trees: Trees,
+        drawing: RowSampling,
+        n_threads: int,
+        select: SelectRows | None = None,
     ) -> BinnedOutOfBagLeaves:
         """Draw the bags of the trees again, and return an object that finds out-of-bag leaves.
 
         No leaves are computed yet. trees: trees that were grown on these bins; drawing: how their
         bags were drawn (number of draws, seed, with or without replacement); n_threads: number of
-        threads that find leaves.
+        threads that find leaves; select: returns which of the rows that are out of a bag count as
+        such, None: all.
         """
         n = len(self.codes)
         is_out = np.empty((len(trees), -(-n // 8)), dtype=np.uint8)
         for number, bits in enumerate(is_out):
-            bits[:] = np.packbits(draw_rows(n, drawing, number) == 0)
+            of_tree = draw_rows(n, drawing, number) == 0
+            bits[:] = np.packbits(of_tree if select is None else select(of_tree))
         code_trees = convert_trees_to_bin_codes(trees, self.edges)
         return BinnedOutOfBagLeaves(trees, code_trees, self.codes, is_out, n_threads)
 

@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree.ensembles.binned_features import LEAVES_PER_BLOCK, BinnedFeatures
-from certree.ensembles.forest_samples import ForestSamples, InputRows, sort_by_content
+from certree.ensembles.forest_samples import (
+    N_TIME_BLOCKS,
+    ForestSamples,
+    InputRows,
+    sort_by_content,
+)
 from certree.ensembles.leaves import N_COMPARED_ROWS
 from certree.estimators.out_of_core_trees import find_rankable_features
 from certree.explain.output_groups import OutputGroups
@@ -46,6 +51,7 @@ from certree.out_of_core.memory_limit import (
 from certree.out_of_core.metadata_pass import FitMetadata, collect_metadata
 from certree.out_of_core.row_block import RowBlock, expect_same_rows, list_digests
 from certree.out_of_core.scratch import Scratch
+from certree.out_of_core.time_split import TimeArguments, read_times
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
 from certree.rows.hashes import count_rows_with_copies
@@ -78,7 +84,12 @@ class IntegerWeightScaling(WeightScaling):
 
 
 def read_forest_samples(
-    model: Any, executor: Executor, scratch: Scratch, *, continues: bool = False
+    model: Any,
+    executor: Executor,
+    scratch: Scratch,
+    time: TimeArguments | None = None,
+    *,
+    continues: bool = False,
 ) -> tuple[ForestSamples, InputRows]:
     """Read the rows of a forest, and set classes and features of the model.
 
@@ -90,6 +101,8 @@ def read_forest_samples(
         Reads the rows.
     scratch : Scratch
         Folder in which the bin codes are stored.
+    time : TimeArguments or None
+        The arguments of `fit` about times, by which blocks of time are drawn; None: no times.
     continues : bool
         Whether trees are added to those of the fitted model, which must have had the same rows.
 
@@ -111,7 +124,11 @@ def read_forest_samples(
         metadata.expect_same_encoding(model)
     else:
         metadata.set_attributes(model)
-    executor.apply_memory_limit(_estimate_memory(model, metadata))
+    executor.apply_memory_limit(_estimate_memory(model, metadata, has_times=time is not None))
+    blocks, first_excluded = None, None
+    if time is not None:
+        times = read_times(executor, metadata.encoder, time)
+        blocks, first_excluded = times.number_blocks(executor, N_TIME_BLOCKS)
     weight_scaling = metadata.weight_scaling
     if weight_scaling is not None:
         rows = metadata.rows
@@ -124,7 +141,7 @@ def read_forest_samples(
     bins, _ = make_binned_blocks(executor, *encoded, fine_ends=True, indexed=ranked)
     if is_classifier(model):
         set_hashes_of_fit(model, executor, n, continues=continues)
-    order, content, group = _sort_rows(executor, n)
+    order, content, group = _sort_rows(executor, n, blocks)
     sizes = n, bins.n_features, n_targets, len(ranked)
     codes, y, weight, categories = _gather_sorted_rows(executor, scratch, *sizes)
     input_rows, positions = _NONE, _NONE.indices
@@ -136,7 +153,8 @@ def read_forest_samples(
     columns = np.array(sketched.target_order or [0], dtype=np.intp)
     y = y[:, 0] if len(columns) == 1 else y[:, columns]
     features, draw_order = BinnedFeatures(codes, bins), metadata.draw_order
-    samples = ForestSamples(features, y, weight, positions, content, columns, draw_order, group)
+    about = content, columns, draw_order, group, first_excluded
+    samples = ForestSamples(features, y, weight, positions, *about)
     return _rank_categories(model, samples, features, ranked, categories), input_rows
 
 
@@ -180,10 +198,11 @@ def _sketch_rows(
     return replace(sketched, target_order=tuple(order.tolist()))
 
 
-def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
+def _estimate_memory(model: Any, metadata: FitMetadata, *, has_times: bool) -> MemoryNeed:
     """Return an upper estimate of the memory of a fit, most of which grows with the number of rows.
 
-    model: the forest; metadata: numbers of rows, features and classes of the first pass.
+    model: the forest; metadata: numbers of rows, features and classes of the first pass; has_times:
+    whether blocks of time are drawn.
     """
     n, p, q = metadata.rows.n, model._n_encoded, metadata.rows.n_targets
     n_trees, n_threads = int(model.n_estimators), get_n_threads_or_all(model.n_jobs)
@@ -199,8 +218,9 @@ def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
     nodes = 2.0 * n_leaves * n_trees * node_bytes
     # Hashes and keys while they are sorted, and the sample for bin edges; then targets and weights,
     # twice while they are gathered.
-    sorting = (72.0 + 64.0 * metadata.rows.are_grouped) * n + 8.0 * (p + 1) * min(n, EDGE_ROWS)
-    held = (16.0 * q + 2 * weight_bytes + 4 * metadata.rows.are_grouped) * n
+    has_groups = metadata.rows.are_grouped or has_times
+    sorting = (72.0 + 64.0 * has_groups) * n + 8.0 * (p + 1) * min(n, EDGE_ROWS)
+    held = (16.0 * q + 2 * weight_bytes + 4 * has_groups) * n
     # Targets and weights as integers; and for each thread the drawn rows, their gradient pairs, some of
     # them twice, and the codes of small nodes.
     has_weights = weight_bytes > 0 or model._has_balanced_bags
@@ -249,11 +269,13 @@ def _estimate_out_of_bag_bytes(
 _NONE = InputRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)
 
 
-def _sort_rows(executor: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
+def _sort_rows(
+    executor: Executor, n: int, time_block: Int32 | None
+) -> tuple[Indices, int, Int32 | None]:
     """Sort the rows of all blocks, and replace the keys of each block by positions in this order.
 
-    n: number of rows. Return the results of `sort_by_content` for the rows in the order of the
-    blocks. executor: has the blocks.
+    n: number of rows; time_block: block of time of each row, or None. Return the results of
+    `sort_by_content` for the rows in the order of the blocks. executor: has the blocks.
     """
     digests = dict(executor.reduce(list_digests))
     blocks = sorted(executor.reduce(list_hashes), key=itemgetter(0))
@@ -271,7 +293,9 @@ def _sort_rows(executor: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
         group = np.unique(np.concatenate(groups), return_inverse=True)[1].astype(np.int32)
     else:
         warn_of_repeated_rows(count_rows_with_copies(hashes), n)
-    order, content, group = sort_by_content(hashes, weight, group)
+    by_time = time_block is not None
+    group = time_block if by_time else group
+    order, content, group = sort_by_content(hashes, weight, group, by_time=by_time)
     position = np.empty(n, dtype=np.uint64)
     position[order] = np.arange(n, dtype=np.uint64)
     per_block = [position[begin:end] for begin, end in pairwise(ends)]

@@ -57,6 +57,8 @@ class Rank:
         What a function leaves for those that are called after it.
     scored : ndarray of intp, shape (m,)
         Indices of the rows that a scorer gets, of training rows and the validation set behind them.
+    selection : list
+        Runs that choose the number of rounds.
     third_scores : list of ndarray of float64, shape (n_outputs, n)
         Scores of the training rows by the fits to thirds, for standard errors.
     model_scores, deviations : ndarray of float64, shape (n_outputs, n)
@@ -69,6 +71,7 @@ class Rank:
     n_threads: int | None = None
     state: Any = None
     scored: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
+    selection: list[Any] = field(default_factory=list)
     third_scores: list[Float64] = field(default_factory=list)
     model_scores: Float64 = field(default_factory=lambda: np.zeros((0, 0)))
     deviations: Float64 = field(default_factory=lambda: np.zeros((0, 0)))

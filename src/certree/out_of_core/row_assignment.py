@@ -182,7 +182,7 @@ class RowSorter:
                 "each pass"
             )
 
-    def split_rows(self, training: Training, mask: Mask) -> list[Training]:
+    def split_rows(self, training: Training, mask: NDArray[Any]) -> list[Training]:
         """Split a block into its training rows and its validation rows, and scale their weights.
 
         Parameters

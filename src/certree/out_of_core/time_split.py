@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from certree.interface.arrays import Float64
+from certree.interface.arrays import Float64, Int32
 from certree.out_of_core.chunks import (
     Chunk,
     find_positive_rows,
@@ -128,6 +128,19 @@ class OutOfCoreTimes:
         """
         arguments = encoder, self.arguments.column, self.of_groups, cut
         return TransformedRows(executor, _add_times, arguments, [None] * self.n_blocks)
+
+    def number_blocks(self, executor: Executor, n_blocks: int) -> tuple[Int32, Int32]:
+        """Divide rows, or whole groups, into blocks of consecutive times of about equal sizes.
+
+        executor: as `read_times` has left it; n_blocks: wanted number of blocks of time. Return the
+        number of each row's block of time, rows in the order of the executor's blocks, and the
+        second result of `RowTimes.number_blocks`.
+        """
+        found = sorted(executor.reduce(_list_times), key=itemgetter(0))
+        _, values, group = zip(*found, strict=True)
+        times = replace(self.rows, values=np.concatenate(values))
+        groups = None if self.groups is None else np.concatenate(group)
+        return times.number_blocks(n_blocks, groups)
 
     def find_period(self, executor: Executor, train_size: float) -> LatestPeriod:
         """Find the latest rows, or groups, which calibrate.
@@ -283,6 +296,12 @@ def _add_times(
             time[rows[2]] = of_groups[groups]
     left_out = None if cut is None else cut.assign(time) == GAP
     return replace(chunk, time=time, is_left_out=left_out)
+
+
+def _list_times(block: TimedBlock) -> list[tuple[int, Float64, Indices]]:
+    """Return number, times and numbers of groups (empty without groups) of a block, as a list."""
+    group = np.zeros(0, dtype=np.intp) if block.group is None else np.array(block.group)
+    return [(block.number, np.array(block.time), group)]
 
 
 def _find_ends_of_sets(

@@ -406,7 +406,7 @@ def _get_hashes_in_range(block: HashedRows, i: int, n: int) -> list[tuple[UInt64
 
 
 def select_training_set(
-    executor: Executor, encoder: Any, sorter: RowSorter, masks: Sequence[Mask]
+    executor: Executor, encoder: Any, sorter: RowSorter, masks: Sequence[NDArray[Any]]
 ) -> TransformedRows:
     """Return an executor for the training set alone: passes over the rows skip all other rows.
 
@@ -418,8 +418,8 @@ def select_training_set(
         Copy of the model that encodes rows.
     sorter : RowSorter
         Sorts the rows of a block in the order of the masks, which does not depend on the file.
-    masks : sequence of ndarray of bool
-        For each block: True for rows to skip, in the order of `RowSorter.sort_rows`.
+    masks : sequence of ndarray of bool or uint8
+        For each block: True, or not 0, for rows to skip, in the order of `RowSorter.sort_rows`.
     """
     return TransformedRows(executor, _take_training_rows, (encoder, sorter), masks)
 

@@ -137,7 +137,7 @@ class ValidationSplit:
     """
 
     sorter: RowSorter
-    masks: list[Mask]
+    masks: list[Mask] | list[NDArray[np.uint8]]
     summary: SplitSummary
     n_repeated: int
 
@@ -179,6 +179,7 @@ def split_validation_set(
     """
     sorter = RowSorter(np.random.RandomState(seed), feature_order=encoder._draw_order)
     sizes, names = make_sorted_blocks(executor, encoder, sorter)
+    masks: list[Mask] | list[NDArray[np.uint8]]
     has_classes, is_grouped = hasattr(encoder, "classes_"), any(one is not None for one in names)
     if has_times(executor):
         masks, n_repeated = _choose_latest_rows(executor, names, size, gap), 0
