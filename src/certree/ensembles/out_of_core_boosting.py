@@ -527,18 +527,20 @@ def _split_validation_set(
 ) -> tuple[ValidationSplit | None, FitMetadata]:
     """Choose the validation set of early stopping; None if the training rows are scored.
 
-    Also return the metadata with the draw order of the features by the training rows. order: the arguments of `fit` about times, by which the latest rows validate; None: random rows.
-    model: boosted trees; executor: reads the rows; metadata: result of the first pass.
+    Also return the metadata with the draw order of the features by the training rows. order: the
+    arguments of `fit` about times, by which the latest rows validate; None: random rows. model:
+    boosted trees; executor: reads the rows; metadata: result of the first pass.
     """
     if model.validation_fraction is None:
         return None, metadata
     encoder, scaling = metadata.encoder, metadata.weight_scaling
+    timed: Any = executor
     gap: Any = 0
     if order is not None:
         times = read_times(executor, encoder, order)
-        executor, gap = times.attach(executor, encoder), times.rows.gap
+        timed, gap = times.attach(executor, encoder), times.rows.gap
     size, seed = model.validation_fraction, model._seed
-    split = split_validation_set(executor, encoder, scaling, size, seed, gap)
+    split = split_validation_set(timed, encoder, scaling, size, seed, gap)
     if model.scoring != "loss":  # a scorer gets weights that are not scaled
         scalings = split.sorter.weight_scalings[0], None
         split = replace(split, sorter=replace(split.sorter, weight_scalings=scalings))
