@@ -71,6 +71,18 @@ class TimeArguments:
             )
         return cls(time, gap, independent)
 
+    def read_column(self, chunk: Chunk) -> RowTimes:
+        """Return the times of a chunk's rows. Errors have a note that names the chunk."""
+        try:
+            times = RowTimes.read(
+                self.column, chunk.X, len(chunk.y), is_independent=self.is_independent
+            )
+        except (ValueError, TypeError) as error:
+            error.add_note(f"in {chunk.where}")
+            raise
+        assert times is not None
+        return times
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimedBlock:
@@ -126,7 +138,7 @@ class OutOfCoreTimes:
         executor: reads the rows; encoder: copy of the model that encodes rows; cut: rows of its gap
         are left out, as rows of weight zero are; None: no rows are left out.
         """
-        arguments = encoder, self.arguments.column, self.of_groups, cut
+        arguments = encoder, self.arguments, self.of_groups, cut
         return TransformedRows(executor, _add_times, arguments, [None] * self.n_blocks)
 
     def number_blocks(self, executor: Executor, n_blocks: int) -> tuple[Int32, Int32]:
@@ -213,7 +225,7 @@ def read_times(executor: Executor, encoder: Any, arguments: TimeArguments) -> Ou
         If there is no such column, it holds other values than numbers or dates, a time is missing,
         or all times are equal.
     """
-    found = sorted(executor.make_blocks(_read_block, encoder, arguments.column), key=itemgetter(0))
+    found = sorted(executor.make_blocks(_read_block, encoder, arguments), key=itemgetter(0))
     _, sizes, dates, ends, numbers, of_groups = zip(*found, strict=True)
     names, groups = get_group_names(encoder), None
     if names is not None:
@@ -231,7 +243,9 @@ def read_times(executor: Executor, encoder: Any, arguments: TimeArguments) -> Ou
     return OutOfCoreTimes(arguments, times, len(found), sum(sizes), groups)
 
 
-def _read_block(number: int, chunk: Chunk, encoder: Any, column: str) -> tuple[TimedBlock, Any]:
+def _read_block(
+    number: int, chunk: Chunk, encoder: Any, arguments: TimeArguments
+) -> tuple[TimedBlock, Any]:
     """Return the times of the rows of positive weight in a block, and what is known of all of them.
 
     The second entry is a list of one tuple: number of the block, number of rows, what dates are (None
@@ -243,7 +257,7 @@ def _read_block(number: int, chunk: Chunk, encoder: Any, column: str) -> tuple[T
     found = find_positive_rows(encoder, chunk)
     if found is None:
         return TimedBlock(number, none, None), [(number, 0, None, none, numbers, groups)]
-    times, rows = _read_column(chunk, column), found[2]
+    times, rows = arguments.read_column(chunk), found[2]
     time = times.values[rows]
     ends = np.array([time.min(), time.max()])
     if chunk.groups is not None:
@@ -256,24 +270,10 @@ def _read_block(number: int, chunk: Chunk, encoder: Any, column: str) -> tuple[T
     ]
 
 
-def _read_column(chunk: Chunk, column: str) -> RowTimes:
-    """Return the times of a chunk's rows, which a column of the chunk holds.
-
-    column: name of the column. Errors have a note that names the chunk.
-    """
-    try:
-        times = RowTimes.read(column, chunk.X, len(chunk.y))
-    except (ValueError, TypeError) as error:
-        error.add_note(f"in {chunk.where}")
-        raise
-    assert times is not None
-    return times
-
-
 def _add_times(
     chunk: Chunk,
     encoder: Any,
-    column: str,
+    arguments: TimeArguments,
     of_groups: Float64 | None,
     cut: TimeCut | None,
     per_block: None,
@@ -286,7 +286,7 @@ def _add_times(
     del per_block
     if not len(chunk.y):
         return replace(chunk, time=np.zeros(0))
-    time = _read_column(chunk, column).values
+    time = arguments.read_column(chunk).values
     if of_groups is not None:
         time = time.copy()
         rows = find_positive_rows(encoder, chunk)
