@@ -198,7 +198,9 @@ class Certificate:
         expect_method_for_period(self.method, self.period)
         largest = self._largest_bound
         if not 0 <= self.bound <= largest:
-            raise ValueError(f"bound must lie in 0 .. {largest:g}, got {self.bound!r}")
+            raise ValueError(
+                f"bound must lie in 0 .. {largest:g}, got {self.bound!r}: make certificates by certify"
+            )
         if self.baseline is not None and self.baseline.value > largest * (1 + _ROUNDING):
             raise ValueError(f"baseline must lie in 0 .. {largest:g}, got {self.baseline.value!r}")
 
@@ -253,7 +255,10 @@ class Certificate:
 
     @property
     def _order_assumption(self) -> str | None:
-        """What is assumed if errors of calibration rows depend on their order; None if they do not."""
+        """The assumption on the order of the rows, as a sentence; None if errors do not depend on it.
+
+        It is needed if the errors of the calibration rows depend on their order in the table.
+        """
         if self.row_order is None or not self.row_order.is_dependent:
             return None
         return self.row_order.assumption
@@ -569,7 +574,11 @@ class Certificate:
 
     @property
     def _caveats(self) -> str:
-        """Further sentences of ``str()``, each after a space; empty if there are none."""
+        """Sentences that ``str()`` appends, each after a space; empty if there are none.
+
+        They say that the bound is not below the error of a constant prediction, or that errors
+        depend on the order of the rows.
+        """
         caveats = ""
         if self.is_below_baseline is False:
             caveats = " The bound does not show that the model is better than this constant."
@@ -831,7 +840,9 @@ def restore_certificate(entries: Any) -> Certificate:
     given: Certificate = restore_value("certificate", Certificate, entries)
     if given.matches is not None:
         # A fit does not compare its rows with themselves.
-        raise DamagedModelError(f"matches of a certificate must be None, got {given.matches!r}")
+        raise DamagedModelError(
+            f"matches of the certificate of a fit must be None, got {given.matches!r}"
+        )
     if given.method not in METHODS:
         raise DamagedModelError(f"method must be one of {', '.join(METHODS)}, got {given.method!r}")
     ranges = {
@@ -879,9 +890,10 @@ def _store_certificate(certificate: Certificate) -> dict[str, Any]:
 
 
 def _restore_certificates(stored: StoredState, name: str, model: Any) -> tuple[Certificate, ...]:  # noqa: ARG001
-    """Return all certificates of a fit from the entry `name` of a model file, `stored`.
+    """Return all certificates of a fit from a model file, after computing their bounds again.
 
-    `model` is not read. Raise ValueError if an entry is malformed, or a bound is lower than its
+    stored, name: the content of the file, and the name of the entry; model: the estimator that is
+    restored, not used. Raise ValueError if an entry is malformed, or a bound is lower than its
     observations allow.
     """
     saved = stored[name]
@@ -893,7 +905,11 @@ def _restore_certificates(stored: StoredState, name: str, model: Any) -> tuple[C
 
 
 def _restore_deployed(stored: StoredState, name: str, model: Any) -> Certificate:
-    """Return the certificate of `model` whose index is the entry `name` of a model file, `stored`."""
+    """Return the certificate of the model that predicts, from its index in a model file.
+
+    stored, name: the content of the file, and the name of the entry with the index; model: the
+    estimator that is restored, whose `certificates_` are set.
+    """
     return model.certificates_[stored.get_integer(name, 0, len(model.certificates_) - 1)]
 
 

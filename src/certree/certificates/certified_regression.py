@@ -32,9 +32,7 @@ _NOTHING = 1e-12
 
 
 class CertifiedRegressorMixin:
-    """Methods of certified regressors.
-
-    Prediction intervals, and certificates of the mean absolute error.
+    """Mixin with the methods of certified regressors: prediction intervals and certificates.
 
     A subclass sets the attributes below in ``fit`` and defines ``predict`` and
     `_predict_with_half_width`. The mixin has no constructor.
@@ -261,13 +259,13 @@ class CertifiedRegressorMixin:
         check_is_fitted(self)
         if self.certificate_.grouped:
             raise ValueError(
-                "prediction intervals need independent rows, but the rows of this fit came in groups: "
-                "keep one row of each group and fit without groups"
+                "prediction intervals need independent rows, but the rows of this fit came in groups "
+                "(parameter groups): keep one row of each group and fit without groups"
             )
         if has_dependent_rows(self.certificate_):
             raise ValueError(
-                "prediction intervals need independent rows, but rows in time order may depend on "
-                "each other: fit with independent=True if rows of one period do not"
+                "prediction intervals need independent rows, but rows in time order (parameter "
+                "time) may depend on each other: fit with independent=True if rows of one period do not"
             )
         return self.conformity_scores_
 

@@ -26,7 +26,7 @@ from certree.rows.duplicates import (
     decide_worst_case,
     find_first_equal_keys,
     get_allowed_repeats,
-    mark_repeated_units,
+    mark_repeats_by_key,
     merge_copies,
 )
 from certree.rows.folds import Indices, number_groups
@@ -68,8 +68,9 @@ class CalibrationRows:
         None), "worst" (number of rows that count as errors) and "period" (a `Period`, or None
         without times).
     units : ndarray of intp, shape (len(rows),), or None
-        Place of the unit of each row in the order of the rows that were passed: of its group, or of
-        the rows that equal it; None: rows have times, whose order is known.
+        For the test of whether errors depend on the order of the rows: number of the unit of each
+        row, 0, 1, ..., in the order of the rows that were passed. A unit is a group, or a set of
+        equal rows. None: rows have times, whose order is known.
     is_worst : ndarray of bool, shape (len(rows),), or None
         True for repeated rows that count as errors; None: no such rows.
     weight : ndarray of float64, shape (len(rows),), or None
@@ -331,7 +332,7 @@ class LeakageCheck:
             places = draw_copies(first, rows)
         group = None if group is None else group[rows]
         units = rank_units(first[rows] if group is None else group, places)
-        repeats = mark_repeated_units(first[rows], seen[rows], group)
+        repeats = mark_repeats_by_key(first[rows], seen[rows], group)
         n_repeats, weight = int(repeats.sum()), None
         if group is not None:
             # Equal rows of one group count as one row.
@@ -354,7 +355,11 @@ class LeakageCheck:
         return CalibrationRows(rows, drawn, None, is_worst, weight)
 
     def _expect_no_groups(self) -> None:
-        """Raise ValueError if the classifier was fitted with groups of rows."""
+        """Raise ValueError if the classifier was fitted with groups of rows, such as patients.
+
+        It is called if the calibration rows have no groups: they could then be of the groups of the
+        fit.
+        """
         column = self._groups_column
         if column is not None:
             name = f" of {column!r}" if column else ""
@@ -434,9 +439,10 @@ class LeakageCheck:
 
 
 def _number_dependent_groups(groups: ArrayLike, n: int) -> Indices | None:
-    """Return the number of each row's group, (n,); None if each row is of another group.
+    """Return the number of each row's group, (n,); None if each group has one row.
 
-    groups: group of each row. Raise ValueError if it has another length, or missing entries.
+    groups: group of each of n rows, such as a customer. Raise ValueError if it has another length,
+    or missing entries.
     """
     names, codes = number_groups(check_groups(groups, n))
     return None if len(names) == n else codes

@@ -168,10 +168,16 @@ class Monitor:
             and self._batches.fits(self._rows)
         )
         if not is_consistent:
-            raise DamagedModelError("numbers of rows of its monitor contradict each other")
+            raise DamagedModelError(
+                f"rows of the monitor must fit its pending rows, alarm, windows and batches, got "
+                f"{self._rows}"
+            )
 
     def _check_settings(self) -> None:
-        """Check the parameters, and convert numbers to float and int."""
+        """Check the constructor's arguments, and convert numbers to float and int in place.
+
+        Raise TypeError or ValueError if one is invalid.
+        """
         for name, value in (("bound", self.bound), ("alpha", self.alpha)):
             if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
                 raise TypeError(f"{name} must be a number, got {value!r}")
@@ -206,7 +212,7 @@ class Monitor:
 
     @property
     def _time(self) -> int:
-        """Number of time steps so far: rows in complete blocks, divided by the block length."""
+        """Number of time steps so far: complete blocks of `block` consecutive rows."""
         return (self._rows - len(self._pending)) // self.block
 
     @property
@@ -331,9 +337,11 @@ class Monitor:
         return self
 
     def _bet(self, steps: Float64, time: int) -> None:
-        """Update all products by the losses of consecutive time steps.
+        """Update the state of the test by the losses of consecutive time steps.
 
-        steps: loss of each time step, at most `_CHUNK`; time: number of time steps before them.
+        The state are the products of ``1 + stake (loss - bound)``, for eight stakes and all start
+        times. steps: loss of each time step, (n_steps,), at most `_CHUNK`; time: number of time
+        steps before them.
         """
         factors = np.log1p(self._stakes * (steps[:, None] - self.bound))
         products = np.cumsum(np.vstack([self._log_products, factors]), axis=0)[1:]
@@ -398,7 +406,7 @@ class Monitor:
 
     @property
     def _word(self) -> str:
-        """What a loss is of: "row" or "group"."""
+        """The noun for what one loss belongs to, in sentences: "row" or "group"."""
         return "group" if self.grouped else "row"
 
     def _describe_claim(self) -> str:
@@ -437,10 +445,10 @@ class Monitor:
 
 
 def _mix(log_capital: Float64, time: Any) -> Any:
-    """Return the log of `Monitor.e_value` after some times.
+    """Return the log of `Monitor.e_value`, the evidence against the bound, after some numbers of steps.
 
-    log_capital: log capital of all start times up to time + 1, for each stake, (..., 8); time: the
-    times, (...). The result has the shape of `time`.
+    log_capital: for each stake, the log of the weighted sum of the products of all start times up
+    to time + 1, (..., 8); time: numbers of time steps, (...). The result has the shape of `time`.
     """
     mean = np.logaddexp.reduce(log_capital, axis=-1) - math.log(_N_STAKES)
     return np.logaddexp(mean, np.log(compute_later_weight(np.asarray(time) + 1)))
@@ -455,7 +463,10 @@ def _check_losses(losses: Any) -> Float64:
     if given.ndim != 1:
         raise ValueError(f"losses must be a number or one-dimensional, got shape {given.shape}")
     if given.size and given.dtype.kind not in "buif":
-        raise ValueError(f"losses must hold numbers from 0 to 1, got dtype {given.dtype}")
+        raise ValueError(
+            f"losses must hold numbers from 0 to 1, got dtype {given.dtype}: pass losses, such as "
+            "y_new != model.predict(X_new), not labels"
+        )
     numbers: Float64 = given.astype(np.float64)
     outside = numbers[~((numbers >= 0) & (numbers <= 1))]
     if len(outside):
@@ -467,7 +478,11 @@ def _check_losses(losses: Any) -> Float64:
 
 
 def _restore_starts(stored: StoredState, name: str, model: Any) -> NDArray[np.int64]:  # noqa: ARG001
-    """Return the start times in the entry `name` of a file, `stored`; `model` is not read."""
+    """Return the start times of a monitor in a model file, (8,) int64: the likeliest for each stake.
+
+    stored, name: the content of the file, and the name of the entry; model: not used. Raise
+    ValueError if the entry is not such an array.
+    """
     return check_column(name, stored[name], "int64", (_N_STAKES,))
 
 

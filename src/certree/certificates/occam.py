@@ -220,7 +220,8 @@ def occam_answers(
     answered = round(held.n - quiet)
     if answered == 0:
         raise ValueError(
-            "label must not be abstention for all calibration rows, got no row with a prediction"
+            "label must not be abstention for all calibration rows, got no row with a prediction: "
+            "abstain from fewer leaves, by a lower margin"
         )
     risk = (held.compute_error(cells) * held.n - quiet) / answered
     nats = max(-prior.log_mass(cells), 0.0)
@@ -381,7 +382,8 @@ def absolute_error_pruning(
     """
     if prior.tree is not held.tree:
         raise ValueError(
-            "prior must be over the prunings of held.tree, got the prior of another tree object"
+            "prior must be over the prunings of held.tree, got the prior of another tree object: make "
+            "it by pruning_prior(held.tree, pruning)"
         )
     means = (Voting("mean") if voting is None else voting).ballots(held.tree, held.grown)
     value = means.compute_vote(held.tree, expect_pruning(held.tree, pruning)).score[:, 0]

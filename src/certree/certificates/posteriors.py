@@ -167,7 +167,8 @@ def labelled_posterior(
     if len(prior.distributions) != 1 or prior.n_labels > stats.check_tree(tree).n_classes:
         raise ValueError(
             f"prior must have one component and at most {stats.n_classes} labels, got "
-            f"{len(prior.distributions)} components and {prior.n_labels} labels"
+            f"{len(prior.distributions)} components and {prior.n_labels} labels: pass such a prior as "
+            "branching_prior(tree, n_classes)"
         )
     posterior = prior.distributions[0]
     # Errors in excess of those of the best label, so that not all weights underflow.
@@ -221,7 +222,7 @@ def divergence(posterior: Posterior, prior: Prior) -> float:
     if share.shape[1] != prior.n_labels:
         raise ValueError(
             f"posterior and prior must have the same number of labels, got {share.shape[1]} and "
-            f"{prior.n_labels}"
+            f"{prior.n_labels}: make the posterior by labelled_posterior from this prior"
         )
     labels = [
         weight @ rel_entr(share, np.exp(log_label[drawn])).sum(axis=1)

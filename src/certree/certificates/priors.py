@@ -139,12 +139,12 @@ class Prior(ArrayRecord):
         if self.tree is not tree:
             raise ValueError(
                 "prior must be over the prunings of the tree of the calibration set (held.tree), got "
-                "the prior of another tree object"
+                "the prior of another tree object: make it from held.tree"
             )
         if self.seen is not None and self.seen is not grown:
             raise ValueError(
-                "prior must be made from the training rows (the statistics grown) only, got a prior "
-                "made from other statistics"
+                "prior must be made from the training rows only, got a prior made from other "
+                "statistics: pass held.grown to the function that makes it"
             )
         return self
 
@@ -658,7 +658,8 @@ def mix_priors(*priors: Prior) -> Prior:
     for prior in others:
         if prior.tree is not first.tree:
             raise ValueError(
-                "priors must all be over prunings of the same tree, got different trees"
+                "priors must all be over prunings of the same tree, got different trees: make all "
+                "of them from one tree object"
             )
         seen = _check_same_source(seen, prior.seen)
     return Prior(
@@ -683,6 +684,7 @@ def _check_same_source(first: NodeStats | None, second: NodeStats | None) -> Nod
     """
     if first is not None and second is not None and first is not second:
         raise ValueError(
-            "priors must be made from the same statistics of the training rows, got two different ones"
+            "priors must be made from the same statistics of the training rows, got two different "
+            "ones: pass held.grown to the functions that make them"
         )
     return first if second is None else second

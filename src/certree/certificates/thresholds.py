@@ -396,23 +396,24 @@ class ThresholdGuarantees:
 
     @cached_property
     def _next_lower(self) -> Float64:
-        """The next lower entry of the field `threshold` for each, (m,); 0 for the last."""
+        """For each entry of the field `threshold`, the next lower entry, (m,); 0 for the last."""
         return np.append(self.threshold[1:], min(float(self.threshold[-1]), 0.0))
 
     @cached_property
     def _survives_rounding(self) -> NDArray[np.bool_]:
-        """Whether a threshold between each entry and the next lower one survives rounding, (m,).
+        """Whether each threshold is further from the next lower one than rounding moves scores, (m,).
 
-        A database or an ONNX model may round scores differently. The choice of a threshold leaves
-        out entries that this could exchange.
+        A database or an ONNX model may round scores differently. Thresholds for which this is False
+        are not chosen, as rows could then be predicted differently.
         """
         return (self._next_lower < (1 - _ROUNDING) * self.threshold) | (self.threshold <= 0)
 
     def _place_threshold(self, entry: int) -> float:
-        """Return the threshold that stands for one entry of the field `threshold`.
+        """Return the threshold that represents one entry of the field `threshold`.
 
-        All thresholds above the next lower entry have the same limits. Near the middle of this gap
-        no calibration score is, which rounding might move below the threshold.
+        It lies near the middle of the gap between the next lower score and this one. Limits are the
+        same in the whole gap, and no score is near enough for rounding to move it across. entry:
+        index of the entry; for the first one return infinity.
         """
         high = float(self.threshold[entry])
         return high if math.isinf(high) else _round_between(float(self._next_lower[entry]), high)
@@ -496,9 +497,11 @@ class ThresholdGuarantees:
         return replace(found, baseline=self._compute_constant_cost(*costs))
 
     def _compute_constant_cost(self, false_negative: float, false_positive: float) -> Baseline:
-        """Return the mean cost on the calibration rows of predicting the same class for all rows.
+        """Return the mean cost on the calibration rows of always predicting the cheaper class.
 
-        It is that of the cheaper class. false_negative, false_positive: costs as of `lowest_cost`.
+        false_negative, false_positive: cost of a positive row that is predicted negative, and of a
+        negative row that is predicted positive. The `Baseline` has the name of the prediction, such
+        as "never yes".
         """
         name, (negatives, positives) = shorten_label(str(self.positive)), self._class_sizes
         never = Baseline(f"never {name}", false_negative * positives / self.n)

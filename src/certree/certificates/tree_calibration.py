@@ -176,8 +176,8 @@ class TreeCalibrationSet(CalibrationSet):
         """
         if self.splits is None:
             raise ValueError(
-                "the nodes of a Grid have no labels, as no training rows made them: fit the model "
-                "with another grower"
+                "grower must not be a Grid for this method, as the nodes of a Grid have no labels: fit "
+                'the model with another grower, such as grower="cart"'
             )
         return self.held
 

@@ -89,7 +89,10 @@ class CustomLoss:
     def __post_init__(self) -> None:
         functions = self.gradient_hessian, self.loss
         if functions != (None, None) and not all(map(callable, functions)):
-            raise TypeError(f"gradient_hessian and loss must be callables, got {functions}")
+            raise TypeError(
+                f"gradient_hessian and loss must be callables, got {functions}: pass two functions of "
+                "(y, score)"
+            )
         if self.link not in get_args(CustomLink):
             raise ValueError(f'link must be "identity" or "log", got {self.link!r}')
 
@@ -137,8 +140,9 @@ class CustomLossAdapter(RegressionLoss):
     def find_start(self, compute_means: MeanRows) -> Float64:
         """Compute the constant score with the smallest mean loss by Newton's method, (1,).
 
-        compute_means: computes means over the rows, which may be in several blocks; see `MeanRows`.
-        A step that raises the loss is halved up to 30 times; the method ends if that does not help.
+        compute_means: ``compute_means(f, *arguments)`` returns the weighted means over all rows,
+        which may be in several blocks, of ``f(*arguments, y, offset)``, (m,). A step that raises
+        the loss is halved up to 30 times; the method ends if that does not help.
         """
         constant = self._guess_start(compute_means)
         (least,) = compute_means(_list_losses, self, constant)
@@ -160,8 +164,9 @@ class CustomLossAdapter(RegressionLoss):
     def _guess_start(self, compute_means: MeanRows) -> float:
         """Return the constant score from which Newton's method starts.
 
-        It is the mean of targets minus offsets; with link "log" the logarithm of the mean target over
-        the mean exponential of the offsets. compute_means: as in `find_start`.
+        It is the mean of targets minus offsets; with link "log" the logarithm of the mean target
+        over the mean exponential of the offsets. compute_means: ``compute_means(f, *arguments)``
+        returns the weighted means over all rows of ``f(*arguments, y, offset)``, (m,).
         """
         means = compute_means(_list_start_terms, self.is_log)
         if not self.is_log:
@@ -184,7 +189,8 @@ class CustomLossAdapter(RegressionLoss):
         result = self._call("gradient_hessian", y, scores)
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
-                f"gradient_hessian must return a pair of arrays, got {type(result).__name__}"
+                f"gradient_hessian must return a pair of arrays, got {type(result).__name__}: return "
+                "(gradients, Hessians)"
             )
         names = "gradients of gradient_hessian", "Hessians of gradient_hessian"
         gradient, hessian = (
@@ -210,8 +216,8 @@ class CustomLossAdapter(RegressionLoss):
     ) -> float:
         """Compute the weighted mean of the losses, by an order-independent sum.
 
-        y: targets, (n,); scores: (1, n); weight: (n,) or None; links: links to other ranks, whose rows
-        count too, or None.
+        y: targets, (n,); scores: (1, n); weight: weights of the rows, (n,), or None; links:
+        connections to other processes, whose rows count too, or None.
         """
         losses = self.compute_row_losses(y, scores)
         if links is None:
@@ -256,7 +262,7 @@ class CustomLossAdapter(RegressionLoss):
             raise ValueError(
                 f"gradient_hessian must return the derivatives of loss: at y={target:.6g}, "
                 f"score={score:.6g} its gradient is {first:.6g}, and the difference quotient of the "
-                f"loss is {difference:.6g}"
+                f"loss is {difference:.6g}: correct one of the two functions"
             )
 
     def _call(self, name: str, y: NDArray[Any], scores: Float64) -> Any:
@@ -275,9 +281,11 @@ class CustomLossAdapter(RegressionLoss):
 
 
 def _list_start_terms(is_log: bool, y: Float64, offset: Float64) -> Float64:
-    """Return the numbers whose means `CustomLossAdapter._guess_start` needs, (1, n) or (2, n).
+    """Return the numbers of each row whose means give a first guess of the start score.
 
-    y: targets, (n,); offset: (1, n).
+    is_log: whether predictions are exponentials of scores; y: targets, (n,); offset: offsets of the
+    rows, (1, n). Return targets minus offsets, (1, n), or targets and exponentials of the offsets,
+    (2, n).
     """
     return np.stack([y, np.exp(offset[0])]) if is_log else (y - offset[0])[None]
 
@@ -333,11 +341,13 @@ def _copy_numbers(name: str, result: Any, n: int) -> Float64:
     array = np.asarray(result)
     if array.dtype.kind not in "biuf" or array.shape != (n,):
         raise ValueError(
-            f"{name} must have shape ({n},) and hold numbers, got {array.shape} of {array.dtype}"
+            f"{name} must have shape ({n},) and hold numbers, got {array.shape} of {array.dtype}: "
+            "return one number for each row"
         )
     numbers = array.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise ValueError(
-            f"{name} must hold finite numbers, got {numbers[~np.isfinite(numbers)][0]}"
+            f"{name} must hold finite numbers, got {numbers[~np.isfinite(numbers)][0]}: clip the "
+            "scores in the function"
         )
     return numbers

@@ -79,12 +79,12 @@ class Loss:
 
     @property
     def parameter(self) -> float:
-        """The parameter that the core needs besides the name; here `quantile`."""
+        """The parameter of the loss that the C++ core needs besides the name; here `quantile`."""
         return self.quantile
 
     @property
     def core_name(self) -> str:
-        """Name by which the core finds the loss; here `name`."""
+        """Name by which the C++ core finds the loss; here the class attribute `name`."""
         return self.name
 
     @property
@@ -122,7 +122,7 @@ class Loss:
         return y.astype(np.float64)
 
     def get_output_targets(self, y: Float64) -> Float64:
-        """Return the numbers whose mean in each category is used for splits on categories.
+        """Return the numbers whose mean in each category orders the categories of a feature for splits.
 
         y: as `encode_targets` returns it. Here y itself; `MultiOutputLoss` of classes returns
         indicators of the classes, (n_outputs, n).
@@ -166,10 +166,11 @@ class Loss:
         return _core.compute_gradients(*about, scale)
 
     def compute_scale_terms(self, y: Float64, scores: Float64) -> Float64:
-        """Compute a number for each row, (n,), of which the `scale` of the gradients is the mean.
+        """Compute a number for each row, (n,), from which the scale of the gradients follows.
 
-        For Huber's loss the scale is a quantile of them instead. Only for losses with `has_scale`.
-        y: targets, (n,); scores: (1, n).
+        The gradients of some losses (`has_scale`) depend on one number of all rows, the scale: the
+        mean of these numbers or, for Huber's loss, a quantile of them. y: targets, (n,); scores:
+        (1, n).
         """
         return _core.compute_scale_terms(self.name, self.parameter, y, scores)
 
@@ -183,7 +184,7 @@ class Loss:
     def stack_custom_gradients(self, y: Float64, scores: Float64) -> Float64:
         """Compute gradient pairs for the core if the user has written the loss.
 
-        y, scores: as in `compute_gradients`. Return the gradients of all outputs followed by the
+        y: targets, (n,); scores: (n_outputs, n). Return the gradients of all outputs followed by the
         second derivatives, (2 * n_outputs, n); an empty array (0, 0) if the core computes the loss
         itself.
         """
@@ -205,7 +206,7 @@ class Loss:
         """Compute the weighted mean of the losses of rows, by an order-independent sum.
 
         y: targets, (n,); scores: (n_outputs, n); weight: (n,), or None for equal weights; links:
-        links to other ranks, whose rows count too, or None.
+        connections to other processes (ranks), whose rows count too, or None.
         """
         return _core.compute_mean_loss(self.name, self.parameter, y, scores, weight, links)
 
@@ -252,16 +253,17 @@ class LogLoss(Loss):
     def compute_start_with_offsets(
         self, counts: Float64, total: float, sum_rows: SumRows
     ) -> Float64:
-        """Compute what `compute_start` returns with offsets, (n_outputs,).
+        """Compute the constant scores with the smallest mean loss if offsets are added, (n_outputs,).
 
         counts: sum of the row weights of each class, (K,), K >= 2; total: sum of all weights;
-        sum_rows: sums up numbers over the rows, see `SumRows`.
+        sum_rows: ``sum_rows(f, *arguments)`` returns exact weighted sums over all rows of
+        ``f(*arguments, offset)``, as `sum_exactly` does.
         """
         start = _fit_class_constants(counts + 0.5, total, sum_rows)
         return start[1:] - start[:1] if self.n_outputs == 1 else start
 
     def compute_start_from_counts(self, counts: Float64) -> Float64:
-        """Compute what `compute_start` returns without offsets.
+        """Compute the constant scores with the smallest mean log loss from class counts.
 
         counts: sum of the row weights of each class, (K,), K >= 2. Half a row is added to each.
         Return the log odds of the second of two classes, (1,), or K log probabilities, (K,).
@@ -311,7 +313,10 @@ class MeanLoss(RegressionLoss):
         raise NotImplementedError
 
     def compute_start_from_means(self, means: Float64) -> Float64:
-        """Compute the start score, (1,), from the means of what `list_start_terms` returns, (m,)."""
+        """Compute the start score of boosting, (1,), from means over the rows.
+
+        means: weighted means of the m numbers per row that `list_start_terms` returns, (m,).
+        """
         raise NotImplementedError
 
     def compute_start(
@@ -338,11 +343,14 @@ class SquaredLoss(MeanLoss):
     name = "squared_error"
 
     def list_start_terms(self, y: Float64, offset: Float64 | None) -> Float64:
-        """Return the targets y, (n,), minus offsets, (1, n), if there are some; (1, n)."""
+        """Return the targets minus offsets, (1, n), whose mean is the start score.
+
+        y: targets, (n,); offset: offsets of the rows, (1, n), or None.
+        """
         return _subtract_offset(y, offset)[None]
 
     def compute_start_from_means(self, means: Float64) -> Float64:
-        """Return the mean of the targets minus offsets: means, (1,)."""
+        """Return the start score: the mean of the targets minus offsets. means: this mean, (1,)."""
         return means
 
 
@@ -412,7 +420,9 @@ class _LogLinkLoss(MeanLoss):
         return True
 
     def list_start_terms(self, y: Float64, offset: Float64 | None) -> Float64:
-        """Return the targets y, (n,), or with offsets the terms of two sums; (1, n) or (2, n).
+        """Return the numbers of each row whose means give the start score, (1, n) or (2, n).
+
+        Without offsets they are the targets y, (n,).
 
         With offsets, (1, n), the start score is the constant c for which the weighted mean gradient
         at the scores ``offset + c`` is 0: the logarithm of
@@ -426,9 +436,9 @@ class _LogLinkLoss(MeanLoss):
         )
 
     def compute_start_from_means(self, means: Float64) -> Float64:
-        """Return the logarithm of the mean target, (1,); with offsets, of the ratio of two means.
+        """Return the start score, (1,): the logarithm of the mean target, or of a ratio of two means.
 
-        means: (1,) or (2,).
+        means: the mean target, (1,), or both means of `list_start_terms`, (2,).
         """
         start = np.log(means[:1])
         return start if len(means) == 1 else start - np.log(means[1])
@@ -442,7 +452,7 @@ class _LogLinkLoss(MeanLoss):
         if y.min() < 0 or y.max() == 0:
             raise ValueError(
                 f'y must be >= 0 and have a positive value with loss="{self.name}", got values in '
-                f"{y.min():.3g} .. {y.max():.3g}"
+                f"{y.min():.3g} .. {y.max():.3g}: drop negative rows, or use another loss"
             )
 
 
@@ -474,7 +484,9 @@ class GammaLoss(_LogLinkLoss):
         """
         super().check_targets(y)
         if y.min() <= 0:
-            raise ValueError(f'y must be > 0 with loss="gamma", got {y.min():.3g}')
+            raise ValueError(
+                f'y must be > 0 with loss="gamma", got {y.min():.3g}: use loss="tweedie" if y may be 0'
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,7 +505,7 @@ class TweedieLoss(_LogLinkLoss):
 
     @property
     def parameter(self) -> float:
-        """The parameter that the core needs besides the name: the power of the variance."""
+        """The power of the variance, the parameter that the C++ core needs besides the name."""
         return self.power
 
 
@@ -517,7 +529,7 @@ class RankingLoss(Loss):
         if not (y.min() >= 0 and y.max() <= _MAX_RELEVANCE):
             raise ValueError(
                 f"y must hold relevances in 0 .. {_MAX_RELEVANCE}, got values in {y.min():.3g} .. "
-                f"{y.max():.3g}"
+                f"{y.max():.3g}: map relevances to small integers from 0 on"
             )
 
     def compute_start(self, *_: Any) -> Float64:
@@ -575,10 +587,10 @@ def _subtract_offset(y: Float64, offset: Float64 | None) -> Float64:
 
 
 def sum_exactly(terms: Float64, weight: Float64 | None) -> NDArray[np.object_]:
-    """Sum up numbers of rows without rounding, (m,) integers in units of 2**-1126.
+    """Sum numbers over rows exactly; return (m,) Python integers, the sums divided by 2**-1126.
 
     terms: (m, n); weight: factor of each row, (n,), or None: 1. Results of several blocks of rows can
-    be added; `rounded` converts the sum to float64.
+    be added; `round_sum` converts a total to float64.
     """
     every = terms if weight is None else terms * weight
     return np.array([exact_sum(np.ascontiguousarray(term)) for term in every], dtype=object)
@@ -587,18 +599,19 @@ def sum_exactly(terms: Float64, weight: Float64 | None) -> NDArray[np.object_]:
 def list_offsets(offset: Float64) -> Float64:
     """Return the offsets of all classes, (K, n).
 
-    offset: log odds of the second of two classes, (1, n), where the first class gets 0; or one for
-    each of K > 2 classes, (K, n).
+    An offset is a known score, to which boosting adds. offset: log odds of the second of two
+    classes, (1, n), where the first class gets 0; or one offset for each of K > 2 classes, (K, n).
     """
     both = np.vstack([np.zeros_like(offset), offset]) if len(offset) == 1 else offset
     return np.ascontiguousarray(both)
 
 
 def compute_class_probabilities(start: Float64, offset: Float64) -> Float64:
-    """Compute the softmax of constants plus offsets, (K, n).
+    """Compute the class probabilities of rows, the softmax of constants plus offsets, (K, n).
 
-    start: (K,); offset: as in `list_offsets`. Sums over classes are in the order of the classes, so
-    that a row has the same bits in any block.
+    start: constant score of each class, (K,); offset: known scores of the rows, (1, n) for two
+    classes (log odds of the second) or (K, n). Sums over classes are in the order of the classes,
+    so that a row has the same bits in any block.
     """
     scores = start[:, None] + list_offsets(offset)
     powers = np.exp(scores - scores.max(axis=0))
@@ -623,7 +636,8 @@ def _fit_class_constants(counts: Float64, n: float, sum_rows: SumRows) -> Float6
     n : float
         Sum of the weights of the rows.
     sum_rows : SumRows
-        Sums up numbers over the rows.
+        ``sum_rows(f, *arguments)`` returns exact weighted sums over all rows of ``f(*arguments,
+        offset)``.
     """
     means = np.array([round_sum(total) / n for total in sum_rows(list_offsets)])
     mean_row, rest = means[:, None], np.array([counts.sum() - n])

@@ -64,7 +64,7 @@ class MultiOutputLoss(Loss):
 
     @property
     def core_name(self) -> str:
-        """Name by which the core finds the losses: that of the first, as all are of one kind."""
+        """Name by which the C++ core finds the losses: that of the first, as all are of one kind."""
         return self.components[0].core_name
 
     @property
@@ -218,8 +218,8 @@ class MultiOutputLoss(Loss):
         """Compute the weighted mean over rows of the sum over losses of factor times loss.
 
         Sums do not depend on the order of rows. y: targets, (n_losses, n), or (n,) for quantiles;
-        scores: (n_outputs, n); weight: row weights, (n,), or None for equal weights; links: links
-        to other ranks, whose rows count too, or None.
+        scores: (n_outputs, n); weight: row weights, (n,), or None for equal weights; links:
+        connections to other processes (ranks), whose rows count too, or None.
         """
         return float(
             self._sum(lambda loss, *rows: loss.compute_mean(*rows, weight, links), y, scores)

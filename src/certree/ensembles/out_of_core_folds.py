@@ -46,14 +46,16 @@ LATEST_ROWS = tuple(third + 3 * LATEST for third in range(3))
 def assign_to_thirds(
     executor: Executor, encoder: Any, split: ValidationSplit | None, seed: int
 ) -> FoldAssignment:
-    """Assign the training rows to thirds, as `Training.split_folds` assigns the rows of one table.
+    """Assign the training rows to thirds, each of which gets a fit of its own, for standard errors.
+
+    The assignment is that of `Training.split_folds` for the rows in one table.
 
     Parameters
     ----------
     executor : Executor
         Reads the rows.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     split : ValidationSplit or None
         Validation rows, which are in no third; None: there are none.
     seed : int
@@ -62,7 +64,7 @@ def assign_to_thirds(
     Returns
     -------
     FoldAssignment
-        The third of each row.
+        Number of the third, 0, 1 or 2, of each row.
 
     Raises
     ------
@@ -116,12 +118,12 @@ def assign_to_periods(
 
 
 class FoldExecutor(ExecutorWrapper):
-    """An executor of the training rows of some folds: `reduce` skips all other rows.
+    """An executor whose `reduce` calls functions for the training rows of some folds only.
 
     Parameters
     ----------
     executor : Executor
-        Has all rows, in blocks with folds.
+        Holds all rows, in blocks with the field `fold`.
     folds : tuple of int
         Numbers of the folds.
     """
@@ -132,13 +134,16 @@ class FoldExecutor(ExecutorWrapper):
 
 
 def _call_on_folds(block: RowBlock, folds: tuple[int, ...], f: Any, *arguments: Any) -> Any:
-    """Return ``f(rows, *arguments)`` for the training rows of some folds in a block."""
+    """Return ``f(rows, *arguments)``, where rows is a block of those training rows that are in folds.
+
+    block: rows with the field `fold`; folds: numbers of the folds.
+    """
     return f(block.select_training_rows(np.isin(block.fold, folds)), *arguments)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldFit:
-    """Grower, statistics of categories and start scores of the rounds on the rows of some folds.
+    """Start of a boosted fit to some folds: grower, category statistics and start scores.
 
     Parameters
     ----------
@@ -147,8 +152,8 @@ class FoldFit:
     grower : BinnedGrower
         Grows trees on rows that are binned as those of the model; it has no rows.
     statistics : CategoryStatistics or None
-        Statistics of categories by the rows of the folds, which the grower has as further features;
-        None: there are none.
+        Mean targets of categories over the rows of the folds, in features with many categories,
+        which the grower has as further features; None: there are none.
     start : ndarray of float64, shape (n_outputs,)
         Constant start scores, to which offsets are added.
     """
@@ -168,20 +173,20 @@ def prepare_fold_fits(
     n_targets: int,
     folds: Sequence[tuple[int, ...]],
 ) -> list[FoldFit]:
-    """Compute the start of the rounds on the rows of some folds.
+    """Prepare boosted fits to the rows of some folds: start scores and category statistics.
 
     Parameters
     ----------
     model : BoostedTrees
         The model that is fitted.
     executor : Executor
-        Has the rows, in blocks with folds.
+        Holds the rows, in blocks with the field `fold`.
     loss : Loss
         The loss that rounds minimize.
     grower : BinnedGrower
         Grows trees on the binned rows, without statistics of categories.
     statistics : CategoryStatistics or None
-        Statistics of categories by all rows, whose features get statistics by the rows of the folds.
+        Statistics of categories over all rows; the same features get statistics over the folds.
     n_targets : int
         Number of targets.
     folds : sequence of tuple of int
@@ -190,6 +195,7 @@ def prepare_fold_fits(
     Returns
     -------
     list of FoldFit
+        One for each entry of `folds`, before its first round.
     """
     fits, has_offset = [], model._has_offset
     for numbers in folds:

@@ -68,18 +68,19 @@ _DRAWN = 0.64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegerWeightScaling(WeightScaling):
-    """How weights of a forest are scaled: to integers, which are drawn and summed exactly.
+    """Function that converts the weights of a forest's rows to integers, which are summed exactly.
 
     Parameters
     ----------
     unit : WeightUnit
-        Determines the integers; found in all rows.
+        Largest weight of all rows, and the number of which all weights are multiples; they
+        determine the integers.
     """
 
     unit: WeightUnit = NO_WEIGHTS
 
     def __call__(self, weight: Float64) -> Float64:
-        """Return the weights of some rows as integers, (n,) float64."""
+        """Return weights as integers, (n,) float64. weight: weights of some rows, (n,)."""
         return self.unit.to_integers(weight)
 
 
@@ -91,12 +92,12 @@ def read_forest_samples(
     *,
     continues: bool = False,
 ) -> tuple[ForestSamples, InputRows]:
-    """Read the rows of a forest, and set classes and features of the model.
+    """Read out-of-core rows into a table of bin codes, and set classes and features of the forest.
 
     Parameters
     ----------
     model : TreeForest
-        The model.
+        The forest, whose fitted attributes about classes and features are set.
     executor : Executor
         Reads the rows.
     scratch : Scratch
@@ -165,11 +166,12 @@ def _rank_categories(
     ranked: tuple[int, ...],
     categories: Int32,
 ) -> ForestSamples:
-    """Replace the categories of the features `ranked` by ranks in the codes of the rows.
+    """Replace the categories of q features with very many by ranks, in the bin codes of the rows.
 
-    features: of the samples, whose codes are overwritten; categories: index of each row's category
-    among all of the feature, (q, n). See `ForestSamples.rank_categories`, which does it in memory.
-    model: the forest.
+    A rank is the position of a category in the order of mean targets. model: the forest; samples:
+    its rows; features: bin codes of these rows, which are overwritten; ranked: indices of the q
+    features; categories: index of each row's category among those of the feature, (q, n).
+    `ForestSamples.rank_categories` does the same in memory.
     """
     if not ranked:
         return samples
@@ -186,7 +188,7 @@ def _rank_categories(
 def _sketch_rows(
     executor: Executor, metadata: FitMetadata, weight_scaling: WeightScaling | None
 ) -> SketchedRows:
-    """Read all rows once for the summaries from which bin edges are computed.
+    """Read all rows once, and draw the sample from which bin edges are computed.
 
     executor: reads the rows; metadata: result of the first pass; weight_scaling: converts weights
     to integers, or None. The result has the order in which several targets enter sums and hashes.
@@ -199,7 +201,7 @@ def _sketch_rows(
 
 
 def _estimate_memory(model: Any, metadata: FitMetadata, *, has_times: bool) -> MemoryNeed:
-    """Return an upper estimate of the memory of a fit, most of which grows with the number of rows.
+    """Return terms from which an upper bound of the memory of a forest's fit is computed.
 
     model: the forest; metadata: numbers of rows, features and classes of the first pass; has_times:
     whether blocks of time are drawn.
@@ -246,7 +248,7 @@ def _estimate_memory(model: Any, metadata: FitMetadata, *, has_times: bool) -> M
 def _estimate_out_of_bag_bytes(
     model: Any, n: int, p: int, n_outputs: int, n_values: float
 ) -> float:
-    """Estimate the memory of leaves and predictions of out-of-bag rows from above, in bytes.
+    """Return an upper bound of the memory of leaves and predictions of out-of-bag rows, in bytes.
 
     n_values: number of predicted values of a row. model: the forest; n, p: numbers of rows and
     encoded features; n_outputs: number of numbers in a leaf.
@@ -272,18 +274,20 @@ _NONE = InputRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)
 def _sort_rows(
     executor: Executor, n: int, time_block: Int32 | None
 ) -> tuple[Indices, int, Int32 | None]:
-    """Sort the rows of all blocks, and replace the keys of each block by positions in this order.
+    """Sort the rows of all blocks by their content, and store the position of each row in its block.
 
-    n: number of rows; time_block: block of time of each row, or None. Return the results of
-    `sort_by_content` for the rows in the order of the blocks. executor: has the blocks.
+    executor: holds the blocks, whose field `keys` has hashes, which are replaced by positions; n:
+    number of rows; time_block: number of each row's block of time, (n,), or None. Return, for the
+    rows in the order of the blocks: the indices that sort them, (n,), a hash of all rows, and the
+    group of each sorted row, (n,), or None; see `sort_by_content`.
     """
     digests = dict(executor.reduce(list_digests))
     blocks = sorted(executor.reduce(list_hashes), key=itemgetter(0))
     ends = np.cumsum([0, *(len(hashes) for _, hashes, _, _ in blocks)])
     if ends[-1] != n:
         raise ValueError(
-            f"X has {ends[-1]} rows, but had {n} before, although its source must give the same rows "
-            "whenever it is read: fit again when no program changes the source"
+            f"X must give the same rows whenever it is read, but has {ends[-1]} rows, and had {n} "
+            "before: fit again when no program changes the source of X"
         )
     weights = [weight for _, _, weight, _ in blocks if weight is not None]
     groups = [group for *_, group in blocks if group is not None]
@@ -306,11 +310,12 @@ def _sort_rows(
 def _gather_sorted_rows(
     executor: Executor, scratch: Scratch, n: int, p: int, n_targets: int, n_ranked: int
 ) -> tuple[NDArray[np.uint8], Float64, Float64 | None, Int32]:
-    """Return codes (n, p), targets (n, n_targets), weights and categories of rows in sorted order.
+    """Copy the rows of all blocks to one table, in sorted order.
 
-    executor: has blocks with positions, see `_sort_rows`; n_ranked: number q of features of which
-    blocks keep the indices of categories, which are (q, n). The codes are mapped to a file.
-    scratch: folder of temporary files.
+    executor: holds the blocks with positions of rows, see `_sort_rows`; scratch: folder of
+    temporary files; n, p, n_targets: numbers of rows, features and targets; n_ranked: number q of
+    features for which blocks store indices of categories. Return bin codes (n, p), which are mapped
+    to a file, targets (n, n_targets), weights (n,) or None, and indices of categories (q, n).
     """
     codes: NDArray[np.uint8] = scratch.map_file("codes", (n, p), np.uint8)
     y, weight = np.empty((n, n_targets)), np.empty(n)
@@ -356,7 +361,10 @@ def _read_input_rows(
 def list_hashes(
     block: RowBlock,
 ) -> list[tuple[int, UInt64, Float64 | None, NDArray[np.intp] | None]]:
-    """Return number, and hashes, weights and groups of the rows, of a block, as a list of one entry."""
+    """Return the number of a block, and hashes, weights and groups of its rows, (n,) each.
+
+    Weights and groups may be None. The list of one tuple lets `Executor.reduce` concatenate.
+    """
     weight = None if block.weight is None else np.array(block.weight)
     group = None if block.group is None else np.array(block.group)
     return [(block.number, np.array(block.keys), weight, group)]
@@ -365,9 +373,10 @@ def list_hashes(
 def set_positions(
     block: RowBlock, digests: Mapping[int, int], positions: UInt64
 ) -> tuple[RowBlock, int]:
-    """Return a block with the positions of its rows in sorted order in place of keys, and 0.
+    """Store in a block the positions of its rows in sorted order, in the field `keys`.
 
-    digests: of all blocks, by number. Raise ValueError if the block was recomputed from other rows.
+    digests: checksum of each block when it was first read, by its number; positions: (n,). Return
+    the new block, and 0. Raise ValueError if the block was recomputed from other rows.
     """
     expect_same_rows(block, digests)
     return replace(block, keys=positions), 0
@@ -376,8 +385,8 @@ def set_positions(
 def get_rows_in_range(block: RowBlock, first: int, end: int) -> list[tuple[Any, ...]]:
     """Return the rows of a block at positions first .. end - 1, as a list of one entry.
 
-    The entry has positions, codes (k, p), categories (q, k), targets (k, n_targets), and weights or
-    None, by ascending position.
+    The entry has positions (k,), bin codes (k, p), indices of categories (q, k), targets (k,
+    n_targets), and weights (k,) or None, by ascending position.
     """
     rows = np.flatnonzero((block.keys >= np.uint64(first)) & (block.keys < np.uint64(end)))
     rows = rows[np.argsort(block.keys[rows])]

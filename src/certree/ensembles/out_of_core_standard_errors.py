@@ -46,25 +46,27 @@ _NUMBERS_PER_ROW = 16
 def compute_standard_errors(
     model: Any, executor: Executor, thirds: Sequence[FoldFit], deviation: Float64, bins: Bins
 ) -> StandardErrors:
-    """Make the rounds on the thirds, and compute the standard errors of the model.
+    """Fit boosted trees to each third of the rows, and compute the standard errors of the model.
 
     Parameters
     ----------
     model : BoostedTrees
         The model, which has its trees.
     executor : Executor
-        Has the ranks that have made the trees.
+        Calls functions in the processes (ranks) that hold the rows and have grown the model's trees.
     thirds : sequence of three FoldFit
         Start of the rounds on each third.
     deviation : ndarray of float64, shape (m, n_outputs)
-        Standard deviation of each node's value over the prunings of its tree.
+        Standard deviation of each node's value over the prunings of its tree (subtrees with the
+        same root).
     bins : Bins
         Bin edges of the features, without statistics of categories.
 
     Returns
     -------
     StandardErrors
-        What `ThirdFits.compute_standard_errors` returns for the same rows in one table.
+        Deviations of nodes and their scale, from which `predict_std` computes standard errors. They are
+        those of `ThirdFits.compute_standard_errors` for the same rows in one table.
     """
     n_members, n_outputs = model._count_members(), len(model.start_)
     for k, third in enumerate(thirds):
@@ -84,18 +86,20 @@ def compute_standard_errors(
 
 
 def fit_third(rank: Rank, number: int, third: FoldFit, n_members: int, n_rounds: int) -> None:
-    """Make all rounds on the rows of one third, and keep the scores of all training rows.
+    """Fit boosted trees to the rows of one third, and store their scores of all training rows.
+
+    It runs in each process that holds rows; the scores are stored in `rank.third_scores`.
 
     Parameters
     ----------
     rank : Rank
-        The rank, whose state are the runs of the model.
+        Rows of this process, whose `state` has the boosting runs of the model.
     number : int
-        Number of the third.
+        Number of the third: 0, 1 or 2.
     third : FoldFit
         Start of the rounds.
     n_members : int
-        Number of runs that are averaged; run k has the seed of the model plus k.
+        Number of runs (sequences of rounds) that are averaged; run k has the seed of the model plus k.
     n_rounds : int
         Number of rounds.
     """
@@ -116,12 +120,12 @@ def fit_third(rank: Rank, number: int, third: FoldFit, n_members: int, n_rounds:
 def score_model(
     rank: Rank, code_trees: Trees, start: Float64, categories: dict[int, Int32]
 ) -> Float64:
-    """Compute scores of the model, and sums of deviations, of the training rows of a rank.
+    """Compute scores of the model, and sums of deviations, for the training rows of one process.
 
     Parameters
     ----------
     rank : Rank
-        The rank, which keeps both.
+        Rows of the process. Its `model_scores` and `deviations` are set.
     code_trees : Trees
         Trees of the model with bin codes, whose values (m, 2 * n_outputs) are followed by
         deviations.
@@ -159,12 +163,14 @@ def score_model(
 
 
 def sum_squares(rank: Rank, largest: Float64) -> NDArray[np.object_]:
-    """Sum up squares of deviations and of differences, and weights, exactly.
+    """Sum squared deviations, squared differences of scores, and weights over a process's rows.
+
+    Sums are exact, so that they do not depend on how rows are distributed.
 
     Parameters
     ----------
     rank : Rank
-        The rank, on which `score_model` has been called.
+        Rows of the process, for which `score_model` has been called.
     largest : ndarray of float64, shape (2 * n_outputs + 1,)
         Largest numbers over all ranks, as `score_model` returns them, by which numbers and weights
         are divided.
@@ -172,8 +178,8 @@ def sum_squares(rank: Rank, largest: Float64) -> NDArray[np.object_]:
     Returns
     -------
     ndarray of int (object), shape (2 * n_outputs, 2)
-        For each output the weighted sum of squares, and the sum of weights, in units of 2^-1126:
-        first of deviations, then of differences.
+        For each output the weighted sum of squares, and the sum of weights, as integer multiples of
+        2^-1126 (see `exact_sum`): first of deviations, then of differences.
     """
     n_outputs = len(rank.deviations)
     sums = np.zeros((2 * n_outputs, 2), dtype=object)
@@ -192,10 +198,11 @@ def sum_squares(rank: Rank, largest: Float64) -> NDArray[np.object_]:
 
 
 def _iterate_compared(rank: Rank) -> Any:
-    """Yield blocks of rows, the differences of scores that are compared, and the rows' weights.
+    """Yield, for blocks of b rows, the differences of scores between models, and the rows' weights.
 
-    On each row the two fits to thirds without the row, and the model, are compared. Differences
-    have shape (3, n_outputs, b), weights (b,). rank: the rows of one worker.
+    On each row, the two fits to thirds without the row, and the model, are compared pair by pair.
+    rank: rows of one process. Yield the slice of the block, differences (3, n_outputs, b), and
+    weights (b,).
     """
     rows = rank.rows
     for block in iterate_row_blocks(rows.n, _NUMBERS_PER_ROW * len(rank.deviations)):

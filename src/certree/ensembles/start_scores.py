@@ -33,14 +33,19 @@ from certree.out_of_core.row_block import RowBlock
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetSums:
-    """Sums over training rows from which start scores follow. Adding two objects joins the rows.
+    """Sums of weights and targets over training rows, from which start scores are computed.
+
+    Adding two objects joins the rows.
 
     Parameters
     ----------
     n : int
         Number of rows.
     totals : Counter
-        Exact sums of weights and targets; see `certree.out_of_core.binned_blocks.BinningSummary`.
+        Exact sums of weights and targets, as integer multiples of 2^-1126. For class targets, the
+        total weight of each class under the key (number of the target, class code). For numeric
+        targets, the total weight under "weight", and the sum of weight times target under the
+        number of the target.
     largest_weight : float or None
         Largest weight of a row; None: rows have no weights.
     """
@@ -50,7 +55,7 @@ class TargetSums:
     largest_weight: float | None
 
     def __add__(self, other: Self) -> Self:
-        """Return the sums over the rows of both. other: sums over other rows."""
+        """Return the sums over the rows of both objects. other: sums over other rows."""
         totals = Counter(self.totals)
         totals.update(other.totals)  # `+` would drop negative sums
         largest = [w for w in (self.largest_weight, other.largest_weight) if w is not None]
@@ -88,9 +93,9 @@ def compute_start_scores(
     Parameters
     ----------
     executor : Executor
-        Has blocks of the training rows.
+        Holds blocks of the training rows.
     loss : Loss
-        The loss.
+        The loss that rounds minimize.
     sums : TargetSums
         Sums over all of these rows.
     n_targets : int
@@ -118,8 +123,9 @@ def _compute_start(
 ) -> Float64:
     """Compute the start scores of the loss of one target.
 
-    executor, loss, sums: as in `compute_start_scores`; target: number of the target; output: number of
-    the output whose offsets are added; None: none are.
+    executor: holds blocks of the training rows; loss: the loss of this target; sums: sums over all
+    rows; target: number of the target; output: number of the output whose offsets (known scores)
+    are added; None: none are.
     """
     if isinstance(loss, QuantileLoss | HuberLoss):
         return _find_quantile(executor, loss, sums, target, output)
@@ -146,8 +152,8 @@ def _sum_offset_terms(
 ) -> NDArray[np.object_]:
     """Sum a function of the offsets over all rows exactly; see `SumRows`.
 
-    executor: has the blocks; f: ``f(*arguments, offset)`` returns an array whose last axis is that
-    of the rows. Return the sums as integers in units of 2^-1126 (see `exact_sum`).
+    executor: holds the blocks; f: ``f(*arguments, offset)`` returns an array whose last axis is that
+    of the rows. Return the sums as integer multiples of 2^-1126 (see `exact_sum`).
     """
     sums: NDArray[np.object_] = executor.reduce(_sum_offset_terms_of_block, f, arguments)
     return sums
@@ -156,7 +162,11 @@ def _sum_offset_terms(
 def _sum_offset_terms_of_block(
     block: RowBlock, f: Callable[..., Float64], arguments: tuple[Any, ...]
 ) -> NDArray[np.object_] | None:
-    """Compute `sum_exactly` of ``f(*arguments, offset)`` of a block; None: it has no rows."""
+    """Sum ``f(*arguments, offset)`` exactly over the rows of a block; None: it has no rows.
+
+    f returns (m, n) for offsets (n_outputs, n). Return (m,) weighted sums, as integer multiples of
+    2^-1126.
+    """
     if block.offset is None:
         return None
     return sum_exactly(f(*arguments, np.asarray(block.offset)), block.weight)
@@ -165,10 +175,11 @@ def _sum_offset_terms_of_block(
 def _sum_start_terms(
     block: RowBlock, loss: MeanLoss, target: int, output: int
 ) -> NDArray[np.object_] | None:
-    """Compute `sum_exactly` of the terms of a start score; None: the block has no rows.
+    """Sum the terms of a start score exactly over the rows of a block; None: it has no rows.
 
-    target, output: number of the target, and of the output whose offsets are added. loss: the loss,
-    whose `list_start_terms` returns the terms.
+    loss: the loss, whose `list_start_terms` returns the m terms of each row; target, output: number
+    of the target, and of the output whose offsets are added. Return (m,) weighted sums, as integer
+    multiples of 2^-1126.
     """
     if block.offset is None:
         return None
@@ -181,7 +192,7 @@ def _compute_means(
 ) -> Float64:
     """Compute the weighted means of functions of target and offset over all rows; see `MeanRows`.
 
-    executor: has the blocks; weight: sum of the weights of all rows; f: ``f(*arguments, target,
+    executor: holds the blocks; weight: sum of the weights of all rows; f: ``f(*arguments, target,
     offset)`` returns an array whose last axis is that of the rows. Return one mean for each entry
     of its first axis.
     """
@@ -192,22 +203,27 @@ def _compute_means(
 def _sum_terms(
     block: RowBlock, f: Callable[..., Float64], arguments: tuple[Any, ...]
 ) -> NDArray[np.object_] | None:
-    """Compute `sum_exactly` of ``f(*arguments, target, offset)`` of a block; None: it has no rows."""
+    """Sum ``f(*arguments, target, offset)`` exactly over the rows of a block; None: no rows.
+
+    f returns (m, n) for targets (n,) and offsets (1, n). Return (m,) weighted sums, as integer
+    multiples of 2^-1126.
+    """
     if not block.n:
         return None
     return sum_exactly(f(*arguments, take_target(block, 0), _get_offset(block)), block.weight)
 
 
 def _get_offset(block: RowBlock) -> Float64:
-    """Return the offsets of the rows of a block for a loss of one output, (1, n)."""
+    """Return the offsets of a block's rows for a loss of one output, (1, n), or zeros."""
     return np.zeros((1, block.n)) if block.offset is None else np.asarray(block.offset)
 
 
 def check_custom_gradients(executor: Executor, loss: Loss, start: Float64) -> None:
     """Raise ValueError if the gradients of a `CustomLoss` are not the derivatives of its loss.
 
-    executor: has blocks of the training rows, with their keys; loss: any loss; start: its start
-    scores, (1,). See `CustomLossAdapter.check_gradients`.
+    executor: holds blocks of the training rows, with random keys or hashes; loss: any loss, of
+    which only a `CustomLoss` is checked; start: its start scores, (1,). See
+    `CustomLossAdapter.check_gradients`.
     """
     if loss.is_custom:
         rows = zip(*executor.reduce(_list_checked_rows, start), strict=True)
@@ -216,9 +232,10 @@ def check_custom_gradients(executor: Executor, loss: Loss, start: Float64) -> No
 
 
 def _list_checked_rows(block: RowBlock, start: Float64) -> list[tuple[Float64, Float64, UInt64]]:
-    """Return targets, scores (1, m) and keys of the rows of a block that may be checked, as a list.
+    """Return targets (m,), scores (1, m) and keys (m,) of the rows of a block that may be checked.
 
-    start: start scores, (1,). The list has one entry, or none if the block has no rows.
+    The gradients of a `CustomLoss` are checked in the 256 rows with the smallest keys. start: start
+    scores, (1,). The list has one tuple, or none if the block has no rows.
     """
     if not block.n:
         return []
@@ -237,7 +254,9 @@ def _find_quantile(
 ) -> Float64:
     """Return the smallest number that at least a fraction of the rows does not exceed, (1,).
 
-    The fraction is that of the loss, 0.5 for Huber's. Parameters are those of `_compute_start`.
+    It is the start score. The fraction is the quantile of the loss, or 0.5 for Huber's. executor:
+    holds blocks of the training rows; sums: sums over all rows; target: number of the target;
+    output: number of the output whose offsets are subtracted; None: none are.
     """
     unit = None
     if sums.largest_weight is not None:
@@ -251,9 +270,10 @@ def _find_quantile(
 
 
 def take_target(block: RowBlock, number: int, output: int | None = None) -> Float64:
-    """Return one of the targets of a block, (n,).
+    """Return one of the targets of a block's training rows, (n,).
 
-    output: number of the output whose offsets are subtracted; None: none are.
+    number: number of the target; output: number of the output whose offsets are subtracted; None:
+    none are.
     """
     target = np.asarray(np.atleast_2d(block.y)[number])
     if output is None or block.offset is None:

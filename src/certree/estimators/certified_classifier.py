@@ -147,7 +147,7 @@ def _sum_sample_weights(
 def _read_calibration(
     stored: StoredState, name: str, model: CertifiedTreeClassifier
 ) -> TreeCalibrationSet:
-    """Return the calibration set of a model file, without checks against the rest of the model.
+    """Return the calibration set that a model file holds; it is not compared with the model yet.
 
     stored, name: the content of the file, and its section of the calibration set. model: the model
     that is restored, with its tree and certificate.
@@ -794,7 +794,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
 
         The class is the most frequent one of the calibration set, `calibration_`. selected: the
         vote or pruning that was selected, with its certificate and those of its alternatives; full:
-        the certificate of the vote of all prunings, or None.
+        the certificate of the vote of all prunings, if a single small tree predicts instead, or
+        None.
         """
         rows, codes = self._get_calibration_classes()
         baseline = compute_class_baseline(codes, self.classes_, rows.weight)
@@ -809,7 +810,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         self.full_certificate_ = None if full is None else replace(full, baseline=baseline)
 
     def _get_calibration_classes(self) -> tuple[TreeCalibrationSet, Int32]:
-        """Return the calibration set of a fit, and the index in `classes_` of its classes, (n,)."""
+        """Return the calibration set of the fit, and the class of each calibration row, (n,) int32.
+
+        A class is its index in `classes_`.
+        """
         rows, trained = self.calibration_, self._trained
         assert rows is not None  # The fit has just collected them.
         return rows, rows.y if trained is None else trained.class_positions[rows.y]
@@ -817,7 +821,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _note_row_order(self, units: Indices | None) -> None:
         """Test whether errors depend on the order of the rows, and note it in the certificates.
 
-        units: place of the unit of each calibration row, (n,), from the split of the rows.
+        units: number of the unit of each calibration row in the order of the table, (n,); None: the
+        order is not known. A unit is a group, or a set of equal rows.
         """
         rows, codes = self._get_calibration_classes()
         score, leaf = self.vote_.score, rows.leaf

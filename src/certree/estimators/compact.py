@@ -29,7 +29,7 @@ FittedVote = tuple[Tree, Stats, NodeWeights, Vote | DeferredVote]
 def truncate_tree(
     tree: Tree, stats: Stats, weights: NodeWeights, ends: NDArray[np.bool_], voting: Voting
 ) -> FittedVote:
-    """Remove all nodes below some nodes, and compute the vote of the truncated prunings.
+    """Turn some nodes of a tree into leaves, and compute the vote of the truncated prunings.
 
     A pruning is the tree after some nodes have become leaves. A pruning that passes through a new
     leaf stops there: the leaf gets the weight of all prunings that reach it.

@@ -78,8 +78,8 @@ class _NodeRows:
         """Return the training and validation rows of a fold that are in this node.
 
         fold: indices of the training and validation rows of a fold, among all n training rows of
-        the fit; n: their number. Indices refer to all n rows in the result, too; either set may be
-        empty.
+        the fit; n: number of all training rows. The result also has indices among all n rows;
+        either set may be empty.
         """
         is_inside = np.zeros(n, dtype=bool)
         is_inside[self.rows] = True

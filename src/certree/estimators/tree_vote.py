@@ -83,9 +83,11 @@ _ROUNDING = 1e-6
 
 
 def _read_tree(stored: StoredState, name: str, model: TreeModel) -> Tree:
-    """Return the tree of a model file; stored, name: the file and the section of the tree in it.
+    """Return the tree that a model file holds.
 
-    model: the model that is restored, whose features and categories the tree must fit.
+    stored, name: the content of the file, and the name of the section of the tree; model: the
+    estimator that is restored, whose number of features and categories the tree must fit. Raise
+    ValueError if it does not.
     """
     return model._restore_trees(Tree, stored.get_section(name))
 
@@ -319,9 +321,9 @@ class TreeVoteEstimator(TreeModel):
     ) -> tuple[Any, Any, Any, Any] | None:
         """Fit to rows in files or on a cluster, unless they are so few that they should be in memory.
 
-        order: what `fit` has got of the order of the rows, or None; all other parameters are those
-        of `fit`. Return None if the model is fitted; otherwise X, y,
-        sample_weight and groups as arrays or data frames in memory, which the caller then fits.
+        X, y, sample_weight, groups: as `fit` gets them; order: the arguments `time` and `gap` of
+        `fit`, or None. Return None if the model is fitted; otherwise X, y, sample_weight and groups
+        as arrays or data frames in memory, which the caller then fits.
         """
         return fit_out_of_core(self, X, y, sample_weight, groups, order)
 
@@ -329,7 +331,8 @@ class TreeVoteEstimator(TreeModel):
         """Fit to out-of-core or distributed rows, and set all fitted attributes.
 
         executor: holds the blocks of rows with their features, targets and weights, on this machine
-        or on a cluster, and runs functions on them; order: the arguments of `fit` about times.
+        or on a cluster, and runs functions on them; order: the arguments `time` and `gap` of `fit`,
+        or None.
         """
         fit_tree_out_of_core(self, executor, order)
 
@@ -405,10 +408,12 @@ class TreeVoteEstimator(TreeModel):
     def _make_ranked_samples(
         self, training: Training, random_state: np.random.RandomState
     ) -> TrainingSamples:
-        """Return the training samples, which can rank very many categories of a feature.
+        """Return the training rows with the parameters of growth, and with ranks of many categories.
 
-        The grower must be a `Cart`, and there must be one target; see `RankableRows`. Arguments are
-        those of `_make_training_samples`.
+        The rank of a category is its place in the order of the mean targets of categories; it
+        replaces the category in features of more than 30 categories. That needs a `Cart` grower and
+        a single target; otherwise the result is that of `_make_training_samples`. training: the
+        encoded rows; random_state: source of the grower's seed.
         """
         samples, grower = self._make_training_samples(training, random_state), self._get_grower()
         mask, n_classes = samples.categorical, getattr(self, "n_classes_", 1)
@@ -1143,9 +1148,10 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return SparseNodeStats if self._has_sparse_stats() else NodeStats
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check the numbers of classes, and that leaves hold probabilities of them.
+        """Check the fitted attributes of a restored classifier against each other.
 
-        Raise ValueError if not. stored: the content of the model file.
+        Raise ValueError if numbers of classes differ, or leaves do not hold class probabilities.
+        stored: the content of the model file.
         """
         stats: Any = self.stats_
         targets: Any = stats.of_each if isinstance(stats, SeveralStats) else (stats,)

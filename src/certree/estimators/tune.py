@@ -487,10 +487,7 @@ class TunableLoss(Protocol):
 
     @property
     def families(self) -> Sized:
-        """One entry for each fold (and target); if it is empty, `tune` chooses nothing.
-
-        The temperatures to choose are 1 then.
-        """
+        """One entry for each fold (and target). If it is empty, `tune` sets the temperatures to 1."""
 
     def compute_losses(self, temperatures: Float64) -> Float64:
         """Compute the validation loss for each of g choices of the temperatures.

@@ -145,7 +145,7 @@ class UpdatableTree(TreeVoteEstimator):
             parameters have changed since then.
         """
         if classes is not None and not is_classifier(self):
-            raise ValueError(f"classes must be None for a regressor, got {classes!r}")
+            raise ValueError(f"classes must be None for a regressor, got {classes!r}: leave it out")
         if not hasattr(self, "tree_"):
             training = self._prepare_training(X, y, sample_weight, classes=classes)
             self._expect_one_target("partial_fit")
@@ -153,7 +153,8 @@ class UpdatableTree(TreeVoteEstimator):
             return self
         if classes is not None and not np.array_equal(present := np.unique(classes), self.classes_):
             raise ValueError(
-                f"classes must be those of the first call, {self.classes_}, got {present}"
+                f"classes must be those of the first call, {self.classes_}, got {present}: leave "
+                "classes out, or call fit"
             )
         seen = self._get_seen_rows("partial_fit")
         self._fit_seen_rows(seen.add(self._take_seen_rows(X, y, sample_weight)))
@@ -254,7 +255,7 @@ class UpdatableTree(TreeVoteEstimator):
                 f"{caller} needs seen_rows_, but this model has none, as it was fitted with other "
                 "parameters, comes from compact, or was saved without it: fit it again"
             )
-        check_parameters_of_fit(self, *_IGNORED_PARAMETERS, adds=caller, anew="")
+        check_parameters_of_fit(self, *_IGNORED_PARAMETERS, extension=caller, refit_hint="")
         return self.seen_rows_
 
     def _make_seen_rows(self, training: Training) -> SeenRows:

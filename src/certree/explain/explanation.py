@@ -239,7 +239,10 @@ class Explanation:
             rows = slice(row, row + 1)
 
         def select(texts: Sequence[str | None]) -> Any:
-            """Return the texts, one for each row, of the selected rows as a list."""
+            """Select the texts of some rows, and return them as a list.
+
+            texts: one text for each row; the indices `rows` are those of the enclosing method.
+            """
             return np.array([*texts], dtype=object)[rows].tolist()
 
         parts = self.calendar_parts

@@ -293,7 +293,7 @@ class Explainer:
 
     @cached_property
     def _parent(self) -> Int32:
-        """Index of the parent of each node, (m,); that of the root is negative."""
+        """Number of the parent of each node, (m,) int32; negative for the root."""
         return self.tree.parent
 
     def find_path(self, node: int) -> list[int]:

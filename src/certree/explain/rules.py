@@ -265,7 +265,10 @@ class Rules(Sequence[Rule]):
         return head, [self._make_line(rule, is_numeric) for rule in self]
 
     def _make_line(self, rule: Rule, is_numeric: bool) -> list[str]:
-        """Return the cells of a rule in the table; is_numeric: it predicts a number, no class."""
+        """Return the cells of one rule in the printed table, a list of str.
+
+        rule: the rule; is_numeric: whether it predicts a number instead of a class.
+        """
         line = [] if rule.number is None else [rule.number]
         line.append(rule.condition)
         line.append(f"{rule.prediction:.6g}" if is_numeric else str(rule.prediction))

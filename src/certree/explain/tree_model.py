@@ -60,10 +60,11 @@ def declare_trees(
     least: float = -np.inf,
     most: float = np.inf,
 ) -> StoredField:
-    """Return the field of an attribute that is a `Trees` with values at all nodes, for model files.
+    """Describe how model files store an attribute that holds `Trees` with values at all nodes.
 
-    n_outputs: number of columns of the values, or the attribute of the model that has it. least,
-    most: the smallest and the largest value that is allowed.
+    attribute: name of the attribute; n_outputs: number of columns of the values, or the attribute
+    of the model that has this number; least, most: smallest and largest value that is allowed. The
+    `StoredField` reads the trees of a file after checks.
     """
 
     def read(stored: StoredState, name: str, model: TreeModel) -> Trees:

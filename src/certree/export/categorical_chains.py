@@ -56,7 +56,11 @@ class _CodeRange(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Number of codes >= 0; 1 if there are none, so that missing values count as one code."""
+        """Number of codes >= 0 in the range, but at least 1.
+
+        The number is 1 if the range only stands for missing values or unknown categories: these
+        count as one code.
+        """
         return max(1, self.last - max(self.first, 0) + 1)
 
 
@@ -84,9 +88,9 @@ class _Run(NamedTuple):
 class _PendingNode(NamedTuple):
     """A node of the new tree to be written next.
 
-    It replaces a node of the original tree, as a copy of it or as one of the splits of its chain:
-    the threshold splits that together replace a categorical split. The constructor takes the
-    attributes in this order.
+    The new node replaces a node of the original tree, as a copy of it or as one of the splits of
+    its chain: the threshold splits that together replace a categorical split. The constructor takes
+    the attributes in this order.
 
     Attributes
     ----------
@@ -97,7 +101,7 @@ class _PendingNode(NamedTuple):
         equally frequent. All splits of a chain have the fraction of its first split.
     ranges : dict of int to _CodeRange
         For the index of each feature that chains above have split on, the codes that rows may have
-        here. Of other features they may have all codes, or lack the value.
+        here. For any other feature, rows may have all codes, or lack the value.
     runs : list of _Run
         Runs (neighbouring codes that go to the same child of the original node) that the chain
         still has to separate; empty if the node is not part of a chain.
@@ -112,11 +116,11 @@ class _PendingNode(NamedTuple):
 def expand_categorical_splits(tree: Tree, n_categories: Sequence[int]) -> ExpandedTree:
     """Replace categorical splits by chains of threshold splits that send rows the same way.
 
-    It is for formats without category sets. A split by "code in {0, 1, 4}" of a feature with codes
-    0 .. 5 has four runs of codes: 0 .. 1, 2 .. 3, 4 and 5. They are separated by "code <= 3", and
-    then by "code <= 1" and "code <= 4". Each run needs a copy of the subtree of the child that its
-    codes go to. Rows must have NaN, the code of a category of the fit, or -1 for any other
-    category, in each categorical feature.
+    The function serves export formats that have no category sets. A split by "code in {0, 1, 4}" of
+    a feature with codes 0 .. 5 has four runs of codes: 0 .. 1, 2 .. 3, 4 and 5. They are separated
+    by "code <= 3", and then by "code <= 1" and "code <= 4". Each run needs a copy of the subtree of
+    the child that its codes go to. Rows must have NaN, the code of a category of the fit, or -1 for
+    any other category, in each categorical feature.
 
     Parameters
     ----------
@@ -152,8 +156,9 @@ def expand_categorical_splits(tree: Tree, n_categories: Sequence[int]) -> Expand
         queue += children
         if len(queue) > _MAX_NODES:
             raise ValueError(
-                f"categorical splits must need at most {_MAX_NODES} nodes as chains of threshold "
-                "splits, and need more: export a smaller model, such as the result of its compact()"
+                f"trees must have at most {_MAX_NODES} nodes after categorical splits have become "
+                "chains of threshold splits, got a tree with more: export a smaller model, such as the "
+                "result of compact()"
             )
     origin = np.array([node.node for node in written], dtype=np.int32)
     thresholds, missing, left = (list(column) for column in zip(*splits, strict=True))

@@ -341,8 +341,8 @@ def _fit_placeholder(model: Any, p: int, classes: NDArray[Any] | None, n_outputs
 def _set_feature_names(model: Any, formula: Formula) -> Any:
     """Set `feature_names_in_` of an estimator to the names of a formula, and return the estimator.
 
-    It stays unchanged if the formula has no feature names. formula: the fitted model; its
-    `feature_names` may be None.
+    model: the estimator of scikit-learn, which is changed in place. It stays unchanged if the
+    formula has no feature names. formula: the fitted model; its `feature_names` may be None.
     """
     if formula.feature_names is not None:
         model.feature_names_in_ = np.array(formula.feature_names, dtype=object)

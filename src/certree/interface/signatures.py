@@ -254,5 +254,5 @@ def _fits_float64(value: Any) -> bool:
 
 
 def _add_article(kind: type) -> str:
-    """Return the name of a class with its article: "a Tree", "an Explainer"."""
+    """Return the name of a class with its indefinite article, such as "a Tree" or "an Explainer"."""
     return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"

@@ -35,14 +35,17 @@ class PrefixCounts:
         Distinct prefixes, ascending.
     counts : ndarray of int64, shape (k,)
         Number of values with each prefix. If rows have weights, the total weight of these rows, as
-        a multiple of 2^unit (see `count_prefixes`).
+        a multiple of the power of two 2^unit that `count_prefixes` was called with.
     """
 
     prefixes: UInt64
     counts: Int64
 
     def __add__(self, other: Self) -> Self:
-        """Return the histogram of the values of both. other: prefixes of the same length."""
+        """Return the histogram of the values of both objects.
+
+        other: histogram of other values, whose prefixes have the same number of bits.
+        """
         prefixes = np.concatenate([self.prefixes, other.prefixes])
         order = np.argsort(prefixes, kind="stable")
         prefixes, starts = _find_distinct(prefixes[order])
@@ -57,7 +60,10 @@ def _find_distinct(ordered: UInt64) -> tuple[UInt64, Int64]:
 
 
 def _encode(values: Float64) -> UInt64:
-    """Return uint64 integers, of the same shape, in the order of the values; -0.0 counts as 0.0."""
+    """Return uint64 integers of the same shape that are ordered as the values.
+
+    values: float64 without NaN. 0.0 and -0.0 get the same integer. `_decode` is the inverse.
+    """
     bits = (values + 0.0).view(np.uint64)
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 
@@ -75,18 +81,21 @@ def count_prefixes(
     step: int = 0,
     begins: UInt64 | None = None,
 ) -> PrefixCounts:
-    """Count the values of a block by the prefixes of their 64-bit encoding.
+    """Count the values of a block of rows by the prefixes (leading bits) of their 64-bit encoding.
+
+    The encoding turns float64 into uint64 and preserves the order. `find_order_statistics` selects
+    values in three passes, of which each counts longer prefixes.
 
     Parameters
     ----------
     block : RowBlock
-        The block.
+        Rows with weights, or without if `block.weight` is None.
     get_values : callable
         ``get_values(block, *arguments)`` returns the numbers of the block, (n,).
     arguments : tuple
         Further arguments of `get_values`.
     unit : int or None
-        The weights of rows are multiples of 2^unit; None: each number counts once.
+        Exponent: the weights of rows are rounded to multiples of 2^unit. None: each number counts once.
     step : int
         Number of the pass: 0, 1 or 2. Later passes have longer prefixes.
     begins : ndarray of uint64, or None
@@ -95,7 +104,7 @@ def count_prefixes(
     Returns
     -------
     PrefixCounts
-        The counts.
+        Number of values, or total weight in multiples of 2^unit, for each prefix that occurs.
     """
     bits = _encode(get_values(block, *arguments))
     weight = (
@@ -130,7 +139,7 @@ def find_order_statistics(
     Parameters
     ----------
     executor : Executor
-        The blocks.
+        Holds the rows in blocks, and adds up the counts of the blocks.
     ranks : sequence of int
         Ranks, in 0 .. number of values - 1, or total weight / 2^unit - 1.
     get_values : callable
@@ -138,9 +147,10 @@ def find_order_statistics(
     *arguments : object
         Further arguments of `get_values`.
     first_counts : PrefixCounts or None
-        Result of the first pass, if it was made before; None: it is made here.
+        Sum of `count_prefixes` with step=0 over all blocks, if it is already known. None: the function
+        computes it, in one more pass over the blocks.
     unit : int or None
-        The weights of rows are multiples of 2^unit; None: each number counts once.
+        Exponent: the weights of rows are rounded to multiples of 2^unit. None: each number counts once.
 
     Returns
     -------
@@ -163,9 +173,11 @@ def find_order_statistics(
 
 
 def _find_prefix(prefixes: UInt64, counts: Int64, rank: int) -> tuple[int, int]:
-    """Return the prefix of the number of a rank, and its rank among the numbers with this prefix.
+    """Find the value of a given rank in a histogram of prefixes.
 
-    prefixes, counts: as in `PrefixCounts`; rank: rank among all these numbers.
+    prefixes, counts: distinct prefixes (leading bits) of encoded values, ascending, and number of
+    values with each, (k,); rank: number of smaller values in the histogram. Return the prefix of
+    the value, and the rank of the value among the values with this prefix.
     """
     before = np.append(0, np.cumsum(counts))
     position = int(np.searchsorted(before, rank, side="right")) - 1

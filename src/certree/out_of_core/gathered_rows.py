@@ -29,9 +29,9 @@ _BYTES_PER_ROW = 25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GatheredRows:
-    """The n training rows of a fit, in the order of their blocks.
+    """The n training rows of an out-of-core fit as one table of bin codes, block after block.
 
-    `gather_rows` makes it.
+    `gather_rows` copies the rows of all blocks to it.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ class GatheredRows:
     fold : ndarray of uint8, shape (n,), or None
         Number of the fold whose validation set has the row; None: there are no folds.
     categories : ndarray of int32, shape (n, q)
-        Index of each row's category among all of a feature, for the q features of very many
-        categories.
+        Index of each row's category in the q features that have more categories than bins.
     keys : ndarray of uint64, shape (n,)
-        Random keys of the rows; (0,) if q is 0.
+        Random keys of the rows (hashes of their values and their number among equal rows), by which
+        rows have the same order whatever their blocks; (0,) if q is 0.
     storage : Storage
-        Where large arrays lie.
+        Allocates large arrays, in memory or in files.
     block_rows : int
-        Number of rows of which temporary arrays are made at a time.
+        Number of rows that are processed at a time, which limits temporary arrays.
     """
 
     codes: UInt8
@@ -64,10 +64,11 @@ class GatheredRows:
     block_rows: int
 
     def make_reduce(self, make_block: Callable[[slice], Any], n_threads: int) -> Callable[..., Any]:
-        """Return a function ``reduce(f, *arguments)``: the sum of ``f(block, *arguments)``.
+        """Return a function that sums results over ranges of the rows, in threads.
 
-        make_block: takes a slice of 0 .. n - 1, and returns the block of these rows; n_threads:
-        number of blocks at a time. `certree.stats.exact_leaf_sums` calls such functions.
+        ``reduce(f, *arguments)`` returns the sum of ``f(block, *arguments)``. make_block: takes a
+        slice of 0 .. n - 1, and returns the block of these rows; n_threads: number of blocks at a
+        time. The functions of `certree.stats.exact_leaf_sums` take such a function.
         """
         slices = [
             slice(begin, begin + self.block_rows)
@@ -89,7 +90,7 @@ class GatheredRows:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BinnedSamples(TrainingSamples):
-    """Training samples of which only bin codes are known, for histogram-based growth.
+    """Training samples of which only bin codes are stored, from which histogram-based trees grow.
 
     The field `table` holds the codes, (n, p) uint8. See `TrainingSamples` for all other fields.
 
@@ -98,14 +99,17 @@ class BinnedSamples(TrainingSamples):
     edges : Bins
         Bin edges of the p features; their codes are not used.
     storage : Storage
-        Where the codes of selected samples lie.
+        Allocates the codes of selected samples, in memory or in files.
     """
 
     edges: Bins
     storage: Storage
 
     def get_bins(self, max_bins: int) -> Bins:
-        """Return these rows as `Bins`. max_bins: ignored, as the rows are binned already."""
+        """Return the bin edges with the codes of these rows.
+
+        max_bins: ignored, as the rows are binned already.
+        """
         del max_bins
         return replace(self.edges, codes=self.table.T)
 
@@ -115,10 +119,10 @@ class BinnedSamples(TrainingSamples):
         codes: UInt8,
         replace_in_bins: Callable[[Bins], Bins],
     ) -> BinnedSamples:
-        """Return a copy in which some features hold codes 0 .. 254; the table is copied.
+        """Return a copy in which some features have other bin codes; the table is copied.
 
-        features: the indices of the q features; codes: (q, n), 255 for a missing value;
-        replace_in_bins: ``replace_in_bins(bins)`` does the same in `Bins`.
+        features: indices of the q features; codes: their new codes, (q, n), 255 for a missing value;
+        replace_in_bins: ``replace_in_bins(bins)`` returns the bin edges after the same replacement.
         """
         table = self.storage.allocate(self.table.shape, np.uint8)
         table[:] = self.table
@@ -153,14 +157,14 @@ def gather_rows(
     Parameters
     ----------
     executor : Executor
-        Has the blocks, which stay as they are.
+        Holds the blocks, which are not changed.
     bins : Bins
         Bin edges of the p features.
     has_classes, has_weights, has_folds : bool
         Whether targets are classes, rows have weights, and rows are assigned to folds.
     n_ranked : int
-        Number of features of which blocks keep the indices of categories; if there are some, blocks
-        have keys in place of hashes.
+        Number of features for which blocks store indices of categories. If it is not 0, the field
+        `keys` of the blocks must have keys, not hashes.
 
     Returns
     -------
@@ -170,7 +174,7 @@ def gather_rows(
     Raises
     ------
     ValueError
-        If a block that was lost has been made again of other rows.
+        If a block was lost, and recomputed from other rows than before.
     OSError
         If there is no space for the arrays.
     """
@@ -206,10 +210,10 @@ def gather_rows(
 
 
 def _batch(sizes: Sequence[tuple[int, int, int]], most: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of the numbers of blocks, each with at most `most` rows or with one block.
+    """Divide blocks into ranges of consecutive numbers, each with at most `most` rows or one block.
 
-    sizes: number, number of rows and digest of each block, in ascending order. A range is a pair
-    (first, last), both included.
+    sizes: number, number of rows and checksum of each block, in ascending order. Yield the number
+    of the first and of the last block of each range.
     """
     first, n_rows = 0, 0
     for place, (_, size, _) in enumerate(sizes):
@@ -222,15 +226,19 @@ def _batch(sizes: Sequence[tuple[int, int, int]], most: int) -> Iterator[tuple[i
 
 
 def list_sizes(block: RowBlock) -> list[tuple[int, int, int]]:
-    """Return number, number of training rows and digest of a block, as a list of one entry."""
+    """Return ``[(number, number of training rows, checksum)]`` of a block.
+
+    `Executor.reduce` concatenates such lists.
+    """
     return [(block.number, block.n, block.digest)]
 
 
 def copy_rows(block: RowBlock, first: int, last: int) -> list[tuple[Any, ...]]:
     """Return the rows of a block if its number is in first .. last, as a list of one entry.
 
-    The entry has number, digest, codes (p, n), categories (q, n), keys, targets, weights
-    or None, and numbers of folds or None. Return an empty list for other blocks.
+    The entry has number and checksum of the block, bin codes (p, n), indices of categories (q, n),
+    random keys (n,), targets (n,), weights (n,) or None, and numbers of folds (n,) or None. Return an
+    empty list for other blocks.
     """
     if not first <= block.number <= last:
         return []

@@ -29,21 +29,22 @@ from certree.rows.duplicates import raise_for_copies_in_groups
 
 
 def merge_copies_of_blocks(executor: Executor, encoder: Any) -> Executor:
-    """Return an executor of the same rows, in which one copy of each row has a positive weight.
+    """Merge equal rows: return an executor that reads the first copy with the weight of all copies.
 
-    It is the first copy in the order of the blocks, and its weight is the sum over all copies.
+    The first copy in the order of the blocks gets the sum of the weights of all copies; the other
+    copies get weight 0, so that fits leave them out.
 
     Parameters
     ----------
     executor : Executor
         Reads the rows.
     encoder : object
-        Copy of the model that encodes rows. Weights are multiplied by its class weights, if any.
+        Copy of the model, which encodes rows. Weights are multiplied by its class weights, if any.
 
     Returns
     -------
     Executor
-        `executor` itself if no row equals another one.
+        Reads the rows with the new weights; `executor` itself if no row equals another one.
 
     Raises
     ------
@@ -77,14 +78,22 @@ def merge_copies_of_blocks(executor: Executor, encoder: Any) -> Executor:
 def _collect_range(
     block: HashedRows, i: int, n: int
 ) -> list[tuple[UInt64, Int64, Float64, NDArray[Any]]]:
-    """Return key, number, weight and group (0: none) of the rows in the i-th of n ranges of hashes."""
+    """Return the rows of a block whose hashes are in the i-th of n ranges of hashes.
+
+    Return a list of one tuple of four arrays, (k,): hash, number of the row over all blocks,
+    weight, and number of the group (0 without groups).
+    """
     rows = find_hash_ranges(block.key, n) == i
     group = np.zeros(len(rows), np.intp) if block.group is None else block.group
     return [(block.key[rows], _number_rows(block)[rows], block.weight[rows], group[rows])]
 
 
 def _number_rows(block: HashedRows) -> Int64:
-    """Return a number for each row that ascends from block to block, and within one, (n,)."""
+    """Return a number for each row of a block, (n,).
+
+    Numbers are unique over all blocks. They ascend from block to block and, within a block, in the
+    order in which rows were read.
+    """
     return (np.int64(block.number) << 40) + block.row
 
 
@@ -93,9 +102,10 @@ def _sum_copies(
 ) -> tuple[UInt64, Int64, Float64]:
     """Sum the weights of rows with equal keys, in the order of their numbers.
 
-    keys, number, weight, group: of n rows, (n,); see `_collect_range`. Return the keys that several
-    rows have, ascending, the smallest number of these rows, and the sum of their weights. Raise
-    ValueError if they have several groups.
+    keys, number, weight, group: hash, number, weight and group of n rows, (n,), from
+    `_collect_range`. Return the hashes that several rows have, ascending; the smallest number among
+    the rows with each hash; and the sum of their weights. Raise ValueError if rows with equal
+    hashes are in different groups.
     """
     order = np.lexsort((number, keys))
     keys, number, weight, group = keys[order], number[order], weight[order], group[order]
@@ -112,7 +122,12 @@ def _sum_copies(
 def _merge_range(
     block: HashedRows, i: int, n: int, keys: UInt64, first: Int64, total: Float64
 ) -> tuple[HashedRows, int]:
-    """Set the weights of copies in the i-th of n ranges to the sum, or to 0; see `_sum_copies`."""
+    """Set the weight of a block's repeated rows: the sum for the first copy, 0 for the others.
+
+    Only rows whose hashes are in the i-th of n ranges change. keys, first, total: hashes of
+    repeated rows, number of the first copy, and sum of the weights, (k,), from `_sum_copies`.
+    Return the new block, and 0.
+    """
     rows = np.flatnonzero(find_hash_ranges(block.key, n) == i)
     position = np.minimum(np.searchsorted(keys, block.key[rows]), len(keys) - 1)
     is_copy = keys[position] == block.key[rows]
@@ -123,16 +138,20 @@ def _merge_range(
 
 
 def _list_weights(block: HashedRows) -> list[tuple[int, Float64]]:
-    """Return the number of a block, and the weights of its rows in input order, as a list of a pair."""
+    """Return the number of a block, and the weights of its rows, in the order in which they were read.
+
+    The list of one pair lets `Executor.reduce` concatenate the pairs of all blocks.
+    """
     weight = np.empty(len(block.row))
     weight[block.row] = block.weight
     return [(block.number, weight)]
 
 
 def _with_weights(chunk: Chunk, encoder: Any, weight: Float64) -> Chunk:
-    """Return a chunk with the weights of merged copies.
+    """Return a chunk with the weights that its rows have after copies were merged.
 
-    weight: weights of its rows that have a positive weight, (k,).
+    encoder: copy of the model, which checks targets and weights; weight: new weights of the rows whose
+    original weight is positive, (k,).
     """
     found, weights = find_positive_rows(encoder, chunk), np.zeros(len(chunk.y))
     rows = np.zeros(0, np.intp) if found is None else found[2]

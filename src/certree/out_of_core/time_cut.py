@@ -47,7 +47,7 @@ class TimeCut:
     first_latest: float
 
     def assign(self, time: Float64) -> NDArray[np.uint8]:
-        """Return the set of each row, (n,): `LATEST`, `EARLIER` or `GAP`. time: of each row."""
+        """Return the set of each row, (n,): `LATEST`, `EARLIER` or `GAP`. time: time of each row."""
         sets = np.full(len(time), GAP, dtype=np.uint8)
         sets[time < self.end] = EARLIER
         sets[time >= self.first_latest] = LATEST
@@ -55,13 +55,16 @@ class TimeCut:
 
 
 def get_time(block: Any) -> Float64:
-    """Return the times of the rows of a block, (n,)."""
+    """Return the times of the rows of a block, (n,). block: has the field `time`."""
     time: Float64 = block.time
     return time
 
 
 def find_cut_of_rows(executor: Executor, n_latest: int, gap: int | timedelta) -> TimeCut:
-    """Return the boundaries of the latest rows; see `RowTimes.split_latest`.
+    """Find the time that separates the latest rows from the earlier ones, by order statistics.
+
+    Rows of equal times are in one set, so the number of latest rows may differ from the wanted one. See
+    `RowTimes.split_latest`, which does the same in one table.
 
     Parameters
     ----------
@@ -70,11 +73,12 @@ def find_cut_of_rows(executor: Executor, n_latest: int, gap: int | timedelta) ->
     n_latest : int
         Wanted number of latest rows.
     gap : int or timedelta
-        Rows to leave out before them.
+        What to leave out between the sets: a number of rows, or a duration.
 
     Returns
     -------
     TimeCut
+        End of the earlier rows, and beginning of the latest ones.
 
     Raises
     ------
@@ -112,17 +116,19 @@ class GroupTimes:
     time : ndarray of float64, shape (n_groups,)
         Time of the latest row of each group; -inf without rows.
     n_rows : ndarray of int64, shape (n_groups,)
-        Number of its rows.
+        Number of rows of each group.
     """
 
     time: Float64
     n_rows: Int64
 
     def find_cut(self, size: float, gap: int | timedelta) -> TimeCut:
-        """Return the boundaries of the latest groups; see `RowTimes.split_latest`.
+        """Find the time that separates the latest groups from the earlier ones.
 
-        size: wanted number of latest groups, or their fraction; gap: rows, or time, to leave out
-        before them. Groups without rows are ignored.
+        `RowTimes.split_latest` does the same for a table in memory.
+
+        size: wanted number (int) or fraction (float) of latest groups; gap: number of rows, or
+        duration, to leave out before them. Groups without rows are ignored.
         """
         has_rows = self.n_rows > 0
         time, n_rows = self.time[has_rows], self.n_rows[has_rows]
@@ -143,22 +149,22 @@ class GroupTimes:
 
 
 def count_rows(executor: Executor) -> int:
-    """Return the number of rows of all blocks. executor: has blocks `RowsToAssign` with times."""
+    """Return the number of rows of all blocks. executor: holds blocks of `RowsToAssign` with times."""
     return int(executor.reduce(_count_rows))
 
 
 def has_times(executor: Executor) -> bool:
-    """Return whether the rows have times. executor: has blocks `RowsToAssign`."""
+    """Return whether the rows have times. executor: holds blocks of type `RowsToAssign`."""
     return any(executor.reduce(_has_times))
 
 
 def _has_times(block: RowsToAssign) -> list[bool]:
-    """Return whether a block has rows with times, as a list of one entry."""
+    """Return ``[whether a block has rows with times]``; `Executor.reduce` concatenates such lists."""
     return [block.time is not None and len(block.time) > 0]
 
 
 def _count_rows(block: Any) -> int:
-    """Return the number of rows of a block."""
+    """Return the number of rows of a block, which has the field `time`."""
     return len(block.time)
 
 
@@ -191,7 +197,7 @@ def _list_gap(block: Any, cut: float, gap: timedelta) -> list[float]:
 
 
 def has_order(executor: Executor) -> bool:
-    """Return whether two rows have different times. executor: has blocks of rows with times."""
+    """Return whether at least two rows have different times. executor: holds blocks with times."""
     ends = np.array(executor.reduce(_list_ends))
     return bool(len(ends) and ends.min() < ends.max())
 
@@ -204,18 +210,20 @@ def _list_ends(block: Any) -> list[float]:
 def assign_by_time(
     executor: Executor, names: Sequence[NDArray[Any] | None], size: float, gap: int | timedelta
 ) -> list[NDArray[np.uint8]]:
-    """Assign the rows of each block, or whole groups, to `LATEST`, `EARLIER` or `GAP`.
+    """Assign the rows of each block, or whole groups, to the sets `LATEST`, `EARLIER` or `GAP`.
+
+    Rows of the gap, between the earlier and the latest rows, are not used.
 
     Parameters
     ----------
     executor : Executor
-        Blocks of `RowsToAssign` that have times.
+        Holds blocks of type `RowsToAssign` with times.
     names : sequence of (ndarray or None)
-        Distinct groups of each block; None: the block has no groups, or no rows.
+        Names of the distinct groups of each block; None: the block has no groups, or no rows.
     size : int or float
-        Number of latest rows, or groups, or their fraction.
+        Wanted number (int) or fraction (float) of latest rows, or of groups if there are some.
     gap : int or timedelta
-        Rows to leave out before them.
+        What to leave out before the latest rows: a number of rows, or a duration.
 
     Returns
     -------
@@ -235,9 +243,10 @@ def assign_by_time(
 
 
 def assign_by_cut(executor: Executor, cut: TimeCut) -> list[NDArray[np.uint8]]:
-    """Return the set of each row of each block, in the order of the block.
+    """Assign the rows of each block to the sets `LATEST`, `EARLIER` or `GAP` by their times.
 
-    executor: blocks of `RowsToAssign` that have times; cut: boundaries of the sets.
+    executor: holds blocks of type `RowsToAssign` with times; cut: boundaries of the sets. Return
+    for each block the set of each row, (n,), in the order of the block.
     """
     return [sets for _, sets in sorted(executor.reduce(_assign_block, cut), key=itemgetter(0))]
 
@@ -252,7 +261,11 @@ def _assign_block(block: RowsToAssign, cut: TimeCut) -> list[tuple[int, NDArray[
 
 
 def _list_group_times(block: RowsToAssign) -> list[tuple[int, Float64, Int64]]:
-    """Return number of a block, and time and number of rows of its groups, as a list of one tuple."""
+    """Return the number of a block, and time and number of rows of each of its groups.
+
+    The list of one tuple lets `Executor.reduce` concatenate; it is empty if rows have no groups.
+    The arrays have shape (number of groups in the block,).
+    """
     if block.group is None:
         return []
     n_rows = np.bincount(block.group).astype(np.int64)
@@ -262,5 +275,5 @@ def _list_group_times(block: RowsToAssign) -> list[tuple[int, Float64, Int64]]:
 
 
 def count_latest(size: float, n: int) -> int:
-    """Return how many of n rows, or groups, are the latest. size: the number, or a fraction."""
+    """Return how many of n rows, or groups, are the latest. size: the number (int), or a fraction."""
     return size if isinstance(size, int) else max(1, round(size * n))

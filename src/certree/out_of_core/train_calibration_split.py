@@ -1,6 +1,6 @@
 """The training and the calibration set of a certified fit whose rows are stored in several blocks.
 
-Rows are assigned to the two sets as the rows of one table, see `TrainCalibrationSplitter`.
+The result is the same as for the rows in one table, see `TrainCalibrationSplitter`.
 """
 
 from __future__ import annotations
@@ -53,14 +53,17 @@ from certree.tree import Tree
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainCalibrationMasks:
-    """The calibration rows of all blocks; the other rows are the training set. See `split_blocks`.
+    """Masks of the calibration rows of all blocks; all other rows are the training set.
+
+    Rows are stored in several blocks, and only rows of positive weight count. `split_blocks`
+    returns it.
 
     Parameters
     ----------
     encoder : object
-        Copy of the model that encodes all rows.
+        Copy of the model, which converts features and targets of all rows to numbers.
     sorter : RowSorter
-        How the rows of a block are sorted.
+        Sorts the rows of a block in the order of the masks, which does not depend on the file.
     masks : list of ndarray of bool
         For each block: True for calibration rows, in the order of `RowSorter.sort_rows`.
     n : int
@@ -71,8 +74,8 @@ class TrainCalibrationMasks:
         Number of calibration rows that equal a training row or another calibration row. With groups,
         equal rows of one group count once.
     is_worst : list of ndarray of bool, or None
-        For each block: True for repeated calibration rows that count as errors, in the same order;
-        None: no such rows.
+        For each block: True for repeated calibration rows, which certificates count as errors (worst
+        case), in the order of `masks`; None: there are no such rows.
     """
 
     encoder: Any
@@ -85,12 +88,12 @@ class TrainCalibrationMasks:
 
     @property
     def n_calibration(self) -> int:
-        """Number of calibration rows."""
+        """Number of calibration rows in all blocks."""
         return sum(int(mask.sum()) for mask in self.masks)
 
     @property
     def n_units(self) -> int:
-        """Number of groups, or of rows if there are no groups."""
+        """Number of groups in all blocks, or of rows of positive weight if rows have no groups."""
         return self.n if self.n_groups is None else self.n_groups
 
 
@@ -106,21 +109,21 @@ def split_blocks(
     Parameters
     ----------
     executor : Executor
-        Reads the rows, and holds rows with hashes in place of its blocks, for `mark_worst_case`.
+        Reads the rows. Its blocks are replaced by `HashedRows`, which `mark_worst_case` needs later.
     encoder : object
-        Copy of the model that encodes rows, by the classes and categories of all rows.
+        Copy of the model, which encodes rows by the classes and categories of all rows.
     train_size : float
         Fraction of the rows, or groups, in the training set.
     random_state : RandomState
         Source of randomness.
     cut : TimeCut or None
-        Boundary between earlier rows, or groups, which train, and the latest ones, which calibrate;
-        None: the draw is random.
+        Time that separates earlier rows, or groups, which become the training set, from the latest
+        ones, which become the calibration set. None: rows are assigned at random.
 
     Returns
     -------
     TrainCalibrationMasks
-        The calibration rows.
+        Which rows are calibration rows, and how many of them are repeated.
 
     Raises
     ------
@@ -161,7 +164,7 @@ def _count_repeats(executor: Executor, masks: list[Mask], n: int, *, has_groups:
     Parameters
     ----------
     executor : Executor
-        Blocks of `HashedRows`.
+        Holds blocks of type `HashedRows`.
     masks : list of ndarray of bool
         For each block: True for calibration rows.
     n : int
@@ -189,10 +192,12 @@ def _count_repeats(executor: Executor, masks: list[Mask], n: int, *, has_groups:
 
 
 def share_keys(executor: Executor, n_ranges: int) -> None:
-    """Give rows that were rounded to float32 the hashes of the rows of which they are copies.
+    """Give equal keys to rows that are copies of each other after rounding to float32.
 
-    executor: blocks of `HashedRows`, which are changed; n_ranges: number of ranges of hashes, one of
-    which is compared at a time.
+    A copy that was stored as float32 gets the same key as its original in float64, so that `key`
+    finds it as a repeated row. executor: holds blocks of type `HashedRows`, whose field `key` is
+    changed; n_ranges: number of ranges into which hashes are divided, one of which is compared at a
+    time.
     """
     kinds = executor.reduce(_has_both_kinds)
     if not all(any(has_kind) for has_kind in zip(*kinds, strict=True)):
@@ -208,15 +213,18 @@ def share_keys(executor: Executor, n_ranges: int) -> None:
 
 
 def _has_both_kinds(block: HashedRows) -> list[tuple[bool, bool]]:
-    """Return whether a block has fractional rows, and rows that are exact in float32, as one pair."""
+    """Return whether float32 rounds some rows of a block, and whether others are exact in float32.
+
+    The two bools are returned as a list of one pair, which `Executor.reduce` concatenates.
+    """
     return [(len(block.rounded) > 0, bool(block.is_float32.any()))]
 
 
 def _get_float32_hashes(block: HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
-    """Return the hashes of a block in the i-th of n ranges, as a list of one pair.
+    """Return those hashes of a block's rows that are in the i-th of n ranges of hashes.
 
-    block: the block. The pair has the hashes of rows that are exact in float32, and the hashes of
-    fractional rows after rounding to float32.
+    Return a list of one pair: the hashes of rows that are exact in float32, and the hashes after
+    rounding to float32 of rows that are not.
     """
     exact = block.key[block.is_float32]
     rounded = block.rounded[block.rounded != block.key] if len(block.rounded) else block.rounded
@@ -224,10 +232,10 @@ def _get_float32_hashes(block: HashedRows, i: int, n: int) -> list[tuple[UInt64,
 
 
 def _set_shared_keys(block: HashedRows, shared: UInt64) -> tuple[HashedRows, int]:
-    """Return a block in which copies have the hash of the rounded row as key, and 0.
+    """Return a block whose rows with a float32 copy have the key of the copy; and 0.
 
-    block: the block; shared: hashes, ascending, that rows exact in float32 and rounded rows have in
-    common.
+    block: n rows with hashes; shared: hashes, ascending, that some row has without rounding, and
+    another one after rounding to float32.
     """
     if not len(block.rounded):
         return block, 0
@@ -236,12 +244,14 @@ def _set_shared_keys(block: HashedRows, shared: UInt64) -> tuple[HashedRows, int
 
 
 def mark_worst_case(executor: Executor, n: int) -> list[Mask]:
-    """Mark the repeated calibration rows, which count as errors in the worst case.
+    """Mark the repeated calibration rows, which certificates count as errors in the worst case.
+
+    A calibration row is repeated if it equals a training row or an earlier calibration row.
 
     Parameters
     ----------
     executor : Executor
-        The blocks as `split_blocks` has left them.
+        Holds the blocks of type `HashedRows` that `split_blocks` has made.
     n : int
         Number of rows in all blocks.
 
@@ -268,18 +278,22 @@ def mark_worst_case(executor: Executor, n: int) -> list[Mask]:
 def _mark_block(
     block: HashedRows, i: int, n: int, hashes: UInt64, first: Int64
 ) -> tuple[HashedRows, int]:
-    """Mark the calibration rows of a block that are not of the first unit with their hash.
+    """Mark the repeated calibration rows of a block, for one range of hashes.
+
+    A unit is a group of rows, or a row if rows have no groups. Rows with equal hashes are repeated
+    unless they belong to the first unit with this hash.
 
     Parameters
     ----------
     block : HashedRows
-        The block.
+        Rows with hashes, and marks `is_worst` so far.
     i, n : int
         Number of the range of hashes, and number of ranges.
     hashes : ndarray of uint64, shape (k,)
         Hashes of all calibration rows in the range, distinct and ascending.
     first : ndarray of int64, shape (k,)
-        First unit with each hash; -1: none, because a training row has the hash.
+        Number of the first unit with each hash; -1 if a training row has the hash, so that all
+        calibration rows with this hash are repeated.
 
     Returns
     -------
@@ -294,15 +308,15 @@ def _mark_block(
 
 
 def _get_worst_rows(block: HashedRows) -> list[tuple[int, Mask]]:
-    """Return number and marks of a block, as a list of one pair."""
+    """Return the number of a block and its mask of repeated calibration rows, as a list of one pair."""
     return [(block.number, block.is_worst)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HashedRows(RowsToAssign):
-    """The n rows of a block with hashes by which equal rows of all blocks are found.
+    """The n rows of a block, with hashes by which equal rows are found over all blocks.
 
-    See `RowsToAssign` for all other fields.
+    A fractional row has values that float32 rounds. See `RowsToAssign` for all other fields.
 
     Parameters
     ----------
@@ -331,7 +345,7 @@ class HashedRows(RowsToAssign):
 
     @property
     def units(self) -> Int64:
-        """Number of each row's group or, without groups, of the row, over all blocks, (n,)."""
+        """Number of each row's group over all blocks, (n,); without groups, a number of the row."""
         if self.group is not None:
             return self.group.astype(np.int64)
         return (np.int64(self.number) << 40) + self.row
@@ -345,19 +359,19 @@ def read_hashed_rows(
     Parameters
     ----------
     number, chunk : int, Chunk
-        Number of the block, and the block.
+        Number of the block, and its raw rows.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     sorter : RowSorter
-        How rows are sorted.
+        Sorts the rows in an order that does not depend on the file.
 
     Returns
     -------
     HashedRows
         The rows of positive weight.
     list of tuple
-        One entry: number of the block, number of its rows, sum of their hashes modulo 2^64, and its
-        distinct groups or None.
+        One tuple: number of the block, number of its rows, sum of their hashes modulo 2^64, and
+        names of its distinct groups, or None if rows have no groups.
     """
     training = sorter.read_rows(encoder, chunk)
     rows, order, names = sort_block(number, training, sorter)
@@ -387,18 +401,19 @@ def read_hashed_rows(
 
 
 def _set_calibration_rows(block: HashedRows, mask: Mask) -> tuple[HashedRows, int]:
-    """Return a block with its calibration rows marked, and 0.
+    """Store in a block which of its rows are calibration rows; return the new block, and 0.
 
-    block: the block; mask: True for calibration rows, in the order of the block.
+    mask: True for calibration rows, in the order of the block's rows.
     """
     return replace(block, is_calibration=mask), 0
 
 
 def _get_hashes_in_range(block: HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
-    """Return the keys of a block in the i-th of n ranges, as a list of one entry.
+    """Return those hashes of a block's rows that are in the i-th of n ranges of hashes.
 
-    block: the block. The entry has the keys of training rows, the keys of calibration rows, and the
-    units of the calibration rows.
+    Return a list of one tuple of three arrays: the hashes of training rows, the hashes of
+    calibration rows, and the units of the calibration rows (numbers of their groups, or of the rows
+    without groups).
     """
     is_inside = find_hash_ranges(block.key, n) == i
     train, calibration = ~block.is_calibration & is_inside, block.is_calibration & is_inside
@@ -415,7 +430,7 @@ def select_training_set(
     executor : Executor
         Reads all rows.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     sorter : RowSorter
         Sorts the rows of a block in the order of the masks, which does not depend on the file.
     masks : sequence of ndarray of bool or uint8
@@ -432,16 +447,16 @@ def _find_rows(
     Parameters
     ----------
     chunk : Chunk
-        The block.
+        Raw rows of the block.
     encoder, sorter : object, RowSorter
-        Copy of the model that encodes rows, and how rows are sorted.
+        Copy of the model, which encodes rows; and the order of the rows in `mask`.
     mask : ndarray of bool, shape (k,)
         Mask of the k rows of positive weight, in the order of `RowSorter.sort_rows`.
 
     Returns
     -------
     target : ndarray
-        Target of all rows of the block.
+        Checked target of all rows of the block, those of weight 0 included.
     rows : ndarray of intp, shape (k,)
         Positions of the rows of positive weight in the block, ascending.
     mask : ndarray of bool, shape (k,)
@@ -466,7 +481,9 @@ def _find_rows(
 def _take_training_rows(chunk: Chunk, encoder: Any, sorter: RowSorter, mask: Mask) -> Chunk:
     """Return the training rows of a block, in the order in which they were read.
 
-    chunk, encoder, sorter, mask: as in `_find_rows`; the mask is True for all other rows.
+    chunk: raw rows of the block; encoder: copy of the model, which encodes rows; sorter: order of
+    the rows in the mask; mask: for each row of positive weight, True for the other (calibration)
+    rows, which are left out.
     """
     target, rows, is_calibration = _find_rows(chunk, encoder, sorter, mask)
     return _take(chunk, target, rows[~is_calibration])
@@ -482,7 +499,7 @@ def _take(chunk: Chunk, target: Any, rows: Indices) -> Chunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CalibrationBlock:
-    """The calibration rows of one block, m of the k rows of positive weight.
+    """The m calibration rows of a block with k rows of positive weight.
 
     Parameters
     ----------
@@ -496,11 +513,11 @@ class CalibrationBlock:
         Names of the groups of the k rows, ascending, and for each row the index of its group among
         them; None: rows have no groups.
     is_worst : ndarray of bool, shape (m,), or None
-        True for repeated calibration rows that count as errors; None: no such rows.
+        True for repeated calibration rows, which certificates count as errors; None: no such rows.
     leaf : ndarray of int32, shape (m,)
         Node number of the leaf that each calibration row reaches.
     y : ndarray, shape (m,)
-        Class code of each calibration row, int32, or its target, float64.
+        Class code (int32) or numeric target (float64) of each calibration row.
     weight : ndarray of float64, shape (m,), or None
         Weight of each calibration row; None: 1.
     """
@@ -533,15 +550,16 @@ def route_calibration_rows(
     number, chunk : int, Chunk
         Number of the block, and all of its rows.
     encoder : object
-        Encodes rows by the classes and categories of the training set.
+        Copy of the model, which encodes rows by the classes and categories of the training set.
     tree : Tree
         The tree that was grown on the training set.
     of_all : object
-        Encodes rows by the classes of all rows.
+        Copy of the model, which encodes rows by the classes of the training and the calibration set.
     sorter : RowSorter
-        How rows are ordered within a block.
+        Sorts the rows of a block in the order of the masks.
     are_classes_given : bool
-        Whether `fit` got the classes; all others then have one code.
+        Whether the user has passed the classes to `fit`. All classes without training rows then get the
+        same code.
     masks : tuple of two ndarrays of bool
         Which rows are calibration rows, and which count as errors (None: no such rows), in the
         order of `sorter`.
@@ -549,9 +567,10 @@ def route_calibration_rows(
     Returns
     -------
     RowBlock
-        A block without rows; a classifier's block has the hashes of the calibration rows.
+        A block without rows, which replaces the former one. A classifier's block has the hashes of the
+        calibration rows.
     list of CalibrationBlock
-        One entry.
+        One entry: the calibration rows of the block, with their leaves and targets.
     """
     mask, worst = masks
     target, rows, is_calibration = _find_rows(chunk, of_all, sorter, mask)
@@ -610,10 +629,11 @@ def _multiply_class_weights(
 
 
 def _number_row_groups(groups: list[Groups | None]) -> Indices | None:
-    """Return the number, over all blocks, of each row's group; None: rows have no groups.
+    """Number the groups of all blocks, and return the number of each row's group, (n,).
 
-    groups: groups of each block; None: the block has no rows, or rows have no groups. The rows of the
-    blocks follow each other.
+    groups: for each block the names of its groups and the index of each row's group, or None for a
+    block without rows. The rows of the blocks are joined in this order. Return None if rows have no
+    groups.
     """
     if all(block is None for block in groups):
         return None
@@ -634,7 +654,7 @@ def join_calibration_blocks(
     repeats : int
         Number of calibration rows that equal a training row or another calibration row.
     is_distinct : bool
-        Whether equal rows were merged.
+        Whether equal rows of the table were merged to one row before the split.
 
     Returns
     -------
@@ -673,13 +693,16 @@ def join_calibration_blocks(
 
 
 def _join_masks(masks: list[Mask | None]) -> Mask | None:
-    """Join the masks of all blocks; None if they are all None."""
+    """Join the masks of all blocks in the order of the blocks; return None if all are None."""
     known = [mask for mask in masks if mask is not None]
     return np.concatenate(known) if known else None
 
 
 def _join_positions(blocks: list[CalibrationBlock]) -> Indices | None:
-    """Return the positions of the rows of positive weight among the rows of all blocks; None: all."""
+    """Return the positions, in the whole table, of the rows of positive weight.
+
+    blocks: the blocks of the table, in order. Return None if all rows have positive weight.
+    """
     if all(block.rows is None for block in blocks):
         return None
     starts: Int64 = np.cumsum([0, *(block.n_given for block in blocks)])[:-1]

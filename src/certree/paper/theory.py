@@ -182,10 +182,11 @@ def theorem_bound(
 
     def compute_complexity(pruning: NodeWeights) -> float:
         # The paper's prior sums to less than 1, so this is slightly more than that of `prior`.
-        """Return 3 times the tree's depth times the number of leaves of a pruning, in nats.
+        """Return the complexity of a pruning, in nats: 3 times the tree's depth times its leaves.
 
-        pruning: weight 1 of its leaves, 0 of other nodes. The tree is `tree` of the enclosing call,
-        whose variable `leaf_cost` is 3 times its depth.
+        pruning: the tree with some nodes turned into leaves, as weight 1 of its leaves and 0 of
+        other nodes. The tree is `tree` of the enclosing call, whose variable `leaf_cost` is 3 times
+        its depth.
         """
         return leaf_cost * pruning.expected_leaves
 
@@ -289,10 +290,11 @@ def chernoff_oracle_bound(
 def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
     """Compute the rate at which the excess risk falls if class probabilities are Hoelder smooth.
 
-    The mean excess risk of the vote of a cyclic dyadic tree falls at this rate, up to a constant,
-    if its leaves are labelled by further rows, and leaves without rows by the first class. Regions
-    of side h have a bias of ``h^smoothness``. As there are ``h^-dimension`` of them, the estimation
-    error is ``sqrt(h^-dimension log(n) / n)``.
+    The mean excess risk of the vote of the prunings of a cyclic dyadic tree (which halves the
+    features in turn) falls at this rate, up to a constant, if its leaves are labelled by further
+    rows, and leaves without rows by the first class. Regions of side h have a bias of
+    ``h^smoothness``. As there are ``h^-dimension`` of them, the estimation error is
+    ``sqrt(h^-dimension log(n) / n)``.
 
     Parameters
     ----------

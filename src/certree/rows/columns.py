@@ -84,12 +84,12 @@ class TableColumns:
         return cls([*array.T], len(array), None)
 
     def get_label(self, j: int) -> str:
-        """Return how messages name the j-th feature: "feature 'age'", or "feature 3" without names."""
+        """Return how messages name feature j: "feature 'age'", or "feature 3" without names."""
         return f"feature {j if self.names is None else self.names[j]!r}"
 
 
 def as_data_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """Wrap a data frame of pandas, polars, Arrow and so on by narwhals; None for any other X.
+    """Wrap a data frame (pandas, polars, Arrow, ...) by narwhals; return None for any other X.
 
     Raise a ValueError if two columns have the same name.
     """
@@ -97,7 +97,7 @@ def as_data_frame(X: Any) -> nw.DataFrame[Any] | None:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError as error:
         raise ValueError(
-            f"X must have distinct column names, rename the columns: {error}"
+            f"X must have distinct column names, got {error}: rename the columns"
         ) from error
     return frame if isinstance(frame, nw.DataFrame) else None
 
@@ -174,9 +174,9 @@ def copy_raw_values(X: Any) -> NDArray[Any]:
 
 
 def get_raw_column(column: SeriesOrArray) -> NDArray[Any]:
-    """Return the values of a column, (n,): as numbers if its type is numeric, else as objects.
+    """Return the values of a column as an array, (n,): numbers, or objects for other types.
 
-    column: narwhals Series; an array (n,) is returned unchanged, unless it holds dates.
+    column: narwhals Series or array (n,). An array is returned unchanged, unless it holds dates.
     """
     if not isinstance(column, nw.Series):
         return to_objects(column) if column.dtype.kind in "mM" else column
@@ -184,7 +184,7 @@ def get_raw_column(column: SeriesOrArray) -> NDArray[Any]:
 
 
 def to_objects(column: SeriesOrArray) -> NDArray[Any]:
-    """Return the values of a column as Python objects, (n,); dates as those of `datetime`.
+    """Return the values of a column as Python objects, (n,); dates become those of `datetime`.
 
     column: narwhals Series or array (n,).
     """
@@ -288,7 +288,7 @@ def to_float_column(column: SeriesOrArray, label: str) -> NDArray[Any]:
 def _convert_to_float64(column: NDArray[Any], label: str) -> Float64:
     column = column.astype(object) if column.dtype.kind == "U" else column
     if column.dtype.kind not in "biufO":
-        raise ValueError(f"{label} must hold numbers, got dtype {column.dtype}")
+        raise ValueError(f"{label} must hold numbers, got dtype {column.dtype}: convert it")
     if column.dtype.kind == "O":  # NumPy cannot convert pandas.NA and NaT
         missing = [type(value).__name__ in _MISSING for value in column.tolist()]
         column = np.where(missing, np.nan, column) if any(missing) else column

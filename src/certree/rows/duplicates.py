@@ -1,4 +1,4 @@
-"""Find rows that a table holds more than once: equal draws, or copies of one draw."""
+"""Find rows that a table holds more than once: equal independent draws, or copies of one."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class RepeatedRowsWarning(UserWarning):
     """Category of the warning that many rows of a fit repeat other rows.
 
     Rows repeat each other if all features and the target are equal. Nothing is wrong if equal rows
-    are separate draws, as in a frequency table. If they are copies of one draw, made by
-    oversampling or a join, the model overfits: folds and validation sets then contain copies of the
-    rows that grow the trees.
+    are different customers, patients or measurements, as in a frequency table. If they are copies
+    of one, made by oversampling or a join, the model overfits: folds and validation sets then
+    contain copies of the rows that grow the trees.
 
     Examples
     --------
@@ -248,12 +248,11 @@ def _to_numbers(column: Any, places: dict[Any, float]) -> Any:
 
 
 def _number_value(value: Any, places: dict[Any, float]) -> float:
-    """Convert a value to a float: NaN if it is missing, its entry in places if it is no number.
+    """Return the number that stands for a value, which is added to `places` if it is no number.
 
-    Equal numbers become equal floats, whether they are NumPy's, Python's or another library's.
-
-    places: numbers by value. A value that is not in it yet is added with the number 0.5 +
-    len(places).
+    Numbers are returned as float: equal numbers become equal floats, whether they are NumPy's,
+    Python's or another library's. Missing values become NaN. Any other value becomes its entry in
+    places, which for a new value is 0.5 + len(places).
     """
     if isinstance(value, Real):
         with suppress(OverflowError):
@@ -299,7 +298,7 @@ def merge_copies(
 
 
 def raise_for_copies_in_groups() -> NoReturn:
-    """Raise a ValueError which says that equal rows, which are to be merged, have several groups."""
+    """Raise a ValueError for equal rows in several groups, which duplicates="copies" cannot merge."""
     raise ValueError(
         'groups must be the same for copies of a row if duplicates="copies", got equal rows '
         "in several groups: give them one group"
@@ -366,26 +365,28 @@ def mark_repeats(
     is_trained = np.zeros(len(first), dtype=bool)
     is_trained[first[train]] = True
     keys = first[calibration]
-    return mark_repeated_units(
+    return mark_repeats_by_key(
         keys, is_trained[keys], None if groups is None else groups[calibration]
     )
 
 
-def mark_repeated_units(
+def mark_repeats_by_key(
     keys: Indices, is_trained: NDArray[np.bool_], groups: NDArray[Any] | None = None
 ) -> NDArray[np.bool_]:
-    """Mark the calibration rows that equal a training row, or an earlier calibration row.
+    """Mark the calibration rows that repeat a training row or an earlier one, by their keys.
+
+    `mark_repeats` does the same for row indices.
 
     Parameters
     ----------
     keys : ndarray of intp, shape (n,)
         An index for each calibration row, the same for equal rows, as in `find_first_equal_keys`.
     is_trained : ndarray of bool, shape (n,)
-        Whether each of them equals a training row.
+        True for calibration rows that equal a training row.
     groups : ndarray of shape (n,), or None
-        Group of each of them. Equal rows of one group do not repeat each other. If several groups
-        have equal rows, the rows of all groups but the first, in sorted order, are marked. None:
-        each row is its own group, and groups have the order of the rows.
+        Group of each calibration row. Equal rows of one group do not repeat each other. If several
+        groups have equal rows, the rows of all groups but the first, in sorted order, are marked.
+        None: each row is its own group, and groups have the order of the rows.
 
     Returns
     -------
@@ -401,11 +402,9 @@ def mark_repeated_units(
 
 
 def count_worst(is_worst: NDArray[np.bool_] | None) -> int:
-    """Return the number of calibration rows that a certificate counts as errors.
+    """Return how many calibration rows a certificate counts as errors, because they may be copies.
 
-    These are rows that repeat others and may be copies; to count them as errors is the worst case.
-
-    is_worst: mask of the calibration rows, (n_calibration,), True for these; in a fit without a
+    These rows repeat others. is_worst: True for these rows, (n_calibration,); in a fit without a
     calibration set a mask of all rows, (n,). None: there are no such rows, and the result is 0.
     """
     return 0 if is_worst is None else int(is_worst.sum())

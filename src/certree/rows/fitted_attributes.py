@@ -27,13 +27,13 @@ _HAVE_CODE = "code"
 def store_features(model: Any) -> dict[str, Any]:
     """Return the entries of a model file about the features of a fitted model, by name.
 
-    The entries are "n_features", "feature_names", "categories", "digested_categories" (indices of
-    features whose texts are stored as hashes) and "dates" (index, kind, time zone and last date of
-    features that hold dates) if there are any, "effective_sample_size" if the model has it,
-    "n_outputs" for several targets, and "table_format" if it was fitted to CSV files in an unusual
-    format; "groups" is the column of groups of rows, if there were any.
-    "unknown_categories" is "code" if unknown categories have a code of their own; the entry is
-    missing if they are encoded as missing values.
+    The entries "n_features", "feature_names", "categories" and "unknown_categories" ("code":
+    unknown categories have a code of their own; without the entry they are encoded as missing
+    values) are those of every model. The following are present only if the model has them:
+    "digested_categories" (indices of features whose texts are stored as hashes), "dates" (index,
+    kind, time zone and last date of features that hold dates), "effective_sample_size", "n_outputs"
+    (for several targets), "table_format" (if it was fitted to CSV files in an unusual format) and
+    "groups" (name of the column of groups).
 
     model: fitted estimator with `n_features_in_` and `categories_`.
     """
@@ -61,10 +61,9 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
     """Check the entries that `store_features` wrote, and return the fitted attributes by name.
 
     The attributes are `n_features_in_`, `categories_` and, if the file has them, `dates_`,
-    `feature_names_in_`, `effective_sample_size_`, `n_outputs_`, the format of CSV files and the column
-    of groups. Raise a ValueError if an entry is damaged.
-
-    stored: entries of the model file.
+    `feature_names_in_`, `effective_sample_size_`, `n_outputs_`, the format of CSV files and the
+    name of the column of groups. Raise a ValueError if an entry is damaged. stored: entries of the
+    model file.
     """
     p = stored.get_integer("n_features", 1, _MOST_FEATURES)
     categories, names = _restore_categories(stored, p), stored["feature_names"]
@@ -78,24 +77,28 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
     if "groups" in stored:
         learned[GROUPS_ATTRIBUTE] = stored["groups"]
         if not isinstance(stored["groups"], str):
-            raise DamagedModelError(f"groups must be a text, got {stored['groups']!r}")
+            raise DamagedModelError(
+                f"the model file's groups must be a text, got {stored['groups']!r}"
+            )
     if "table_format" in stored:
         learned[FORMAT_ATTRIBUTE] = TableFormat.from_stored(stored["table_format"])
     return learned if names is None else {**learned, "feature_names_in_": _restore_names(names, p)}
 
 
 def _restore_dates(entries: Any, n_features: int) -> dict[int, DateColumn]:
-    """Return the columns of dates by index; raise `DamagedModelError` for damaged entries.
+    """Return the `DateColumn` of each column of dates, by its index.
 
-    entries: lists of an index and the entries of `DateColumn.to_stored`. n_features: number of
-    features, p.
+    entries: lists of an index and the entries of `DateColumn.to_stored`, as read from a model file.
+    n_features: number of features, p. Raise `DamagedModelError` if entries are not of this form.
     """
     if isinstance(entries, list) and all(isinstance(one, list) and one for one in entries):
         places = [one[0] for one in entries]
         are_indices = all(type(j) is int and 0 <= j < n_features for j in places)
         if places and are_indices and sorted(set(places)) == places:
             return {j: DateColumn.from_stored(rest) for j, *rest in entries}
-    raise DamagedModelError(f"dates must have ascending indices of features, got {entries!r}")
+    raise DamagedModelError(
+        f"the model file's dates must have ascending indices of features, got {entries!r}"
+    )
 
 
 def _restore_categories(stored: StoredState, n_features: int) -> Categories | None:
@@ -105,7 +108,9 @@ def _restore_categories(stored: StoredState, n_features: int) -> Categories | No
     if names is None:
         return None
     if not isinstance(names, list) or len(names) != n_features:
-        raise DamagedModelError(f"categories must have {n_features} entries, got {names!r}")
+        raise DamagedModelError(
+            f"the model file's categories must have {n_features} entries, got {names!r}"
+        )
     for known in names:
         if known is None:
             continue
@@ -114,17 +119,19 @@ def _restore_categories(stored: StoredState, n_features: int) -> Categories | No
             or {type(name) for name in known} not in _KINDS_OF_CATEGORIES
         ):
             raise DamagedModelError(
-                f"categories must be a list of strings alone or numbers alone, got {known!r}"
+                "the model file's categories must be a list of strings alone or numbers alone, got "
+                f"{known!r}"
             )
         if len(set(known)) != len(known):
-            raise DamagedModelError(f"categories must be distinct, got {known!r}")
+            raise DamagedModelError(f"the model file's categories must be distinct, got {known!r}")
     if not isinstance(digested, list) or not all(_is_text_feature(names, j) for j in digested):
         raise DamagedModelError(
-            f"digested_categories must be indices of features with texts, got {digested!r}"
+            "the model file's digested_categories must be indices of features with texts, got "
+            f"{digested!r}"
         )
     if sorted(set(digested)) != digested:
         raise DamagedModelError(
-            f"digested_categories must be ascending and distinct, got {digested!r}"
+            f"the model file's digested_categories must be ascending and distinct, got {digested!r}"
         )
     kept = tuple(None if known is None else tuple(known) for known in names)
     return Categories(kept, tuple(digested), "unknown_categories" not in stored)
@@ -211,7 +218,7 @@ def restore_classes(stored: StoredState) -> dict[str, Any]:
         n = stored.get_integer("n_sample_hashes", 1)
         hashes = check_column("sample_hashes", stored["sample_hashes"], "uint64", (n,))
         if not (hashes[1:] > hashes[:-1]).all():
-            raise DamagedModelError("sample_hashes must be ascending and distinct")
+            raise DamagedModelError("the model file's sample_hashes must be ascending and distinct")
         if "sample_counts.n" in stored:
             counts = RepeatCounts.from_stored(stored.get_section("sample_counts"), hashes)
     of_rows = {"sample_hashes_": hashes, "_sample_counts": counts}
@@ -228,18 +235,24 @@ def _restore_class_array(given: Any, name: Any) -> NDArray[Any]:
     dtype = np.dtype(name) if isinstance(name, str) else np.dtype("V")
     if dtype.kind not in f"{_NUMBERS}{_TIMES}UO":
         raise DamagedModelError(
-            f"classes must be numbers, booleans, strings or dates, got type {name!r}"
+            "the model file's classes must be numbers, booleans, strings or dates, got type "
+            f"{name!r}"
         )
     held = np.dtype(np.int64) if dtype.kind in _TIMES else dtype
     if dtype.kind != "O" and given.dtype != held:
-        raise DamagedModelError(f"classes must have dtype {held}, got {given.dtype}")
+        raise DamagedModelError(
+            f"the model file's classes must have dtype {held}, got {given.dtype}"
+        )
     if dtype.kind == "O" and given.dtype.kind != "U":
-        raise DamagedModelError(f"classes that are objects must be strings, got {given.dtype}")
+        raise DamagedModelError(
+            f"the model file's classes that are objects must be strings, got {given.dtype}"
+        )
     classes: NDArray[Any] = given.astype(dtype, copy=False)
     if classes.ndim != 1 or not len(classes):
         raise DamagedModelError(
-            f"classes must be a one-dimensional array that is not empty, got shape {classes.shape}"
+            "the model file's classes must be a one-dimensional array that is not empty, got shape "
+            f"{classes.shape}"
         )
     if not np.array_equal(np.unique(classes), classes):
-        raise DamagedModelError("classes must be sorted and distinct")
+        raise DamagedModelError("the model file's classes must be sorted and distinct")
     return classes

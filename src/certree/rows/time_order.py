@@ -63,7 +63,7 @@ class Period:
 
     @property
     def span(self) -> str:
-        """Both ends as words that follow "rows", such as "from 3 March 2026 to 28 April 2026"."""
+        """Words that follow "rows": "from 3 March 2026 to 28 April 2026", or "of 3 March 2026"."""
         return (
             f"of {self.first}" if self.first == self.last else f"from {self.first} to {self.last}"
         )
@@ -77,15 +77,15 @@ def may_depend(period: Period | None) -> bool:
 def has_dependent_rows(source: Any) -> bool:
     """Return whether calibration rows may depend on each other: they have groups, or a period.
 
-    source: object with the attributes `grouped` and `period`, such as a certificate or a
-    calibration set. False if rows of the period are taken as independent.
+    Rows of a period that the user stated to be independent do not count. source: object with the
+    attributes `grouped` and `period`, such as a certificate or a calibration set.
     """
     return bool(source.grouped or may_depend(source.period))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowTimes:
-    """Time of each row, and what a fit to rows in time order needs beside it.
+    """Times of the n rows of a fit, and the arguments gap and independent that belong to them.
 
     `read` makes an instance.
 
@@ -95,11 +95,11 @@ class RowTimes:
         Time of each row: days since 1970 for dates, else the numbers themselves. No value is
         missing.
     dates : DateColumn or None
-        What the dates are; None: times are numbers.
+        Kind and time zone of the dates; None: times are numbers.
     gap : int or timedelta
         Rows to leave out between earlier and later rows: their number, or the time that they span.
     is_independent : bool
-        Whether rows of one period are independent draws.
+        Whether the user stated that rows of one period are independent draws.
     """
 
     values: Float64
@@ -212,20 +212,20 @@ class RowTimes:
             raise_for_equal_times(self.n, has_groups=groups is not None)
 
     def take(self, indices: Indices) -> Self:
-        """Return the times of some rows; indices: their numbers, (m,)."""
+        """Return the times of some rows. indices: indices of the rows, (m,)."""
         return replace(self, values=self.values[indices])
 
     def merge(self, first: Indices) -> Self:
-        """Return times in which the first of equal rows has the latest time of them.
+        """Return times in which the first of equal rows has the latest time of these rows.
 
-        first: index of the first row that equals each row, (n,).
+        The other times do not change. first: index of the first row that equals each row, (n,).
         """
         values = self.values.copy()
         np.maximum.at(values, first, self.values)
         return replace(self, values=values)
 
     def _find_unit_times(self, groups: NDArray[Any] | None) -> tuple[Float64, Float64]:
-        """Return the time of each row, or of its group, (n,), and that of each row or group.
+        """Return the time of each row or of its group, (n,), and that of each group, sorted by name.
 
         groups: group of each row, (n,); a group has the time of its latest row. Without groups both
         arrays are `values`.
@@ -279,8 +279,8 @@ class RowTimes:
     ) -> tuple[Int32, Int32]:
         """Divide rows, or whole groups, into blocks of consecutive times of about equal sizes.
 
-        Rows of one time are in one block, so that there are at least two blocks and possibly fewer
-        than `n_blocks`. A group has the time of its latest row. The order of the rows in the table
+        Rows of one time are in one block, so that there may be fewer blocks than `n_blocks`; there
+        are at least two. A group has the time of its latest row. The order of the rows in the table
         does not matter.
 
         Parameters
@@ -295,8 +295,8 @@ class RowTimes:
         block : ndarray of int32, shape (n,)
             Number of each row's block, 0, 1, ... in the order of time.
         first_excluded : ndarray of int32, shape (number of blocks,)
-            For each block b the earliest block with rows in its gap, or b: a model of rows of earlier
-            blocks knows nothing of block b.
+            For each block b the earliest block that a model applied to b must not be fitted on: the
+            earliest one with rows in the gap before b, or b itself if there are none.
 
         Raises
         ------
@@ -318,13 +318,14 @@ class RowTimes:
     def _leave_out_gap(
         self, time: Float64, cut: float, is_earlier: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Return which earlier rows are not in the gap, bool (n,).
+        """Return a mask (n,), True for earlier rows that are not in the gap before the later rows.
 
-        A number leaves out the latest so many earlier rows, and those of the same time as one of
-        them. A time span leaves out rows that are less than this span before the later rows.
+        A gap that is a number leaves out that many of the latest earlier rows, and all rows of the
+        same time as one of them. A gap that is a time span leaves out rows less than this span
+        before the later rows.
 
-        time: time of each row, or of its group; cut: time of the first later row; is_earlier: True
-        for rows before it.
+        time: time of each row, or of its group, (n,). cut: time of the first later row. is_earlier:
+        True for rows before this time, (n,).
         """
         if isinstance(self.gap, timedelta):
             return is_earlier & is_before_gap(time, cut, self.gap)
@@ -345,15 +346,15 @@ class RowTimes:
 
 
 def is_before_gap(time: Float64, cut: float, gap: timedelta) -> NDArray[np.bool_]:
-    """Return which times, in days, are at least `gap` before the time `cut`, bool (n,)."""
+    """Return a mask (n,), True for times (in days, (n,)) at least the time span `gap` before `cut`."""
     before = np.rint((cut - time) * MICROSECONDS_PER_DAY)
     return np.asarray(before >= gap / timedelta(microseconds=1))
 
 
 def raise_for_equal_times(n: int, *, has_groups: bool) -> NoReturn:
-    """Raise the ValueError that all times are equal, so that rows cannot be split by time.
+    """Raise a ValueError: all times are equal, so that rows cannot be split by time.
 
-    n: number of rows; has_groups: whether the times compared are those of groups.
+    n: number of rows. has_groups: whether the message is about the latest rows of groups.
     """
     whose = " of the latest rows of its groups" if has_groups else ""
     raise ValueError(
@@ -378,10 +379,10 @@ def expect_earlier_rows(has_earlier: bool, gap: Any, n_latest: int, n: int) -> N
 def expect_classes_in_both_parts(
     y: NDArray[Any], train: Indices, calibration: Indices, times: RowTimes
 ) -> None:
-    """Raise a ValueError if the training or the calibration rows have a single class.
+    """Raise a ValueError if all training rows, or all calibration rows, have the same class.
 
-    y: class of each row, (n,); train, calibration: indices of both sets; times: times of the rows,
-    for the message.
+    y: class of each row, (n,). train, calibration: indices of the rows of both sets. times: times
+    of the rows, for the message.
     """
     for name, rows in (("training", train), ("calibration", calibration)):
         labels = y[rows]
@@ -391,10 +392,10 @@ def expect_classes_in_both_parts(
 
 
 def raise_for_single_class(name: str, n: int, period: Period, label: Any) -> NoReturn:
-    """Raise a ValueError which says that the training or the calibration rows have a single class.
+    """Raise a ValueError: all training rows, or all calibration rows, have the same class.
 
-    name: "training" or "calibration"; n: number of these rows; period: their period; label: the
-    class.
+    name: "training" or "calibration". n: number of these rows. period: their period. label: their
+    class. All of these are for the message.
     """
     raise ValueError(
         f"y must have two classes among the {n:,} {name} rows {period.span}, got only {label!r}: "
@@ -403,9 +404,9 @@ def raise_for_single_class(name: str, n: int, period: Period, label: Any) -> NoR
 
 
 def expect_folds_by_number(cv: Any) -> None:
-    """Raise a ValueError if cv is a splitter or a list of folds, in a fit with times.
+    """Raise a ValueError if cv, in a fit with times, is neither an integer nor None.
 
-    cv: parameter of the estimator.
+    cv: value of the parameter of the estimator, which may be a splitter or a list of folds.
     """
     if not (cv is None or isinstance(cv, Integral)):
         raise ValueError(
@@ -415,9 +416,10 @@ def expect_folds_by_number(cv: Any) -> None:
 
 
 def expect_no_row_times(time: Any, gap: Any = 0, *, what: str) -> None:
-    """Raise a ValueError if times or a gap are given where they are not supported.
+    """Raise a ValueError if times or a gap are passed to a fit that does not support them.
 
-    time, gap: arguments of `fit`; what: what does not support them, for the message.
+    time, gap: arguments of `fit`. what: what does not support them, such as "files", for the
+    message.
     """
     if time is not None or gap != 0:
         raise ValueError(
@@ -438,20 +440,23 @@ def _get_column(name: str, X: Any) -> Any:
             "columns, so pass the times themselves"
         )
     if name not in frame.columns:
-        raise ValueError(f"time must name a column of X, got {name!r}: X has {frame.columns}")
+        raise ValueError(f"time must name a column of X, got {name!r}: name one of {frame.columns}")
     return frame[name].to_native()
 
 
 def _read_times(time: Any, n: int) -> tuple[DateColumn | None, Float64]:
-    """Convert an array or a column of times to numbers, (n,), after checks.
+    """Check an array or a column of times, and convert it to numbers.
 
-    Return what the dates are (None for numbers), and the values. n: expected number of rows. Raise
-    TypeError or ValueError as `RowTimes.read`. time: the array or column, of numbers or dates.
+    time: array or series of n numbers or dates. n: expected number of rows. Return a pair: a
+    `DateColumn` with kind and time zone of the dates, or None for numbers; and the values, (n,)
+    float64, in days for dates. Raise TypeError or ValueError as `RowTimes.read`.
     """
     series = nw.from_native(time, series_only=True, pass_through=True)
     column = series if isinstance(series, nw.Series) else to_array("time", time)
     if column.shape != (n,):
-        raise ValueError(f"time must have shape ({n},), got {column.shape}")
+        raise ValueError(
+            f"time must have shape ({n},), got {column.shape}: pass the time of each row"
+        )
     if has_times(column):
         dates, values = read_dates(column, "time")
     else:
@@ -474,7 +479,11 @@ def _read_times(time: Any, n: int) -> tuple[DateColumn | None, Float64]:
 
 
 def _check_gap(gap: Any, dates: DateColumn | None) -> int | timedelta:
-    """Return the argument gap as an int or a timedelta, after checks; dates: what the times are."""
+    """Check the argument gap of `fit`, and return it as an int or a timedelta.
+
+    dates: kind of the times; None: times are numbers, and a gap that is a time span raises a
+    ValueError.
+    """
     if isinstance(gap, np.timedelta64):
         gap = gap.astype("m8[us]").item()
     if isinstance(gap, timedelta):
@@ -497,10 +506,10 @@ def _check_gap(gap: Any, dates: DateColumn | None) -> int | timedelta:
 
 
 def _format_time(value: float, dates: DateColumn | None, with_hours: bool) -> str:
-    """Write a time for sentences: "3 March 2026", "3 March 2026 14:05", or a number.
+    """Write a time as text for sentences: "3 March 2026", "3 March 2026 14:05", or a number.
 
-    value: days since 1970, or a number; dates: what the dates are, None for numbers; with_hours:
-    whether to add the time of day.
+    value: days since 1970, or a number. dates: kind and time zone of the dates; None: times are
+    numbers. with_hours: whether to add the time of day.
     """
     if dates is None:
         return f"{value:.15g}"

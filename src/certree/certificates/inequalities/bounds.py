@@ -655,9 +655,12 @@ def martingale_mean_holds(
 
 
 def _choose_tilts(n: float, nats: float) -> list[float]:
-    """Return the finite tilts of the martingale bound for n rows and the level exp(-nats), ascending.
+    """Return the finite tilts t of the martingale bound, in ascending order.
 
-    The least is best for a risk of one half, and each is twice the one before.
+    The bound averages ``exp(-t S) / (1 - (1 - exp(-t)) m)^n`` over tilts, where S is the sum of the
+    n losses and m their mean conditional risk. The smallest tilt is best if the risk is one half;
+    each further one is twice as large. n: number of rows; nats: minus the log of the probability
+    that the bound fails, > 0.
     """
     tilts = [math.sqrt(8 * nats / n)]
     while tilts[-1] < _LARGE_TILT:

@@ -237,10 +237,9 @@ class Scores(ArrayRecord):
         ]
 
     def _at(self, region: int, place: int) -> float:
-        """Return the score of a rank in one region, or infinity if the region has fewer scores.
+        """Return the conformity score of a rank in one region, or infinity if it has fewer scores.
 
-        The scores are those of the field `value`. region: index of the region; place: rank in
-        ascending order, from 1.
+        region: index of the region; place: rank in ascending order, from 1.
         """
         first, end = self.start[region : region + 2].tolist()
         return float(self.value[first + place - 1]) if place <= end - first else math.inf

@@ -152,7 +152,8 @@ class CertificateFamily(Mapping[Any, Certificate]):
     def worst(self) -> Certificate:
         """The certificate of this family that has the highest bound.
 
-        The error of no subset, and of no mixture of subsets, exceeds that bound.
+        While all bounds hold, the error of no subset, and of no mixture of subsets, exceeds that
+        bound.
         """
         return max(self.values(), key=lambda certificate: certificate.bound)
 
@@ -181,7 +182,10 @@ class CertificateFamily(Mapping[Any, Certificate]):
 
     @property
     def title(self) -> str:
-        """The sentence above the table: confidence, and what the bounds of this family limit."""
+        """The sentence above the printed table of this family.
+
+        It states the probability with which all bounds hold together, and what they limit.
+        """
         sure = format_confidence(self.terms.delta * self.terms.share)
         subject = METHODS[self.method].get_subject(self.terms.is_single_tree)
         left = len(self) - _MOST_LINES
@@ -339,7 +343,10 @@ def _check_class_fractions(shares: Any, classes: list[Any]) -> list[float]:
     if isinstance(shares, Mapping):
         unknown = [key for key in shares if key not in classes]
         if unknown:
-            raise ValueError(f"shares must have keys among the classes {classes}, got {unknown}")
+            raise ValueError(
+                f"shares must have keys among the classes {classes}, got {unknown}: correct these "
+                "keys, or leave them out"
+            )
         shares = [shares.get(key, 0.0) for key in classes]
     given: Float64 = check_column("shares", shares, "float64", (len(classes),))
     if not ((given >= 0).all() and abs(given.sum() - 1) <= _ROUNDING):

@@ -245,10 +245,27 @@ def _share_by_rows(
     wrong: NDArray[np.bool_],
     nats: float,
 ) -> dict[int, RowSubset]:
-    """Count rows and errors in nodes that divide delta in proportion to 1 + their training rows.
+    """Count rows and errors in disjoint nodes that divide delta in proportion to 1 + training rows.
 
-    leaves: numbers of the nodes, of which each row is in exactly one. The other arguments are those
-    of `make_rule_subsets`. Return a `RowSubset` for each of these nodes, by node number.
+    Parameters
+    ----------
+    tree : Tree
+        The tree, with m nodes.
+    grown : ndarray of shape (m,)
+        Number of training rows in each node.
+    leaves : ndarray of int, shape (k,)
+        Numbers of the nodes; each row is in exactly one.
+    leaf : ndarray of int32, shape (n,)
+        Node number of the leaf that each calibration row reaches.
+    wrong : ndarray of bool, shape (n,)
+        Whether each calibration row is an error.
+    nats : float
+        Complexity of the certificate, above 0 if the calibration rows chose the labelling.
+
+    Returns
+    -------
+    dict of int to RowSubset
+        By node number. `observed` are the fraction of errors and the node's fraction of delta.
     """
     shares = grown[leaves] + 1
     shares = (shares / shares.sum()).tolist()

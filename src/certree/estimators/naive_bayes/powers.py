@@ -83,8 +83,9 @@ class PowerLosses(ArrayRecord):
     rows : float
         Number of rows of all batches so far.
     older, recent : ndarray of float64, shape (len(POWERS),)
-        Total losses (nats). `recent`: of the rows from the batch on with which `rows` last passed a
-        power of two. `older`: of the rows between the time before and that batch.
+        Total losses (nats). `recent`: of the rows of the batch with which `rows` last passed a
+        power of two, and of all later ones. `older`: of the rows from the batch that passed the
+        power of two before that one, up to `recent`.
     """
 
     rows: float = field(metadata={"least": 0})

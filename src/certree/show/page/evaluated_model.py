@@ -49,11 +49,10 @@ _MODEL_TYPES = (
 
 @contextmanager
 def ignore_unnamed_rows(model: Any) -> Iterator[None]:
-    """Ignore the warning about rows without names in a `with` statement if the model is a pipeline.
+    """Suppress scikit-learn's warning about rows without feature names, in a `with` statement.
 
-    The features of a pipeline's last step are named by the steps before, whose output may be an array.
-
-    model: the fitted estimator, or a pipeline that ends in one.
+    It is suppressed only if the model is a pipeline: its last step was fitted with names, but gets
+    an array without names from the step before. model: the fitted estimator or pipeline.
     """
     with catch_warnings():
         if isinstance(model, Pipeline):
@@ -181,7 +180,7 @@ class EvaluatedModel:
         return evaluated if threshold is None else evaluated.predict_at(threshold)
 
     def predict_at(self, threshold: float) -> EvaluatedModel:
-        """Return the same with the classes that a threshold of the positive class predicts.
+        """Return a copy that predicts by a threshold of the probability of the positive class.
 
         Only for models of two classes. threshold: number in [0, 1], or infinity, at which no row is
         predicted positive.
@@ -198,7 +197,10 @@ class EvaluatedModel:
             expect_known_labels("y", self.y, np.asarray(self.model.classes_))
 
     def compute_guarantees(self) -> Guarantees:
-        """Return the guarantees of the model on the rows, which are taken as independent."""
+        """Compute guarantees on the error on new rows, with the rows of the report as calibration set.
+
+        Each row counts as an independent draw, whether or not the model was fitted with groups.
+        """
         return Guarantees.by_rows(self.model, self.X, self.y, groups=np.arange(self.n))
 
     @property
@@ -223,7 +225,10 @@ class EvaluatedModel:
 
     @property
     def prediction_rule(self) -> str:
-        """Sentence that says which class is predicted for a row. Only for classifiers."""
+        """A sentence that says which class is predicted for a row, by its probabilities.
+
+        It names the threshold, if there is one. Only for classifiers.
+        """
         if self.threshold is None:
             half = ", at threshold 0.5" if len(self.classes) == 2 else ""
             return f"The predicted class is the most probable one{half}."

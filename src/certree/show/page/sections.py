@@ -84,7 +84,7 @@ def build_model_section(evaluated: EvaluatedModel) -> Section:
 
 
 def _shorten(text: str) -> str:
-    """Return a text, cut after 80 letters and ended with "..." if it is longer."""
+    """Return a text with at most 80 letters and "..." if it is longer, else unchanged."""
     return text if len(text) <= _MAX_LETTERS else f"{text[:_MAX_LETTERS]} ..."
 
 
@@ -175,9 +175,9 @@ def describe_known_rows(evaluated: EvaluatedModel) -> str:
     """Return a sentence on how many rows of the report also occur in the fit of the model.
 
     Rows are compared by the hashes of their features; if the model has no hashes of its training
-    rows, the sentence says so. If the model was fitted with groups, a sentence before it says what the
-    intervals need. evaluated: the fitted model, the rows of the report and their
-    predictions.
+    rows, the sentence says so. If the model was fitted with groups, a sentence before it says that
+    the intervals need independent rows. evaluated: the fitted model, the rows of the report and
+    their predictions.
     """
     n_known, groups = evaluated.n_known_rows, find_groups_column(evaluated.model)
     text = "" if groups is None else _NEEDS_INDEPENDENT_ROWS
