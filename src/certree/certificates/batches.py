@@ -28,7 +28,7 @@ from certree.rows.time_order import RowTimes
 from certree.rows.training import RowInputMixin
 from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
 from certree.tables.pipeline_columns import create_frame
-from certree.tables.reader import no_types
+from certree.tables.reader import Types, no_types
 
 
 def certify_batches(
@@ -169,6 +169,35 @@ def read_batches(
     else:
         names, inputs = getattr(classifier, "feature_names_in_", None), []
     types = partial(get_fitted_columns, classifier, y) if has_types else no_types
+    rows, columns = _open_files(X, y, groups, names, order, classifier, types)
+    for chunk in rows.chunks():
+        if chunk.groups is not None:
+            group_labels.append(np.asarray(chunk.groups))
+        if order is not None and times is not None and len(chunk.y):
+            times.append(order.read_column(chunk))
+        X = chunk.X.select(columns)
+        if is_pipeline:
+            frame = create_frame(X, inputs)
+            yield frame.to_numpy() if names is None else frame, np.asarray(chunk.y)
+        else:
+            yield copy_raw_values(X) if names is None else X, np.asarray(chunk.y)
+
+
+def _open_files(
+    X: Any,
+    y: str,
+    groups: Any,
+    names: Any,
+    order: TimeArguments | None,
+    classifier: Any,
+    types: Types,
+) -> tuple[FileRows, list[str]]:
+    """Return the rows of files, and the names of the columns that are the features of a classifier.
+
+    names: names of its features, or None; types: see `FileRows`; all other arguments are those of
+    `read_batches`. The rows also have the column of times. Raise TypeError or ValueError as
+    `read_batches`.
+    """
     if isinstance(groups, str) and names is not None and groups in list(names):
         raise ValueError(
             f"groups must name a column that is no feature of the classifier, got {groups!r}: copy "
@@ -186,14 +215,4 @@ def read_batches(
         raise ValueError(
             f"X must name files with a column {missing[0]!r}, as the classifier was fitted with it"
         )
-    for chunk in rows.chunks():
-        if chunk.groups is not None:
-            group_labels.append(np.asarray(chunk.groups))
-        if order is not None and times is not None and len(chunk.y):
-            times.append(order.read_column(chunk))
-        X = chunk.X.select(columns)
-        if is_pipeline:
-            frame = create_frame(X, inputs)
-            yield frame.to_numpy() if names is None else frame, np.asarray(chunk.y)
-        else:
-            yield copy_raw_values(X) if names is None else X, np.asarray(chunk.y)
+    return rows, columns
