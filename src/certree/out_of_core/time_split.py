@@ -74,7 +74,16 @@ class TimeArguments:
         return cls(time, gap, independent)
 
     def read_column(self, chunk: Chunk) -> RowTimes:
-        """Return the times of a chunk's rows. Errors have a note that names the chunk."""
+        """Return the times of a chunk's rows.
+
+        Raise TypeError if X is a Dask array, and TypeError or ValueError for wrong times, with a
+        note that names the chunk.
+        """
+        if isinstance(chunk.X, np.ndarray):
+            raise TypeError(
+                f"time must be None for a Dask array X, whose columns have no names, got "
+                f"{self.column!r}: pass X as a Dask data frame with this column"
+            )
         try:
             times = RowTimes.read(
                 self.column, chunk.X, len(chunk.y), is_independent=self.is_independent
