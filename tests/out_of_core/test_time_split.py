@@ -347,7 +347,7 @@ def test_what_needs_rows_in_memory_is_named(rows, tmp_path):
 def test_dask_arrays_have_no_column_of_times(client, rows):
     X = dd.from_pandas(rows[["a", "b"]], npartitions=2).to_dask_array(lengths=True)
     y = dd.from_pandas(rows["number"], npartitions=2).to_dask_array(lengths=True)
-    with pytest.raises(TypeError, match="time must be None for a Dask array X.* Dask data frame"):
+    with pytest.raises(TypeError, match=r"time must be None for a Dask array X.* Dask data frame"):
         certree.TreeForestRegressor().fit(X, y, time="day")
     with pytest.raises(TypeError, match="got Array: pass the name, or load"):
         certree.TreeForestRegressor().fit(X, y, time=X[:, 0])
