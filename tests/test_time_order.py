@@ -320,12 +320,7 @@ def test_methods_for_independent_rows_are_refused():
     assert restore_certificate(old).period is None
 
 
-def test_calibration_rows_in_files_and_grids_refuse_times(tmp_path):
-    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y)
-    table.to_csv(tmp_path / "rows.csv", index=False)
-    fitted = certree.PrunedTreeClassifier().fit(table[["a", "b", "c"]], Y)
-    with pytest.raises(ValueError, match="time must be None for calibration rows in files"):
-        certree.certify(fitted, tmp_path / "rows.csv", "y", time="a")
+def test_grids_refuse_times():
     grid = certree.Grid([[-9] * 3, [9] * 3])
     with pytest.raises(ValueError, match="time must be None for grower=Grid"):
         certree.CertifiedTreeClassifier(grid).fit(X, Y, classes=[0, 1], time=DAYS)

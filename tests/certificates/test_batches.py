@@ -10,6 +10,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import certree
 from certree import BoostedTreesClassifier, CertifiedTreeClassifier, PrunedTreeRegressor, certify
+from certree.certificates import Guarantees
+from certree.out_of_core import sources
 
 WRITERS = {
     "parquet": parquet.write_table,
@@ -73,6 +75,60 @@ def test_groups_of_files_are_a_column(model, tmp_path):
     ):
         with pytest.raises(error, match=message):
             certify(model, tmp_path, "label", groups=groups)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_times_of_files_are_a_column(form, tmp_path, monkeypatch):
+    def draw(n, seed):
+        day = pd.date_range("2026-01-05", periods=n // 3, freq="6h").repeat(3)
+        more = {"day": day, "tick": np.arange(n) // 5, "shop": np.arange(n) // 7}
+        return drawn(n, seed).assign(**more).sample(frac=1, random_state=seed)
+
+    old, rows = draw(300, 0), draw(600, 1)
+    for k in range(3):
+        part = pa.Table.from_pandas(rows.iloc[k * 200 : (k + 1) * 200], preserve_index=False)
+        WRITERS[form](part, str(tmp_path / f"{k}.{form}"))
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", 170)
+    for features in (["a", "kind"], ["a", "kind", "day"]):
+        model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(old[features], old["label"])
+        X, y = rows[features], rows["label"]
+        for time in ("day", "tick"):
+            for how in ({}, {"independent": True}, {"look": 2}):
+                found = certify(model, tmp_path, "label", time=time, **how)
+                assert found == certify(model, X, y, time=rows[time], **how)
+                assert found.period.is_independent == ("independent" in how)
+        found = certify(model, tmp_path, "label", time="day", groups="shop")
+        assert found == certify(model, X, y, time=rows["day"], groups=rows["shop"])
+    for how, error, message in (
+        ({"time": "date"}, ValueError, "time must name a column of X, got 'date'"),
+        ({"time": "kind"}, TypeError, "time must hold numbers or dates, got str"),
+        ({"time": rows["day"]}, TypeError, "time must be the name of a column of X"),
+        ({"independent": True}, ValueError, "independent describes rows in time order"),
+    ):
+        with pytest.raises(error, match=message):
+            certify(model, tmp_path, "label", **how)
+
+
+def test_times_of_batches_are_joined():
+    old, rows = drawn(300, 0), drawn(600, 1)
+    model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(*split(old))
+    day = pd.date_range("2026-01-05", periods=600, freq="6h")
+    ends = [(0, 100), (100, 100), (100, 600)]
+    batches = [split(rows[a:b]) for a, b in ends]
+    times = [day[a:b] for a, b in ends if a < b]
+    how = {"groups": [np.arange(a, b) for a, b in ends], "independent": True}
+    found = Guarantees.by_batches(model, batches, times=times, **how)
+    expected = Guarantees.by_rows(
+        model, *split(rows), time=day, groups=range(600), independent=True
+    )
+    assert found.certificate == expected.certificate
+    assert str(found.thresholds()) == str(expected.thresholds())
+    dependent = Guarantees.by_batches(model, batches, times=times)
+    assert dependent.certificate == certify(model, *split(rows), time=day)
+    with pytest.raises(ValueError, match="pass independent=True with time"):
+        dependent.thresholds()
+    with pytest.raises(ValueError, match="got both numbers and dates"):
+        Guarantees.by_batches(model, batches, times=[times[0], np.arange(500)])
 
 
 def test_the_method_takes_files_too(folder):

@@ -23,6 +23,7 @@ from certree.certificates.row_order import (
     compute_class_residuals,
     measure_row_order,
 )
+from certree.out_of_core import sources
 from model_files import save_and_load
 
 SENTENCE = " Errors depend on the order of the rows: the bound may not hold for later rows."
@@ -263,14 +264,35 @@ def test_groups_and_copies_are_one_row_each():
             assert not model.certificate_.row_order.is_dependent
 
 
-def test_rows_of_files_are_tested_unless_rows_repeat(tmp_path):
+@pytest.mark.parametrize("n", [1000, 995, 700])
+def test_rows_of_files_are_tested_as_in_memory(n, tmp_path, monkeypatch):
     X, y, _ = drift()
-    for name, n in (("distinct", 1000), ("repeated", 995)):
-        rows = np.arange(1000) % n
-        table = pd.DataFrame(X[rows], columns=list("abc")).assign(y=y[rows])
-        table.to_parquet(tmp_path / f"{name}.parquet")
-    model = certree.CertifiedTreeClassifier(certree.Cart(max_bins=255), random_state=0)
-    found = model.fit(tmp_path / "distinct.parquet", "y").certificate_
-    assert found.row_order.is_dependent
-    assert str(found).endswith(SENTENCE)
-    assert model.fit(tmp_path / "repeated.parquet", "y").certificate_.row_order is None
+    rows, more = np.arange(1000) % n, {"duplicates": "genuine"} if n == 700 else {}
+    table = pd.DataFrame(X[rows], columns=list("abc")).assign(y=y[rows], group=rows // 3)
+    table.to_parquet(tmp_path / "rows.parquet")
+    model = certree.CertifiedTreeClassifier(certree.Cart(max_bins=255), random_state=0, **more)
+    for features, has_groups in ((list("abc"), False), (list("abc"), True)):
+        groups = table["group"] if has_groups else None
+        expected = model.fit(table[features], y[rows], groups=groups).certificate_
+        for block_rows in (2**19, 170, 90):
+            monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
+            columns = [*features, "y", *(["group"] if has_groups else [])]
+            table[columns].to_parquet(tmp_path / "rows.parquet")
+            name = "group" if has_groups else None
+            found = model.fit(tmp_path / "rows.parquet", "y", groups=name).certificate_
+            assert found.row_order == expected.row_order
+            assert found == expected
+    if n == 1000:
+        found = model.fit(table[features], y).certificate_
+        assert found.row_order.is_dependent
+        assert str(found).endswith(SENTENCE)
+
+
+def test_copies_in_files_are_not_tested(tmp_path):
+    X, y, _ = drift()
+    rows = np.arange(1000) % 700
+    table = pd.DataFrame(X[rows], columns=list("abc")).assign(y=y[rows])
+    table.to_parquet(tmp_path / "rows.parquet")
+    grower = certree.Cart(max_bins=255)
+    model = certree.CertifiedTreeClassifier(grower, duplicates="copies", random_state=0)
+    assert model.fit(tmp_path / "rows.parquet", "y").certificate_.row_order is None

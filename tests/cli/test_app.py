@@ -2354,10 +2354,19 @@ def test_models_are_certified_by_a_later_period(visits):
     assert "give --time COLUMN as well" in fails(*command[:-2], "--independent")
     assert "there is no column 'date' beside the target" in fails(*command[:-1], "date")
     (visits / "folder").mkdir()
-    new.rename(visits / "folder" / "new.csv")
+    rows = pd.read_csv(new).sample(frac=1, random_state=0)
+    rows["week"] = pd.to_datetime(rows["day"]).dt.strftime("%d/%m/%Y")  # is no feature
+    rows[:60].to_csv(visits / "folder" / "0.csv", index=False)
+    rows[60:].to_csv(visits / "folder" / "1.csv", index=False)
+    for further in ([], ["--independent"], ["--recall", ".5", "--independent"]):
+        expected = succeeds(*command, *further)
+        command[2] = visits / "folder"
+        assert succeeds(*command, *further) == expected
+        command[2] = new
     command[2] = visits / "folder"
-    for further in ([], ["--recall", ".5"]):
-        assert "--time is for a single table, got the folder" in fails(*command, *further)
+    assert "pass independent=True with time" in fails(*command, "--recall", ".5")
+    assert period in succeeds(*command[:-1], "week")
+    assert "there is no column 'date' beside the target" in fails(*command[:-1], "date")
 
 
 def test_groups_are_certified_and_reported(tmp_path, loans):

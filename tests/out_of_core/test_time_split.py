@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import certree
-from certree.ensembles import out_of_core_boosting
+from certree.ensembles import out_of_core_boosting, round_schedule
 from certree.out_of_core import sources
 from certree.out_of_core.time_split import TimeArguments
 
@@ -66,6 +66,8 @@ def expect_same_fit(one, other, frame):
     predict = "predict_proba" if hasattr(one, "predict_proba") else "predict"
     assert getattr(one, predict)(X).tobytes() == getattr(other, predict)(X).tobytes()
     assert one.effective_sample_size_ == other.effective_sample_size_
+    if hasattr(one, "classes_"):
+        assert one.sample_hashes_.tobytes() == other.sample_hashes_.tobytes()
     if not hasattr(one, "certificate_"):
         return
     assert one.certificates_ == other.certificates_
@@ -76,17 +78,13 @@ def expect_same_fit(one, other, frame):
         assert one.calibration_.given.tolist() == other.calibration_.given.tolist()
 
 
-def list_gaps(name):
-    return [0] if name == "boosted" else [0, 40, timedelta(days=2)]
-
+GAPS = [0, 40, timedelta(days=2)]
 
 # Rows have weights and groups in every second case.
 CASES = [
     (name, gap, i % 2 == j)
     for j, name in enumerate(KINDS)
-    for i, gap in enumerate(
-        list_gaps(name) if name.startswith("certified") else list_gaps(name)[-1:]
-    )
+    for i, gap in enumerate(GAPS if name.startswith(("certified", "boosted")) else GAPS[-1:])
 ]
 
 
@@ -103,6 +101,72 @@ def test_files_and_memory_have_the_same_fit_by_time(
     for block_rows in (2**19, 170, 90):
         monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
         expect_same_fit(here, fit(KINDS[name](), rows, files, has_more, gap=gap), rows)
+
+
+SQUARED = certree.ensembles.CustomLoss(
+    lambda y, raw: (raw - y, np.ones(len(y))), lambda y, raw: (y - raw) ** 2 / 2
+)
+# Many rows, of which the latest choose the number of rounds: kind of target, parameters and gap.
+CHOOSING = {
+    "classes": ("label", {"learning_rate": 0.3}, 0),
+    "weighted numbers": ("number", {"learning_rate": 0.3}, 40),
+    "errors": ("label", {"learning_rate": 0.3, "standard_errors": True}, timedelta(days=2)),
+    "best": ("number", {"learning_rate": 0.3, "quality": "best"}, timedelta(days=2)),
+    "huber": ("number", {"learning_rate": 0.5, "loss": "huber"}, 0),
+    "custom": ("number", {"learning_rate": 0.5, "loss": SQUARED}, 40),
+    "quantiles": ("number", {"loss": "quantile", "quantile": [0.2, 0.6]}, 0),
+}
+# Plans of small tables choose thresholds, too, and may have more rounds.
+PLAN = {"n_folds": 1, "min_rounds": 2, "max_rounds": 250, "step_factor": 2, "max_leaf_nodes": 5}
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Let 900 rows count as many."""
+    thresholds = {"thresholds": ("in turn", "drawn", "all"), "n_thresholds": 6}
+    plan = round_schedule.RoundPlan(**PLAN, **thresholds)
+    monkeypatch.setattr(round_schedule.RoundSchedule, "plan", lambda *_: plan)
+    monkeypatch.setattr(out_of_core_boosting, "_IN_MEMORY", N // 2)
+
+
+def make_choosing(name):
+    target, how, gap = CHOOSING[name]
+    kind = certree.BoostedTreesClassifier if target == "label" else certree.BoostedTreesRegressor
+    return kind(early_stopping=False, random_state=0, **how), gap
+
+
+def add_towns(rows):
+    """Give the column c more categories than sets of categories have."""
+    rows["c"] = "town " + (rows["a"].round(1) + rows.index % 3).astype(str)
+
+
+def expect_same_choice(one, other, rows):
+    assert one.n_iter_ == other.n_iter_
+    assert one.thresholds_ == other.thresholds_
+    expect_same_fit(one, other, rows)
+    if one.standard_errors:
+        X = rows[["a", "b", "c", "day"]]
+        assert one.predict_std(X).tobytes() == other.predict_std(X).tobytes()
+
+
+@pytest.mark.parametrize("name", CHOOSING)
+def test_the_latest_of_many_rows_choose_rounds_as_in_memory(
+    name, many, rows, tmp_path, monkeypatch
+):
+    has_more = name.startswith(("weighted", "errors", "custom"))
+    if name in ("classes", "weighted numbers", "errors"):
+        add_towns(rows)
+    model, gap = make_choosing(name)
+    frame = select_columns(rows, model, has_more)
+    files = [tmp_path / f"{i}.parquet" for i in range(3)]
+    for file, ends in zip(files, ((0, 100), (100, 100), (100, N)), strict=True):
+        frame[slice(*ends)].to_parquet(file)
+    here = fit(model, rows, None, has_more, gap=gap)
+    assert 1 <= here.n_iter_ < 250 * (2 if name == "quantiles" else 1)
+    for block_rows in (2**19, 170, 90):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
+        there = fit(make_choosing(name)[0], rows, files, has_more, gap=gap)
+        expect_same_choice(here, there, rows)
 
 
 @pytest.mark.parametrize("name", ["certified classes", "pruned", "boosted"])
@@ -140,12 +204,90 @@ def test_collections_and_memory_have_the_same_fit_by_time(client, rows):
         ("pruned", False),
         ("boosted", True),
     ):
-        gap = list_gaps(name)[-1]
         model = KINDS[name]()
         frame = select_columns(rows, model, has_more).astype({"c": "category"})
-        here = fit(model, rows, None, has_more, gap=gap)
-        there = fit(KINDS[name](), rows, dd.from_pandas(frame, npartitions=4), has_more, gap=gap)
+        here = fit(model, rows, None, has_more, gap=GAPS[-1])
+        data = dd.from_pandas(frame, npartitions=4)
+        there = fit(KINDS[name](), rows, data, has_more, gap=GAPS[-1])
         expect_same_fit(here, there, rows)
+
+
+FORESTS = {
+    "classes": lambda: certree.TreeForestClassifier(40, oob_score=True, random_state=0),
+    "numbers": lambda: certree.TreeForestRegressor(
+        40, oob_score=True, max_samples=6, leaves="shrunk", random_state=0
+    ),
+    "balanced": lambda: certree.TreeForestClassifier(
+        30, class_weight="balanced_subsample", random_state=0
+    ),
+}
+
+
+def expect_same_forest(one, other, rows):
+    expect_same_fit(one, other, rows)
+    assert one.leaves_ == other.leaves_
+    if one.oob_score:
+        assert one.oob_score_ == other.oob_score_
+        name = "oob_decision_function_" if hasattr(one, "classes_") else "oob_prediction_"
+        found = getattr(one, name)
+        assert 0 < np.isfinite(found).mean() < 0.3
+        assert found.tobytes() == getattr(other, name).tobytes()
+
+
+@pytest.mark.parametrize("name", FORESTS)
+@pytest.mark.parametrize(("gap", "has_more"), [(0, True), (40, False), (timedelta(days=9), True)])
+def test_forests_of_files_draw_blocks_of_time(name, gap, has_more, rows, tmp_path, monkeypatch):
+    if has_more:
+        add_towns(rows)
+    frame = select_columns(rows, FORESTS[name](), has_more)
+    files = [tmp_path / f"{i}.parquet" for i in range(3)]
+    for file, ends in zip(files, ((0, 100), (100, 100), (100, N)), strict=True):
+        frame[slice(*ends)].to_parquet(file)
+    here = fit(FORESTS[name](), rows, None, has_more, gap=gap)
+    for block_rows in (2**19, 170, 90):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "block_rows", block_rows)
+        expect_same_forest(here, fit(FORESTS[name](), rows, files, has_more, gap=gap), rows)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_forests_of_collections_draw_blocks_of_time(client, rows):
+    for name, has_more in (("classes", True), ("numbers", False)):
+        frame = select_columns(rows, FORESTS[name](), has_more).astype({"c": "category"})
+        here = fit(FORESTS[name](), rows, None, has_more, gap=GAPS[-1])
+        data = dd.from_pandas(frame, npartitions=4)
+        there = fit(FORESTS[name](), rows, data, has_more, gap=GAPS[-1])
+        expect_same_forest(here, there, rows)
+
+
+def test_warm_starts_of_forests_keep_their_blocks_of_time(rows, tmp_path):
+    file = write(select_columns(rows, FORESTS["classes"](), has_more=False), tmp_path)
+    grown = FORESTS["classes"]().set_params(n_estimators=20, warm_start=True)
+    fit(fit(grown, rows, file, False).set_params(n_estimators=40), rows, file, False)
+    expect_same_forest(fit(FORESTS["classes"](), rows, None, False), grown, rows)
+    with pytest.raises(ValueError, match="time are not those of that fit"):
+        grown.set_params(n_estimators=50).fit(file, "label")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_latest_rows_of_collections_choose_rounds(client, many, rows):
+    add_towns(rows)
+    for name, has_more in (("errors", True), ("custom", False)):
+        model, gap = make_choosing(name)
+        frame = select_columns(rows, model, has_more).astype({"c": "category"})
+        here = fit(model, rows, None, has_more, gap=gap)
+        data = dd.from_pandas(frame, npartitions=4)
+        there = fit(make_choosing(name)[0], rows, data, has_more, gap=gap)
+        expect_same_choice(here, there, rows)
+
+
+def test_warm_starts_with_times_choose_rounds_again(many, rows, tmp_path):
+    file = write(select_columns(rows, make_choosing("classes")[0], has_more=False), tmp_path)
+    here, there = (make_choosing("classes")[0].set_params(warm_start=True) for _ in range(2))
+    for n_rounds in (1, "auto"):
+        fit(here.set_params(max_iter=n_rounds), rows, None, False)
+        fit(there.set_params(max_iter=n_rounds), rows, file, False)
+    assert there.n_iter_ > 1
+    expect_same_choice(here, there, rows)
 
 
 def test_further_guarantees_follow_from_independent_rows(rows, tmp_path):
@@ -194,19 +336,21 @@ def test_wrong_times_are_refused_as_in_memory(rows, tmp_path):
             model.fit(write(one, tmp_path), "label", time="day")
 
 
-def test_what_needs_rows_in_memory_is_named(rows, tmp_path, monkeypatch):
+def test_what_needs_rows_in_memory_is_named(rows, tmp_path):
     file = write(select_columns(rows, KINDS["boosted"](), has_more=False), tmp_path)
-    with pytest.raises(ValueError, match="gap must be 0 for early stopping of out-of-core"):
-        KINDS["boosted"]().fit(file, "label", time="day", gap=3)
-    monkeypatch.setattr(out_of_core_boosting, "_IN_MEMORY", N - 1)
-    message = "max_iter must be a number with time for more than 899 .* got 'auto' and 900 rows"
-    with pytest.raises(ValueError, match=message):
-        certree.BoostedTreesClassifier().fit(file, "label", time="day")
     model = KINDS["certified classes"]().set_params(duplicates="copies")
     with pytest.raises(ValueError, match='duplicates must not be "copies" with time'):
         model.fit(file, "label", time="day")
-    with pytest.raises(ValueError, match="time must be None for out-of-core forests"):
-        certree.TreeForestClassifier().fit(file, "label", time="day")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_dask_arrays_have_no_column_of_times(client, rows):
+    X = dd.from_pandas(rows[["a", "b"]], npartitions=2).to_dask_array(lengths=True)
+    y = dd.from_pandas(rows["number"], npartitions=2).to_dask_array(lengths=True)
+    with pytest.raises(TypeError, match=r"time must be None for a Dask array X.* Dask data frame"):
+        certree.TreeForestRegressor().fit(X, y, time="day")
+    with pytest.raises(TypeError, match="got Array: pass the name, or load"):
+        certree.TreeForestRegressor().fit(X, y, time=X[:, 0])
 
 
 def test_arguments_are_checked():

@@ -57,7 +57,8 @@ def test_both_sides_are_those_of_one_table(target, weights, kind):
     about = metadata.encoder, tree, sides.encoder, sides.sorter, False
     masks = [(mask, None) for mask in sides.masks]
     blocks = parts.make_blocks(route_calibration_rows, *about, per_block=masks)
-    found, leaf, numbers, weighed = join_calibration_blocks(blocks[::-1], sides.repeats)
+    found, leaf, numbers, weighed = join_calibration_blocks(blocks[::-1], sides.repeats, sides.keys)
+    np.testing.assert_array_equal(found.units, expected.units)
     for name in ("train", "calibration", "indices"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)
     assert found.n_given == N

@@ -20,13 +20,15 @@ from certree.certificates.leakage_check import LeakageCheck
 from certree.certificates.row_order import warn_of_row_order
 from certree.interface.fitted_state import expect_rows
 from certree.out_of_core.sources import FileRows
+from certree.out_of_core.time_split import TimeArguments
 from certree.rows.columns import copy_raw_values
 from certree.rows.dates import has_dates
 from certree.rows.duplicates import Duplicates
+from certree.rows.time_order import RowTimes
 from certree.rows.training import RowInputMixin
 from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
 from certree.tables.pipeline_columns import create_frame
-from certree.tables.reader import no_types
+from certree.tables.reader import Types, no_types
 
 
 def certify_batches(
@@ -37,6 +39,8 @@ def certify_batches(
     look: int | None = None,
     duplicates: Duplicates = "auto",
     groups: Sequence[NDArray[Any]] | None = None,
+    times: Sequence[Any] | None = None,
+    independent: bool = False,
 ) -> Certificate:
     """Bound a classifier's error by calibration rows in batches.
 
@@ -61,6 +65,11 @@ def certify_batches(
     groups : sequence of ndarray of shape (n_batch,), or None
         Group of each row of each batch, if only groups are independent. It is read after the last
         batch, so that `batches` may fill it. None: rows are independent.
+    times : sequence of (array-like of shape (n_batch,), or RowTimes), or None
+        Times of the rows of each batch that is not empty, if rows are in time order. It is read
+        after the last batch, as `groups` is. None: rows have no times.
+    independent : bool
+        Whether rows (or groups) of the period are independent draws. Only used with `times`.
 
     Returns
     -------
@@ -71,7 +80,7 @@ def certify_batches(
     ------
     ValueError
         If there are no rows, `look` is not a positive integer, a class is none of the classifier,
-        or too many rows equal each other or rows of the fit.
+        too many rows equal each other or rows of the fit, or all times are equal.
     """
     expect_classifier(classifier)
     share = compute_look_fraction(look)
@@ -87,16 +96,25 @@ def certify_batches(
     classes = np.unique(np.concatenate([labels for labels, _ in encoded]))
     expect_known_labels("y", classes, np.asarray(classifier.classes_))
     codes = np.concatenate([np.searchsorted(classes, labels)[codes] for labels, codes in encoded])
-    selected = check.select_rows(None if groups is None else np.concatenate(groups))
+    selected = check.select_rows(
+        None if groups is None else np.concatenate(groups),
+        None if times is None else RowTimes.read_batches(times, independent),
+    )
     found = selected.certify_errors(np.concatenate(wrong), codes, classes, delta, share)
     warn_of_row_order(found.row_order, partial(has_dates, X))
     return found
 
 
 def read_batches(
-    classifier: Any, X: Any, y: Any, groups: Any, group_labels: list[NDArray[Any]]
+    classifier: Any,
+    X: Any,
+    y: Any,
+    groups: Any,
+    group_labels: list[NDArray[Any]],
+    order: TimeArguments | None = None,
+    times: list[RowTimes] | None = None,
 ) -> Iterator[tuple[Any, NDArray[Any]]]:
-    """Read feature rows and their classes, and perhaps groups, from files, batch by batch.
+    """Read feature rows and their classes, and perhaps groups and times, from files in batches.
 
     A generator; it raises its errors when the first batch is read.
 
@@ -113,6 +131,10 @@ def read_batches(
         Name of the column of groups; None: rows have no groups.
     group_labels : list
         The groups of the rows of each batch, (n_batch,), are appended to it.
+    order : TimeArguments or None
+        The column of times, which may be a feature; None: rows have no times.
+    times : list or None
+        The times of the rows of each batch are appended to it; None if `order` is None.
 
     Yields
     ------
@@ -147,12 +169,45 @@ def read_batches(
     else:
         names, inputs = getattr(classifier, "feature_names_in_", None), []
     types = partial(get_fitted_columns, classifier, y) if has_types else no_types
+    rows, columns = _open_files(X, y, groups, names, order, classifier, types)
+    for chunk in rows.chunks():
+        if chunk.groups is not None:
+            group_labels.append(np.asarray(chunk.groups))
+        if order is not None and times is not None and len(chunk.y):
+            times.append(order.read_column(chunk))
+        X = chunk.X.select(columns)
+        if is_pipeline:
+            frame = create_frame(X, inputs)
+            yield frame.to_numpy() if names is None else frame, np.asarray(chunk.y)
+        else:
+            yield copy_raw_values(X) if names is None else X, np.asarray(chunk.y)
+
+
+def _open_files(
+    X: Any,
+    y: str,
+    groups: Any,
+    names: Any,
+    order: TimeArguments | None,
+    classifier: Any,
+    types: Types,
+) -> tuple[FileRows, list[str]]:
+    """Return the rows of files, and the names of the columns that are the features of a classifier.
+
+    names: names of its features, or None; types: see `FileRows`; all other arguments are those of
+    `read_batches`. The rows also have the column of times. Raise TypeError or ValueError as
+    `read_batches`.
+    """
     if isinstance(groups, str) and names is not None and groups in list(names):
         raise ValueError(
             f"groups must name a column that is no feature of the classifier, got {groups!r}: copy "
             "the column under another name, or read the rows into memory"
         )
-    rows = FileRows(use_model_format(X, classifier), y, groups=groups, features=names, types=types)
+    features = names
+    if names is not None and order is not None:
+        features = [*dict.fromkeys([*names, order.column])]
+    source = use_model_format(X, classifier)
+    rows = FileRows(source, y, groups=groups, features=features, types=types)
     if not rows.n_rows:
         raise ValueError("X must name files that hold at least one row, got files without rows")
     columns = rows.features if names is None else list(names)
@@ -160,12 +215,4 @@ def read_batches(
         raise ValueError(
             f"X must name files with a column {missing[0]!r}, as the classifier was fitted with it"
         )
-    for chunk in rows.chunks():
-        if chunk.groups is not None:
-            group_labels.append(np.asarray(chunk.groups))
-        X = chunk.X.select(columns)
-        if is_pipeline:
-            frame = create_frame(X, inputs)
-            yield frame.to_numpy() if names is None else frame, np.asarray(chunk.y)
-        else:
-            yield copy_raw_values(X) if names is None else X, np.asarray(chunk.y)
+    return rows, columns

@@ -94,11 +94,12 @@ from certree.interface.fitted_state import (
 from certree.interface.parameter_aliases import suggests_arguments
 from certree.interface.positive_class import find_positive_class
 from certree.interface.signatures import validate_arguments, validate_settings
+from certree.out_of_core.time_split import TimeArguments
 from certree.rows.dates import has_dates
 from certree.rows.duplicates import Duplicates
 from certree.rows.folds import Indices
 from certree.rows.out_of_core import is_file_source
-from certree.rows.time_order import RowTimes, expect_no_row_times, has_dependent_rows
+from certree.rows.time_order import RowTimes, has_dependent_rows
 from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights
 from certree.weights.rule_numbers import RuleNumbers
@@ -284,6 +285,8 @@ class Guarantees:
         *,
         duplicates: Duplicates = "auto",
         groups: Sequence[NDArray[Any]] | None = None,
+        times: Sequence[Any] | None = None,
+        independent: bool = False,
     ) -> Guarantees:
         """Collect the guarantees of a fitted classifier from calibration rows that arrive in batches.
 
@@ -306,6 +309,11 @@ class Guarantees:
         groups : sequence of ndarray of shape (n_batch,), or None
             Group of each row of each batch, as of `by_rows`. It is read after the last batch, so that
             `batches` may fill it. None: rows are independent.
+        times : sequence of array-like of shape (n_batch,), or None
+            Times of the rows of each batch that is not empty, numbers or dates, as of `by_rows`;
+            `batches` may fill it, too. None: rows have no times.
+        independent : bool
+            Whether rows of the period are independent draws, as of `by_rows`.
 
         Returns
         -------
@@ -328,7 +336,10 @@ class Guarantees:
         expect_rows(len(outputs), "certify a model")
         y, predicted, shares = (np.concatenate(one) for one in zip(*outputs, strict=True))
         expect_known_labels("y", np.unique(y), np.asarray(classifier.classes_))
-        selected = check.select_rows(None if groups is None else np.concatenate(groups))
+        selected = check.select_rows(
+            None if groups is None else np.concatenate(groups),
+            None if times is None else RowTimes.read_batches(times, independent),
+        )
         rows = selected.rows
         classes, codes = np.unique(y, return_inverse=True)
         return cls(
@@ -1543,7 +1554,8 @@ def certify(
     time : array-like of shape (n,), str or None
         Time of each row, numbers or dates, or the name of such a column of X, if rows are in time
         order and all of them are later than the rows of the fit. The certificate then names their
-        period, and is about later rows. Not for files. None: rows have no times.
+        period, and is about later rows. If X names files, the name of a column, which need not be a
+        feature. None: rows have no times.
     independent : bool
         True: rows (or groups) of the period are independent draws from one source. False: they may
         depend on earlier rows, and the bound is larger. Only used with `time`.
@@ -1587,11 +1599,12 @@ def certify(
     (0.108, 0.144)
     """
     if is_file_source(X):
-        expect_no_row_times(time, what="calibration rows in files")
-        labels: list[NDArray[Any]] = []
-        batches = read_batches(classifier, X, y, groups, labels)
-        of_rows = None if groups is None else labels
-        rule: dict[str, Any] = {"look": look, "duplicates": duplicates, "groups": of_rows}
+        order = TimeArguments.read(time, 0, independent)
+        labels, times = list[NDArray[Any]](), list[RowTimes]()
+        batches = read_batches(classifier, X, y, groups, labels, order, times)
+        rule: dict[str, Any] = {"look": look, "duplicates": duplicates}
+        rule["groups"] = None if groups is None else labels
+        rule |= {"times": None if order is None else times, "independent": independent}
         return certify_batches(classifier, batches, delta, **rule)
     share = compute_look_fraction(look)
     how: dict[str, Any] = {"duplicates": duplicates, "groups": groups}

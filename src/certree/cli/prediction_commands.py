@@ -55,6 +55,7 @@ from certree.cli.table_input import (
     Threshold,
     ThresholdCost,
     describe_positive,
+    expect_column,
     expect_labelled_rows,
     expect_not_dropped,
     expect_option_of_positive,
@@ -332,6 +333,8 @@ def _read_labelled_batches(
     draw: GroupDraw | None,
     groups: str | None = None,
     group_labels: list[NDArray[Any]] | None = None,
+    time: str | None = None,
+    times: list[Any] | None = None,
 ) -> Iterator[tuple[Any, NDArray[Any]]]:
     """Yield features and targets of a table or folder in batches, without empty batches.
 
@@ -354,6 +357,11 @@ def _read_labelled_batches(
     group_labels : list or None
         For each batch the groups of its rows, (b,), are appended to this list, unless it or
         `groups` is None.
+    time : str or None
+        Column of each row's time; None if rows have no times.
+    times : list or None
+        For each batch the column of its times is appended to this list, unless it or `time` is
+        None.
 
     Yields
     ------
@@ -370,9 +378,9 @@ def _read_labelled_batches(
     """
     n_rows, columns = 0, (groups, None if draw is None else draw.column)
     extra_columns = [*dict.fromkeys(name for name in columns if name is not None)]
-    reader = read_model_batches(
-        model, source, target, extra_columns=extra_columns, n_rows=ROWS_PER_BATCH
-    )
+    how: dict[str, Any] = {"extra_columns": extra_columns, "n_rows": ROWS_PER_BATCH}
+    how["inferred_columns"] = [] if time is None or time in extra_columns else [time]
+    reader = read_model_batches(model, source, target, **how)
     with closing(iterate_with_progress(description, reader, not quiet)) as batches:
         for batch in batches:
             n_first, table = n_rows, batch.table
@@ -386,8 +394,10 @@ def _read_labelled_batches(
             y = extract_target(table, target, batch.where)
             if groups is not None and group_labels is not None:
                 group_labels.append(read_extra_column(table, groups, target))
+            if time is not None and times is not None:
+                times.append(expect_column(table, time, target))
             if list_input_columns(model)[0] is None:
-                table = table.drop_columns([target, *extra_columns])
+                table = table.drop_columns([target, *extra_columns, *how["inferred_columns"]])
             yield select_features(model, table, batch.where), y
 
 
@@ -429,22 +439,26 @@ def _certify_error(
     independent : bool
         Whether rows of the period are independent draws.
     """
-    expect_not_dropped(source, {"--dependent": groups})
-    how = {"look": look, "duplicates": duplicates}
+    expect_not_dropped(source, {"--dependent": groups, "--time": time})
+    how: dict[str, Any] = {"look": look, "duplicates": duplicates}
+    if time is not None:
+        how["independent"] = independent
     if not Path(source).is_dir():
         X, y, labels, times = read_labelled_rows(model, source, target, groups, draw, time)
-        if times is not None:
-            how |= {"time": times, "independent": independent}
-        elif labels is None:
+        if time is None and labels is None:
             labels = np.arange(len(y))
-        return certify_rows(model, X, y, delta, groups=labels, **how)
-    _expect_single_table(source, time)
-    labels_by_batch = list[NDArray[Any]]()
+        return certify_rows(model, X, y, delta, groups=labels, time=times, **how)
+    labels_by_batch, times_by_batch = list[NDArray[Any]](), list[Any]()
     read = (model, source, target, "certifying", True, draw, groups, labels_by_batch)
-    batches = _read_labelled_batches(*read)
-    if groups is None:
+    batches = _read_labelled_batches(*read, time, times_by_batch)
+    if time is not None:
+        how["times"] = times_by_batch
+    elif groups is None:
         batches = _number_rows(batches, labels_by_batch)
-    return certify_batches(model, batches, delta, groups=labels_by_batch, **how)
+    has_groups = time is None or groups is not None
+    return certify_batches(
+        model, batches, delta, groups=labels_by_batch if has_groups else None, **how
+    )
 
 
 def _number_rows(
@@ -509,29 +523,17 @@ def _compute_guarantees(
         if times is not None:
             how |= {"time": times, "independent": independent}
         return Guarantees.by_rows(model, X, y, delta, **how), labels
-    _expect_single_table(source, time)
-    expect_not_dropped(source, {"--groups": groups})
-    group_labels = list[NDArray[Any]]()
-    batches = _read_labelled_batches(
-        model, source, target, "certifying", True, draw, groups, group_labels
-    )
+    expect_not_dropped(source, {"--groups": groups, "--time": time})
+    group_labels, times_by_batch = list[NDArray[Any]](), list[Any]()
+    read = (model, source, target, "certifying", True, draw, groups, group_labels)
+    batches = _read_labelled_batches(*read, time, times_by_batch)
     numbers = list[NDArray[Any]]()
     numbered = _number_rows(batches, numbers)
-    guarantees = Guarantees.by_batches(
-        model, numbered, delta, duplicates=duplicates, groups=numbers
-    )
-    return guarantees, None if groups is None else np.concatenate(group_labels)
-
-
-def _expect_single_table(source: TableSource, time: str | None) -> None:
-    """Raise ValueError if the option --time is given for a folder, which is read batch by batch.
-
-    source: the folder; time: value of the option, or None.
-    """
+    how = {"duplicates": duplicates, "groups": numbers}
     if time is not None:
-        raise ValueError(
-            f"--time is for a single table, got the folder {source}: join its tables first"
-        )
+        how |= {"times": times_by_batch, "independent": independent}
+    guarantees = Guarantees.by_batches(model, numbered, delta, **how)
+    return guarantees, None if groups is None else np.concatenate(group_labels)
 
 
 def _expect_classifier(model: Any, model_file: Path) -> None:

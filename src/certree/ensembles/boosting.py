@@ -67,7 +67,7 @@ from certree.ensembles.round_schedule import (
     get_rate_factor,
 )
 from certree.ensembles.round_selection import choose_rounds, choose_step_factor
-from certree.ensembles.rounds import Rounds, Settings, add_gain_importances, start_run
+from certree.ensembles.rounds import Rounds, Settings, add_gain_importances, advance, start_run
 from certree.ensembles.staged import (
     StagedClassifier,
     StagedTrees,
@@ -337,8 +337,8 @@ class BoostedTrees(StagedTrees):
             column of X, which stays a feature. The latest fifth of the rows (or groups)
             then chooses the number of rounds, instead of random folds, at any number of rows; with
             `early_stopping` the latest rows are the validation set. Rows of one time stay together.
-            The last fit has all rows. For out-of-core data the name of a column; above 30,000 rows
-            they need `max_iter` or `early_stopping`. None: rows have no times.
+            The last fit has all rows. For out-of-core data the name of a column. None: rows have no
+            times.
         gap : int or timedelta
             Rows to leave out between the rows that train and those that validate: their number, as
             in scikit-learn's `TimeSeriesSplit`, or the time they span. Only used with `time`.
@@ -1323,17 +1323,52 @@ class BoostedTrees(StagedTrees):
         fixed = self._get_fixed_rounds(n, stops, has_times)
         if fixed is not None:
             return fixed
-        plan, rate_factor = self._make_plan(n), get_rate_factor(self.learning_rate_)
         folds = training.split_folds(min(_N_FOLDS, n), np.random.RandomState(self._seed))
+        folds = folds[: max(self._make_plan(n).n_folds, 1)]
+
+        def start_runs(
+            schedules: Sequence[tuple[int | None, ...]], rate_factor: int
+        ) -> list[list[Rounds]]:
+            """Return for each schedule of thresholds a run on each fold; see `_search_n_rounds`."""
+            runs = [run.make_fold_run(fold, rate_factor).with_statistics() for fold in folds]
+            return [
+                [run.copy_without_trees(thresholds=numbers) for run in runs]
+                for numbers in schedules
+            ]
+
+        return self._search_n_rounds(n, has_times, choose, limit, start_runs)
+
+    def _search_n_rounds(
+        self,
+        n: int,
+        has_times: bool,
+        choose: bool,
+        limit: TimeLimit,
+        start_runs: Callable[[Sequence[tuple[int | None, ...]], int], list[list[Rounds]]],
+        advance: Callable[[list[Rounds], int, int], Any] = advance,
+    ) -> int:
+        """Return the number of rounds with the smallest validation loss, and set `thresholds_`.
+
+        Parameters
+        ----------
+        n : int
+            Number of training rows.
+        has_times : bool
+            Whether the latest rows validate.
+        choose, limit
+            As in `_choose_n_rounds`.
+        start_runs : callable
+            ``start_runs(schedules, rate_factor)`` returns for each schedule of thresholds its runs
+            before the first round, whose learning rates are multiplied by the factor.
+        advance : callable
+            Makes rounds of the runs; see `choose_rounds`.
+        """
+        plan, rate_factor = self._make_plan(n), get_rate_factor(self.learning_rate_)
         factor = choose_step_factor(self.learning_rate_, plan.step_factor)
-        folds = folds[: max(plan.n_folds, 1)]
-        runs = [run.make_fold_run(fold, factor).with_statistics() for fold in folds]
         schedules = self._list_threshold_schedules(n) if choose else [self.thresholds_]
-        candidates = [
-            [run.copy_without_trees(thresholds=numbers) for run in runs] for numbers in schedules
-        ]
         most = plan.max_rounds * rate_factor // factor
-        best, n_rounds = choose_rounds(candidates, most, limit.take_fraction(0.5))
+        candidates = start_runs(schedules, factor)
+        best, n_rounds = choose_rounds(candidates, most, limit.take_fraction(0.5), advance)
         self.thresholds_ = schedules[best]
         # Of rows whose distribution changes, few rounds may be best.
         least = 0 if has_times else plan.min_rounds * rate_factor

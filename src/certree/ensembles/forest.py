@@ -70,10 +70,10 @@ from certree.out_of_core.executors import Executor
 from certree.out_of_core.lazy_predictions import support_dask_collections
 from certree.out_of_core.open_rows import open_rows
 from certree.out_of_core.scratch import open_scratch
+from certree.out_of_core.time_split import TimeArguments
 from certree.rows.monotonic import MonotonicCst, MonotonicSigns, check_monotonic_cst
 from certree.rows.out_of_core import is_out_of_core
 from certree.rows.sparse_rows import is_mostly_zero
-from certree.rows.time_order import expect_no_row_times
 from certree.rows.training import training_rows
 from certree.tree import Trees
 
@@ -480,8 +480,8 @@ class TreeForest(Forest):
             Time of each row, numbers or dates, or the name of such a column of X, for rows in time
             order. Ten blocks of consecutive times are then drawn for each tree instead of rows, and
             `max_samples` counts blocks. Out-of-bag estimates are about the rows of the latest two
-            blocks, which are predicted by the trees whose bags hold only earlier blocks. Not for
-            out-of-core data. None: rows have no times.
+            blocks, which are predicted by the trees whose bags hold only earlier blocks. For
+            out-of-core data the name of a column. None: rows have no times.
         gap : int or timedelta
             Rows, or time, before a block that the trees which predict it must not have drawn
             either, as the labels of these rows would not be known in time.
@@ -511,8 +511,8 @@ class TreeForest(Forest):
         if previous is not None:
             check_parameters_of_fit(self, *_CHANGEABLE_PARAMETERS)
         if is_out_of_core(X):
-            expect_no_row_times(time, gap, what="out-of-core forests")
-            return self._fit_out_of_core(X, y, sample_weight, groups, previous)
+            order = TimeArguments.read(time, gap)
+            return self._fit_out_of_core(X, y, sample_weight, groups, previous, order)
         options: dict[str, Any] = {"groups": groups, "time": time, "gap": gap}
         training = self._prepare_training(
             X, y, sample_weight, **options, reuse_encoding=previous is not None
@@ -528,12 +528,19 @@ class TreeForest(Forest):
         return self._fit_samples(samples, input_rows, previous)
 
     def _fit_out_of_core(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any, previous: Trees | None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        previous: Trees | None,
+        order: TimeArguments | None,
     ) -> Self:
         """Fit to files or a Dask collection, and return self.
 
         X, y, sample_weight, groups: as `fit` takes them: files and names of columns, or Dask
-        collections; previous: trees of the previous fit with a warm start, else None.
+        collections; previous: trees of the previous fit with a warm start, else None; order: the
+        arguments of `fit` about times, or None.
         """
         n_threads, how = get_n_threads_or_all(self.n_jobs), {"is_shown": self.verbose > 0}
         with (
@@ -541,7 +548,7 @@ class TreeForest(Forest):
             open_rows(X, y, sample_weight, n_threads, groups=groups, **how) as executor,
         ):
             rows, input_rows = read_forest_samples(
-                self, executor, scratch, continues=previous is not None
+                self, executor, scratch, order, continues=previous is not None
             )
             if previous is None:
                 self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -6,7 +6,7 @@ input rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Protocol
@@ -36,6 +36,10 @@ from certree.tree import Trees
 # about. More blocks would let trees know more of the rows next to the predicted ones.
 N_TIME_BLOCKS = 10
 N_SCORED_BLOCKS = 2
+
+
+# Returns which rows count as out of the bag of a tree, (n,), of those that are, (n,).
+SelectRows = Callable[[NDArray[np.bool_]], NDArray[np.bool_]]
 
 
 class OutOfBagLeaves(Protocol):
@@ -106,12 +110,17 @@ class ForestFeatures(Protocol):
         ...
 
     def find_out_of_bag_leaves(
-        self, trees: Trees, row_sampling: RowSampling, n_threads: int
+        self,
+        trees: Trees,
+        row_sampling: RowSampling,
+        n_threads: int,
+        select: SelectRows | None = None,
     ) -> OutOfBagLeaves:
         """Find the leaf of each row in each tree of whose bag it is out.
 
         trees: the T trees; row_sampling: how their bags were drawn (number of draws, seed, with or
-        without replacement); n_threads: number of threads. Return the leaves that the rows reach.
+        without replacement); n_threads: number of threads; select: returns which of the rows that
+        are out of a bag count as such, None: all. Return the leaves that the rows reach.
         """
         ...
 
@@ -208,16 +217,22 @@ class SortedFeatures:
         return trees if ranked is None else ranked.categories.replace_by_category_sets(trees)
 
     def find_out_of_bag_leaves(
-        self, trees: Trees, row_sampling: RowSampling, n_threads: int
+        self,
+        trees: Trees,
+        row_sampling: RowSampling,
+        n_threads: int,
+        select: SelectRows | None = None,
     ) -> InMemoryOutOfBagLeaves:
         """Find the leaf of each row in each tree of whose bag (sample of rows) it is out.
 
         trees: the T trees; row_sampling: how their bags were drawn (number of draws, seed, with or
-        without replacement); n_threads: number of threads. Return the leaves that the rows reach,
-        all in memory.
+        without replacement); n_threads: number of threads; select: returns which of the rows that
+        are out of a bag count as such, None: all. Return the leaves that the rows reach, all in
+        memory.
         """
         leaves = trees.find_out_of_bag_leaves(self.X, row_sampling, n_threads)
-        return InMemoryOutOfBagLeaves(trees, leaves)
+        kept = leaves if select is None else keep_selected_rows(leaves, select)
+        return InMemoryOutOfBagLeaves(trees, kept)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,6 +265,15 @@ class InputRows:
         indices = np.arange(n) if sides.indices is None else sides.indices
         n_input = n if sides.n_given is None else sides.n_given
         return cls(n_input, indices, training.y, training.weight)
+
+
+def keep_selected_rows(leaves: Int32, select: SelectRows) -> Int32:
+    """Return out-of-bag leaves, (T, n), with 0 for rows that `select` leaves out of those of a tree.
+
+    leaves: ``~v`` = -1 - v for a row that is out of the bag of the tree, with the leaf v, and 0 for
+    rows in the bag, (T, n).
+    """
+    return np.array([np.where(select(of_tree != 0), of_tree, 0) for of_tree in leaves], np.int32)
 
 
 def sort_by_keys(keys: UInt64, weight: Float64 | None) -> tuple[Indices, int]:
@@ -434,34 +458,40 @@ class ForestSamples:
     ) -> OutOfBagLeaves:
         """Find the leaf of each row in each tree of whose bag (sample of rows) it is out.
 
-        If rows have times, only trees whose bags hold earlier rows count; see `keep_earlier_bags`.
+        If rows have times, only trees whose bags hold earlier rows count; see
+        `select_predicted_rows`.
 
         trees: the T trees; row_sampling: how their bags were drawn; n_threads: number of threads.
         """
-        leaves = self.features.find_out_of_bag_leaves(trees, row_sampling, n_threads)
-        if self.first_excluded is None:
-            return leaves
-        # Rows with times are in memory, so that the first rows are all rows.
-        return InMemoryOutOfBagLeaves(trees, self.keep_earlier_bags(leaves.first_leaves))
+        select = None if self.first_excluded is None else self.select_predicted_rows
+        return self.features.find_out_of_bag_leaves(trees, row_sampling, n_threads, select)
+
+    def select_predicted_rows(self, is_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which rows a tree predicts without knowing later ones, (n,).
+
+        These are rows of the latest two blocks of time, if the bag of the tree holds only rows
+        before their block and its gap. is_out: which rows are out of the bag, (n,).
+        """
+        assert self.group is not None
+        assert self.first_excluded is not None
+        block = np.arange(len(self.first_excluded))
+        is_scored = block >= len(block) - N_SCORED_BLOCKS
+        latest = self.group[~is_out].max(initial=-1)
+        is_predicted = (latest < self.first_excluded) & is_scored
+        return is_out & is_predicted[self.group]
 
     def keep_earlier_bags(self, leaves: Int32) -> Int32:
         """Drop the out-of-bag leaves of all n rows in trees that were grown on later rows.
 
-        If rows have times, the rows of the latest two blocks keep the leaves of trees whose bags
-        hold only rows before their block and its gap. All other entries become 0, as if the row
-        were in the bag.
+        If rows have times, the entries of rows that `select_predicted_rows` leaves out become 0, as
+        if the row were in the bag.
 
         leaves: ``~v`` = -1 - v for a row that is out of the bag of the tree, with the leaf v, and 0
         for rows in the bag, (T, n). They are returned unchanged if rows have no times.
         """
         if self.first_excluded is None:
             return leaves
-        assert self.group is not None
-        block = np.arange(len(self.first_excluded))
-        is_scored = block >= len(block) - N_SCORED_BLOCKS
-        limit = np.where(is_scored, self.first_excluded, -1)[self.group]
-        latest = np.array([self.group[of_tree == 0].max(initial=-1) for of_tree in leaves])
-        return np.where(latest[:, None] < limit, leaves, 0).astype(np.int32)
+        return keep_selected_rows(leaves, self.select_predicted_rows)
 
     @property
     def n_features(self) -> int:

@@ -22,12 +22,17 @@ from certree.ensembles.evaluation import Callback, get_scorer, stops_early
 from certree.ensembles.losses import Loss
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.out_of_core_categories import add_category_statistics
-from certree.ensembles.out_of_core_standard_errors import (
-    ThirdFit,
+from certree.ensembles.out_of_core_folds import (
+    EARLIER_ROWS,
+    THIRDS,
+    FoldFit,
+    RoundSelection,
+    assign_to_periods,
     assign_to_thirds,
-    compute_standard_errors,
-    prepare_thirds,
+    end_round_selection,
+    prepare_fold_fits,
 )
+from certree.ensembles.out_of_core_standard_errors import compute_standard_errors
 from certree.ensembles.rounds import Rounds, Settings
 from certree.ensembles.start_scores import TargetSums, TrainingTargets
 from certree.ensembles.time_limit import TimeLimit
@@ -61,7 +66,11 @@ from certree.out_of_core.metadata_pass import FitMetadata, collect_metadata, fin
 from certree.out_of_core.row_block import list_digests
 from certree.out_of_core.time_split import TimeArguments, read_times
 from certree.out_of_core.validation_set import ExecutorWithValidation
-from certree.out_of_core.validation_split import ValidationSplit, split_validation_set
+from certree.out_of_core.validation_split import (
+    FoldAssignment,
+    ValidationSplit,
+    split_validation_set,
+)
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.training import Training, count_held_out
 from certree.stats.category_statistics import (
@@ -78,8 +87,8 @@ _IN_MEMORY = 30_000
 _CUSTOM_BYTES = 128.0
 # Bytes of a row that a scorer gets, without those of each class: targets, weights and sort positions.
 _SCORED_BYTES = 100.0
-# Bytes of a row while rows are sorted by thirds for standard errors. Measured: 17.
-_THIRD_BYTES = 18.0
+# Bytes of a row while rows are assigned to folds: thirds for standard errors, or by time. Measured: 17.
+_FOLD_BYTES = 18.0
 # Returns a validation set in memory, and fitted attributes by which its rows are recognised later.
 MakeValidationSet = Callable[[], tuple[Training | None, dict[str, Any]]]
 
@@ -138,30 +147,28 @@ def fit_boosting_out_of_core(
     before, callbacks = options.before, options.callbacks
     metadata = _collect_metadata(model, executor, before)
     has_rows = make_validation_set is not None
-    executor.apply_memory_limit(_estimate_memory(model, metadata, executor, has_rows))
+    executor.apply_memory_limit(
+        _estimate_memory(model, metadata, executor, has_rows, options.order)
+    )
     if not is_classifier(model):
         model._make_loss().check_targets(metadata.rows.ends)
     stops, split = _stops_early(model, metadata), None
     if stops and not (has_rows or isinstance(executor, ExecutorWithValidation)):
-        split = _split_validation_set(model, executor, metadata, options.order)
-    if split is not None:
-        order = compute_training_draw_order(executor, metadata.encoder, split)
-        metadata = metadata.with_draw_order(order)
+        split, metadata = _split_validation_set(model, executor, metadata, options.order)
     sketched, loss = _sketch_rows(model, executor, metadata, split)
     n_rounds = _count_rounds(model, sketched.n, stops, options)
-    thirds = None
-    if model.standard_errors:
-        thirds = assign_to_thirds(executor, metadata.encoder, split, model._seed)
+    order = options.order if n_rounds is None else None
+    folds = _assign_to_folds(model, executor, metadata, split, order)
     warn_of_identifiers(model, sketched.sketch)
-    n, n_val, scaling = sketched.n, sketched.n_val, sketched.weight_scalings[0]
-    if isinstance(executor, ExecutorWithValidation):
-        n_val = _scan_validation_set(model, executor, metadata, stops or bool(callbacks))
+    n_given = _scan_validation_set(model, executor, metadata, stops or bool(callbacks))
+    n, n_val, scaling = sketched.n, sketched.n_val + n_given, sketched.weight_scalings[0]
     rows = metadata.encoder, sketched
     indexed = list_features_of_many_categories(sketched.sketch.values)
-    bins, totals = make_binned_blocks(executor, *rows, folds=thirds, indexed=indexed)
-    del rows, sketched, thirds  # Free the sample of rows that has determined the bin edges.
+    bins, totals = make_binned_blocks(executor, *rows, folds=folds, indexed=indexed)
+    del rows, sketched, folds  # Free the sample of rows that has determined the bin edges.
     if is_classifier(model):
-        set_hashes_of_fit(model, executor, n + n_val, continues=before is not None)
+        n_fitted = metadata.rows.n + n_given
+        set_hashes_of_fit(model, executor, n_fitted, continues=before is not None)
     validation, attributes = (None, {}) if make_validation_set is None else make_validation_set()
     if validation is not None:
         n_val = len(validation.y)
@@ -170,10 +177,12 @@ def fit_boosting_out_of_core(
     if before is None:
         model._set_automatic_parameters(n)
     sums = TargetSums(n, totals, None if scaling is None else scaling.factor)
-    started = _start_run(model, executor, loss, bins, metadata, sums)
+    started = _start_run(model, executor, loss, bins, metadata, sums, is_chosen=n_rounds is None)
     evaluation = _make_evaluation(model, executor, n_val > 0, stops, callbacks)
     if started.run.statistics is not None:  # As in memory, rounds on statistics are repeated.
         options = replace(options, before=None)
+    if n_rounds is None:
+        n_rounds = _choose_rounds(model, executor, started, n, before is None, options)
     _boost(model, executor, started, n_rounds, evaluation, options)
     if evaluation.may_drop_rounds:
         model.__dict__.update(attributes)
@@ -229,9 +238,12 @@ class StartedRun:
         Constant start scores, to which offsets are added; and constant start scores without offsets.
     digests : mapping of int to int
         Checksum of the rows of each block, by the number of the block.
-    thirds : list of ThirdFit
+    thirds : list of FoldFit
         Start of the three fits to thirds of the rows, for standard errors; empty without standard
         errors.
+    earlier : FoldFit or None
+        Start of the fit to the earlier rows, by which the latest rows choose the number of rounds;
+        None: they do not.
     bins : Bins
         Bin edges of the features, without statistics of categories.
     """
@@ -239,7 +251,8 @@ class StartedRun:
     run: Rounds
     starts: tuple[Float64, Float64]
     digests: Mapping[int, int]
-    thirds: list[ThirdFit]
+    thirds: list[FoldFit]
+    earlier: FoldFit | None
     bins: Bins
 
 
@@ -250,30 +263,81 @@ def _start_run(
     bins: Bins,
     metadata: FitMetadata,
     sums: TargetSums,
+    *,
+    is_chosen: bool,
 ) -> StartedRun:
     """Compute start scores and statistics of categories, and return the run before its first round.
 
     The statistics (mean targets of categories in features with many) are added to all blocks.
     model: boosted trees that are fitted; executor: holds the blocks of training rows; loss: its
     loss; bins: bin edges; metadata: classes and features; sums: sums of targets over the training
-    rows. Raise ValueError if the gradients of a `CustomLoss` are not the derivatives of its loss.
+    rows; is_chosen: whether the latest rows choose the number of rounds. Raise ValueError if the
+    gradients of a `CustomLoss` are not the derivatives of its loss.
     """
     model._has_offset = metadata.rows.has_offset
     starts = _compute_starts(model, executor, loss, sums, metadata.rows.n_targets)
     grower = model._make_grower(bins, metadata.draw_order)
     check_custom_gradients(executor, loss, starts[0])
-    start, keeps = starts[0] if model._has_offset else None, model.standard_errors
-    statistics = add_category_statistics(executor, loss, bins, start, keeps_categories=keeps)
-    thirds = []
+    start, folds = starts[0] if model._has_offset else None, []
     if model.standard_errors:
-        n_targets = metadata.rows.n_targets
-        thirds = prepare_thirds(model, executor, loss, grower, statistics, n_targets)
+        folds += THIRDS
+    if is_chosen:
+        folds.append(EARLIER_ROWS)
+    statistics = add_category_statistics(executor, loss, bins, start, keeps_categories=bool(folds))
+    about = loss, grower, statistics, metadata.rows.n_targets
+    fits = prepare_fold_fits(model, executor, *about, folds)
+    earlier = fits.pop() if is_chosen else None
     if statistics is not None:
         grower = statistics.extend_grower(
             grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8)
         )
     run = _make_run_without_rows(model, loss, grower, statistics, len(starts[0]))
-    return StartedRun(run, starts, dict(executor.reduce(list_digests)), thirds, bins)
+    return StartedRun(run, starts, dict(executor.reduce(list_digests)), fits, earlier, bins)
+
+
+def _assign_to_folds(
+    model: Any,
+    executor: Executor,
+    metadata: FitMetadata,
+    split: ValidationSplit | None,
+    order: TimeArguments | None,
+) -> FoldAssignment | None:
+    """Assign the training rows to thirds for standard errors, and to earlier and latest rows.
+
+    split: which rows are validation rows, or None; order: the arguments of `fit` about times if the
+    latest rows choose the number of rounds, else None. Return None if neither is needed. model:
+    boosted trees; executor: reads the rows; metadata: result of the first pass.
+    """
+    folds, about = None, (executor, metadata.encoder)
+    if model.standard_errors:
+        folds = assign_to_thirds(*about, split, model._seed)
+    return folds if order is None else assign_to_periods(*about, order, folds, model._seed)
+
+
+def _choose_rounds(
+    model: Any,
+    executor: Executor,
+    started: StartedRun,
+    n: int,
+    choose: bool,
+    options: RoundOptions,
+) -> int:
+    """Return the number of rounds that is best for the latest rows, after fits to the earlier ones.
+
+    n: number of training rows; choose: whether the latest rows also choose the thresholds, which a
+    new fit does. The other parameters are those of `_boost`.
+    """
+    assert started.earlier is not None
+    limit = options.limit.take_fraction(0.5) if model.standard_errors else options.limit
+    executor.run_on_ranks(start_rounds, started.digests, started.run, *started.starts, 1)
+    selection = RoundSelection(executor, started.earlier, started.run)
+    how = selection.start_runs, selection.advance
+    n_rounds: int = model._search_n_rounds(n, True, choose, limit, *how)
+    executor.run_on_ranks(end_round_selection)
+    started.run.thresholds = model.thresholds_
+    if not choose:
+        model._expect_no_fewer_rounds(n_rounds)
+    return n_rounds
 
 
 def _sketch_rows(
@@ -317,12 +381,17 @@ def _count_scored(model: Any, executor: Executor) -> int:
 
 
 def _estimate_memory(
-    model: Any, metadata: FitMetadata, executor: Executor, has_validation_rows: bool
+    model: Any,
+    metadata: FitMetadata,
+    executor: Executor,
+    has_validation_rows: bool,
+    order: TimeArguments | None,
 ) -> MemoryNeed:
     """Return terms from which an upper bound of the memory of the fit is computed.
 
     has_validation_rows: whether the user has passed a validation set in memory. model: boosted
-    trees; metadata: numbers of rows, features and classes; executor: reads the rows.
+    trees; metadata: numbers of rows, features and classes; executor: reads the rows; order: the
+    arguments of `fit` about times, or None.
     """
     n, p = metadata.rows.n, model._n_encoded
     K = max(int(np.sum(getattr(model, "n_classes_", 1))), model._make_loss().n_outputs)
@@ -330,6 +399,7 @@ def _estimate_memory(
     stops = stops_early(model.early_stopping, n)
     is_split = stops and model.validation_fraction is not None
     is_split = is_split and not (has_validation_rows or is_remote)
+    has_folds = model.standard_errors or _is_chosen_by_latest_rows(model, n, stops, order)
     n_leaves = model.max_leaf_nodes
     if n_leaves == "auto":
         n_leaves = model._make_plan(n).max_leaf_nodes
@@ -352,40 +422,43 @@ def _estimate_memory(
     # Features as numbers, sorted, and split into two sets.
     feature_bytes = (41 if is_split or is_remote else 17) * p
     return MemoryNeed(
-        fixed=_count_row_bytes(model, is_split) * n + count_group_bytes(n, metadata.n_groups),
+        fixed=_count_row_bytes(model, is_split, has_folds) * n
+        + count_group_bytes(n, metadata.n_groups),
         per_read_row=feature_bytes + 200 + 24 * K + 6 * offset_bytes,
         per_compared_row=(300 if is_split else 150) + offset_bytes,
         after_reading=trees + 8.0 * n_leaves * histogram_bytes + in_memory + scored,
         per_thread=0.5 * n_leaves * histogram_bytes,
         per_thread_row=100 + 40 * K + p,
-        scratch_per_row=_count_scratch_bytes(model, metadata, p, K, offset_bytes),
+        scratch_per_row=_count_scratch_bytes(metadata, p, K, offset_bytes, has_folds),
     )
 
 
-def _count_row_bytes(model: Any, is_split: bool) -> float:
+def _count_row_bytes(model: Any, is_split: bool, has_folds: bool) -> float:
     """Estimate the bytes of memory per row that are held during the whole fit.
 
     These are the hashes of a classifier's rows; the mask of validation rows, twice while it is
     computed; arrays of loss functions written in Python, which are not in files; and the number of
-    each row's third, for standard errors. model: boosted trees; is_split: whether validation rows
-    are held out.
+    each row's fold. model: boosted trees; is_split: whether validation rows are held out;
+    has_folds: whether rows are assigned to thirds for standard errors, or to earlier and latest
+    rows.
     """
     n_bytes = 16.0 * is_classifier(model) + 3.0 * is_split
     n_bytes += _CUSTOM_BYTES * _has_custom_loss(model)
-    return n_bytes + _THIRD_BYTES * bool(model.standard_errors)
+    return n_bytes + _FOLD_BYTES * has_folds
 
 
 def _count_scratch_bytes(
-    model: Any, metadata: FitMetadata, p: int, K: int, offset_bytes: float
+    metadata: FitMetadata, p: int, K: int, offset_bytes: float, has_folds: bool
 ) -> float:
     """Estimate the bytes of temporary files per row, with p binned features and K outputs.
 
     Files hold blocks and joined rows at the same time, or joined rows and the arrays of the core.
-    model: boosted trees; metadata: numbers of features and classes; offset_bytes: bytes of a row's
-    offsets.
+    metadata: numbers of features and classes; offset_bytes: bytes of a row's offsets; has_folds:
+    whether there are fits to the rows of some folds.
     """
     n_bytes = 3.0 * p + 110 + 8 * metadata.rows.are_grouped + 48 * K + 2 * offset_bytes
-    return n_bytes + (3.0 * p + 120 + 80 * K + offset_bytes) * model.standard_errors
+    # A copy of the rows for one such fit at a time.
+    return n_bytes + (3.0 * p + 120 + 80 * K + offset_bytes) * has_folds
 
 
 def _compute_starts(
@@ -405,14 +478,18 @@ def _compute_starts(
 
 
 def _scan_validation_set(
-    model: Any, executor: ExecutorWithValidation, metadata: FitMetadata, has_hashes: bool
+    model: Any, executor: Executor, metadata: FitMetadata, has_hashes: bool
 ) -> int:
     """Read targets and weights of an out-of-core validation set, and return its number of rows.
+
+    Return 0 if there is none.
 
     has_hashes: whether a classifier stores hashes of its rows. Raise ValueError or TypeError for
     wrong targets or weights. model: boosted trees, whose classes are known; executor: reads the
     validation set; metadata: result of the first pass over the training rows.
     """
+    if not isinstance(executor, ExecutorWithValidation):
+        return 0
     found = executor.scan_validation_set(model, metadata, has_hashes=has_hashes)
     if not is_classifier(model):
         model._make_loss().check_targets(found.rows.ends)
@@ -458,29 +535,29 @@ def _stops_early(model: Any, metadata: FitMetadata) -> bool:
 
 def _split_validation_set(
     model: Any, executor: Executor, metadata: FitMetadata, order: TimeArguments | None
-) -> ValidationSplit | None:
+) -> tuple[ValidationSplit | None, FitMetadata]:
     """Choose the validation set of early stopping; None if the training rows are scored.
 
-    order: the arguments of `fit` about times, by which the latest rows validate; None: random rows.
-    model: boosted trees; executor: reads the rows; metadata: result of the first pass.
+    Also return the metadata with the draw order of the features by the training rows. order: the
+    arguments of `fit` about times, by which the latest rows validate; None: random rows. model:
+    boosted trees; executor: reads the rows; metadata: result of the first pass.
     """
     if model.validation_fraction is None:
-        return None
+        return None, metadata
     encoder, scaling = metadata.encoder, metadata.weight_scaling
+    timed: Any = executor
+    gap: Any = 0
     if order is not None:
-        if order.gap != 0:
-            raise ValueError(
-                "gap must be 0 for early stopping of out-of-core or distributed X, got "
-                f"{order.gap!r}: leave it out, pass a validation set, or X as a data frame in memory"
-            )
-        executor = read_times(executor, encoder, order).attach(executor, encoder)
-    split = split_validation_set(executor, encoder, scaling, model.validation_fraction, model._seed)
+        times = read_times(executor, encoder, order)
+        timed, gap = times.attach(executor, encoder), times.rows.gap
+    size, seed = model.validation_fraction, model._seed
+    split = split_validation_set(timed, encoder, scaling, size, seed, gap)
     if model.scoring != "loss":  # a scorer gets weights that are not scaled
         scalings = split.sorter.weight_scalings[0], None
         split = replace(split, sorter=replace(split.sorter, weight_scalings=scalings))
     if not is_classifier(model):
         model._make_loss().check_targets(split.summary.train.ends)
-    return split
+    return split, metadata.with_draw_order(compute_training_draw_order(executor, encoder, split))
 
 
 def _make_run_without_rows(
@@ -645,28 +722,34 @@ def _add_previous_rounds(
     return np.asarray(results[0] if evaluation.is_loss else np.concatenate(results, axis=-1))
 
 
-def _count_rounds(model: Any, n: int, stops: bool, options: RoundOptions) -> int:
+def _count_rounds(model: Any, n: int, stops: bool, options: RoundOptions) -> int | None:
     """Return the number of rounds of a fit to n rows, including those of the previous fit.
 
-    stops: whether early stopping is on; then return the largest number. Raise InMemory if the fit
-    needs cross-validation or starts from a ridge regression. Raise ValueError if the model already
-    has more rounds, or if rows in time order, too many to fit in memory, would have to choose the
-    number of rounds.
+    stops: whether early stopping is on; then return the largest number. Return None if the latest
+    rows of a large table choose the number. Raise InMemory if the fit needs cross-validation of a
+    small table or starts from a ridge regression. Raise ValueError if the model already has more
+    rounds.
     """
     if model._has_linear_start(n):
         raise InMemory
     n_rounds = model._get_fixed_rounds(n, stops, has_times=options.order is not None)
-    if n_rounds is None and n > _IN_MEMORY:
-        raise ValueError(
-            f"max_iter must be a number with time for more than {_IN_MEMORY:,} out-of-core or "
-            f"distributed rows, got {model.max_iter!r} and {n:,} rows: set max_iter, or "
-            "early_stopping=True, by which the latest rows choose the rounds"
-        )
     if n_rounds is None:
-        raise InMemory
+        if not _is_chosen_by_latest_rows(model, n, stops, options.order):
+            raise InMemory
+        return None
     if options.before is not None:
         model._expect_no_fewer_rounds(n_rounds)
     return int(n_rounds)
+
+
+def _is_chosen_by_latest_rows(model: Any, n: int, stops: bool, order: TimeArguments | None) -> bool:
+    """Return whether the latest of n rows choose the number of rounds, and are not in memory.
+
+    model: boosted trees; stops: whether rounds stop early; order: the arguments of `fit` about
+    times, or None.
+    """
+    is_chosen = order is not None and model._get_fixed_rounds(n, stops, has_times=True) is None
+    return is_chosen and n > _IN_MEMORY
 
 
 def expect_out_of_core_parameters(model: Any, *, is_scored: bool) -> None:

@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree.ensembles.forest_leaves import N_COMPARED_ROWS
-from certree.ensembles.forest_samples import ForestSamples, InputRows, sort_by_content
+from certree.ensembles.forest_samples import (
+    N_TIME_BLOCKS,
+    ForestSamples,
+    InputRows,
+    sort_by_content,
+)
 from certree.ensembles.out_of_core_forest_features import LEAVES_PER_BLOCK, BinnedFeatures
 from certree.estimators.out_of_core_trees import find_rankable_features
 from certree.explain.output_groups import OutputGroups
@@ -48,6 +53,7 @@ from certree.out_of_core.memory_limit import (
 from certree.out_of_core.metadata_pass import FitMetadata, collect_metadata
 from certree.out_of_core.row_block import RowBlock, expect_same_rows, list_digests
 from certree.out_of_core.scratch import Scratch
+from certree.out_of_core.time_split import TimeArguments, read_times
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
 from certree.rows.hashes import count_equal_rows
@@ -81,7 +87,12 @@ class IntegerWeightScaling(WeightScaling):
 
 
 def read_forest_samples(
-    model: Any, executor: Executor, scratch: Scratch, *, continues: bool = False
+    model: Any,
+    executor: Executor,
+    scratch: Scratch,
+    time: TimeArguments | None = None,
+    *,
+    continues: bool = False,
 ) -> tuple[ForestSamples, InputRows]:
     """Read out-of-core rows into a table of bin codes, and set classes and features of the forest.
 
@@ -93,6 +104,8 @@ def read_forest_samples(
         Reads the rows.
     scratch : Scratch
         Folder in which the bin codes are stored.
+    time : TimeArguments or None
+        The arguments of `fit` about times, by which blocks of time are drawn; None: no times.
     continues : bool
         Whether trees are added to those of the fitted model, which must have had the same rows.
 
@@ -114,7 +127,11 @@ def read_forest_samples(
         metadata.expect_same_encoding(model)
     else:
         metadata.set_attributes(model)
-    executor.apply_memory_limit(_estimate_memory(model, metadata))
+    executor.apply_memory_limit(_estimate_memory(model, metadata, has_times=time is not None))
+    blocks, first_excluded = None, None
+    if time is not None:
+        times = read_times(executor, metadata.encoder, time)
+        blocks, first_excluded = times.number_blocks(executor, N_TIME_BLOCKS)
     weight_scaling = metadata.weight_scaling
     if weight_scaling is not None:
         summary = metadata.rows
@@ -127,7 +144,7 @@ def read_forest_samples(
     bins, _ = make_binned_blocks(executor, *encoded, fine_ends=True, indexed=ranked)
     if is_classifier(model):
         set_hashes_of_fit(model, executor, n, continues=continues)
-    order, content, group = _sort_rows(executor, n)
+    order, content, group = _sort_rows(executor, n, blocks)
     sizes, has_weights = (n, bins.n_features, n_targets, len(ranked)), weight_scaling is not None
     rows = _gather_sorted_rows(model, executor, scratch, sizes, has_weights=has_weights)
     input_rows, positions = _NONE, _NONE.indices
@@ -137,9 +154,8 @@ def read_forest_samples(
     columns = np.array(sketched.target_order or [0], dtype=np.intp)
     y = rows.y if rows.y.ndim == 1 else rows.y[:, columns]
     features, draw_order = BinnedFeatures(rows.codes, bins), metadata.draw_order
-    samples = ForestSamples(
-        features, y, rows.weight, positions, content, columns, draw_order, group
-    )
+    about = content, columns, draw_order, group, first_excluded
+    samples = ForestSamples(features, y, rows.weight, positions, *about)
     categories = np.ascontiguousarray(rows.categories.T)
     return _rank_categories(model, samples, features, ranked, categories), input_rows
 
@@ -185,10 +201,11 @@ def _sketch_rows(
     return replace(sketched, target_order=tuple(order.tolist()))
 
 
-def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
+def _estimate_memory(model: Any, metadata: FitMetadata, *, has_times: bool) -> MemoryNeed:
     """Return terms from which an upper bound of the memory of a forest's fit is computed.
 
-    model: the forest; metadata: numbers of rows, features and classes of the first pass.
+    model: the forest; metadata: numbers of rows, features and classes of the first pass; has_times:
+    whether blocks of time are drawn.
     """
     n, p, q = metadata.rows.n, model._n_encoded, metadata.rows.n_targets
     n_trees, n_threads = int(model.n_estimators), get_n_threads_or_all(model.n_jobs)
@@ -204,8 +221,9 @@ def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
     nodes = 2.0 * n_leaves * n_trees * node_bytes
     # Hashes and keys while they are sorted, and the sample for bin edges; then targets and weights,
     # twice while they are gathered.
-    sorting = (72.0 + 64.0 * metadata.rows.are_grouped) * n + 8.0 * (p + 1) * min(n, EDGE_ROWS)
-    held = (16.0 * q + 2 * weight_bytes + 4 * metadata.rows.are_grouped) * n
+    has_groups = metadata.rows.are_grouped or has_times
+    sorting = (72.0 + 64.0 * has_groups) * n + 8.0 * (p + 1) * min(n, EDGE_ROWS)
+    held = (16.0 * q + 2 * weight_bytes + 4 * has_groups) * n
     # Targets and weights as integers; and for each thread the drawn rows, their gradient pairs, some of
     # them twice, and the codes of small nodes.
     has_weights = weight_bytes > 0 or model._has_balanced_bags
@@ -254,13 +272,15 @@ def _estimate_out_of_bag_bytes(
 _NONE = InputRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)
 
 
-def _sort_rows(executor: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
+def _sort_rows(
+    executor: Executor, n: int, time_block: Int32 | None
+) -> tuple[Indices, int, Int32 | None]:
     """Sort the rows of all blocks by their content, and store the position of each row in its block.
 
     executor: holds the blocks, whose field `keys` has hashes, which are replaced by positions; n:
-    number of rows. Return, for the rows in the order of the blocks: the indices that sort them,
-    (n,), a hash of all rows, and the group of each sorted row, (n,), or None; see
-    `sort_by_content`.
+    number of rows; time_block: number of each row's block of time, (n,), or None. Return, for the
+    rows in the order of the blocks: the indices that sort them, (n,), a hash of all rows, and the
+    group of each sorted row, (n,), or None; see `sort_by_content`.
     """
     digests = dict(executor.reduce(list_digests))
     blocks = sorted(executor.reduce(list_hashes), key=itemgetter(0))
@@ -278,7 +298,9 @@ def _sort_rows(executor: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
         group = np.unique(np.concatenate(groups), return_inverse=True)[1].astype(np.int32)
     else:
         warn_of_repeated_rows(count_equal_rows(hashes), n)
-    order, content, group = sort_by_content(hashes, weight, group)
+    by_time = time_block is not None
+    group = time_block if by_time else group
+    order, content, group = sort_by_content(hashes, weight, group, by_time=by_time)
     position = np.empty(n, dtype=np.uint64)
     position[order] = np.arange(n, dtype=np.uint64)
     per_block = [position[begin:end] for begin, end in pairwise(ends)]

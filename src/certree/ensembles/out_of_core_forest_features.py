@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from certree._core import draw_rows
 from certree.ensembles.forest_leaves import N_COMPARED_ROWS
+from certree.ensembles.forest_samples import SelectRows
 from certree.grow.binned_grower import RowSampling
 from certree.grow.bins import Bins, UInt8
 from certree.grow.code_trees import (
@@ -69,7 +70,11 @@ class BinnedFeatures:
         return trees if self.ranked is None else self.ranked.replace_by_category_sets(trees)
 
     def find_out_of_bag_leaves(
-        self, trees: Trees, row_sampling: RowSampling, n_threads: int
+        self,
+        trees: Trees,
+        row_sampling: RowSampling,
+        n_threads: int,
+        select: SelectRows | None = None,
     ) -> BinnedOutOfBagLeaves:
         """Draw the bags (samples of rows) of the trees again, and return an object that finds leaves.
 
@@ -77,12 +82,14 @@ class BinnedFeatures:
 
         No leaves are computed yet. trees: trees that were grown on these bins; row_sampling: how their
         bags were drawn (number of draws, seed, with or without replacement); n_threads: number of
-        threads that find leaves.
+        threads that find leaves; select: returns which of the rows that are out of a bag count as
+        such, None: all.
         """
         n = len(self.codes)
         is_out = np.empty((len(trees), -(-n // 8)), dtype=np.uint8)
         for number, bits in enumerate(is_out):
-            bits[:] = np.packbits(draw_rows(n, row_sampling, number) == 0)
+            of_tree = draw_rows(n, row_sampling, number) == 0
+            bits[:] = np.packbits(of_tree if select is None else select(of_tree))
         code_trees = convert_trees_to_bin_codes(trees, self.edges)
         return BinnedOutOfBagLeaves(trees, code_trees, self.codes, is_out, n_threads)
 

@@ -1,7 +1,8 @@
 """Choose the number of boosting rounds, and a schedule of thresholds, by cross-validation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,7 @@ def choose_rounds(
     candidates: Sequence[Sequence[Rounds]],
     max_rounds: int,
     limit: TimeLimit = TimeLimit(),  # noqa: B008 -- immutable
+    advance: Callable[[list[Rounds], int, int], Any] = advance,
 ) -> tuple[int, int]:
     """Find the candidate, and the number of rounds, with the smallest validation loss.
 
@@ -62,6 +64,9 @@ def choose_rounds(
     limit : TimeLimit
         The search ends before the first check that would come too late. The result is `max_rounds`
         if the loss has fallen up to the last check.
+    advance : callable
+        ``advance(runs, first, last)`` makes rounds of some of the runs, in place, and appends their
+        validation losses; see `certree.ensembles.rounds.advance`.
 
     Returns
     -------

@@ -25,8 +25,8 @@ from certree.interface.arrays import (
     divide_by_largest,
     get_csr_arrays,
 )
-from certree.out_of_core.exact_sums import compute_exact_sum
-from certree.out_of_core.ranks import Links
+from certree.out_of_core.exact_sums import compute_exact_sum, exact_sum
+from certree.out_of_core.ranks import Links, sum_over_ranks
 from certree.rows.folds import Fold, number_groups
 from certree.rows.hashes import compute_content_keys, hash_samples
 from certree.rows.queries import compute_group_keys
@@ -288,17 +288,16 @@ class Rounds:
         """
         return replace(self, **others, tree_batches=[], deviations=[], rows=[], losses=[])
 
-    def sum_validation_losses(self) -> float:
+    def sum_validation_losses(self, links: Links | None = None) -> float:
         """Return the weighted sum of the losses of the validation rows at their current scores.
 
         Targets are those of `y`, and the loss that of `settings`. The sum is 0 without a validation
-        set.
+        set. links: links to the other ranks, whose rows count too, or None.
         """
         n = len(self.keys)
         weight = np.ones(self.y.shape[-1] - n) if self.weight is None else self.weight[n:]
-        return fsum(
-            weight * self.settings.loss.compute_row_losses(self.y[..., n:], self.scores[:, n:])
-        )
+        losses = weight * self.settings.loss.compute_row_losses(self.y[..., n:], self.scores[:, n:])
+        return fsum(losses) if links is None else sum_over_ranks([exact_sum(losses)], links)[0]
 
     def _get_core_arguments(self) -> tuple[Any, ...]:
         """Return the data of the run in the form that `run_rounds` of the core takes.
@@ -406,7 +405,9 @@ def advance(
         return _run_core(runs, first, last, watch, links)
     for number in range(first, last):
         _run_core(runs, number, number + 1, UNWATCHED, links)
-    if links is None:  # The sum is used by cross-validation, which has one process.
+    if (
+        links is None
+    ):  # With links, sums take messages: `advance_selection` asks for those it needs.
         for run in runs:
             run.losses.append(np.array([run.sum_validation_losses()]))
     return np.zeros((0, 2))

@@ -315,7 +315,7 @@ class OutOfCoreCertifiedFit:
             hashes, counts = merge_fit_hashes(self.executor, n, of_train)
             model.sample_hashes_, model._sample_counts = hashes, counts
         is_distinct = model.duplicates == "copies"
-        joined = join_calibration_blocks(blocks, split.repeats, is_distinct=is_distinct)
+        joined = join_calibration_blocks(blocks, split.repeats, split.keys, is_distinct=is_distinct)
         return joined if self.period is None else self._add_period(*joined)
 
     def _add_period(
@@ -543,6 +543,8 @@ def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
         fixed += 24 * n  # weights of merged rows, three times while they are collected
     if metadata.rows.are_grouped:
         fixed += _GROUP_ROW_BYTES * n
+    else:
+        fixed += 8 * n_calibration  # keys of repeated rows
     certifying = _estimate_certificate_bytes(model, n, n_calibration, weight_bytes)
     after_reading = need.after_reading + max(0.0, certifying - fixed)
     return replace(need, fixed=fixed, after_reading=after_reading)

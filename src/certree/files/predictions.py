@@ -421,6 +421,7 @@ def read_model_batches(
     target: str | None = None,
     *,
     extra_columns: Sequence[str] = (),
+    inferred_columns: Sequence[str] = (),
     keep_words: bool = False,
     n_rows: int,
 ) -> Iterator[Batch]:
@@ -438,8 +439,12 @@ def read_model_batches(
     extra_columns : sequence of str
         Names of further columns to read, neither features nor target. CSV columns are read as text,
         columns of other files as they are.
+    inferred_columns : sequence of str
+        Further columns to read, which may be features. If they are not, their types are those that
+        the values of a CSV file have.
     keep_words : bool
-        Whether words such as NA are text in these CSV columns, and only empty fields are missing.
+        Whether words such as NA are text in `extra_columns` of CSV files, and only empty fields are
+        missing.
     n_rows : int
         Largest number of rows of a batch.
 
@@ -450,7 +455,8 @@ def read_model_batches(
     """
     names, _ = list_input_columns(model)
     targets = [] if target is None else [target]
-    columns = None if names is None else [*names, *targets, *extra_columns]
+    others = [*extra_columns, *inferred_columns]
+    columns = None if names is None else [*names, *targets, *others]
     features = [] if names is None else names
     table_name = get_display_name(TableSource(source))
 
@@ -460,12 +466,12 @@ def read_model_batches(
             expect_target(names, target, table_name)
         if features and not {*features} & {*names}:  # Without columns no rows can be read.
             expect_fitted_columns(names, features, table_name)
-        return get_fitted_columns(model, target, names, extra_columns)
+        return get_fitted_columns(model, target, names, others)
 
     source = use_model_format(source, model)
     text_columns = [name for name in extra_columns if name != target]
     batches = read_batches(source, choose_types, n_rows, columns, text_columns, keep_words)
-    return warn_of_new_values(model, batches, [*targets, *extra_columns])
+    return warn_of_new_values(model, batches, [*targets, *others])
 
 
 def _predict_batch(

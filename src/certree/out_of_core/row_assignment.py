@@ -188,15 +188,16 @@ class RowSorter:
                 f"{n} before: fit again when no program changes the source of X"
             )
 
-    def split_rows(self, training: Training, mask: Mask) -> list[Training]:
+    def split_rows(self, training: Training, mask: NDArray[Any]) -> list[Training]:
         """Split a block into its training rows and its validation rows, and scale their weights.
 
         Parameters
         ----------
         training : Training
             The n rows of the block.
-        mask : ndarray of bool, shape (n,)
-            True for validation rows, in the order of `sort_rows`.
+        mask : ndarray of bool or uint8, shape (n,)
+            1 (True) for validation rows, 0 for training rows, 2 for rows in neither set, in the
+            order of `sort_rows`.
 
         Returns
         -------
@@ -211,7 +212,7 @@ class RowSorter:
         order, both = self.sort_rows(training)[0], []
         self.expect_rows(len(mask), len(order))
         for rows, weight_scaling in zip(
-            (order[~mask], order[mask]), self.weight_scalings, strict=True
+            (order[mask == 0], order[mask == 1]), self.weight_scalings, strict=True
         ):
             subset = training.take(np.sort(rows))
             if weight_scaling is not None and subset.weight is not None and len(rows):

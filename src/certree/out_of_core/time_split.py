@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from certree.interface.arrays import Float64
+from certree.interface.arrays import Float64, Int32
 from certree.out_of_core.chunks import (
     Chunk,
     find_positive_rows,
@@ -70,6 +70,27 @@ class TimeArguments:
             )
         return cls(time, gap, independent)
 
+    def read_column(self, chunk: Chunk) -> RowTimes:
+        """Return the times of a chunk's rows.
+
+        Raise TypeError if X is a Dask array, and TypeError or ValueError for wrong times, with a
+        note that names the chunk.
+        """
+        if isinstance(chunk.X, np.ndarray):
+            raise TypeError(
+                f"time must be None for a Dask array X, whose columns have no names, got "
+                f"{self.column!r}: pass X as a Dask data frame with this column"
+            )
+        try:
+            times = RowTimes.read(
+                self.column, chunk.X, len(chunk.y), is_independent=self.is_independent
+            )
+        except (ValueError, TypeError) as error:
+            error.add_note(f"in {chunk.where}")
+            raise
+        assert times is not None
+        return times
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimedBlock:
@@ -126,8 +147,21 @@ class OutOfCoreTimes:
         of the model, which encodes rows; cut: boundaries of the gap between earlier and latest
         rows, whose rows are left out as rows of weight zero are; None: no rows are left out.
         """
-        arguments = encoder, self.arguments.column, self.group_times, cut
+        arguments = encoder, self.arguments, self.group_times, cut
         return TransformedRows(executor, _add_times, arguments, [None] * self.n_blocks)
+
+    def number_blocks(self, executor: Executor, n_blocks: int) -> tuple[Int32, Int32]:
+        """Divide rows, or whole groups, into blocks of consecutive times of about equal sizes.
+
+        executor: as `read_times` has left it; n_blocks: wanted number of blocks of time. Return the
+        number of each row's block of time, rows in the order of the executor's blocks, and the
+        second result of `RowTimes.number_blocks`.
+        """
+        found = sorted(executor.reduce(_list_times), key=itemgetter(0))
+        _, values, group = zip(*found, strict=True)
+        times = replace(self.rows, values=np.concatenate(values))
+        groups = None if self.groups is None else np.concatenate(group)
+        return times.number_blocks(n_blocks, groups)
 
     def find_period(self, executor: Executor, train_size: float) -> LatestPeriod:
         """Find the time that separates the training set from the later calibration set.
@@ -210,7 +244,7 @@ def read_times(executor: Executor, encoder: Any, arguments: TimeArguments) -> Ou
         If there is no such column, it holds other values than numbers or dates, a time is missing,
         or all times are equal.
     """
-    found = sorted(executor.make_blocks(_read_block, encoder, arguments.column), key=itemgetter(0))
+    found = sorted(executor.make_blocks(_read_block, encoder, arguments), key=itemgetter(0))
     _, sizes, dates, ends, numbers, group_times = zip(*found, strict=True)
     names, groups = get_group_names(encoder), None
     if names is not None:
@@ -228,10 +262,12 @@ def read_times(executor: Executor, encoder: Any, arguments: TimeArguments) -> Ou
     return OutOfCoreTimes(arguments, times, len(found), sum(sizes), groups)
 
 
-def _read_block(number: int, chunk: Chunk, encoder: Any, column: str) -> tuple[TimedBlock, Any]:
+def _read_block(
+    number: int, chunk: Chunk, encoder: Any, arguments: TimeArguments
+) -> tuple[TimedBlock, Any]:
     """Read the times of the rows of positive weight in a block.
 
-    number, chunk: number of the block, and its raw rows; column: name of the column of times.
+    number, chunk: number of the block, and its raw rows; arguments: name the column of times.
     Return the times, and a list of one tuple, which summarizes them: number of the block, number of
     rows, type of the dates (None for numbers or without rows), earliest and latest time (2,), and
     numbers of the distinct groups with their `GroupTimes`.
@@ -241,7 +277,7 @@ def _read_block(number: int, chunk: Chunk, encoder: Any, column: str) -> tuple[T
     found = find_positive_rows(encoder, chunk)
     if found is None:
         return TimedBlock(number, none, None), [(number, 0, None, none, numbers, groups)]
-    times, rows = _read_column(chunk, column), found[2]
+    times, rows = arguments.read_column(chunk), found[2]
     time = times.values[rows]
     ends = np.array([time.min(), time.max()])
     if chunk.groups is not None:
@@ -254,25 +290,10 @@ def _read_block(number: int, chunk: Chunk, encoder: Any, column: str) -> tuple[T
     ]
 
 
-def _read_column(chunk: Chunk, column: str) -> RowTimes:
-    """Read the times of a chunk's rows from one of its columns.
-
-    column: name of the column. ValueError or TypeError is raised for invalid times, with a note
-    that names the chunk.
-    """
-    try:
-        times = RowTimes.read(column, chunk.X, len(chunk.y))
-    except (ValueError, TypeError) as error:
-        error.add_note(f"in {chunk.where}")
-        raise
-    assert times is not None
-    return times
-
-
 def _add_times(
     chunk: Chunk,
     encoder: Any,
-    column: str,
+    arguments: TimeArguments,
     group_times: Float64 | None,
     cut: TimeCut | None,
     per_block: None,
@@ -285,7 +306,7 @@ def _add_times(
     del per_block
     if not len(chunk.y):
         return replace(chunk, time=np.zeros(0))
-    time = _read_column(chunk, column).values
+    time = arguments.read_column(chunk).values
     if group_times is not None:
         time = time.copy()
         rows = find_positive_rows(encoder, chunk)
@@ -295,6 +316,12 @@ def _add_times(
             time[rows[2]] = group_times[groups]
     left_out = None if cut is None else cut.assign(time) == GAP
     return replace(chunk, time=time, is_left_out=left_out)
+
+
+def _list_times(block: TimedBlock) -> list[tuple[int, Float64, Indices]]:
+    """Return number, times and numbers of groups (empty without groups) of a block, as a list."""
+    group = np.zeros(0, dtype=np.intp) if block.group is None else np.array(block.group)
+    return [(block.number, np.array(block.time), group)]
 
 
 def _find_ends_of_sets(

@@ -46,6 +46,7 @@ from certree.rows.split import (
     TrainCalibrationSplit,
     count_training_units,
     draw_training_groups,
+    number_by_first,
     rank_units,
 )
 from certree.rows.time_order import LATEST, TimeCut
@@ -75,6 +76,9 @@ class TrainCalibrationMasks:
     repeats : int
         Number of calibration rows that equal a training row or another calibration row. With groups,
         equal rows of one group count once.
+    keys : ndarray of uint64, or None
+        Key of each calibration row, in the order in which rows are read; equal rows have equal keys.
+        None: no calibration row is repeated, or rows have groups or times.
     is_worst : list of ndarray of bool, or None
         For each block: True for repeated calibration rows, which certificates count as errors (worst
         case), in the order of `masks`; None: there are no such rows.
@@ -86,6 +90,7 @@ class TrainCalibrationMasks:
     n: int
     n_groups: int | None
     repeats: int
+    keys: UInt64 | None = None
     is_worst: list[Mask] | None = None
 
     @property
@@ -152,8 +157,11 @@ def split_blocks(
         n_groups, numbers = number_all_groups(names)
         is_calibration = ~draw_training_groups(train_size, n_groups, n, random_state)
         masks = assign_by_groups(executor, numbers, is_calibration)
-    repeats = _count_repeats(executor, masks, n)
-    return TrainCalibrationMasks(encoder, sorter, masks, n, n_groups, repeats)
+    repeats, keys = _count_repeats(executor, masks, n), None
+    if repeats and n_groups is None and cut is None:
+        found = sorted(executor.reduce(_list_calibration_keys), key=itemgetter(0))
+        keys = np.concatenate([of_block for _, of_block in found])
+    return TrainCalibrationMasks(encoder, sorter, masks, n, n_groups, repeats, keys)
 
 
 def _count_repeats(executor: Executor, masks: list[Mask], n: int) -> int:
@@ -380,6 +388,12 @@ def read_hashed_rows(
     return block, [(number, len(key), int(rows.content.sum(dtype=np.uint64)), names)]
 
 
+def _list_calibration_keys(block: HashedRows) -> list[tuple[int, UInt64]]:
+    """Return number of a block, and keys of its calibration rows as they were read, as a list."""
+    order = np.argsort(block.row)
+    return [(block.number, block.key[order][block.is_calibration[order]])]
+
+
 def _set_calibration_rows(block: HashedRows, mask: Mask) -> tuple[HashedRows, int]:
     """Store in a block which of its rows are calibration rows; return the new block, and 0.
 
@@ -403,7 +417,7 @@ def _get_hashes_in_range(
 
 
 def select_training_set(
-    executor: Executor, encoder: Any, sorter: RowSorter, masks: Sequence[Mask]
+    executor: Executor, encoder: Any, sorter: RowSorter, masks: Sequence[NDArray[Any]]
 ) -> TransformedRows:
     """Return an executor for the training set alone: passes over the rows skip all other rows.
 
@@ -415,8 +429,8 @@ def select_training_set(
         Copy of the model, which converts features and targets of rows to numbers.
     sorter : RowSorter
         Sorts the rows of a block in the order of the masks, which does not depend on the file.
-    masks : sequence of ndarray of bool
-        For each block: True for rows to skip, in the order of `RowSorter.sort_rows`.
+    masks : sequence of ndarray of bool or uint8
+        For each block: True, or not 0, for rows to skip, in the order of `RowSorter.sort_rows`.
     """
     return TransformedRows(executor, _take_training_rows, (encoder, sorter), masks)
 
@@ -625,7 +639,11 @@ def _number_row_groups(groups: list[Groups | None]) -> Indices | None:
 
 
 def join_calibration_blocks(
-    blocks: list[CalibrationBlock], repeats: int, *, is_distinct: bool = False
+    blocks: list[CalibrationBlock],
+    repeats: int,
+    keys: UInt64 | None = None,
+    *,
+    is_distinct: bool = False,
 ) -> tuple[TrainCalibrationSplit, Int32, NDArray[Any], Float64 | None]:
     """Join the calibration rows of all blocks, in the order of the blocks' numbers.
 
@@ -635,6 +653,9 @@ def join_calibration_blocks(
         All blocks, in any order.
     repeats : int
         Number of calibration rows that equal a training row or another calibration row.
+    keys : ndarray of uint64, shape (m,), or None
+        `TrainCalibrationMasks.keys`: keys of the calibration rows, which equal rows share; None: no
+        row is repeated, or rows have groups or times.
     is_distinct : bool
         Whether equal rows of the table were merged to one row before the split.
 
@@ -652,9 +673,9 @@ def join_calibration_blocks(
     blocks = sorted(blocks, key=attrgetter("number"))
     is_calibration = np.concatenate([block.is_calibration for block in blocks])
     groups, units = _number_row_groups([block.groups for block in blocks]), None
-    if not repeats and not is_distinct:  # else it is not known which rows are equal
+    if not is_distinct:  # else places of copies are not known
         row = np.arange(len(is_calibration)) if groups is None else groups
-        units = rank_units(row[is_calibration])
+        units = rank_units(row[is_calibration] if keys is None else number_by_first(keys))
     split = TrainCalibrationSplit(
         np.flatnonzero(~is_calibration),
         np.flatnonzero(is_calibration),

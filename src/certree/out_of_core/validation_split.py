@@ -43,7 +43,7 @@ from certree.rows.folds import (
     hash_contents,
     mark_validation_places,
 )
-from certree.rows.time_order import LATEST
+from certree.rows.time_order import GAP, LATEST
 from certree.rows.training import (
     VALIDATION_FRACTION,
     count_held_out,
@@ -129,8 +129,9 @@ class ValidationSplit:
     ----------
     sorter : RowSorter
         Sorts the rows of a block in the order of the masks, and scales the weights of both sets.
-    masks : list of ndarray of bool
-        For each block: True for validation rows, in the order of `RowSorter.sort_rows`.
+    masks : list of ndarray of bool or uint8
+        For each block: 1 (True) for validation rows, 0 for training rows, 2 for rows of the gap
+        between both, in the order of `RowSorter.sort_rows`.
     summary : SplitSummary
         Summaries of the training set and of the validation set.
     n_repeated : int
@@ -139,13 +140,18 @@ class ValidationSplit:
     """
 
     sorter: RowSorter
-    masks: list[Mask]
+    masks: list[Mask] | list[NDArray[np.uint8]]
     summary: SplitSummary
     n_repeated: int
 
 
 def split_validation_set(
-    executor: Executor, encoder: Any, weight_scaling: WeightScaling | None, size: float, seed: int
+    executor: Executor,
+    encoder: Any,
+    weight_scaling: WeightScaling | None,
+    size: float,
+    seed: int,
+    gap: int | timedelta = 0,
 ) -> ValidationSplit:
     """Choose the rows of the validation set, stratified by class, or whole groups of rows.
 
@@ -161,6 +167,8 @@ def split_validation_set(
         Number (int) or fraction (float) of the validation rows, or of the groups if rows have groups.
     seed : int
         Seed of the random choice.
+    gap : int or timedelta
+        Rows to leave out before the validation set if rows have times.
 
     Returns
     -------
@@ -175,9 +183,10 @@ def split_validation_set(
     """
     sorter = RowSorter(np.random.RandomState(seed), feature_order=encoder._draw_order)
     sizes, names = make_sorted_blocks(executor, encoder, sorter)
+    masks: list[Mask] | list[NDArray[np.uint8]]
     has_classes, is_grouped = hasattr(encoder, "classes_"), any(one is not None for one in names)
     if has_times(executor):
-        masks, n_repeated = _choose_latest_rows(executor, names, size), 0
+        masks, n_repeated = _choose_latest_rows(executor, names, size, gap), 0
     elif is_grouped:
         n_groups, numbers = number_all_groups(names)
         n_val = count_held_out(size, n_groups, "groups")
@@ -201,18 +210,25 @@ def split_validation_set(
 
 
 def _choose_latest_rows(
-    executor: Executor, names: Sequence[NDArray[Any] | None], size: float
-) -> list[Mask]:
+    executor: Executor,
+    names: Sequence[NDArray[Any] | None],
+    size: float,
+    gap: int | timedelta,
+) -> list[NDArray[np.uint8]]:
     """Choose the latest rows, or groups, as the validation set.
 
     executor: holds blocks of type `RowsToAssign` with times; names: for each block the names of its
     groups, or None; size: number (int) or fraction (float) of validation rows, or of groups if
-    there are some. Return for each block a mask of its rows, True for validation rows.
+    there are some; gap: rows to leave out before them. Return for each block the set of each row as
+    `ValidationSplit.masks`.
     """
     is_grouped = any(groups is not None for groups in names)
     n = number_all_groups(names)[0] if is_grouped else count_rows(executor)
     n_val = count_held_out(size, n, "groups" if is_grouped else "rows")
-    return [sets == LATEST for sets in assign_by_time(executor, names, n_val, 0)]
+    return [
+        np.where(sets == GAP, 2, sets == LATEST).astype(np.uint8)
+        for sets in assign_by_time(executor, names, n_val, gap)
+    ]
 
 
 def _choose_validation_rows(
@@ -355,8 +371,8 @@ def summarize_split(block: RowsToAssign, mask: Mask) -> tuple[RowsToAssign, Spli
     ----------
     block : RowsToAssign
         A block of n rows.
-    mask : ndarray of bool, shape (n,)
-        True for validation rows, in the order of the block.
+    mask : ndarray of bool or uint8, shape (n,)
+        Set of each row as `ValidationSplit.masks`, in the order of the block.
 
     Returns
     -------
@@ -365,7 +381,7 @@ def summarize_split(block: RowsToAssign, mask: Mask) -> tuple[RowsToAssign, Spli
     summary : SplitSummary
         Numbers of rows and classes, largest weight and target ranges of both sets.
     """
-    return block, SplitSummary(_summarize(block, ~mask), _summarize(block, mask))
+    return block, SplitSummary(_summarize(block, mask == 0), _summarize(block, mask == 1))
 
 
 def _summarize(block: RowsToAssign, rows: Mask) -> SetSummary:
@@ -399,8 +415,8 @@ def sum_weights(
         A block of n rows.
     largest : tuple of two float
         Largest weight of all training rows, and of all validation rows.
-    mask : ndarray of bool, shape (n,)
-        True for validation rows, in the order of the block.
+    mask : ndarray of bool or uint8, shape (n,)
+        Set of each row as `ValidationSplit.masks`, in the order of the block.
 
     Returns
     -------
@@ -411,6 +427,6 @@ def sum_weights(
     """
     sums = [
         exact_sum(divide_by_largest(block.weight[rows], most))
-        for rows, most in zip((~mask, mask), largest, strict=True)
+        for rows, most in zip((mask == 0, mask == 1), largest, strict=True)
     ]
     return block, np.array(sums, dtype=object)

@@ -160,6 +160,17 @@ def draw_copies(first: Indices, kept: Indices) -> Indices:
     return place[kept]
 
 
+def number_by_first(keys: NDArray[Any]) -> Indices:
+    """Number distinct keys in the order of their first rows, and return the number of each row, (n,).
+
+    keys: a value for each row, (n,), of any sortable type.
+    """
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.intp)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[number]
+
+
 def rank_units(keys: NDArray[Any], places: Indices | None = None) -> Indices:
     """Rank the units of rows by position in the table; return the rank of each row's unit, (n,).
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from numbers import Integral
@@ -176,6 +177,28 @@ class RowTimes:
             As `read` does, if `gap` is wrong.
         """
         return cls(values, dates, _check_gap(gap, dates), bool(is_independent))
+
+    @classmethod
+    def read_batches(cls, batches: Sequence[Any], is_independent: bool) -> Self:
+        """Return the times of the rows of all batches of a table, of which there is at least one.
+
+        batches: for each batch its times as `read` takes them, or its `RowTimes`; is_independent:
+        as of `read`. Raise ValueError as `read` does, or if batches hold different kinds of times.
+        """
+        blocks: list[Any] = [
+            one if isinstance(one, cls) else cls.read(one, None, len(one), 0, is_independent)
+            for one in batches
+        ]
+        dates = [one.dates for one in blocks]
+        known = [one for one in dates if one is not None]
+        if 0 < len(known) < len(dates):
+            raise ValueError(
+                f"time must hold numbers or dates, got both numbers and {known[0].description} in "
+                "different blocks of rows: convert the numbers to dates"
+            )
+        every = sum(known[1:], start=known[0]) if known else None
+        values = np.concatenate([one.values for one in blocks])
+        return cls.from_numbers(values, every, 0, is_independent)
 
     def has_order(self, groups: NDArray[Any] | None) -> bool:
         """Return whether at least two rows, or groups, have different times.

@@ -142,6 +142,7 @@ from certree.rows.split import (
     TrainCalibrationSplitter,
     check_groups,
     draw_copies,
+    number_by_first,
     rank_units,
 )
 from certree.rows.time_order import (
@@ -1377,7 +1378,7 @@ def _find_repeats(
     names = None if frame is None else frame.columns
     find = partial(find_near_copies, compared, names, keys, repeats, with_target=is_of_classes)
     of_rows = split.calibration if len(split.calibration) else split.train
-    unit_keys = (first if groups is None else groups)[of_rows]
+    unit_keys = number_by_first(first[of_rows]) if groups is None else groups[of_rows]
     units = rank_units(unit_keys, None if places is None else places[of_rows])
     return repeats, is_worst, find, units
 
