@@ -439,7 +439,7 @@ def test_a_source_that_changes_is_named():
     source = Changing(X, y, None, [0, N])
     with (
         tempfile.TemporaryDirectory() as folder,
-        pytest.raises(ValueError, match="X has 1499 rows, but had 1500 before"),
+        pytest.raises(ValueError, match=r"X must .*has 1499 rows, and had 1500 before"),
     ):
         read_forest_samples(model_of("two"), LocalExecutor(source, None, 1), Scratch(folder))
 

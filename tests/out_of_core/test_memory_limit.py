@@ -500,7 +500,7 @@ def test_what_is_no_size_is_refused(given):
 
 @pytest.mark.parametrize("given", [2.5e9, True, [1]])
 def test_what_is_no_number_of_bytes_is_refused(given):
-    message = "memory_limit must be a number of bytes, a string or None"
+    message = 'memory_limit must be a number of bytes, a size such as "2GB", or None'
     with pytest.raises(TypeError, match=message), resources(memory_limit=given):
         pass
 

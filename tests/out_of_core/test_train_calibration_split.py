@@ -110,5 +110,5 @@ def test_a_source_that_changes_is_refused():
     metadata = collect_metadata(CertifiedTreeClassifier(Cart(max_bins=9)), parts)
     sides = split_blocks(parts, metadata.encoder, 0.5, np.random.RandomState(0))
     source.ends = [0, 99, N]
-    with pytest.raises(ValueError, match="its source must give the same rows"):
+    with pytest.raises(ValueError, match="X must give the same rows"):
         select_training_set(parts, sides.encoder, sides.sorter, sides.masks).scan(chunk_rows)
