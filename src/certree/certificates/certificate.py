@@ -264,7 +264,7 @@ class Certificate:
         units: name of the independent observations, such as "groups of rows".
         """
         assert self.period is not None
-        span = self.period.span
+        span = self.period.describe(has_groups=self.grouped)
         drawn = (
             f"{units} {span} are drawn independently, from one source"
             if self.period.is_independent
@@ -589,7 +589,8 @@ class Certificate:
 
         rows: the field `rows` of the method, with the name of the subset filled in.
         """
-        span = "" if self.period is None else f" {self.period.span}"
+        period = self.period
+        span = "" if period is None else f" {period.describe(has_groups=self.grouped)}"
         rows = f"distinct {rows}" if self.distinct else rows
         units = f"groups of {rows}" if self.grouped else rows
         given = f"{units}{span}, out of rows" if self.part else f"rows given{span},"

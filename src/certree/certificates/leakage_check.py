@@ -350,7 +350,7 @@ class LeakageCheck:
         if times is None:
             return CalibrationRows(rows, drawn, units, is_worst, weight)
         times.expect_order(None)
-        drawn["period"] = times.name_period()
+        drawn["period"] = times.take(rows).name_period(group)
         return CalibrationRows(rows, drawn, None, is_worst, weight)
 
     def _expect_no_groups(self) -> None:

@@ -861,9 +861,11 @@ def _score_first_fit(
     groups = fit_arguments.get("groups")
     rows = f"{len(test):,} test rows"
     if groups is not None:
-        rows += f" of {format_quantity(len(np.unique(groups[test])), 'group')}"
+        groups = groups[test]
+        rows += f" of {format_quantity(len(np.unique(groups)), 'group')}"
     if times is not None:
-        rows += f" {times.take(test).name_period().span}, the latest"
+        period = times.take(test).name_period(groups)
+        rows += f" {period.describe(has_groups=groups is not None)}, the latest"
     yield f"on {rows}, held out from a first fit:"
     for line in format_scores(compute_scores(evaluated)):
         yield f"  {line}"

@@ -235,7 +235,8 @@ class OutOfCoreCertifiedFit:
             assert classes is not None
             if len(classes[0]) == 1:
                 label = classes[0].tolist()[0]
-                raise_for_single_class("training", metadata.rows.n, self.period.earlier, label)
+                about = metadata.rows.n, self.period.earlier, label
+                raise_for_single_class("training", *about, has_groups=self.period.has_groups)
         trees = OutOfCoreTrees.from_blocks(model, train, metadata, n_folds, random_state, gap)
         n_folds = trees.n_folds
         if is_classifier(model):
@@ -301,9 +302,8 @@ class OutOfCoreCertifiedFit:
             classes, others = self.model.classes_, self.model._calibration_classes
             first = get_first_untrained_code(len(classes))
             label = classes[y[0]] if y[0] < first else others[y[0] - first]
-            raise_for_single_class(
-                "calibration", len(y), self.period.latest, np.array(label).tolist()
-            )
+            about = len(y), self.period.latest, np.array(label).tolist()
+            raise_for_single_class("calibration", *about, has_groups=self.period.has_groups)
         return replace(split, period=self.period.latest, units=None), leaf, y, weight
 
 

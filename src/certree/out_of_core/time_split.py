@@ -148,7 +148,7 @@ class OutOfCoreTimes:
 
     def _name(self, ends: Float64) -> Period:
         """Return the period between two times, with their units. ends: first and last time, (2,)."""
-        return replace(self.rows, values=ends).name_period()
+        return replace(self.rows, values=ends).name_period(None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,6 +169,11 @@ class LatestPeriod:
     cut: TimeCut
     earlier: Period
     latest: Period
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether rows have groups, so that both periods are those of the groups' latest rows."""
+        return self.times.groups is not None
 
     def attach(self, executor: Executor, encoder: Any) -> Executor:
         """Return an executor that adds times to the chunks and leaves out the rows of the gap.
@@ -290,13 +295,13 @@ def _find_ends_of_sets(
 ) -> list[tuple[Float64, Float64]]:
     """Return times of the earlier and of the latest rows of a block: both ends, or no times.
 
-    cut: boundaries of both sets; of_groups: time of each group, by which its rows are assigned.
+    cut: boundaries of both sets; of_groups: time of each group, which its rows have; None: no groups.
     """
     time = block.time
     if of_groups is not None and block.group is not None:
         time = of_groups[block.group]
     sets = cut.assign(time)
-    of_sets = (block.time[sets == one] for one in (EARLIER, LATEST))
+    of_sets = (time[sets == one] for one in (EARLIER, LATEST))
     earlier, latest = (np.array([one.min(), one.max()]) if len(one) else one for one in of_sets)
     return [(earlier, latest)]
 

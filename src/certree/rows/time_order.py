@@ -36,7 +36,8 @@ class Period:
     Parameters
     ----------
     first, last : str
-        Earliest and latest time of the rows, as text such as "3 March 2026".
+        Earliest and latest time of the rows, as text such as "3 March 2026". A group of rows that
+        depend on each other has the time of its latest row only.
     is_independent : bool
         True: the user stated that rows (or groups) of the period are independent draws from one
         source. False: they may depend on earlier ones.
@@ -66,6 +67,10 @@ class Period:
         return (
             f"of {self.first}" if self.first == self.last else f"from {self.first} to {self.last}"
         )
+
+    def describe(self, *, has_groups: bool) -> str:
+        """Return `span`, or if the period is one of groups, words that follow "groups of rows"."""
+        return f"whose latest rows are {self.span}" if has_groups else self.span
 
 
 def may_depend(period: Period | None) -> bool:
@@ -312,9 +317,14 @@ class RowTimes:
             return np.zeros_like(is_earlier)
         return is_earlier & (time < earlier[-self.gap])
 
-    def name_period(self) -> Period:
-        """Return the `Period` from the earliest to the latest of these times."""
-        first, last = float(self.values.min()), float(self.values.max())
+    def name_period(self, groups: NDArray[Any] | None) -> Period:
+        """Return the `Period` from the earliest to the latest of these times.
+
+        groups: group of each row, (n,), which has the time of its latest row, as in `split_latest`:
+        its earlier rows may be older than the period. None: no groups.
+        """
+        _, of_units = self._find_unit_times(groups)
+        first, last = float(of_units.min()), float(of_units.max())
         has_hours = self.dates is not None and self.dates.has_hours
         with_hours = has_hours and last - first < _SHORT_PERIOD
         earliest, latest = (_format_time(one, self.dates, with_hours) for one in (first, last))
@@ -353,28 +363,37 @@ def expect_earlier_rows(has_earlier: bool, gap: Any, n_latest: int, n: int) -> N
 
 
 def expect_classes_in_both_parts(
-    y: NDArray[Any], train: Indices, calibration: Indices, times: RowTimes
+    y: NDArray[Any],
+    train: Indices,
+    calibration: Indices,
+    times: RowTimes,
+    groups: NDArray[Any] | None,
 ) -> None:
     """Raise a ValueError if the training or the calibration rows have a single class.
 
-    y: class of each row, (n,); train, calibration: indices of both sets; times: times of the rows,
-    for the message.
+    y: class of each row, (n,); train, calibration: indices of both sets; times, groups: time and
+    group of each row, for the message; groups is None if there are none.
     """
     for name, rows in (("training", train), ("calibration", calibration)):
         labels = y[rows]
         if (labels == labels[0]).all():
-            period = times.take(rows).name_period()
-            raise_for_single_class(name, len(rows), period, labels[:1].tolist()[0])
+            period = times.take(rows).name_period(None if groups is None else groups[rows])
+            label = labels[:1].tolist()[0]
+            raise_for_single_class(name, len(rows), period, label, has_groups=groups is not None)
 
 
-def raise_for_single_class(name: str, n: int, period: Period, label: Any) -> NoReturn:
+def raise_for_single_class(
+    name: str, n: int, period: Period, label: Any, *, has_groups: bool
+) -> NoReturn:
     """Raise a ValueError which says that the training or the calibration rows have a single class.
 
     name: "training" or "calibration"; n: number of these rows; period: their period; label: the
-    class.
+    class; has_groups: whether the period is one of groups of rows.
     """
+    rows = f"{name} rows{' of groups' if has_groups else ''}"
     raise ValueError(
-        f"y must have two classes among the {n:,} {name} rows {period.span}, got only {label!r}: "
+        f"y must have two classes among the {n:,} {rows} {period.describe(has_groups=has_groups)}, "
+        f"got only {label!r}: "
         "change train_size, or pass more rows"
     )
 

@@ -1281,7 +1281,8 @@ def _split_rows(
         indices = kept if indices is None else indices[kept]
     if is_classifier(model):
         assert split.times is not None
-        expect_classes_in_both_parts(rows[1], split.train, split.calibration, split.times)
+        _, y, _, groups, *_ = rows
+        expect_classes_in_both_parts(y, split.train, split.calibration, split.times, groups)
     return rows[:4], indices, split
 
 
