@@ -1596,7 +1596,7 @@ def test_the_positive_class_is_named_and_explained_in_all_rows(tmp_path, loans):
     share = 100 * np.mean(loans["default"][:800] == "yes")
     assert f"2 classes (no {100 - share:.1f} %, yes {share:.1f} %)" in printed
     for text in (printed, succeeds("info", place)):
-        line = "positive class: yes (evaluate, certify and report choose another by --positive)"
+        line = "positive class: yes (evaluate, certify and other commands choose another by --positive)"
         assert f"\n{line}\n" in text
     document = json.loads(succeeds("info", place, "--json"))
     assert (document["positive"], document["rows"]) == ("yes", 800)

@@ -10,10 +10,13 @@ import pytest
 import certree
 from certree import BoostedTreesClassifier, PACBayesTreeClassifier, TableSource
 from certree.certificates import Guarantees, conditional_guarantees
-from certree.interface.fitted_state import find_groups_column
+from certree.interface.fitted_state import find_groups_column, find_time_column
 from certree.show import model_card
 from cli.conftest import find_strange_options
 from cli.test_app import call, fails, succeeds
+
+# Grower of trees that are fitted to files.
+CART = certree.Cart(max_bins=16, max_leaf_nodes=10)
 
 
 def write_loans(path, n_customers, seed, per_customer=2):
@@ -233,3 +236,96 @@ def test_options_of_messages_are_found():
     assert find_strange_options("choose by --positive", "fit") == ["--positive"]
     assert find_strange_options("evaluate and certify take another by --positive", "fit") == []
     assert find_strange_options("--dates dd/mm or --nothing", "fit") == ["--nothing"]
+
+
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory):
+    """A folder with loans of dates, and models fitted in their order and, "plain", without it."""
+    folder = tmp_path_factory.mktemp("dated")
+    for name, seed, start in (("old", 1, "2025-01-01"), ("new", 2, "2026-01-01")):
+        loans = write_loans(folder / f"{name}.csv", 300, seed, per_customer=1)
+        loans["day"] = pd.date_range(start, periods=len(loans))
+        loans["day"] = loans["day"].dt.strftime("%Y-%m-%d")
+        loans.to_csv(folder / f"{name}.csv", index=False)
+    fit = (
+        "fit",
+        folder / "old.csv",
+        "--target",
+        "late",
+        "--drop",
+        "loan",
+        "--quiet",
+        "--test-size",
+        0,
+    )
+    fit = (*fit, "--drop", "customer", "--max-leaf-nodes", 4)
+    succeeds(*fit, "-o", folder / "plain.certree")
+    succeeds(*fit, "-o", folder / "model.certree", "--time", "day")
+    return folder
+
+
+def test_models_remember_the_column_of_their_times(dated, tmp_path):
+    assert find_time_column(certree.load(dated / "model.certree")) == "day"
+    assert find_time_column(certree.load(dated / "plain.certree")) is None
+    assert "rows, in time order of 'day'" in succeeds("info", dated / "model.certree")
+    assert json.loads(succeeds("info", dated / "model.certree", "--json"))["time"] == "day"
+    old = pd.read_csv(dated / "old.csv", parse_dates=["day"])
+    X, y = old[["rate", "day"]], old["late"]
+    few = {"random_state": 0, "max_iter": 2}
+    for model in (
+        certree.CertifiedTreeClassifier(random_state=0),
+        certree.TreeForestClassifier(n_estimators=20, random_state=0),
+        certree.BoostedTreesClassifier(**few),
+        certree.CertifiedBoostedTreesClassifier(**few),
+    ):
+        assert find_time_column(model.fit(X, y, time="day")) == "day"
+        assert find_time_column(model.fit(X, y, time=old["day"].to_numpy())) == ""
+        assert find_time_column(model.fit(X, y)) is None
+    files = TableSource(dated / "old.csv", drop=["loan", "customer"])
+    for model in (
+        certree.CertifiedTreeClassifier(CART, random_state=0),
+        PACBayesTreeClassifier(CART, random_state=0),
+        BoostedTreesClassifier(**few),
+    ):
+        assert find_time_column(model.fit(files, "late", time="day")) == "day"
+        assert find_time_column(model.fit(files, "late")) is None
+    # Files of before name no column, but the certificate names a period.
+    early = certree.CertifiedTreeClassifier(random_state=0).fit(X, y, time="day")
+    del early._time_column
+    certree.save(early, tmp_path / "early.certree")
+    assert find_time_column(certree.load(tmp_path / "early.certree")) == ""
+
+
+@pytest.mark.filterwarnings("always::certree.RowOrderWarning")
+def test_bounds_that_cover_no_later_rows_say_so(dated, tmp_path):
+    remark = "warning: --time must be passed for a bound on later rows, as it was in the fit of the"
+    for model, options, is_remarked in (
+        *(("model", (), True), ("model", ("--recall", 0.01, "--positive", "yes"), True)),
+        *(("model", ("--time", "day"), False), ("plain", (), False)),
+    ):
+        file = dated / f"{model}.certree"
+        run = call("certify", file, dated / "new.csv", "--target", "late", *options)
+        assert run.exit_code == 0, run.output
+        assert (remark in run.stderr) == is_remarked
+    scored = (dated / "new.csv", "--target", "late")
+    for model, is_remarked in (("model", True), ("plain", False)):
+        result = call("evaluate", dated / f"{model}.certree", *scored)
+        assert result.exit_code == 0, result
+        found = result.stderr
+        assert ("fitted to rows in time order of 'day': the intervals" in found) == is_remarked
+        for page, options in (("page.html", ()), ("card.md", ("--card",))):
+            report = (
+                "report",
+                dated / f"{model}.certree",
+                *scored,
+                "-o",
+                tmp_path / page,
+                *options,
+            )
+            assert "warning" not in call(*report).stderr
+            text = (tmp_path / page).read_text()
+            assert ("The model was fitted to rows in time order of" in text) == is_remarked
+    model = certree.load(dated / "model.certree")
+    new = pd.read_csv(dated / "new.csv", parse_dates=["day"])
+    with pytest.warns(certree.RowOrderWarning, match=r"time must be passed .*\(column 'day'\)"):
+        certree.certify(model, new[["rate", "job", "day"]], new["late"])

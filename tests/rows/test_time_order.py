@@ -120,7 +120,7 @@ def test_a_column_of_the_table_is_named():
         (pd.to_datetime(["2026-01-01", None, None]), 0, ValueError, "for 2 of 3 rows"),
         ([1, 2], 0, ValueError, r"time must have shape \(3,\), got \(2,\)"),
         ([1, 2, np.inf], 0, ValueError, "time must be finite"),
-        (["a", "b", "c"], 0, TypeError, "time must hold numbers or dates, got str"),
+        (["a", "b", "c"], 0, TypeError, "time must hold numbers or dates, got text such as"),
         ([True, False, True], 0, TypeError, "time must hold numbers or dates, got bool"),
         ([1, 2, 3], -1, ValueError, "gap must not be negative, got -1"),
         ([1, 2, 3], 1.0, TypeError, r"gap must be an integer \(number of rows\) or a timedelta"),

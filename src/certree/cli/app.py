@@ -1,11 +1,13 @@
 """The Typer application, and what all commands share: options and messages."""
 
+import inspect
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, partial, wraps
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 from warnings import catch_warnings, filterwarnings
 
@@ -132,6 +134,19 @@ class _CommandGroup(TyperGroup):
     group is created with have a name, a heading and a summary only.
     """
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, and return what it returns; explain decimal commas in values of options.
+
+        ctx: the context of the group. Raise typer.BadParameter for a value of another type.
+        """
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            found = re.match(r"'([-+]?\d*),(\d+)' is not a valid float", error.message)
+            if found is not None:
+                error.message += f" Use a decimal point: {found[1]}.{found[2]}"
+            raise
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """Return name, command and remaining arguments of a command line.
 
@@ -179,18 +194,35 @@ Delta = Annotated[
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Register a function as the command of its name, and return it unchanged.
 
-    The command calls the function, and prints errors and warnings as one line each. Its name,
-    module and summary must be in `_COMMANDS`.
+    The command calls the function, unless a file that it would write is one that it reads, and
+    prints errors and warnings as one line each. Its name, module and summary must be in `_COMMANDS`.
     """
 
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> None:
         _running_command.set(function.__name__)
         with _print_errors_in_one_line(), _print_warnings_in_one_line(), hide_lines():
+            _expect_no_output_is_input(function, kwargs)
             function(*args, **kwargs)
 
     _loaded_commands.command()(run)
     return function
+
+
+def _expect_no_output_is_input(function: Callable[..., None], values: dict[str, Any]) -> None:
+    """Raise ValueError if a command would replace a file that it reads.
+
+    function: the command, whose outputs are options of `output_file_option`; values: values of its
+    options and arguments by name.
+    """
+    from certree.files.output_paths import expect_not_input  # --help needs no tables
+
+    options = inspect.signature(function).parameters
+    paths = {name: value for name, value in values.items() if isinstance(value, Path)}
+    outputs = [name for name in paths if not options[name].annotation.__metadata__[0].readable]
+    for name in outputs:
+        for source in paths.keys() - outputs:
+            expect_not_input(paths[name], paths[source], name)
 
 
 # Declares an option whose value is a file to write, which need not be readable. Takes the arguments
@@ -254,13 +286,17 @@ def _use_option_names(message: str) -> str:
     """Return a message with the names of options in place of parameters of Python.
 
     The parameter at the start of a message becomes the option or argument of the running command, so
-    "keep must" becomes "--keep must", and "source must" becomes "FILE must". Of a parameter with its
+    "keep must" becomes "--keep must", "source must" becomes "FILE must", and "recall=0.9 is" becomes
+    "--recall 0.9 is". Of a parameter with its
     option in brackets, such as "drop= (--drop)", the option remains.
     """
     options = _list_options(_running_command.get())
     for name, option in options.items():
         pattern = rf"\b{name}=[^()]*? ?\(({option.opts[0]}\b[^()]*)\)"
         message = re.sub(pattern, r"\1", message)
+    start = re.match(r"""(\w+)=["']?([^\s"']+)["']? """, message)
+    if start is not None and start[1] in options:
+        return f"{options[start[1]].opts[0]} {start[2]} {message[start.end() :]}"
     name = message.partition(" must ")[0]
     option = options.get(name if name in options else _ARGUMENTS.get(name, ""))
     if option is None:

@@ -84,7 +84,7 @@ from certree.files.predictions import (
     read_model_batches,
     write_predictions,
 )
-from certree.interface.fitted_state import find_groups_column, get_snapshot
+from certree.interface.fitted_state import find_groups_column, find_time_column, get_snapshot
 from certree.interface.formatting import format_quantity
 from certree.show.model_description import (
     count_fitted_rows,
@@ -238,6 +238,12 @@ def evaluate(
     )
     draw = draw_rows(model, source, target, chosen.one_per_group)
     errors, binary = _evaluate_rows(model, source, target, threshold, pos_label, quiet, draw)
+    if (column := find_time_column(split_pipeline(model)[0])) is not None:
+        print_note(
+            f"the model was fitted to rows in time order{f' of {column!r}' if column else ''}: the "
+            "intervals take rows as independent, although those of one period may depend on each "
+            "other, and do not cover a later period"
+        )
     scores, n = [*errors.scores(), *(binary.scores() if binary else [])], len(errors.losses)
     name = type(split_pipeline(model)[0]).__name__
     if as_json:
@@ -332,6 +338,7 @@ def _read_labelled_batches(
     draw: GroupDraw | None,
     groups: str | None = None,
     group_labels: list[NDArray[Any]] | None = None,
+    groups_option: str = "--groups",
 ) -> Iterator[tuple[Any, NDArray[Any]]]:
     """Yield features and targets of a table or folder batch by batch; none of them is empty.
 
@@ -354,6 +361,8 @@ def _read_labelled_batches(
     group_labels : list or None
         For each batch the groups of its rows, (b,), are appended to this list, unless it or
         `groups` is None.
+    groups_option : str
+        The option that names `groups`, for messages.
 
     Yields
     ------
@@ -385,7 +394,7 @@ def _read_labelled_batches(
                 continue
             y = extract_target(table, target, batch.where)
             if groups is not None and group_labels is not None:
-                group_labels.append(read_extra_column(table, groups, target))
+                group_labels.append(read_extra_column(groups_option, table, groups, target))
             if list_input_columns(model)[0] is None:
                 table = table.drop_columns([target, *extra_columns])
             yield select_features(model, table, batch.where), y
@@ -431,7 +440,8 @@ def _certify_error(
     expect_not_dropped(source, {"--dependent": groups})
     how = {"look": look, "duplicates": duplicates}
     if not Path(source).is_dir():
-        X, y, labels, times = read_labelled_rows(model, source, target, groups, draw, time)
+        read_rows = partial(read_labelled_rows, groups_option="--dependent")
+        X, y, labels, times = read_rows(model, source, target, groups, draw, time)
         if times is not None:
             how |= {"time": times, "independent": independent}
         elif labels is None:
@@ -440,7 +450,7 @@ def _certify_error(
     _expect_single_table(source, time)
     labels_by_batch = list[NDArray[Any]]()
     read = (model, source, target, "certifying", True, draw, groups, labels_by_batch)
-    batches = _read_labelled_batches(*read)
+    batches = _read_labelled_batches(*read, groups_option="--dependent")
     if groups is None:
         batches = _number_rows(batches, labels_by_batch)
     return certify_batches(model, batches, delta, groups=labels_by_batch, **how)
@@ -808,6 +818,8 @@ def info(model_file: ModelFile, as_json: AsJson = False) -> None:
     fitted = "" if n_rows is None else f", fitted to {format_quantity(n_rows, 'row')}"
     if (column := find_groups_column(model)) is not None:
         fitted += f", with groups{f' of {column!r}' if column else ''}"
+    if (column := find_time_column(model)) is not None:
+        fitted += f", in time order{f' of {column!r}' if column else ''}"
     print_text(f"size: {describe_size(model)}{fitted}")
     if hasattr(model, "certificate_"):
         print_text(str(model.certificate_))
@@ -834,6 +846,7 @@ def _describe_model(loaded: Any, model: Any, digest: str) -> dict[str, Any]:
         "size": describe_size(model),
         "rows": count_fitted_rows(model),
         "groups": find_groups_column(model),
+        "time": find_time_column(model),
         "certificate": None if certificate is None else describe_certificate(certificate),
         "sha256": digest,
     }

@@ -164,7 +164,8 @@ class OutOfCoreCertifiedFit:
             encoder.class_weight = self.metadata.encoder.class_weight
         metadata = collect_metadata(encoder, train, are_all=False, classes=self.classes)
         metadata = metadata.with_groups_of(self.metadata)
-        metadata.set_attributes(self.model)
+        column = None if self.period is None else self.period.times.arguments.column
+        metadata.set_attributes(self.model, column)
         # The effective sample size is that of all rows, with the class weights of the training set.
         size = self.metadata.attributes["effective_sample_size_"]
         if isinstance(getattr(encoder, "class_weight", None), str):

@@ -28,7 +28,11 @@ from certree.interface.fitted_state import check_one_target
 from certree.interface.positive_class import check_threshold
 from certree.interface.progress import RowRate, show_progress
 from certree.interface.signatures import validate_arguments
-from certree.tables.column_names import expect_fitted_columns, expect_target, join_names
+from certree.tables.column_names import (
+    expect_fitted_columns,
+    expect_known_columns,
+    expect_target,
+)
 from certree.tables.csv_text import STANDARD_STREAM, get_display_name
 from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
 from certree.tables.formats import CsvFile, open_files
@@ -475,12 +479,7 @@ def _predict_batch(
     its name is also that of a prediction column.
     """
     pa = import_extra("pyarrow", "files")
-    missing = [name for name in keep if name not in batch.table.column_names]
-    if missing:
-        raise ValueError(
-            f"keep must name columns of {batch.where}, but it has no column "
-            f"{join_names(map(repr, missing))}"
-        )
+    expect_known_columns("keep", keep, batch.table.column_names, batch.where)
     table = batch.table
     if list_input_columns(model)[0] is None:
         table = table.drop_columns(keep)

@@ -6,7 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import check_column
-from certree.interface.fitted_state import GROUPS_ATTRIBUTE, find_groups_column
+from certree.interface.fitted_state import (
+    GROUPS_ATTRIBUTE,
+    TIME_ATTRIBUTE,
+    find_groups_column,
+    find_time_column,
+)
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.categories import Categories
 from certree.rows.dates import DateColumn
@@ -31,7 +36,7 @@ def store_features(model: Any) -> dict[str, Any]:
     features whose texts are stored as hashes) and "dates" (index, kind, time zone and last date of
     features that hold dates) if there are any, "effective_sample_size" if the model has it,
     "n_outputs" for several targets, and "table_format" if it was fitted to CSV files in an unusual
-    format; "groups" is the column of groups of rows, if there were any.
+    format; "groups" and "time" are the columns of groups and times of rows, if there were any.
     "unknown_categories" is "code" if unknown categories have a code of their own; the entry is
     missing if they are encoded as missing values.
 
@@ -40,7 +45,11 @@ def store_features(model: Any) -> dict[str, Any]:
     names = getattr(model, "feature_names_in_", None)
     n_outputs = getattr(model, "n_outputs_", 1)
     size, dates = getattr(model, "effective_sample_size_", None), getattr(model, "dates_", None)
-    found, groups = get_model_format(model), find_groups_column(model)
+    found, groups, time = (
+        get_model_format(model),
+        find_groups_column(model),
+        find_time_column(model),
+    )
     digested = [] if model.categories_ is None else [*model.categories_.digested]
     are_missing = model.categories_ is None or model.categories_.unknown_are_missing
     return {
@@ -52,6 +61,7 @@ def store_features(model: Any) -> dict[str, Any]:
         **({"digested_categories": digested} if digested else {}),
         **({} if found is None else {"table_format": found.to_stored()}),
         **({} if groups is None else {"groups": groups}),
+        **({} if time is None else {"time": time}),
         **({} if dates is None else {"dates": [[j, *one.to_stored()] for j, one in dates.items()]}),
         "feature_names": None if names is None else [str(name) for name in names],
     }
@@ -61,8 +71,8 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
     """Check the entries that `store_features` wrote, and return the fitted attributes by name.
 
     The attributes are `n_features_in_`, `categories_` and, if the file has them, `dates_`,
-    `feature_names_in_`, `effective_sample_size_`, `n_outputs_`, the format of CSV files and the column
-    of groups. Raise a ValueError if an entry is damaged.
+    `feature_names_in_`, `effective_sample_size_`, `n_outputs_`, the format of CSV files and the columns
+    of groups and times. Raise a ValueError if an entry is damaged.
 
     stored: entries of the model file.
     """
@@ -75,10 +85,11 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
         learned["dates_"] = _restore_dates(stored["dates"], p)
     if "n_outputs" in stored:
         learned["n_outputs_"] = stored.get_integer("n_outputs", 2, _MOST_FEATURES)
-    if "groups" in stored:
-        learned[GROUPS_ATTRIBUTE] = stored["groups"]
-        if not isinstance(stored["groups"], str):
-            raise DamagedModelError(f"groups must be a text, got {stored['groups']!r}")
+    for name, attribute in (("groups", GROUPS_ATTRIBUTE), ("time", TIME_ATTRIBUTE)):
+        if name in stored:
+            learned[attribute] = stored[name]
+            if not isinstance(stored[name], str):
+                raise DamagedModelError(f"{name} must be a text, got {stored[name]!r}")
     if "table_format" in stored:
         learned[FORMAT_ATTRIBUTE] = TableFormat.from_stored(stored["table_format"])
     return learned if names is None else {**learned, "feature_names_in_": _restore_names(names, p)}

@@ -453,11 +453,7 @@ def _read_times(time: Any, n: int) -> tuple[DateColumn | None, Float64]:
     else:
         kinds = column.to_numpy() if isinstance(column, nw.Series) else column
         if kinds.dtype.kind not in "iuf":
-            found = {type(one).__name__ for one in kinds[:1000].tolist()}
-            raise TypeError(
-                f"time must hold numbers or dates, got {', '.join(sorted(found))}: convert text by "
-                "pandas.to_datetime"
-            )
+            _raise_for_other_times(kinds)
         dates, values = None, to_float64_column(column, "time")
     if missing := int(np.isnan(values).sum()):
         raise ValueError(
@@ -467,6 +463,20 @@ def _read_times(time: Any, n: int) -> tuple[DateColumn | None, Float64]:
     if not np.isfinite(values).all():
         raise ValueError("time must be finite, got an infinite number: drop these rows")
     return dates, values
+
+
+def _raise_for_other_times(values: NDArray[Any]) -> NoReturn:
+    """Raise the TypeError that times are neither numbers nor dates. values: the times, (n,)."""
+    some = values[:1000].tolist()
+    text = next((one for one in some if isinstance(one, str)), None)
+    if text is not None:
+        raise TypeError(
+            f"time must hold numbers or dates, got text such as {text!r}: write whole dates, such as "
+            "2024-03-01 for March 2024, or numbers, such as 202403. In Python, pandas.to_datetime "
+            "converts text to dates"
+        )
+    found = ", ".join(sorted({type(one).__name__ for one in some}))
+    raise TypeError(f"time must hold numbers or dates, got {found}: pass one of them for each row")
 
 
 def _check_gap(gap: Any, dates: DateColumn | None) -> int | timedelta:

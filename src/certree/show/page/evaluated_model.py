@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates import Guarantees
 from certree.certificates.hold_out import expect_known_labels
+from certree.certificates.row_order import RowOrderWarning
 from certree.certificates.subsets.families import encode_groups
 from certree.certificates.subsets.row_subsets import CodedLabels
 from certree.ensembles import AdaBoostTreeClassifier, BoostedTreesClassifier
@@ -199,7 +200,10 @@ class EvaluatedModel:
 
     def compute_guarantees(self) -> Guarantees:
         """Return the guarantees of the model on the rows, which are taken as independent."""
-        return Guarantees.by_rows(self.model, self.X, self.y, groups=np.arange(self.n))
+        with catch_warnings():
+            # The page says so itself.
+            filterwarnings("ignore", "time must be passed", RowOrderWarning)
+            return Guarantees.by_rows(self.model, self.X, self.y, groups=np.arange(self.n))
 
     @property
     def costs(self) -> tuple[float, float]:
