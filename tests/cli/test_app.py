@@ -2028,7 +2028,7 @@ def test_settings_of_a_fit_are_set(tmp_path, loans):
             ["--model", "naive-bayes", "--groups", "branch"],
             "--groups is not for NaiveBayesClassifier",
         ),
-        (["--increasing", "age"], "there is no feature 'age'; there are"),
+        (["--increasing", "age"], "there is no feature 'age': name one of"),
         (["--increasing", "debt", "--decreasing", "debt"], "both name 'debt'"),
         (["--model", "naive-bayes", "--increasing", "debt"], "no monotonic constraints"),
     ],
@@ -2187,10 +2187,10 @@ def test_thresholds_are_chosen_by_recall_or_precision_and_listed(tmp_path, loans
         assert found["highest_threshold"]["threshold"] == point.threshold
         assert found["table"][0]["recall"]["lowest"] == group.at(0.5).recall.lowest
     for message, *options in (
-        ("precision=0.9 is not certified", "--recall", "0.5", "--precision", "0.9"),
+        ("error: --precision 0.9 is not certified", "--recall", "0.5", "--precision", "0.9"),
         ("--threshold must lie in [0, 1], got 1.5", "--threshold", "1.5"),
         ("recall must lie between 0 and 1, got 1.0", "--recall", "1"),
-        ("recall=0.999 is not certified at any threshold", "--recall", "0.999"),
+        ("error: --recall 0.999 is not certified at any threshold", "--recall", "0.999"),
     ):
         assert message in " ".join(fails(*certify, *options).split())
 
@@ -2206,7 +2206,11 @@ def test_thresholds_that_are_chosen_in_one_run_hold_together(tmp_path, loans):
     assert f"\nlowest cost: {curves.lowest_cost(5, 1)}\n" in text
     assert f"\nhighest threshold: {curves.highest_threshold(0.6)}\n" in text
     assert f"\nhighest recall: {curves.highest_recall(0.7)}\n" in text
-    assert text.endswith("All statements of this run hold together, with the probability above.\n")
+    end = "All statements of this run hold together, with the probability above.\n"
+    assert f"\n{end}Half of delta is used for the bounds on the named costs: without " in text
+    assert end not in succeeds(*certify, "--threshold-cost", "5:1")
+    free = Guarantees.by_rows(model, X, y).thresholds(pos_label="no").highest_threshold(0.6)
+    assert free.threshold > curves.highest_threshold(0.6).threshold  # what the last line explains
     document = json.loads(succeeds(*certify, *options, "--json"))["thresholds"]
     assert document.keys() == {"statement", "lowest_cost", "highest_threshold", "groups"}
     assert document["highest_threshold"]["threshold"] == curves.highest_threshold(0.6).threshold
@@ -2349,7 +2353,7 @@ def test_models_are_certified_by_a_later_period(visits):
     period = "150 calibration rows from 28 April 2026 to 4 June 2026"
     assert f"{period}, which may depend" in succeeds(*command)
     assert f"{period}, taken as independent" in succeeds(*command, "--independent")
-    assert "pass independent=True with time" in fails(*command, "--recall", ".5")
+    assert "pass --independent with time" in fails(*command, "--recall", ".5")
     assert "At threshold" in succeeds(*command, "--recall", ".5", "--independent")
     assert "give --time COLUMN as well" in fails(*command[:-2], "--independent")
     assert "there is no column 'date' beside the target" in fails(*command[:-1], "date")

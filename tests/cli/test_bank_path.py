@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -329,3 +331,101 @@ def test_bounds_that_cover_no_later_rows_say_so(dated, tmp_path):
     new = pd.read_csv(dated / "new.csv", parse_dates=["day"])
     with pytest.warns(certree.RowOrderWarning, match=r"time must be passed .*\(column 'day'\)"):
         certree.certify(model, new[["rate", "job", "day"]], new["late"])
+
+
+def test_messages_on_columns_name_their_option_and_a_similar_column(bank, tmp_path):
+    fit = ("fit", bank / "old.csv", "--target", "late", "-o", tmp_path / "m.certree", "--quiet")
+    explain = ("explain", bank / "model.certree", bank / "new.csv")
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    pd.read_csv(bank / "new.csv").to_csv(folder / "0.csv", index=False)
+    for message, *command in (
+        ("--dependent must", *run(bank, "certify", "--dependent", "custmer")),
+        ("--dependent must", *run(bank, "certify", "--dependent", "Customer")),
+        ("--groups must", *run(bank, "certify", "--groups", "custmer", "--independent")),
+        ("--one-per-group must", *run(bank, "evaluate", "--one-per-group", "customers")),
+        ("--time must", *run(bank, "certify", "--time", "customr", "--dependent", "customer")),
+        ("--keep must", *explain, "--keep", "custmer"),
+        ("--key must", *explain, "--key", "custmer=C20003"),
+        ("--keep must", "predict", bank / "model.certree", bank / "new.csv", "--keep", "custmer"),
+        ("--drop must", *fit, "--drop", "custmer"),
+        ("--keep-text must", *fit, "--keep-text", "custmer"),
+        ("--weights must", *fit, "--weights", "custmer"),
+        ("--groups must", *fit, "--groups", "custmer"),
+        ("--time must", *fit, "--time", "custmer"),
+        ("--increasing must", *fit, "--increasing", "custmer"),
+        ("the target must", "fit", bank / "old.csv", "--target", "custmer"),
+    ):
+        found = " ".join(fails(*command).split())
+        assert f"error: {message}" in found
+        assert "did you mean 'customer'? Or name one of" in found
+    found = fails(
+        "certify", bank / "model.certree", folder, *run(bank, "", "--dependent", "nix")[3:]
+    )
+    assert "error: --dependent must name a column, but there is no column 'nix'" in found
+    assert "did you mean" not in found
+
+
+def test_other_groups_than_those_of_the_fit_are_remarked(bank):
+    for option, command in (("--dependent", "certify"), ("--one-per-group", "evaluate")):
+        assert (
+            "fitted with other groups" not in call(*run(bank, command, option, "customer")).stderr
+        )
+        remark = f"{option} loan: the model was fitted with other groups, those of 'customer'; the"
+        assert remark in call(*run(bank, command, option, "loan")).stderr
+
+
+def test_a_decimal_comma_in_an_option_is_explained(bank):
+    for command, option, value, point in (
+        ("evaluate", "--threshold", "0,17", "0.17"),
+        ("certify", "--delta", ",05", ".05"),
+    ):
+        found = call(*run(bank, command, option, value)).stderr  # in a box
+        assert f"Use a decimal point: {point}" in re.sub(r"[│\s]+", " ", found)
+    assert "decimal point" not in call(*run(bank, "evaluate", "--threshold", "high")).stderr
+
+
+def test_outputs_replace_no_inputs(bank, tmp_path):
+    model, table = tmp_path / "m.certree", tmp_path / "new.csv"
+    for file, copy in (("model.certree", model), ("new.csv", table)):
+        copy.write_bytes((bank / file).read_bytes())
+    contents = model.read_bytes(), table.read_bytes()
+    known = (model, table, "--target", "late")
+    for place in (model, table):
+        for name, *command in (
+            ("--output", "predict", model, table, "-o", place),
+            ("--output", "report", *known, "-o", place),
+            ("--output", "explain", model, table, "--rows", "all", "-o", place),
+            ("--plot", "explain", model, table, "--plot", place),
+            ("--output", "plot", "tree", model, "-o", place),
+            ("--plot", "certify", *known, "--threshold-cost", "5:1", "--plot", place),
+            ("--plot", "monitor", *known, "--state", tmp_path / "s", "--plot", place),
+        ):
+            if place == table and command[0] == "plot":
+                continue
+            assert f"error: {name} must not be a file that is read" in fails(*command)
+    assert contents == (model.read_bytes(), table.read_bytes())
+    # A shell opens the input, so that only its identity shows that the output is the same file.
+    command = [sys.executable, "-m", "certree", "predict", model, "-", "-o", table]
+    with table.open() as rows:
+        done = subprocess.run(command, stdin=rows, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "--output must not be the file that standard input reads" in done.stderr
+    assert table.read_bytes() == contents[1]
+
+
+def test_a_confidence_is_no_delta(bank):
+    message = "delta must be below 0.5, got 0.95: it is the probability with which"
+    found = fails(*run(bank, "certify", "--delta", 0.95))
+    assert f"error: --{message}" in found
+    fit = ("fit", bank / "old.csv", "--target", "late", "--model", "certified", "--quiet")
+    assert f"error: --{message}" in fails(*fit, "--delta", 0.95)
+    model, new = certree.load(bank / "model.certree"), pd.read_csv(bank / "new.csv")
+    with pytest.raises(ValueError, match=message):
+        certree.certify(model, new[["rate", "job"]], new["late"], 0.95, groups=new["customer"])
+    for name in ("CertifiedTree", "CertifiedBoostedTrees", "CertifiedForest"):
+        estimator = getattr(certree, f"{name}Classifier")(delta=0.95)
+        with pytest.raises(ValueError, match=message):
+            estimator.fit(None, None)  # before any work
+    with pytest.raises(ValueError, match=message):
+        certree.certificates.Monitor(0.1, delta=0.95)

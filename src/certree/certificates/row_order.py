@@ -204,8 +204,8 @@ def warn_of_missing_times(column: str) -> None:
     name = f" (column {column!r})" if column else ""
     warnings.warn(
         f"time must be passed for a bound on later rows, as it was in the fit of the model{name}: "
-        "without it, the bound takes rows as independent draws from one source, and does not cover a "
-        "later period. If new rows come from the same period, nothing is wrong",
+        "without it, the bound takes rows, or groups, as independent draws from one source, and "
+        "covers no later period. If new rows come from the same period, nothing is wrong",
         RowOrderWarning,
         stacklevel=2,
     )

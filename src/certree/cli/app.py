@@ -287,13 +287,14 @@ def _use_option_names(message: str) -> str:
 
     The parameter at the start of a message becomes the option or argument of the running command, so
     "keep must" becomes "--keep must", "source must" becomes "FILE must", and "recall=0.9 is" becomes
-    "--recall 0.9 is". Of a parameter with its
+    "--recall 0.9 is". "independent=True" becomes "--independent" everywhere. Of a parameter with its
     option in brackets, such as "drop= (--drop)", the option remains.
     """
     options = _list_options(_running_command.get())
     for name, option in options.items():
         pattern = rf"\b{name}=[^()]*? ?\(({option.opts[0]}\b[^()]*)\)"
         message = re.sub(pattern, r"\1", message)
+        message = re.sub(rf"\b{name}=True\b", option.opts[0], message)
     start = re.match(r"""(\w+)=["']?([^\s"']+)["']? """, message)
     if start is not None and start[1] in options:
         return f"{options[start[1]].opts[0]} {start[2]} {message[start.end() :]}"

@@ -242,7 +242,7 @@ def evaluate(
         print_note(
             f"the model was fitted to rows in time order{f' of {column!r}' if column else ''}: the "
             "intervals take rows as independent, although those of one period may depend on each "
-            "other, and do not cover a later period"
+            "other, and cover no later period"
         )
     scores, n = [*errors.scores(), *(binary.scores() if binary else [])], len(errors.losses)
     name = type(split_pipeline(model)[0]).__name__

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates import Guarantees
@@ -33,6 +33,7 @@ from certree.interface.formatting import format_four_digits, format_percent
 from certree.interface.positive_class import check_threshold, find_positive_class
 from certree.rows.columns import take_rows
 from certree.rows.hashes import find_known_rows
+from certree.rows.training import expect_value_per_row
 from certree.show.ranking import check_costs
 
 # Quantiles of the loss at which example rows are selected, from the best predicted row to the worst.
@@ -165,7 +166,7 @@ class EvaluatedModel:
         model, X = transform_rows(model, X)
         check_one_target("a report", model)
         target: NDArray[Any] = column_or_1d(y)
-        check_consistent_length(X, target)
+        expect_value_per_row("y", target, X)
         expect_rows(len(target), "evaluate a model")
         if is_regressor(model):
             target = target.astype(np.float64)

@@ -50,8 +50,8 @@ _NEEDS_INDEPENDENT_ROWS = (
     "of this page need rows of different groups. "
 )
 _COVERS_NO_LATER_PERIOD = (
-    "The model was fitted to rows in time order{name}: intervals and guarantees of this page take its "
-    "rows as independent, and do not cover a later period. "
+    "The model was fitted to rows in time order{name}: intervals and guarantees computed from the rows "
+    "of this page take them as independent, and cover no later period. "
 )
 # Most classes of a confusion matrix; with more classes, the most frequent errors are listed.
 _MAX_CLASSES, _MAX_ERRORS = 30, 20
