@@ -1,6 +1,7 @@
 """Each option that a command names in its output must be its own, or that of a command it names."""
 
 import re
+from functools import cache
 from importlib import import_module
 
 import pytest
@@ -12,16 +13,20 @@ cli = import_module("certree.cli.app")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 
 
+@cache  # it takes most of a second to make all commands, and each command prints several texts
+def list_options():
+    """Return the options of each command, by its name."""
+    return {
+        name: {option for parameter in command.params for option in parameter.opts}
+        for name, command in list_commands().items()
+    }
+
+
 def find_strange_options(text, running):
     """Return the options in a text that neither the running command nor a named one has."""
-    commands = list_commands()
+    options = list_options()
     named = {name for name in _COMMANDS if re.search(rf"(?<![\w-]){name}(?!\w)", text)}
-    known = {
-        option
-        for name in {running, *named} & {*commands}
-        for parameter in commands[name].params
-        for option in parameter.opts
-    }
+    known = set().union(*(options[name] for name in {running, *named} & {*options}))
     return [option for option in _OPTION.findall(text) if option not in known]
 
 

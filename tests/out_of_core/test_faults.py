@@ -52,6 +52,14 @@ def time_limit():
     signal.signal(signal.SIGALRM, before)
 
 
+@pytest.fixture
+def ctrl_c():
+    """Let SIGINT interrupt this process, also in the background, where shells let it be ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def boosting(**how):
     given = {"max_iter": 4, "max_leaf_nodes": 8, "random_state": 0, "n_jobs": 1, **how}
     return BoostedTreesClassifier(**given)
@@ -387,6 +395,7 @@ def test_nothing_is_left_of_fits(expect):
 
 
 @pytest.mark.parametrize("n_workers", [1, 2] if LONG else [2])
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_a_fit_on_all_workers(n_workers, tmp_path):
     with faults.start_cluster([{}] * n_workers) as (client, _), nothing_is_left(client):
         flag = tmp_path / "flag"
