@@ -372,7 +372,7 @@ def predict_batches(
 
     schema: Any = None
     reader = read_model_batches(
-        model, source, extra_columns=keep, keep_words=True, n_rows=batch_size
+        model, source, extra_columns=keep, are_copied=True, n_rows=batch_size
     )
     with closing(iterate_with_progress("predicting", reader, verbose > 0)) as batches:
         for batch in batches:
@@ -421,7 +421,7 @@ def read_model_batches(
     target: str | None = None,
     *,
     extra_columns: Sequence[str] = (),
-    keep_words: bool = False,
+    are_copied: bool = False,
     n_rows: int,
 ) -> Iterator[Batch]:
     """Read batches of the columns that a model needs, with the types that they had in the fit.
@@ -438,8 +438,9 @@ def read_model_batches(
     extra_columns : sequence of str
         Further columns to read that are neither feature nor target. CSV columns are read as text,
         columns of other files as they are.
-    keep_words : bool
-        Whether words such as NA are text in these CSV columns, and only empty fields are missing.
+    are_copied : bool
+        Whether these columns are the argument `keep`: words such as NA are text in those of CSV files,
+        where only empty fields are missing.
     n_rows : int
         Largest number of rows of a batch.
 
@@ -453,18 +454,22 @@ def read_model_batches(
     columns = None if names is None else [*names, *targets, *extra_columns]
     features = [] if names is None else names
     table_name = get_display_name(TableSource(source))
+    place = TableSource(source).source
+    is_single_file = isinstance(place, str | os.PathLike) and not os.path.isdir(place)
 
     def choose_types(names: Sequence[str]) -> dict[str, InputColumn]:
         """Return the fitted ones of the columns `names`, which are all columns of a file."""
         if target is not None:
             expect_target(names, target, table_name)
+        if are_copied and is_single_file:  # Of several, a batch names the file that lacks a column.
+            expect_known_columns("keep", extra_columns, names, table_name)
         if features and not {*features} & {*names}:  # Without columns no rows can be read.
             expect_fitted_columns(names, features, table_name)
         return get_fitted_columns(model, target, names, extra_columns)
 
     source = use_model_format(source, model)
     text_columns = [name for name in extra_columns if name != target]
-    batches = read_batches(source, choose_types, n_rows, columns, text_columns, keep_words)
+    batches = read_batches(source, choose_types, n_rows, columns, text_columns, are_copied)
     return warn_of_new_values(model, batches, [*targets, *extra_columns])
 
 
