@@ -381,7 +381,7 @@ def test_a_decimal_comma_in_an_option_is_explained(bank):
         ("certify", "--delta", ",05", ".05"),
     ):
         found = call(*run(bank, command, option, value)).stderr  # in a box
-        assert f"Use a decimal point: {point}" in re.sub(r"[│\s]+", " ", found)
+        assert f"write a decimal point, {point}" in re.sub(r"[│\s]+", " ", found)
     assert "decimal point" not in call(*run(bank, "evaluate", "--threshold", "high")).stderr
 
 

@@ -23,6 +23,8 @@ from certree.interface.progress import hide_lines
 
 # Name of the command that runs.
 _running_command: ContextVar[str | None] = ContextVar("running command", default=None)
+# Key of the arguments of the command line in the context of the group.
+_ARGUMENTS_OF_COMMAND = "certree arguments"
 # Parameters of commands, by other names that these have in messages of Python functions.
 _ARGUMENTS = {
     "X": "source",
@@ -30,6 +32,7 @@ _ARGUMENTS = {
     "target": "output",
     "model": "model_file",
     "pos_label": "positive",
+    "sample_weight": "weights",
 }
 
 # Headings of the help page.
@@ -137,14 +140,18 @@ class _CommandGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command, and return what it returns; explain decimal commas in values of options.
 
-        ctx: the context of the group. Raise typer.BadParameter for a value of another type.
+        ctx: the context of the group. Raise typer.BadParameter for a value of another type, of which
+        versions of Typer show the value or not.
         """
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            found = re.match(r"'([-+]?\d*),(\d+)' is not a valid float", error.message)
-            if found is not None:
-                error.message += f" Use a decimal point: {found[1]}.{found[2]}"
+            options = "|".join(map(re.escape, error.param.opts if error.param else ()))
+            text = "\n".join(ctx.meta.get(_ARGUMENTS_OF_COMMAND, ()))
+            found = re.search(rf"^(?:{options})[=\n]([-+]?\d*),(\d+)$", text, re.MULTILINE)
+            if found is not None and "integer" not in error.message:
+                point = f"write a decimal point, {found[1]}.{found[2]}"
+                error.message = f"{error.message.rstrip('.')}: {point}"
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
@@ -153,6 +160,7 @@ class _CommandGroup(TyperGroup):
         ctx: the context of the group; args: the arguments after the group's own options, of which
         the first is the name. Fail with a message if there is no such command.
         """
+        ctx.meta[_ARGUMENTS_OF_COMMAND] = args
         name, command, rest = super().resolve_command(ctx, args)
         return name, self._load_command(name) if command else None, rest
 

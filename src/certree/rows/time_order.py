@@ -16,6 +16,7 @@ from certree.interface.signatures import validate_settings
 from certree.rows.columns import as_data_frame, has_times, to_float64_column
 from certree.rows.dates import MICROSECONDS_PER_DAY, DateColumn, read_dates, to_local_time
 from certree.rows.folds import Indices, number_groups
+from certree.tables.column_names import suggest_names
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
@@ -434,7 +435,9 @@ def _get_column(name: str, X: Any) -> Any:
             "columns, so pass the times themselves"
         )
     if name not in frame.columns:
-        raise ValueError(f"time must name a column of X, got {name!r}: X has {frame.columns}")
+        raise ValueError(
+            f"time must name a column of X, got {name!r}: {suggest_names(name, frame.columns)}"
+        )
     return frame[name].to_native()
 
 
@@ -453,7 +456,7 @@ def _read_times(time: Any, n: int) -> tuple[DateColumn | None, Float64]:
     else:
         kinds = column.to_numpy() if isinstance(column, nw.Series) else column
         if kinds.dtype.kind not in "iuf":
-            _raise_for_other_times(kinds)
+            _raise_for_other_times(kinds, getattr(column, "name", None))
         dates, values = None, to_float64_column(column, "time")
     if missing := int(np.isnan(values).sum()):
         raise ValueError(
@@ -465,15 +468,18 @@ def _read_times(time: Any, n: int) -> tuple[DateColumn | None, Float64]:
     return dates, values
 
 
-def _raise_for_other_times(values: NDArray[Any]) -> NoReturn:
-    """Raise the TypeError that times are neither numbers nor dates. values: the times, (n,)."""
+def _raise_for_other_times(values: NDArray[Any], name: str | None) -> NoReturn:
+    """Raise the TypeError that times are neither numbers nor dates.
+
+    values: the times, (n,); name: name of their column; None or "": it has none.
+    """
     some = values[:1000].tolist()
     text = next((one for one in some if isinstance(one, str)), None)
     if text is not None:
         raise TypeError(
-            f"time must hold numbers or dates, got text such as {text!r}: write whole dates, such as "
-            "2024-03-01 for March 2024, or numbers, such as 202403. In Python, pandas.to_datetime "
-            "converts text to dates"
+            f"time must hold numbers or dates, got text such as {text!r}"
+            f"{f' in column {name!r}' if name else ''}: write whole dates, such as 2024-03-01 for March "
+            "2024, or numbers, such as 202403. In Python, pandas.to_datetime converts text to dates"
         )
     found = ", ".join(sorted({type(one).__name__ for one in some}))
     raise TypeError(f"time must hold numbers or dates, got {found}: pass one of them for each row")
