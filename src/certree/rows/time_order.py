@@ -476,10 +476,11 @@ def _raise_for_other_times(values: NDArray[Any], name: str | None) -> NoReturn:
     some = values[:1000].tolist()
     text = next((one for one in some if isinstance(one, str)), None)
     if text is not None:
+        where = f" in column {name!r}" if name else ""
         raise TypeError(
-            f"time must hold numbers or dates, got text such as {text!r}"
-            f"{f' in column {name!r}' if name else ''}: write whole dates, such as 2024-03-01 for March "
-            "2024, or numbers, such as 202403. In Python, pandas.to_datetime converts text to dates"
+            f"time must hold numbers or dates, got text such as {text!r}{where}: write whole dates, "
+            "such as 2024-03-01 for March 2024, or numbers, such as 202403. In Python, "
+            "pandas.to_datetime converts text to dates"
         )
     found = ", ".join(sorted({type(one).__name__ for one in some}))
     raise TypeError(f"time must hold numbers or dates, got {found}: pass one of them for each row")
