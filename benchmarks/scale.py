@@ -184,7 +184,7 @@ def compare_memory(n: int, settings: Settings, repeats: int, most_in_memory: flo
 class CountedLinks:
     """The links of a rank that is alone, which count the words that it would send."""
 
-    decides = True
+    is_rank_0 = True
 
     def __init__(self) -> None:
         self.sizes: list[int] = []

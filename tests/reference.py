@@ -1066,9 +1066,9 @@ def compute_probability_of_two_errors(n, numbers, p, q):
     )
 
 
-def find_highest_mean_cost(errors, n, weights, level, steps):
-    """Return the highest cost on a grid of probabilities at which outcomes as low have probability
-    `level`.
+def find_highest_mean_cost(errors, n, weights, level, steps, limits=(1, 1)):
+    """Return the highest cost on a grid of probabilities, up to `limits`, at which outcomes as low
+    have probability `level`.
     """
     places = rank_outcomes_of_two_errors(n, weights, level)
     low = [one for one, place in places.items() if place <= places[errors] * (1 + 1e-12)]
@@ -1077,7 +1077,8 @@ def find_highest_mean_cost(errors, n, weights, level, steps):
         weights[0] * p + weights[1] * q
         for p in grid
         for q in grid
-        if p + q <= 1 and compute_probability_of_two_errors(n, low, p, q) >= level
+        if p + q <= 1 and p <= limits[0] and q <= limits[1]
+        if compute_probability_of_two_errors(n, low, p, q) >= level
     )
 
 

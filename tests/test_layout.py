@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib import import_module
 from itertools import pairwise
@@ -105,9 +106,15 @@ def module_name(path):
 MODULES = {module_name(path): path for path in SOURCE.rglob("*.py") if path.name != "__init__.py"}
 
 
+@cache  # most tests read all modules
+def parse(path):
+    """Return the syntax tree of a file, which nobody changes."""
+    return ast.parse(path.read_text())
+
+
 def find_imports(path):
     """Yield the certree modules that a file imports, except imports for type checkers only."""
-    tree = ast.parse(path.read_text())
+    tree = parse(path)
     for_types = {
         inner
         for node in ast.walk(tree)
@@ -186,7 +193,7 @@ def test_names_are_specific():
     )
     for name, path in MODULES.items():
         assert not banned.search(name), name
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parse(path)):
             if isinstance(node, ast.ClassDef):
                 assert not banned.search(re.sub(r"(?<!^)(?=[A-Z])", "_", node.name).lower()), (
                     node.name
@@ -200,7 +207,7 @@ def find_repeats(names):
 def test_file_names_and_class_names_are_unique():
     files = [path.name for path in MODULES.values()]
     assert find_repeats(files) <= SHARED_NAMES
-    nodes = [node for path in MODULES.values() for node in ast.walk(ast.parse(path.read_text()))]
+    nodes = [node for path in MODULES.values() for node in ast.walk(parse(path))]
     classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
     assert not find_repeats(name for name in classes if not name.startswith("_"))
 
@@ -219,7 +226,7 @@ def test_files_name_no_model_and_no_private_attribute():
         if issubclass(getattr(package, name), RowInputMixin)
     }
     for name, path in MODULES.items():
-        nodes = [*ast.walk(ast.parse(path.read_text()))] if name.startswith("files.") else []
+        nodes = [*ast.walk(parse(path))] if name.startswith("files.") else []
         attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
         private = {ast.unparse(node) for node in attributes if re.match("_[^_]", node.attr)}
         assert all(expression.startswith("self.") for expression in private), name
@@ -229,7 +236,7 @@ def test_files_name_no_model_and_no_private_attribute():
 
 def test_no_module_imports_a_private_name():
     for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parse(path)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("certree."):
                 assert not [a.name for a in node.names if a.name.startswith("_")], name
 
@@ -280,7 +287,7 @@ def find_copied_descriptions():
                 search(module, child, inner)
 
     for module, file in MODULES.items():
-        search(f"certree.{module}", ast.parse(file.read_text()), [])
+        search(f"certree.{module}", parse(file), [])
     return found
 
 
@@ -326,7 +333,7 @@ def remove_docstrings(text):
 
 def test_functions_fit_a_screen():
     for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parse(path)):
             if isinstance(node, ast.FunctionDef):
                 lines = node.end_lineno - node.body[0].lineno + 1
                 if ast.get_docstring(node):
@@ -339,7 +346,7 @@ def test_the_package_does_not_print():
     for name, path in MODULES.items():
         calls = {
             node.func.id
-            for node in ast.walk(ast.parse(path.read_text()))
+            for node in ast.walk(parse(path))
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
         assert not calls & {"print", "exit", "quit"}, name

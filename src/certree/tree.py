@@ -214,7 +214,10 @@ class Trees(ArrayRecord):
 
     @property
     def _like_missing_left(self) -> NDArray[np.bool_]:
-        """The column `unseen_left` of trees that send unseen categories where NaN goes, (m,)."""
+        """The column `unseen_left` of trees that send unseen categories where NaN goes, (m,) bool.
+
+        The column equals `missing_left` at nodes that split on categories, and is False at others.
+        """
         return freeze(self.missing_left & self._has_set)
 
     @classmethod
@@ -236,7 +239,7 @@ class Trees(ArrayRecord):
         Returns
         -------
         Trees
-            The trees, with `chain` 1 everywhere.
+            The trees; each node stands for one region (`chain` is 1).
         """
         feature, threshold, left, default_left, starts, categories, root = columns
         return cls.from_valid_columns(
@@ -253,15 +256,19 @@ class Trees(ArrayRecord):
 
     @staticmethod
     def joined(trees: Sequence[Trees], n_features: int, n_outputs: int) -> Trees:
-        """Concatenate several `Trees` (or single trees) to one, in their order.
+        """Concatenate several `Trees` (or single trees) to one `Trees` object, in their order.
 
-        trees: the objects to concatenate; n_features: number of features, which all have;
-        n_outputs: number of columns of `value`, which all have. `optimal_splits` of the result is
-        None.
+        trees: the objects to concatenate; n_features: number of features, the same for all objects;
+        n_outputs: number of columns of `value`, the same for all objects. `optimal_splits` of the
+        result is None.
         """
 
         def concatenate(name: str, dtype: str, shape: tuple[int, ...] = (0,)) -> NDArray[Any]:
-            """Return the columns `name` of all `trees` as one; shape: that of an empty column."""
+            """Return the columns `name` of all `trees` of the enclosing call as one read-only array.
+
+            name: name of a field of `Trees`; dtype: its dtype; shape: shape of the result if there
+            are no trees.
+            """
             columns = [np.zeros(shape, dtype), *(getattr(each, name) for each in trees)]
             return freeze(np.concatenate(columns))
 
@@ -320,22 +327,25 @@ class Trees(ArrayRecord):
         }
 
     @classmethod
-    def from_stored(cls, stored: Any, **known: Any) -> Self:
+    def from_stored(cls, stored: Any, **other_fields: Any) -> Self:
         """Create trees from a section of a model file, and check them.
 
-        stored: a mapping with the names that `to_stored` returns; known: the fields `n_features`
-        and `value`, by keyword. Raise TypeError or ValueError if the arrays do not describe trees.
+        stored: a mapping with the names that `to_stored` returns; other_fields: the fields
+        `n_features` and `value`, by keyword, which the section lacks. Raise TypeError or ValueError
+        if the arrays do not describe trees.
         """
-        is_split = check_column("compares", stored["compares"], "bool", (len(known["value"]),))
+        is_split = check_column(
+            "compares", stored["compares"], "bool", (len(other_fields["value"]),)
+        )
         inner = np.flatnonzero(is_split)
 
         def expand(name: str, dtype: str) -> NDArray[Any]:
-            """Return a stored column, which has entries for inner nodes, with 0 at leaves, (m,).
+            """Return a stored column of inner nodes as a column of all nodes, (m,), with 0 at leaves.
 
-            name: its name in `stored`, the section of the file that the enclosing method takes;
-            dtype: its dtype. The enclosing method's `is_split`, (m,), marks the inner nodes, and
-            `inner` has their numbers. Raise TypeError or ValueError if the dtype or the number of
-            entries differs.
+            name: name of the column in `stored`, the section of the file that the enclosing method
+            takes; dtype: dtype of the column. The enclosing method's `is_split`, (m,), marks the
+            inner nodes, and `inner` has their numbers. Raise TypeError or ValueError if the dtype
+            or the number of entries differs.
             """
             expanded = np.zeros(len(is_split), dtype)
             expanded[inner] = check_column(name, stored[name], dtype, (len(inner),))
@@ -358,7 +368,7 @@ class Trees(ArrayRecord):
             category_start=np.append(0, np.cumsum(n_categories)),
             categories=stored["categories"],
             root=stored["root"],
-            **known,
+            **other_fields,
         )
 
     def check_categories(self, names: Sequence[Sequence[Any] | None] | None) -> Self:
@@ -408,7 +418,7 @@ class Trees(ArrayRecord):
     def keep_first(self, n: int) -> Self:
         """Return a copy with only the first n trees; this object itself if it has just n trees.
 
-        n: 0 .. number of trees.
+        n: a number from 0 to the number of trees.
         """
         if n == len(self):
             return self
@@ -422,9 +432,10 @@ class Trees(ArrayRecord):
         )
 
     def _replace(self, **columns: Any) -> Self:
-        """Return a copy with the columns given by name, without checking them.
+        """Return a copy with some fields replaced; they are not checked.
 
-        They must satisfy the conditions of the class.
+        columns: the new values by the names of the fields. They must satisfy the conditions of the
+        class.
         """
         current = {field.name: getattr(self, field.name) for field in fields(self)}
         replaced = {
@@ -438,18 +449,20 @@ class Trees(ArrayRecord):
     ) -> Self:
         """Return a copy with other thresholds and category sets on the same features.
 
-        The arguments are not checked. threshold: (m,); category_start: (m + 1,), start of each
-        node's set in `categories`; categories: the codes of all sets, node by node, ascending in
-        each; columns: other fields to replace, such as `missing_left`, by name.
+        The arguments are not checked. threshold: the threshold of each of m nodes, (m,);
+        category_start: (m + 1,), start of each node's set in `categories`; categories: the codes of
+        all sets, node by node, ascending in each; columns: other fields to replace, such as
+        `missing_left`, by name.
         """
         return self._replace(
             threshold=threshold, category_start=category_start, categories=categories, **columns
         )
 
     def with_value(self, value: Float64) -> Self:
-        """Return a copy with `value` (m, n_outputs) at the nodes; it is not checked.
+        """Return a copy with other values of the nodes, (m, n_outputs), which are not checked.
 
-        value: what each leaf adds to the scores of its rows, and the expected value at inner nodes.
+        value: at leaves the number that is added to each output of their rows; at inner nodes the
+        expected value.
         """
         return self._replace(value=value)
 
@@ -483,13 +496,13 @@ class Trees(ArrayRecord):
     def compares_numbers(self) -> NDArray[np.bool_]:
         """Whether each node splits on a threshold, (m,); False at leaves and category splits.
 
-        It is True where rows go by ``x[feature] <= threshold``.
+        An entry is True where rows go to the left child if ``x[feature] <= threshold``.
         """
         return ~self.is_leaf & ~self._has_set
 
     @cached_property
     def float64_features(self) -> Int32:
-        """Features whose values must stay float64, ascending, (number of such features,) int32.
+        """Indices of the features whose values must stay float64, ascending, int32.
 
         If their values were rounded to float32, some rows might go to the other child. All other
         features have thresholds that are float32 numbers, or that no value passes when it is
@@ -516,9 +529,9 @@ class Trees(ArrayRecord):
 
     @property
     def split_columns(self) -> tuple[Int32, Float64, Int32, NDArray[np.uint8], Int64, Int32]:
-        """The columns that route rows to leaves, as the C++ core takes them.
+        """The columns that determine the leaf of a row, as a tuple of arguments for the C++ core.
 
-        A tuple of feature, threshold, left, default_left (uint8, the bits of missing_left and
+        The tuple has feature, threshold, left, default_left (uint8, the bits of missing_left and
         unseen_left), category_start and categories.
         """
         return (
@@ -532,7 +545,10 @@ class Trees(ArrayRecord):
 
     @cached_property
     def _default_left(self) -> NDArray[np.uint8]:
-        """The column default_left of the C++ core, (m,): bits of missing_left and unseen_left."""
+        """The columns missing_left (bit 0) and unseen_left (bit 1) in one array, (m,) uint8.
+
+        The C++ core calls it default_left.
+        """
         missing_left = self.missing_left.view(np.uint8)
         if not len(self.categories):
             return missing_left
@@ -556,7 +572,7 @@ class Trees(ArrayRecord):
         return find_leaves(*self.packed, self._prepare_rows(X), n_threads)
 
     def paths_to(self, leaf: Int32) -> sparse.csr_matrix:
-        """Mark the nodes on the path of each row, from root to leaf, in all trees.
+        """Return a sparse matrix that marks the nodes on each row's path to its leaf, in all trees.
 
         Parameters
         ----------
@@ -691,9 +707,10 @@ class Trees(ArrayRecord):
         return add_trees(*nodes, *ends, self._prepare_rows(X), scores, n_threads)
 
     def _prepare_rows(self, X: Any) -> Any:
-        """Return encoded rows as the C++ core takes them: a dense array, or the arrays of a CSR matrix.
+        """Return encoded rows as the C++ core takes them: a dense array, or arrays of a CSR matrix.
 
-        X: ndarray, which is returned as it is, or sparse matrix of shape (n, p). Raise ValueError
+        X: ndarray, which is returned as it is, or sparse matrix of shape (n, p). For a sparse
+        matrix the result is a tuple of row starts, column indices, values and p. Raise ValueError
         if p is not the number of features.
         """
         if X.shape[1] != self.n_features or not self.n_features:
@@ -757,7 +774,8 @@ class Trees(ArrayRecord):
         kept : ndarray of int, shape (k,)
             The nodes to keep, ascending: all roots and, for every kept node, both children or none.
         is_leaf : ndarray of bool, shape (k,)
-            Whether each of them becomes a leaf. Its `chain` becomes 1.
+            Whether each of the kept nodes becomes a leaf. A leaf then stands for one region: its
+            `chain`, the number of nested regions with the same rows, becomes 1.
 
         Returns
         -------
@@ -843,23 +861,24 @@ class Tree(Trees):
         return columns
 
     @classmethod
-    def from_stored(cls, stored: Any, **known: Any) -> Self:
+    def from_stored(cls, stored: Any, **other_fields: Any) -> Self:
         """Create a tree from a section of a model file, and check it.
 
-        stored: a mapping with the names that `to_stored` returns; known: `n_features`, by keyword,
-        which the section lacks. Raise TypeError or ValueError if the columns do not describe a
-        tree.
+        stored: a mapping with the names that `to_stored` returns; other_fields: `n_features`, by
+        keyword, which the section lacks. Raise TypeError or ValueError if the columns do not
+        describe a tree.
         """
         # Files have had `chain` from the first on: without it a file is damaged.
-        return super(Trees, cls).from_stored(stored, chain=stored["chain"], **known)
+        return super(Trees, cls).from_stored(stored, chain=stored["chain"], **other_fields)
 
     @classmethod
     def from_grower_columns(cls, columns: Columns, n_features: int) -> Tree:
         """Create a tree from the columns that a grower of the C++ core returns, unchecked.
 
-        columns: feature, threshold, left, chain, default_left (uint8, the bits of missing_left and
-        unseen_left), category_start (empty if no node splits on categories), categories and
-        optimal_splits; n_features: number of features.
+        columns: feature, threshold, left, chain (number of nested regions with the same rows that a
+        node stands for), default_left (uint8, the bits of missing_left and unseen_left),
+        category_start (empty if no node splits on categories), categories and optimal_splits;
+        n_features: number of features.
         """
         feature, threshold, left, chain, default_left, category_start, categories, optimal = columns
         sets = {"category_start": category_start} if len(category_start) else {}
@@ -891,9 +910,9 @@ class Tree(Trees):
 
     @property
     def n_cells(self) -> int:
-        """Number of regions: each node stands for `chain` nested regions with the same rows.
+        """Number of regions of all nodes: a node stands for `chain` nested regions with the same rows.
 
-        It is the sum of `chain`.
+        The number is the sum of `chain`.
         """
         return int(self.chain.sum(dtype=np.int64))
 
@@ -901,8 +920,8 @@ class Tree(Trees):
     def node_depth(self) -> NDArray[np.int64]:
         """Depth of the outermost region of each node, (m,): the number of regions around it.
 
-        It is 0 at the root. A node above it counts `chain` regions, as it stands for so many nested
-        regions.
+        The depth of the root is 0. Each node above a node adds its `chain`, the number of nested
+        regions with the same rows that it stands for.
         """
         return compute_depths(self.left, self.chain)
 
@@ -954,11 +973,11 @@ class Tree(Trees):
         return apply(*self.split_columns, X, n_threads)
 
     def learn_missing(self, X: NDArray[np.floating]) -> Tree:
-        """Return a copy with `missing_both` set where the fit had no missing values.
+        """Return a copy with `missing_both` set at the nodes where no row of the fit lacks a value.
 
-        X: the rows of the fit, (n, p). If no row that reaches a node lacks the value of its split,
-        the fit does not determine the child for NaN, and `blend` sends NaN to both. Rows are those
-        that grew the tree; NaN is a missing value.
+        X: the rows of the fit, (n, p). NaN is a missing value. If no row that reaches a node lacks
+        the value of its split, the fit does not determine the child for NaN, and `blend` sends NaN
+        to both children.
         """
         rows = X[find_rows_with_missing(X)]
         return self.with_missing_nodes(mark_missing(*self.split_columns, rows).view(np.bool_))
@@ -1000,10 +1019,11 @@ class Tree(Trees):
 
 
 def _split_default_left(default_left: NDArray[np.uint8], categories: Int32) -> dict[str, Any]:
-    """Return the columns missing_left and unseen_left of a tree by name, (m,) bool each.
+    """Return the columns missing_left and unseen_left of trees, (m,) bool each, in a dictionary.
 
-    default_left: their bits, as the C++ core returns them, (m,); categories: the codes of all
-    category sets. Without sets there is no unseen_left.
+    default_left: both columns as bits 0 and 1 of one array, as the C++ core returns them, (m,)
+    uint8; categories: the codes of all category sets. If there are no sets, the dictionary has no
+    entry unseen_left.
     """
     if not len(categories):
         return {"missing_left": default_left.view(np.bool_)}

@@ -38,7 +38,9 @@ Kind = Literal["majority", "mean"]
 # Number of scores that are held in memory at a time when only labels are needed.
 _BLOCK = 1 << 22
 
-_TOO_MANY_CLASSES = "slopes must be None for more than two classes, got constraints for {n} classes"
+_TOO_MANY_CLASSES = (
+    "slopes must be None for more than two classes, got constraints for {n} classes: leave them out"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +83,15 @@ class Vote(ArrayRecord):
     def label(self) -> Int32:
         """Class with the largest score in each node, (m,) int32; the lowest class on ties.
 
-        It has no meaning for a numeric target or several targets.
+        The label has no meaning for a numeric target or several targets.
         """
         return self.score.argmax(axis=1).astype(np.int32)
 
     def outcomes(self, nodes: NDArray[np.integer]) -> Float64:
-        """Return the rows of `score` of some nodes, (k, K); nodes: their numbers, (k,).
+        """Return the rows of `score` for some nodes, (k, K).
 
-        At leaves of the tree they are class probabilities, or the mean prediction (K = 1); for
-        several targets their columns side by side.
+        nodes: numbers of the nodes, (k,). At leaves of the tree the rows are class probabilities,
+        or the mean prediction (K = 1); for several targets their columns side by side.
         """
         return self.score.take(nodes, axis=0)
 
@@ -134,9 +136,10 @@ class NodePredictions(ArrayRecord):
         return self.values
 
     def take(self, nodes: NDArray[np.integer]) -> Float64:
-        """Return the predictions of some nodes as numbers, (k, K); nodes: their numbers, (k,).
+        """Return the predictions of some nodes as numbers, (k, K).
 
-        The prediction of a node is its row of `values`, or 1 for its label and 0 for other classes.
+        nodes: numbers of the nodes, (k,). The prediction of a node is its row of `values`, or 1 for
+        its label and 0 for other classes.
         """
         if self.values is not None:
             return self.values[nodes]
@@ -144,10 +147,11 @@ class NodePredictions(ArrayRecord):
         return np.eye(self.n_values)[self.label[nodes]]
 
     def compute_vote(self, tree: Trees, weights: NodeWeights) -> Vote:
-        """Average the predictions of all prunings of a tree with their weights; return a `Vote`.
+        """Average the predictions of all prunings of a tree by their weights; return a `Vote`.
 
-        Its field `score` has a row for each node, (m, K). tree: the tree of these m nodes; weights:
-        the distribution over its prunings, or one pruning. Raise ValueError if sizes differ.
+        A pruning is the tree with some nodes turned into leaves. The field `score` of the result
+        has a row for each node, (m, K). tree: the tree of these m nodes; weights: the distribution
+        over its prunings, or one pruning. Raise ValueError if sizes differ.
         """
         weight = weights.check_tree(tree).weight
         return Vote.from_checked(
@@ -180,7 +184,7 @@ class SparseNodePredictions(ArrayRecord):
     def label(self) -> Int32 | None:
         """The label of each node, (m,), if nodes vote by label; else None.
 
-        It is the field `label` of `stats`: the class that each node predicts.
+        The value is the field `label` of `stats`: the class that each node predicts.
         """
         return self.stats.label if self.kind == "majority" else None
 
@@ -196,17 +200,20 @@ class SparseNodePredictions(ArrayRecord):
         return self.stats.table, self.smoothing, self.stats.weight_unit
 
     def compute_vote(self, tree: Trees, weights: NodeWeights) -> DeferredVote:
-        """Return the weighted mean prediction of all prunings; it is computed when it is read.
+        """Return the weighted mean prediction of all prunings, whose scores are computed when read.
 
-        tree: the tree of the nodes in `stats`; weights: the distribution over its prunings. Raise
-        ValueError if sizes differ.
+        A pruning is the tree with some nodes turned into leaves. tree: the tree of the nodes in
+        `stats`; weights: the distribution over its prunings. Raise ValueError if sizes differ.
         """
         return DeferredVote(tree, weights.check_tree(tree).weight, self)
 
 
 @dataclass(frozen=True, eq=False)
 class DeferredVote(ArrayRecord):
-    """A `Vote` of all prunings on many classes, whose scores are computed when they are read.
+    """Weighted vote of all prunings of a tree on many classes; scores are computed when read.
+
+    A pruning is the tree with some nodes turned into leaves. `vote` returns this object for sparse
+    class counts, and a `Vote`, which stores all scores, for others.
 
     Parameters
     ----------
@@ -227,7 +234,10 @@ class DeferredVote(ArrayRecord):
         self._check("float64", (self.tree.n_nodes,), "weight")
 
     def to_stored(self) -> dict[str, Any]:
-        """Return nothing for a model file, as the vote follows from the tree, weights and counts."""
+        """Return {}: a model file does not store a vote.
+
+        The vote is computed again from the tree, the weights of its prunings and the class counts.
+        """
         return {}
 
     def check_tree(self, tree: Trees) -> Self:
@@ -239,7 +249,8 @@ class DeferredVote(ArrayRecord):
     def score(self) -> Float64:
         """Scores of all m nodes for K classes as a dense table, (m, K), which may take much memory.
 
-        A row sums up the votes of the prunings that have the node, or a node above it, as a leaf.
+        A pruning is the tree with some nodes turned into leaves. A row sums up the votes of the
+        prunings that have the node, or a node above it, as a leaf.
         """
         return self.outcomes(np.arange(self.tree.n_nodes))
 
@@ -254,16 +265,18 @@ class DeferredVote(ArrayRecord):
         return np.concatenate(labels)
 
     def outcomes(self, nodes: NDArray[np.integer], rest: Float64 | None = None) -> Float64:
-        """Compute the scores of some nodes.
+        """Compute the scores of some nodes: the weighted votes of the tree's prunings for each class.
+
+        A pruning is the tree with some nodes turned into leaves.
 
         Parameters
         ----------
         nodes : ndarray of int, shape (k,)
             Numbers of the nodes.
         rest : ndarray of float64, shape (m,), or None
-            Additional weight of each node as a leaf, such as that of the prunings that split it,
-            for rows that stop there. It counts in the scores of the node itself, but not in those
-            of nodes below it. None: 0.
+            Weight that is added to that of each node as a leaf. For a row that stops in a node it
+            is the weight of the prunings that split this node. It counts in the scores of the node
+            itself, but not in those of nodes below it. None: 0.
 
         Returns
         -------
@@ -289,6 +302,9 @@ class DeferredVote(ArrayRecord):
 @dataclass(frozen=True, slots=True, eq=False)
 class Voting:
     """How prunings vote: by label or by mean, with which smoothing and monotonic constraints.
+
+    A pruning is the tree with some nodes turned into leaves. The prediction of a model is the
+    average of the votes of all prunings, by their posterior weights.
 
     Parameters
     ----------
@@ -339,6 +355,8 @@ class Voting:
     def ballots(self, tree: Trees, stats: Stats) -> NodePredictions | SparseNodePredictions:
         """Compute what each node of a tree predicts if it is a leaf of a pruning.
 
+        A pruning is the tree with some nodes turned into leaves.
+
         Parameters
         ----------
         tree : Trees
@@ -380,7 +398,7 @@ class Voting:
         return NodePredictions.from_checked(label, None, stats.n_classes)
 
     def averages(self, tree: Trees, stats: Stats) -> Float64:
-        """Compute the mean vote of each node: class frequencies (m, K) or means (m, 1).
+        """Compute what each node predicts in mean votes: class frequencies (m, K) or means (m, 1).
 
         For several targets the columns of each target follow those of the one before: K for a
         target of K classes, 1 for a numeric target. The values are smoothed and satisfy the
@@ -395,7 +413,7 @@ class Voting:
         if isinstance(stats, SeveralStats):
             raise ValueError(
                 "slopes must be None for several targets, got constraints for "
-                f"{len(stats.of_each)} targets"
+                f"{len(stats.of_each)} targets: leave them out"
             )
         signs = self.slopes
         if signs.shape != (tree.n_features,):
@@ -425,6 +443,9 @@ def vote(
     tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting | Kind = "majority"
 ) -> Vote | DeferredVote:
     """Compute the vote of all prunings of a tree, each with its weight, in every node.
+
+    A pruning is the tree with some nodes turned into leaves. Its vote for a row is the prediction
+    of its leaf on the row's path; the outcome is the weighted mean of these votes.
 
     Parameters
     ----------
@@ -462,8 +483,9 @@ def stopped_outcomes(
 ) -> Float64:
     """Compute the vote for rows that stop at given nodes instead of going on to a leaf.
 
-    Prunings that split such a node are counted as if the node were their leaf. So the outcome does
-    not depend on splits below it.
+    A pruning is the tree with some nodes turned into leaves; the vote is the weighted mean of the
+    predictions of all prunings. Prunings that split such a node are counted as if the node were
+    their leaf. So the outcome does not depend on splits below it.
 
     Parameters
     ----------
@@ -472,8 +494,8 @@ def stopped_outcomes(
     weights : NodeWeights
         The posterior over its prunings.
     ballot : Vote or DeferredVote
-        The outcome of the vote with these weights, as `vote` returns it; read if `node_predictions` are
-        `NodePredictions`.
+        The outcome of the vote with these weights, as `vote` returns it. It is not read if
+        `node_predictions` are `SparseNodePredictions`.
     node_predictions : NodePredictions or SparseNodePredictions
         What each node predicts as a leaf, as `Voting.ballots` returns it.
     nodes : ndarray of int, shape (k,)
@@ -496,8 +518,9 @@ def stopped_outcomes(
 class PredictionVariance:
     """The variance of a numeric target in each of the m nodes of a tree, as the sum of two terms.
 
-    `prediction_variance` makes it. The entries of a leaf apply to all rows that reach it; those of
-    inner nodes are partial sums.
+    `prediction_variance` makes it. A pruning is the tree with some nodes turned into leaves; each
+    has a posterior weight. The entries of a leaf apply to all rows that reach it; those of inner
+    nodes are partial sums.
 
     Parameters
     ----------
@@ -519,8 +542,8 @@ def prediction_variance(
 ) -> PredictionVariance:
     """Decompose the variance of a numeric target by the law of total variance.
 
-    The two terms are the variance of the prunings' predictions, and the mean over the prunings of
-    the variance within their leaves.
+    A pruning is the tree with some nodes turned into leaves. The two terms are the variance of the
+    prunings' predictions, and the mean over the prunings of the variance within their leaves.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ NB_MODULE(_core, core) {
   certree::bindings::bind_certificates(core);
   certree::bindings::bind_ensembles(core);
   certree::bindings::bind_parts(core);
-  certree::bindings::bind_leaves(core);
+  certree::bindings::bind_forest_leaves(core);
   certree::bindings::bind_boolean(core);
   certree::bindings::bind_explain(core);
 }

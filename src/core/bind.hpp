@@ -36,7 +36,7 @@ void bind_rows(nb::module_& core);
 void bind_tree(nb::module_& core);
 void bind_grow(nb::module_& core);
 void bind_binned(nb::module_& core);
-void bind_leaves(nb::module_& core);
+void bind_forest_leaves(nb::module_& core);
 void bind_stats(nb::module_& core);
 void bind_weights(nb::module_& core);
 void bind_prunings(nb::module_& core);

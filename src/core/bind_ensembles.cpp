@@ -118,13 +118,13 @@ auto losses(const std::string& name, double parameter, const Doubles& y, const D
 
 // Links to other processes, which are methods of a Python object: `reduce(words, n_sums)` and
 // `share(words)` change an array of int64 in place, as those of Ranks do. The array must not be
-// used after they return. `decides` is an attribute.
+// used after they return. `is_rank_0` is an attribute.
 class PythonRanks : public Ranks {
  public:
   explicit PythonRanks(nb::object links)
-      : links_(std::move(links)), decides_(nb::cast<bool>(links_.attr("decides"))) {}
+      : links_(std::move(links)), is_rank_0_(nb::cast<bool>(links_.attr("is_rank_0"))) {}
 
-  bool decides() const override { return decides_; }
+  bool is_rank_0() const override { return is_rank_0_; }
   void reduce(std::span<std::int64_t> words, std::size_t n_sums) override {
     const nb::gil_scoped_acquire hold;
     links_.attr("reduce")(array_of(words), n_sums);
@@ -142,7 +142,7 @@ class PythonRanks : public Ranks {
   }
 
   nb::object links_;
-  bool decides_;
+  bool is_rank_0_;
 };
 
 double mean_loss(const std::string& name, double parameter, const Doubles& y,

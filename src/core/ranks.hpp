@@ -19,15 +19,13 @@ class Ranks {
   virtual ~Ranks() = default;
 
   // Whether this is rank 0.
-  virtual bool decides() const = 0;
+  virtual bool is_rank_0() const = 0;
   // Replaces the words of rank 0: the first n_sums become their sums over all ranks, the others the
   // largest of all ranks. Words of other ranks are undefined afterwards.
   virtual void reduce(std::span<std::int64_t> words, std::size_t n_sums) = 0;
   // Replaces the words of all other ranks by those of rank 0.
   virtual void share(std::span<std::int64_t> words) = 0;
 };
-
-inline bool decides(const Ranks* ranks) { return !ranks || ranks->decides(); }
 
 // Replaces integers by their sums over all ranks, on all ranks.
 inline void sum_over(Ranks* ranks, std::span<std::int64_t> sums) {

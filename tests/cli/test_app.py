@@ -1887,7 +1887,7 @@ def test_figures_are_drawn(tmp_path, iris, model_file, what, monkeypatch):
 
 
 def test_figures_of_rows_need_rows(model_file):
-    assert "give FILE and --target" in fails("plot", "calibration", model_file)
+    assert "FILE and --target must be given" in fails("plot", "calibration", model_file)
 
 
 @pytest.mark.parametrize(
@@ -2019,7 +2019,7 @@ def test_settings_of_a_fit_are_set(tmp_path, loans):
         (["--set", "cv=3", "--set", "cv=4"], "cv is given twice"),
         (["--set", "n_jobs=2"], "does not take n_jobs: use --jobs"),
         (["--set", "depth=3"], "has no parameter 'depth': use max_depth"),
-        (["--set", "speed=3"], "has no parameter 'speed': name one of"),
+        (["--set", "speed=3"], "got 'speed': name one of"),
         (["--set", "cv=many"], "'cv' parameter|cv"),
         (["--grower", "kd", "--set", "grower=cart"], "--set grower and --grower set the same"),
         (["--weights", "weight"], "no column 'weight' beside the target"),
@@ -2151,7 +2151,7 @@ def test_the_positive_class_can_be_named(tmp_path, loans):
         (unknown, "report", place, *rows, "--positive", "late"),
         ("give --threshold as well", "predict", place, new, *positive),
         ("give --threshold-cost, --recall, --precision or", "certify", place, *rows, *positive),
-        ("changes calibration and ranking only", "plot", "loss", place, *rows, *positive),
+        ("--positive is for plot calibration", "plot", "loss", place, *rows, *positive),
     ):
         assert message in " ".join(fails(*command).split())
 

@@ -43,7 +43,6 @@ from certree.ensembles.losses import (
     QuantileLoss,
     SquaredLoss,
     TweedieLoss,
-    compute_weighted_quantile,
 )
 from certree.ensembles.multi_output_loss import MultiOutputLoss
 from certree.ensembles.round_schedule import (
@@ -436,6 +435,11 @@ def test_losses_are_divided_by_the_most_likely_scale():
     )
     for loss in (LogLoss(), LogLoss(3), PoissonLoss(), GammaLoss()):
         assert dispersion_of(loss, np.ones(300), scores) == 1
+
+
+def compute_weighted_quantile(y, share, weight):
+    """The start score of the pinball loss, a number."""
+    return QuantileLoss(quantile=share).compute_start(y, weight).item()
 
 
 def test_a_weighted_quantile_is_that_of_copies():

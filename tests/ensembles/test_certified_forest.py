@@ -17,7 +17,7 @@ import reference
 from certree import CertifiedForestClassifier, load, save
 from certree.certificates import METHODS, certify_ensemble
 from certree.certificates.inequalities import bounds
-from certree.certificates.majority import ENSEMBLE_METHODS, blocks
+from certree.certificates.majority import ENSEMBLE_METHODS, iterate_blocks
 from certree.ensembles.certified_forest import SampledTrees
 from model_files import rewrite
 
@@ -70,7 +70,7 @@ def test_rows_are_summed_block_by_block(monkeypatch):
     wrong, judged, weight = voters(0, n=50)
     whole = certify_ensemble(wrong, judged, weight)
     monkeypatch.setattr("certree.certificates.majority._BLOCK", 7)
-    assert [part.start for part in blocks(15)] == [0, 7, 14]
+    assert [part.start for part in iterate_blocks(15)] == [0, 7, 14]
     parts = certify_ensemble(wrong, judged, weight)
     assert parts.observed == pytest.approx(whole.observed)
     assert replace(parts, observed=whole.observed, bound=whole.bound) == whole

@@ -31,8 +31,8 @@ from certree import (
     save,
 )
 from certree.ensembles import Leaves
+from certree.ensembles.forest_leaves import LeafStatistics
 from certree.ensembles.forest_samples import ForestSamples, InMemoryOutOfBagLeaves
-from certree.ensembles.leaves import LeafStatistics
 from certree.explain.output_groups import OutputGroups
 from certree.grow import BinnedGrower, Bins
 from certree.rows.hashes import compute_fit_hashes

@@ -541,7 +541,7 @@ def test_rows_of_dask_are_fitted_and_predicted():
     same = classifier().fit(rows, dask.from_array(flags, chunks=(40, 3)))
     np.testing.assert_array_equal(same.decision_function(X), model.decision_function(X))
     with pytest.raises(
-        ValueError, match=r"probabilities of a Dask collection need a model of one target"
+        ValueError, match=r"must not be a Dask collection for probabilities of several targets"
     ):
         model.predict_proba(rows)
     np.testing.assert_array_equal(model.predict(rows).compute(), model.predict(X))

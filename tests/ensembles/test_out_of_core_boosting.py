@@ -1101,7 +1101,7 @@ def test_files_that_change_between_passes(change, tmp_path, monkeypatch, left_no
         return told
 
     monkeypatch.setattr(executors.LocalExecutor, "scan", looked)
-    wanted = "went away" if change == "removed" else "has changed"
+    wanted = "was removed" if change == "removed" else "has changed"
     with pytest.raises((ValueError, FileNotFoundError), match=rf"rows\.parquet {wanted}"):
         model.fit(file, "y")
     assert vars(model) == before

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from certree.ensembles import TreeForestClassifier, TreeForestRegressor, binned_features, leaves
+from certree.ensembles import (
+    TreeForestClassifier,
+    TreeForestRegressor,
+    forest_leaves,
+    out_of_core_forest_features,
+)
 from certree.ensembles.forest_samples import ForestSamples, InputRows
 from certree.ensembles.out_of_core_forest import (
     IntegerWeightScaling,
@@ -51,14 +56,14 @@ def model_of(target, **how):
 def small_blocks(monkeypatch):
     """Blocks of rows and of trees that are passed one after the other, also of few rows."""
     monkeypatch.setattr(executors, "BlockSizes", partial(BlockSizes, result_bytes=1300))
-    monkeypatch.setattr(leaves, "_LEAVES_OF_BLOCK", 600)
+    monkeypatch.setattr(forest_leaves, "_LEAVES_OF_BLOCK", 600)
     monkeypatch.setattr(code_trees, "CODES_PER_BLOCK", 350)
-    monkeypatch.setattr(leaves, "N_COMPARED_ROWS", 299)
+    monkeypatch.setattr(forest_leaves, "N_COMPARED_ROWS", 299)
     for name, size in (
         ("N_COMPARED_ROWS", 299),
         ("LEAVES_PER_BLOCK", 2 * N),
     ):
-        monkeypatch.setattr(binned_features, name, size)
+        monkeypatch.setattr(out_of_core_forest_features, name, size)
 
 
 SETTINGS = [

@@ -535,4 +535,6 @@ def test_estimators_of_one_target_take_no_files_of_several(tmp_path):
     ):
         save(model.fit(np.nan_to_num(X), target[:, 0]), tmp_path / "model.certree")
         rewrite(tmp_path / "model.certree", n_outputs=3)
-        expect_refusal(tmp_path / "model.certree", "it holds several targets, but .* predicts one")
+        expect_refusal(
+            tmp_path / "model.certree", "the model file holds several targets, but .* predicts one"
+        )

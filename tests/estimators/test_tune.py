@@ -433,11 +433,11 @@ def test_the_candidate_with_the_smallest_loss_is_chosen(search):
         name: one.compute_losses(np.array([found[name]]))[0] for name, one in objectives.items()
     }
     chosen = choose_posteriors(objectives, [None, None], search)
-    (best,) = chosen.families
+    (best,) = chosen.candidate_names
     assert losses[best] == min(losses.values())
     np.testing.assert_array_equal(chosen.temperatures, [found[best]])
     same = dict.fromkeys("abc", objectives[best])
-    assert choose_posteriors(same, [None, None], search).families == ["a"]
+    assert choose_posteriors(same, [None, None], search).candidate_names == ["a"]
 
 
 @pytest.mark.parametrize("scoring", ["error", "log_loss"])
@@ -565,7 +565,7 @@ def test_posteriors_of_numbers_are_mixed_by_least_squares():
 
     shares = np.zeros(16)
     for name, row, share in zip(
-        posteriors.families, posteriors.temperatures, posteriors.mixture_weights, strict=True
+        posteriors.candidate_names, posteriors.temperatures, posteriors.mixture_weights, strict=True
     ):
         shares[8 * (name == "prunings") + MIXED_GRID.tolist().index(row[0])] = share
     alone = min(map(squares, np.eye(16)))
@@ -660,7 +660,7 @@ def test_posteriors_of_several_candidates_are_mixed():
         name: Objective.for_candidate(folds, CANDIDATES[name], "log_loss") for name in names
     }
     together = mix_candidates(objectives, [None, None])
-    assert set(together.families) == set(names)
+    assert set(together.candidate_names) == set(names)
     alone = [
         mixed_loss(mix_candidates({name: one}, [None, None]), objectives)
         for name, one in objectives.items()
@@ -673,7 +673,7 @@ def mixed_loss(posteriors, objectives):
     """Held-out log loss of a mixture, summed posterior by posterior."""
     shares = 0.0
     for name, row, share in zip(
-        posteriors.families, posteriors.temperatures, posteriors.mixture_weights, strict=True
+        posteriors.candidate_names, posteriors.temperatures, posteriors.mixture_weights, strict=True
     ):
         rows, _, given = objectives[name].predict_validation(row[None])
         shares = shares + share * given[:, 0]

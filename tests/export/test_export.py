@@ -277,8 +277,28 @@ def test_a_tree_that_would_need_too_many_copies_is_refused(monkeypatch):
     monkeypatch.setattr(certree.export.categorical_chains, "_MAX_NODES", 2)
     X = np.arange(120)[:, None] % 6
     model = PACBayesTreeClassifier(categorical_features=[0], random_state=0).fit(X, X[:, 0] % 2)
-    with pytest.raises(ValueError, match=r"at most 2 nodes.*compact"):
+    with pytest.raises(ValueError, match=r"at most 2 nodes.*to_onnx\(\).*compact"):
         model.to_sklearn()
+
+
+def test_trees_with_hundreds_of_categories_are_refused_soon(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 100, (2000, 3))
+    effect = rng.normal(size=(3, 100))
+    y = sum(effect[j][X[:, j]] for j in range(3)) > rng.logistic(size=2000)
+    model = PACBayesTreeClassifier(categorical_features=[0, 1, 2], random_state=0).fit(X, y)
+    module, seen = certree.export.categorical_chains, []
+    find_runs = module._find_runs
+
+    def find_and_count(tree, n_categories, node, codes):
+        seen.append((node, codes))
+        return find_runs(tree, n_categories, node, codes)
+
+    monkeypatch.setattr(module, "_find_runs", find_and_count)
+    report = check_export(model, X[:50], exports=["sklearn", "dict"])
+    assert "at most 131072 nodes" in report["sklearn"].skipped
+    assert report["dict"].n_different == 0
+    assert len(seen) == len(set(seen))  # copies of a node use the runs of the first
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(width=32, allow_nan=False))

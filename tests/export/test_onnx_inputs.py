@@ -121,7 +121,7 @@ def test_names_of_outputs_are_no_names_of_inputs():
     X, y = make_rows()
     named = X[["debt"]].rename(columns={"debt": "label"})
     model = PACBayesTreeClassifier(random_state=0).fit(named, y)
-    with pytest.raises(ValueError, match=r"names of features must not be .*, got 'label'"):
+    with pytest.raises(ValueError, match=r"feature names must not be .*, got 'label'"):
         model.to_onnx(inputs="named")
     named = X[["debt"]].rename(columns={"debt": "trees_0"})
     model = PACBayesTreeClassifier(random_state=0).fit(named, y)

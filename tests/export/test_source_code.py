@@ -229,6 +229,48 @@ def test_a_null_pointer_of_c_is_a_missing_category(tmp_path):
     np.testing.assert_allclose(found, model.predict_proba(new), rtol=1e-10)
 
 
+CALLS = {"c": "Model_category({}, {})", "java": "Model.category({}, {})"}
+
+
+@pytest.mark.parametrize("language", CALLS)
+@pytest.mark.parametrize("feature", [0, 3, 4, -1])
+def test_codes_of_features_without_texts_are_refused(tmp_path, language, feature):
+    """Feature 0 is a number, feature 3 has categories that are numbers, and there are four features."""
+    command, run = RUNNERS[language]
+    if shutil.which(command) is None:
+        pytest.skip(f"there is no {command}")
+    X, numbers = draw(400)
+    model = certree.PACBayesTreeClassifier(random_state=0).fit(X, numbers > 1)
+    code = model.to_code(language, "Model")
+    call = CALLS[language].format(feature, '"x"')
+    if language == "c":
+        code += f"#define Model_predict(x, out) ((x)[0] = {call}, Model_predict(x, out))\n"
+    else:
+        code = code.replace(
+            "double[] predict(double[] x) {", f"double[] predict(double[] x) {{ {call};"
+        )
+        assert call in code
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        run(code, write_rows(X[:2]), tmp_path)
+    assert b"feature must be one whose categories are texts" in caught.value.stderr
+    if language == "c":  # Without assertions the value is missing.
+        lone = run_c("#define NDEBUG\n" + code, write_rows(X[:2]), tmp_path)
+        expected = model.predict_proba(X[:2].assign(income=np.nan))
+        np.testing.assert_allclose(lone, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("language", CALLS)
+def test_a_feature_without_any_value_takes_texts(tmp_path, language):
+    command, run = RUNNERS[language]
+    if shutil.which(command) is None:
+        pytest.skip(f"there is no {command}")
+    X = pd.DataFrame({"x": np.arange(40.0), "empty": np.array([None] * 40, dtype=object)})
+    model = certree.PACBayesTreeClassifier(random_state=0).fit(X, X.x > 20)
+    assert model.to_dict()["features"][1]["categories"] == []
+    found = run(model.to_code(language, "Model"), write_rows(X[:9].assign(empty="new")), tmp_path)
+    np.testing.assert_allclose(found, model.predict_proba(X[:9]), rtol=1e-10)
+
+
 def test_javascript_refuses_rows_that_it_would_misread(tmp_path):
     if shutil.which("node") is None:
         pytest.skip("there is no node")

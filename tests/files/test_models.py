@@ -835,7 +835,7 @@ def test_classes_with_invalid_code_points_are_refused(tmp_path):
     classes = read_arrays(path)["classes"].copy()
     classes.view(np.uint32)[-1] |= 1 << 30
     rewrite(path, {"classes": classes})
-    expect_refusal(path, "an array of text holds invalid code points")
+    expect_refusal(path, "an array of text with invalid code points")
 
 
 def test_booleans_other_than_0_and_1_are_refused(tmp_path):
@@ -844,7 +844,7 @@ def test_booleans_other_than_0_and_1_are_refused(tmp_path):
     ways = read_arrays(path)["tree.missing_left"].copy()
     ways.view(np.uint8)[0] = 2
     rewrite(path, {"tree.missing_left": ways})
-    expect_refusal(path, "an array of booleans holds bytes other than 0 and 1")
+    expect_refusal(path, "an array of booleans with bytes other than 0 and 1")
 
 
 @pytest.fixture(params=ENSEMBLES)

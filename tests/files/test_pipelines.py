@@ -194,7 +194,7 @@ def test_pipelines_without_names_read_columns_by_position(tmp_path):
     np.testing.assert_array_equal(out["std"], model.predict_std(pipeline[:-1].transform(numbers)))
     X.to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(
-        ValueError, match=r"must have 2 columns, as the model has no names .* got 4"
+        ValueError, match=r"must have the 2 features .*, as the model has no names .* got 4"
     ):
         certree.predict_files(pipeline, tmp_path / "rows.parquet", tmp_path / "out.parquet")
 

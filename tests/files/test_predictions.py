@@ -132,7 +132,8 @@ def test_a_model_without_names_takes_columns_by_position(rows, tmp_path):
     predicted = pq.read_table(tmp_path / "predicted.parquet")["prediction"].to_numpy()
     np.testing.assert_array_equal(predicted, model.predict(numbers))
     with pytest.raises(
-        ValueError, match="must have 4 columns, as the model has no names of features, got 5"
+        ValueError,
+        match=r"must have the 4 features .*, as the model has no names of features, got 5",
     ):
         predict_files(model, tmp_path / "rows.parquet", tmp_path / "predicted.parquet")
 

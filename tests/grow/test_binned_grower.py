@@ -692,7 +692,7 @@ def test_bad_options_are_refused(options, words):
 )
 def test_gradients_take_given_rows_and_all_splits(options, name):
     grower = BinnedGrower(Bins.from_table([[0.0], [1.0]]), **options)
-    with pytest.raises(ValueError, match=f"grow_gradients does not support {name}"):
+    with pytest.raises(ValueError, match=f"{name} is set, but grow_gradients does not support it"):
         grower.grow_gradients([0.0, 1.0], [1.0, 1.0])
 
 
@@ -757,7 +757,7 @@ def test_trees_of_sparse_rows_are_those_of_the_dense_table(seed):
 
 def test_sparse_bins_refuse_what_they_cannot_do():
     bins = Bins.from_table(sparse.csr_array(np.eye(40)))
-    with pytest.raises(TypeError, match="coarsen needs the bins of a dense table"):
+    with pytest.raises(TypeError, match="codes must be those of a dense table for coarsen"):
         bins.coarsen(4, 1)
     with pytest.raises(ValueError, match="categorical must be None for a sparse X"):
         Bins.from_table(sparse.csr_array(np.eye(4)), [0])

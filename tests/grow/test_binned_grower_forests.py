@@ -660,7 +660,7 @@ def test_fine_ends_have_bins_of_few_rows():
         ({"max_features": 0}, "max_features must be an integer >= 1, got 0"),
         ({"max_features_per_tree": 3}, "max_features_per_tree must be at most 2"),
         ({"n_draws": 0}, "n_draws must be an integer >= 1"),
-        ({"n_draws": 5, "bootstrap": False}, "n_draws must be at most 4 if bootstrap is False"),
+        ({"n_draws": 5, "bootstrap": False}, "n_draws must be at most 4 without bootstrap, got 5"),
         ({"max_depth": -1}, "max_depth must be an integer >= 0"),
         ({"min_samples_split": 1}, "min_samples_split must be an integer >= 2"),
         ({"min_samples_leaf": 0.5}, "min_samples_leaf must be an integer >= 1"),

@@ -29,7 +29,7 @@ class Blocks(LocalBlocks):
     def reduce(self, f, *given):
         told = super().reduce(f, *given)
         if f is gathered_rows.copy_rows:
-            self.most = max(self.most, sum(one[2].shape[1] for one in told))
+            self.most = max(self.most, sum(len(one[1]) for one in told))
         return told
 
     def choose_storage(self, n_bytes):
@@ -68,7 +68,7 @@ def test_rows_are_gathered_in_the_order_of_their_blocks(most, has_columns):
     else:
         assert rows.weight is None
         assert rows.fold is None
-    assert blocks.most == {1: 9, 300: 19, 10**9: 19}[most]
+    assert blocks.most == min(most, 19)
 
 
 def test_a_block_that_has_become_another_one_is_refused():

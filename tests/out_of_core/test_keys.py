@@ -11,7 +11,7 @@ from certree.out_of_core.fit_hashes import merge_fit_hashes
 from certree.out_of_core.keys import count_repeated_rows, set_keys
 from certree.out_of_core.memory_limit import BlockSizes
 from certree.out_of_core.row_block import RowBlock
-from certree.rows.hashes import compute_keys, count_rows_with_copies, merge_hashes, mix
+from certree.rows.hashes import compute_keys, count_equal_rows, merge_hashes, mix
 from certree.rows.repeat_counts import RepeatCounts
 from same_models import assert_same
 
@@ -50,7 +50,7 @@ def test_however_rows_are_divided(contents, ends, compared_rows):
     hashes = mix(np.array(contents, dtype=np.uint64))
     parts = FakeExecutor(np.split(hashes, sorted(min(one, len(hashes)) for one in ends)))
     parts.block_sizes = BlockSizes(compared_rows=compared_rows)
-    n_repeated = count_rows_with_copies(hashes)
+    n_repeated = count_equal_rows(hashes)
     assert count_repeated_rows(parts, len(hashes)) == n_repeated
     assert set_keys(parts, len(hashes)) == n_repeated
     found = np.concatenate([block.keys for block in parts.all])

@@ -85,5 +85,5 @@ def test_both_sides_are_those_of_one_table(seed, n, ends, target, weights, share
 def test_parts_of_other_lengths_are_refused():
     model = BoostedTreesRegressor()
     training = model._prepare_training(np.zeros((3, 2)), np.zeros(3))
-    with pytest.raises(ValueError, match="a block has 3 rows, but had 2 before"):
+    with pytest.raises(ValueError, match="a block has 3 rows, and had 2 before"):
         RowSorter(np.random.RandomState(0)).split_rows(training, np.zeros(2, dtype=bool))

@@ -72,7 +72,7 @@ def test_words_are_reduced_and_shared(n, n_words, linked):
     n_sums = n_words // 3
 
     def work(links, rank):
-        assert links.decides == (rank == 0)
+        assert links.is_rank_0 == (rank == 0)
         told = []
         for step in range(3):
             own = words[rank] + step

@@ -219,7 +219,7 @@ def test_tables_that_do_not_fit_are_refused():
         np.array([["a", 1], [2, 1]], dtype=object),
         pd.DataFrame({0: pd.Categorical(["a", 2])}),
     ):
-        with pytest.raises(ValueError, match="feature 0 must be strings or numbers, not both"):
+        with pytest.raises(ValueError, match=r"feature 0 must have .* all strings or all numbers"):
             Categories.learn(both, [0])
 
 
@@ -288,7 +288,8 @@ def test_columns_of_one_name_are_refused():
 def test_values_without_a_hash_are_refused(value):
     column = np.empty((2, 1), dtype=object)
     column[:, 0] = ["x", value]
-    with pytest.raises(ValueError, match="the categories of feature 0 must be hashable"):
+    kind = type(value).__name__
+    with pytest.raises(TypeError, match=f"feature 0 must hold numbers, .*{kind}: make a column"):
         Categories.learn(column, [0])
 
 
@@ -297,7 +298,9 @@ def test_objects_are_encoded_like_a_frame_of_objects(values):
     categories = Categories.learn(np.array([["x"], ["y"]]), [0])
     column = np.array(values, dtype=object)[:, None]
     if 5 in values[2:]:
-        with pytest.raises(ValueError, match="must be strings or numbers, not both"):
+        with pytest.raises(
+            ValueError, match="must have categories that are all strings or all numbers, got both"
+        ):
             categories.encode(column)
     else:
         np.testing.assert_array_equal(categories.encode(column), [[0], [np.nan], [np.nan]])

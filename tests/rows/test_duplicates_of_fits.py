@@ -35,7 +35,7 @@ from certree import (
 from certree.boolean import FourierClassifier
 from certree.ensembles import ConformalBandRegressor
 from certree.out_of_core import sources
-from certree.rows.hashes import count_rows_with_copies, mix
+from certree.rows.hashes import count_equal_rows, mix
 
 N = 400
 CLASSIFIERS = [
@@ -204,11 +204,10 @@ def test_boolean_functions_warn_too():
 def test_rows_with_copies_are_counted(values):
     hashes = mix(np.array(values, dtype=np.uint64))
     expected = sum(values.count(one) > 1 for one in values)
-    assert count_rows_with_copies(hashes) == expected
+    assert count_equal_rows(hashes) == expected
     distinct, counts = np.unique(hashes, return_counts=True)
     assert (
-        count_rows_with_copies(np.append(distinct, distinct), np.append(counts, 0 * counts))
-        == expected
+        count_equal_rows(np.append(distinct, distinct), np.append(counts, 0 * counts)) == expected
     )
 
 

@@ -562,9 +562,9 @@ def test_given_folds_number_all_rows_and_splitters_those_that_are_left(as_mask):
         ([([0, 1], [2**70])], "cv must hold row indices or masks of rows, got dtype object"),
         ([([0, 1], [2.0])], "cv must hold row indices or masks of rows, got dtype float64"),
         ([([0, 1], [[2, 3]])], r"cv must hold row indices in one dimension, got shape \(1, 2\)"),
-        ([([True] * 19, [2])], "a mask in cv must have 20 rows, got 19"),
-        ([([0, 1], [])], "each fold of cv must have training and validation rows"),
-        ([([], [0, 1])], "each fold of cv must have training and validation rows"),
+        ([([True] * 19, [2])], "cv must have masks of 20 rows, got 19"),
+        ([([0, 1], [])], "cv must have training and validation rows in each fold"),
+        ([([], [0, 1])], "cv must have training and validation rows in each fold"),
         ([([0, 1],)], "cv must hold pairs"),
         ([3], "cv must hold pairs"),
         (10**9, "cv must be at most 1000 for 20 rows, got 1000000000"),
@@ -595,14 +595,14 @@ def test_folds_that_only_rows_of_weight_zero_judge_are_left_out():
 def test_weights_whose_sum_is_too_large_are_refused(model):
     X, y = two_classes()
     y = y if is_classifier(model) else X[:, 0]
-    with pytest.raises(ValueError, match=r"weights of all rows must sum to at most 1e\+280"):
+    with pytest.raises(ValueError, match=r"sample_weight must sum to at most 1e\+280"):
         clone(model).fit(X, y, np.full(200, 1e308))
 
 
 def test_class_weights_that_make_infinite_weights_are_refused():
-    with pytest.raises(ValueError, match=r"weights of all rows must sum to at most 1e\+280"):
+    with pytest.raises(ValueError, match=r"sample_weight must sum to at most 1e\+280"):
         entered(class_weight={0: 1e308}, sample_weight=np.full(20, 1e10))
-    with pytest.raises(ValueError, match=r"weights of all rows must sum to at most 1e\+280"):
+    with pytest.raises(ValueError, match=r"sample_weight must sum to at most 1e\+280"):
         entered(class_weight="balanced", sample_weight=np.full(20, 1e308))
 
 

@@ -141,7 +141,7 @@ def test_shapes_that_do_not_match_are_refused():
         SeveralStats((classified, measured))
     with pytest.raises(TypeError, match=r"got \[\]"):
         SeveralStats(())
-    with pytest.raises(TypeError, match="of_each must be a tuple, got 5"):
+    with pytest.raises(TypeError, match=r"of_each must be a tuple of statistics, .*, got 5"):
         SeveralStats(5)
     for others in (
         count(tree, X[1:], classes[1:, 0], 2),

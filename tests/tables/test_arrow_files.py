@@ -56,7 +56,7 @@ def test_ranges_are_the_rows_of_the_file(compression, n_batch, nested, n_rows, t
         assert sum(file.lengths) == N
         for names in (table.column_names, ["code", "number"], ["text", "bool"]):
             numbers = range(len(file.lengths))
-            read = [one for i in numbers for one in file.ranges(names, i, n_rows)]
+            read = [one for i in numbers for one in file.read_ranges(names, i, n_rows)]
             assert max(map(len, read)) <= n_rows
             assert pa.Table.from_batches(read).equals(table.select(names))
 
@@ -66,14 +66,14 @@ def test_no_rows_and_no_batches(tmp_path):
     for one in (table.slice(0, 0), pa.table({"a": pa.array([], pa.string())})):
         with ArrowFile(written(one, tmp_path / "t.arrow")) as file:
             assert sum(file.lengths) == 0
-            assert not [*file.ranges(one.column_names, 0, 9)] if file.lengths else True
+            assert not [*file.read_ranges(one.column_names, 0, 9)] if file.lengths else True
 
 
 def test_feather_of_pandas_is_read(tmp_path):
     table = all_types()
     pa.feather.write_feather(table, tmp_path / "t.feather")
     with ArrowFile(tmp_path / "t.feather") as file:
-        read = [one for i in range(len(file.lengths)) for one in file.ranges(["text"], i, 999)]
+        read = [one for i in range(len(file.lengths)) for one in file.read_ranges(["text"], i, 999)]
     assert pa.Table.from_batches(read).equals(table.select(["text"]))
 
 
@@ -83,7 +83,7 @@ def test_of_a_single_batch_a_range_is_held(tmp_path):
     path = written(table, tmp_path / "t.arrow", n)
     before, held = pa.total_allocated_bytes(), []
     with ArrowFile(path) as file:
-        for batch in file.ranges(table.column_names, 0, 2**14):
+        for batch in file.read_ranges(table.column_names, 0, 2**14):
             held.append(pa.total_allocated_bytes() - before)
             del batch
     assert max(held) < 3 * 2**14 * 5 * 8 < table.nbytes / 6
@@ -102,7 +102,7 @@ def test_a_file_that_is_truncated_while_it_is_read_is_refused(tmp_path):
     path = written(all_types(), tmp_path / "t.arrow")
     size = path.stat().st_size
     with ArrowFile(path) as file:
-        ranges = file.ranges(["number", "text"], 0, 100)
+        ranges = file.read_ranges(["number", "text"], 0, 100)
         next(ranges)
         with path.open("r+b") as other:
             other.truncate(size // 20)
@@ -125,7 +125,7 @@ def test_damaged_metadata_is_refused_or_read(tmp_path):
             with ArrowFile(path) as file:
                 names = file.schema.names
                 for i in range(len(file.lengths)):
-                    list(file.ranges(names, i, 1000))
+                    list(file.read_ranges(names, i, 1000))
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             refused += 1
     assert refused

@@ -691,6 +691,8 @@ def test_files_of_models_of_plain_files_do_not_change(tmp_path):
         {"strange": 1},
         {"columns": {"x": {"order": "dd/mm"}}},
         {"columns": 3},
+        {"markers": {"x": [1]}},
+        {"markers": 3},
         [],
     ],
 )

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
+import certree
 from certree import (
     BoostedTreesClassifier,
     PrunedTreeClassifier,
@@ -300,6 +301,31 @@ def test_names_of_columns_do_not_end_a_comment_of_sql(tmp_path):
         .split("\n")[1]
         .startswith(r"--   x\n; DROP TABLE rows: number, decimal comma")
     )
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_sql_lists_the_texts_that_were_missing_values(tmp_path, in_memory):
+    """Also in columns of plain numbers and of text, whose other values need no conversion."""
+    X, _ = draw_dated()
+    path = tmp_path / "fit.csv"
+    numbers = X.x.astype(str).where(np.arange(len(X)) % 9 > 0, "k.A.")
+    town = pd.Series(["Ulm", "Bonn"] * (len(X) // 2)).where(np.arange(len(X)) % 7 > 0, "NA")
+    y = np.where((X.x > 0) != (town == "Ulm"), "yes", "no")
+    pd.DataFrame({"x": numbers, "z": X.x, "town": town, "y": y}).to_csv(path, index=False)
+    model = BoostedTreesClassifier(max_iter=8, random_state=0)
+    if in_memory:
+        table = read_table(path, "y")
+        model.fit(table.to_arrow(), table.y)
+    else:
+        model.fit(path, "y")
+    certree.save(model, tmp_path / "model.certree")
+    statement = certree.load(tmp_path / "model.certree").to_sql("rows")
+    assert [line for line in statement.split("\n") if line.startswith("--")] == [
+        "-- Before you run this statement, convert these texts, which are missing values, to NULL:",
+        "--   x: k.A.",
+        "--   town: NA",
+    ]
+    assert statement == model.to_sql("rows")
 
 
 # -- texts that the fit did not have ---------------------------------------------------------------

@@ -430,7 +430,7 @@ def test_a_file_is_refused_in_the_same_words_in_all_ways_of_reading(
 
 def test_text_in_utf16_is_refused_if_memory_is_limited(tmp_path):
     path = put(tmp_path / "rows.csv", csv_of(["1"]).encode("utf-16"))
-    with pytest.raises(ValueError, match=r"with memory_limit, CSV files must be .*rows\.csv has"):
+    with pytest.raises(ValueError, match=r"memory_limit takes CSV files in UTF-8, .*rows\.csv has"):
         FileRows(path, "y", is_limited=True)
 
 

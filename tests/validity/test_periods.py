@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import certree
-from certree.certificates.hold_out import hold_out_rows
+from certree.certificates.hold_out import certify_row_errors
 from certree.rows.time_order import Period
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -81,7 +81,7 @@ def draw_losses(kind, seed, n=N_PERIOD + N_NEXT):
 
 
 def certify(losses, period=PERIOD):
-    return hold_out_rows(losses, None, DELTA, period=period)
+    return certify_row_errors(losses, None, DELTA, period=period)
 
 
 def expect_few(n_missed, n_draws):

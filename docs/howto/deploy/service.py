@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
-from fastapi import FastAPI
-from pydantic import AwareDatetime, BaseModel, Field
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import AwareDatetime, BaseModel, Field, FiniteFloat
 
 import certree
 
@@ -30,8 +32,17 @@ class Order(BaseModel):
 
     id: int
     ordered: AwareDatetime | None
-    weight: float | None
+    weight: FiniteFloat | None
     country: str | None
+
+
+@app.exception_handler(RequestValidationError)
+def refuse(_: Request, error: RequestValidationError) -> JSONResponse:
+    """Answer a wrong request without its values: JSON cannot hold NaN and Infinity."""
+    keys = ("type", "loc", "msg")
+    return JSONResponse(
+        {"detail": [{key: one[key] for key in keys} for one in error.errors()]}, 422
+    )
 
 
 @app.post("/predictions")
@@ -44,5 +55,6 @@ def predict(orders: Annotated[list[Order], Field(min_length=1)]) -> list[dict]:
     for order, label, probability in zip(orders, labels, probabilities, strict=True):
         answers.append({"id": order.id, "label": label, "late": probability})
         time = {"time": datetime.now(UTC).isoformat()}
-        log.info(json.dumps(time | order.model_dump(mode="json") | answers[-1] | versions))
+        entry = time | order.model_dump(mode="json") | answers[-1] | versions
+        log.info(json.dumps(entry, allow_nan=False))
     return answers

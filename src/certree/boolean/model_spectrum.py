@@ -82,10 +82,10 @@ def spectrum(
     Returns
     -------
     Spectrum
-        Of class probabilities (K outputs) or of a number (one output). For boosted trees and
-        AdaBoost, of the raw scores: one output for at most two classes, else K. A forest that
-        raises averaged probabilities to a power has the spectrum of the averages, which order
-        classes in the same way.
+        The spectrum of the class probabilities (K outputs) or of the predicted number (one output).
+        For boosted trees and AdaBoost, of the raw scores: one output for at most two classes, else
+        K. A forest that raises averaged probabilities to a power has the spectrum of the averages,
+        which order classes in the same way.
 
     Raises
     ------

@@ -91,7 +91,7 @@ class QueryCounter:
         self._function, self.bits, self.budget, self.n_queries = function, bits, budget, 0
 
     def allows(self, n: int) -> bool:
-        """Return whether the budget allows to evaluate the function at `n` more rows."""
+        """Return whether the budget (largest number of evaluations) allows `n` more rows."""
         return self.budget is None or self.n_queries + n <= self.budget
 
     def evaluate(self, signs: NDArray[Any]) -> Float64:
@@ -143,10 +143,10 @@ class QueryCounter:
         return values
 
     def expect_no_noise(self, signs: NDArray[Any], values: Float64) -> None:
-        """Evaluate rows again; raise ValueError if a value differs from `values`, up to rounding.
+        """Evaluate the function at rows again; raise ValueError if a value differs, up to rounding.
 
         signs: -1 or 1 for each bit of each row, (m, n_bits); values: earlier values at these rows,
-        (m,). The rows count against the budget.
+        (m,). The rows count against the budget, the largest number of evaluations.
         """
         if not np.allclose(self.evaluate(signs), values, rtol=1e-12, atol=0):
             raise ValueError(
@@ -161,6 +161,6 @@ def draw_signs(rng: np.random.RandomState, n: int, n_bits: int) -> Float64:
 
 
 def expect_probability(delta: float) -> None:
-    """Raise ValueError unless the parameter delta lies strictly between 0 and 1."""
+    """Raise ValueError unless delta, the probability that a bound fails, lies in (0, 1)."""
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}")

@@ -256,7 +256,8 @@ def _choose_support(
     Parameters
     ----------
     supports : iterator of ndarray of int
-        Supports, as arrays of ascending column numbers, each with more columns than the one before.
+        Supports, as arrays of ascending column numbers, each with more columns than the previous
+        one.
     columns, y : ndarray of shape (n, k) and (n,)
         Product of the signs of each of k candidate sets, and the target, in the training rows.
     validation_columns, validation_y : ndarray of shape (m, k) and (m,)

@@ -59,7 +59,8 @@ def unpack_indicators(masks: UInt64, n_bits: int) -> NDArray[np.bool_]:
 def build_membership_matrix(masks: UInt64, n_bits: int) -> sparse.csr_matrix:
     """Convert masks of sets of bits, (k, W), to a sparse matrix of float64, (k, n_bits).
 
-    It is 1 where a bit belongs to a set. Bit j of a set is bit j % 64 of word j // 64 of its mask.
+    The matrix is 1 where a bit belongs to a set. Bit j of a set is bit j % 64 of word j // 64 of
+    its mask.
     """
     members, sizes = [np.zeros(0, dtype=np.int32)], [np.zeros(1, dtype=np.int64)]
     for first in range(0, len(masks), _BLOCK):
@@ -73,7 +74,8 @@ def build_membership_matrix(masks: UInt64, n_bits: int) -> sparse.csr_matrix:
 def argsort_masks(masks: UInt64) -> NDArray[np.intp]:
     """Return the indices, (k,), that sort masks of sets of bits, (k, W), ascending.
 
-    The last word counts most, then the one before it. `Spectrum` stores terms in this order.
+    Masks are compared by their last word first, then by the last but one, and so on. `Spectrum`
+    stores terms in this order.
     """
     return np.lexsort(masks.T)
 

@@ -131,9 +131,10 @@ def sparse_transform(
 def _transform_all_rows(queries: QueryCounter) -> Recovered:
     """Evaluate the function at all 2^n rows and return its exact spectrum, with `is_complete` True.
 
-    n is the number of features. queries: the function, whose budget must allow 2^n rows. It is
-    certain that these are all coefficients, so the result's `delta` is 0. Raise ValueError if the
-    function is noisy at 32 rows, if the budget allows to evaluate these again.
+    n is the number of features. queries: the function, whose budget (largest number of evaluations)
+    must allow 2^n rows. It is certain that these are all coefficients, so the result's `delta` is
+    0. Raise ValueError if the function is noisy at 32 rows, if the budget allows to evaluate these
+    again.
     """
     n = len(queries.bits)
     signs = 1.0 - 2.0 * _to_bits(np.arange(2**n), n)
@@ -247,8 +248,8 @@ class _Matrix:
     def expect_no_noise(self, queries: QueryCounter) -> None:
         """Evaluate the function again at the first 32 rows (or all, if fewer), to detect noise.
 
-        queries: the function; its budget must allow these rows. Raise ValueError if a value differs
-        from the one that `extend` stored.
+        queries: the function; its budget (largest number of evaluations) must allow these rows.
+        Raise ValueError if a value differs from the one that `extend` stored.
         """
         last = min(_REPEATED, self._values.shape[1])
         queries.expect_no_noise(1.0 - 2.0 * self._compute_rows(0, last, 0), self._values[0, :last])

@@ -106,8 +106,8 @@ def sparsify(
     """
     if (budget is None) == (error is None):
         raise ValueError(
-            f"exactly one of budget and error must be passed, got budget={budget!r}, "
-            f"error={error!r}"
+            "budget or error must be a number, and the other one None, got "
+            f"budget={budget!r} and error={error!r}"
         )
     limit: Any = error if budget is None else budget
     if not limit >= 0:
@@ -184,9 +184,9 @@ def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Spa
 def compute_proven_degree(n_leaves: int, epsilon: float) -> int:
     """Return a number of bits d such that terms of at most d bits approximate a tree to `epsilon`.
 
-    It is max(0, ceil(log2(n_leaves / epsilon))), for a tree of `n_leaves` leaves with values of
-    size at most 1; `epsilon` bounds the mean squared error over independent, balanced bits; see
-    `sparsify_as_proven`.
+    The number is max(0, ceil(log2(n_leaves / epsilon))), for a tree of `n_leaves` leaves with
+    values of size at most 1; `epsilon` bounds the mean squared error over independent, balanced
+    bits; see `sparsify_as_proven`.
     """
     return ceil(max(log2(n_leaves) - log2(epsilon), 0.0))  # 0 if epsilon is infinite
 

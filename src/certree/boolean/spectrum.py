@@ -196,7 +196,7 @@ class Spectrum(ArrayRecord):
     def variance(self) -> float:
         """Variance of the function, summed over outputs, for independent bits with these means.
 
-        It is the sum of the squares of all coefficients but that of the constant.
+        The variance is the sum of the squares of all coefficients but that of the constant.
         """
         return float(self.squares[self.sizes > 0].sum())
 
@@ -204,8 +204,8 @@ class Spectrum(ArrayRecord):
     def sup_norm_bound(self) -> float:
         """Upper bound on the Euclidean norm of the function's K outputs at any row.
 
-        It is the sum over the terms of the norm of their K coefficients times the largest absolute
-        value that their product of signs has at any row, which is 1 without means.
+        The bound is the sum over the terms of the norm of their K coefficients times the largest
+        absolute value that their product of signs has at any row, which is 1 without means.
         """
         if self.mean is None:
             return self.l1_norm
@@ -337,7 +337,8 @@ class Spectrum(ArrayRecord):
     def _squares_to_degree(self, degree: int | None) -> Float64:
         """Return the squared coefficients of each term, summed over outputs, (n_terms,).
 
-        It is 0 for terms whose sets have more than `degree` bits. degree None: no limit.
+        The entry of a term whose set has more than `degree` bits is 0. degree: largest number of
+        bits; None: no limit.
         """
         return self.squares if degree is None else np.where(self.sizes <= degree, self.squares, 0)
 
@@ -380,9 +381,10 @@ class Spectrum(ArrayRecord):
 
     @validate_arguments
     def total_influence(self, degree: int | None = None) -> float:
-        """Compute the sum of the influences of all bits.
+        """Compute the sum of the influences of all bits, a measure of how complex the function is.
 
-        It is the sum over the terms of the number of their bits times their squared coefficients.
+        The total influence is the sum over the terms of the number of their bits times their
+        squared coefficients.
 
         Parameters
         ----------
@@ -400,8 +402,8 @@ class Spectrum(ArrayRecord):
     def noise_stability(self, rho: float) -> float:
         """Compute the noise stability: the mean product of values at a row and at a noisy copy.
 
-        It is the sum over the terms of rho^size times the squared coefficients, where size is the
-        number of bits.
+        The noise stability is the sum over the terms of rho^size times the squared coefficients,
+        where size is the number of bits.
 
         Parameters
         ----------

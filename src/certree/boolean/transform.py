@@ -78,7 +78,7 @@ def spectrum_of_values(
     Returns
     -------
     Spectrum
-        Of one output, with the terms that are not 0.
+        A spectrum of one output, with the terms whose coefficients are not 0.
 
     Raises
     ------

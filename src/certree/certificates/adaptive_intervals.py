@@ -105,7 +105,9 @@ class AdaptiveIntervals:
         """
         restore_fields(self, _STORED_FIELDS, stored)
         if self._n_covered > self._rows or not self._batches.fits(self._rows):
-            raise DamagedModelError("numbers of rows of its intervals contradict each other")
+            raise DamagedModelError(
+                f"rows must be at least n_covered, and the last row of batches, got {self._rows}"
+            )
 
     @property
     def factor(self) -> float:
@@ -114,12 +116,15 @@ class AdaptiveIntervals:
 
     @property
     def rows(self) -> int:
-        """Number of rows whose targets are known."""
+        """Number of rows with known targets: those passed to `update` so far."""
         return self._rows
 
     @property
     def covered(self) -> float | None:
-        """Fraction of these rows whose interval contained the target; None before the first row."""
+        """Fraction of the rows with known targets whose interval contained the target.
+
+        The rows are those passed to `update`. None before the first row.
+        """
         return self._n_covered / self._rows if self._rows else None
 
     @property
@@ -138,8 +143,8 @@ class AdaptiveIntervals:
         Returns
         -------
         ndarray of float64, shape (n, 2)
-            The intervals to use, and to pass to `update` when the targets are known. Intervals of
-            all numbers stay as they are.
+            The intervals to use, and to pass to `update` when the targets are known. Intervals from
+            -inf to inf stay as they are.
 
         Raises
         ------
@@ -204,7 +209,10 @@ class AdaptiveIntervals:
         ends = _check_intervals(intervals)
         truth: Float64 = check_column("y", y, "float64", (len(ends),))
         if not np.isfinite(truth).all():
-            raise ValueError("y must hold finite numbers, got NaN or an infinite number")
+            raise ValueError(
+                "y must hold finite numbers, got NaN or an infinite number: leave out these rows, or "
+                "update later, when their targets are known"
+            )
         self._batches.check(batch, model_hash, self.model_hash)
         n = len(truth)
         n_covered = int(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).sum())
@@ -217,7 +225,10 @@ class AdaptiveIntervals:
         return self
 
     def __str__(self) -> str:
-        """Return how many targets were in their intervals, how many should be, and the factor."""
+        """Return a sentence on the targets that were in their intervals, the coverage and the factor.
+
+        The factor is the number by which `adjust` multiplies widths now.
+        """
         asked = f"{100 * self.coverage:.4g} %"
         if not self._rows:
             return (
@@ -235,16 +246,18 @@ class AdaptiveIntervals:
 
 
 def _check_intervals(intervals: Any) -> Float64:
-    """Return intervals as float64 array (n, 2); raise ValueError if they are none.
+    """Return prediction intervals as a float64 array (n, 2), after checks.
 
-    Ends may be infinite, but a lower end must not be above the upper one.
+    intervals: lower and upper end of each, (n, 2). Ends may be infinite. Raise ValueError if the
+    shape is another one, an end is NaN, or a lower end is above the upper one.
     """
     ends: Float64 = check_column("intervals", intervals, "float64", (None, 2))
     is_wrong = ~(ends[:, 0] <= ends[:, 1])
     if is_wrong.any():
         first = ends[np.argmax(is_wrong)].tolist()
         raise ValueError(
-            f"intervals must hold lower ends that are at most the upper ones, got {first}"
+            f"intervals must hold lower ends that are at most the upper ends, got {first}: pass what "
+            "adjust returned"
         )
     return ends
 

@@ -58,8 +58,8 @@ def find_most_frequent(weights: Mapping[Any, float], total: float | None = None)
     -------
     Baseline
         The most frequent class, and the weight of the rows of all other classes as a fraction of
-        `total`. Of equally frequent classes it is the first in the order of their texts, whatever
-        the order of the rows.
+        `total`. If several classes are equally frequent, it is the first in the order of their
+        texts.
     """
     total = fsum(weights.values()) if total is None else total
     label, weight = min(weights.items(), key=lambda entry: (-entry[1], str(entry[0])))
@@ -87,8 +87,9 @@ def compute_median_baseline(y: Float64, limit: float, weight: Float64 | None = N
     """Return the mean absolute error of always predicting the median of the targets of some rows.
 
     y: targets, (n,), at least one row; limit: absolute error at which larger ones are clipped, in
-    units of the target; weight: weight of each row, (n,); None: 1. Of several medians it is the
-    smallest. The result is in units of the target, and does not depend on the order of the rows.
+    units of the target; weight: weight of each row, (n,); None: 1. If there are several medians,
+    the smallest is predicted. The result is in units of the target, and does not depend on the
+    order of the rows.
     """
     weight = np.ones(len(y)) if weight is None else weight
     order = np.lexsort((weight, y))

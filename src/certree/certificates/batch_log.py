@@ -55,7 +55,11 @@ class BatchLog:
             )
 
     def add(self, batch: str | None, n_before: int, n_rows: int) -> None:
-        """Add a batch of `n_rows` rows after `n_before` earlier rows; without a name do nothing."""
+        """Add a batch of rows to this log; a batch without a name is not logged.
+
+        batch: its name, or None; n_before: number of rows of all earlier batches; n_rows: number of
+        its rows, which get the numbers n_before + 1, n_before + 2, ...
+        """
         if batch is not None:
             self._rows[str(batch)] = (n_before + 1, n_before + n_rows)
 
@@ -72,7 +76,10 @@ class BatchLog:
         return text
 
     def fits(self, n_rows: int) -> bool:
-        """Return whether the rows of all batches are among `n_rows` rows."""
+        """Return whether all row numbers in this log are between 1 and `n_rows`.
+
+        A file is damaged if they are not. n_rows: number of rows that all batches together have.
+        """
         return all(1 <= first <= last + 1 <= n_rows + 1 for first, last in self._rows.values())
 
     @classmethod
@@ -104,16 +111,19 @@ def check_text(name: str, text: Any) -> None:
 
 
 def _restore_log(stored: StoredState, name: str, model: Any) -> BatchLog:  # noqa: ARG001 -- as others
-    """Return the log in the entry `name` of a file, `stored`; `model` is not read.
+    """Read the `BatchLog` of a model file.
 
-    Raise ValueError if the entry is no list of ranges of rows by name, or a name repeats.
+    stored, name: the content of the file, and the name of the entry in it; model: the object that
+    is restored, not used. Raise ValueError if the entry is not a list of [name, number of the first
+    row, number of the last row], or a name repeats.
     """
     log = BatchLog()
     for batch, *rows in stored[name]:
         check_text(name, batch)
         if [*map(type, rows)] != [int, int] or batch in log._rows:
             raise DamagedModelError(
-                f"{name} must have one range of rows each, got {batch!r} {rows}"
+                f"{name} must have entries [name, first row, last row], each name once, got "
+                f"{[batch, *rows]!r}"
             )
         log._rows[batch] = (rows[0], rows[1])
     return log

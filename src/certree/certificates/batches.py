@@ -40,8 +40,8 @@ def certify_batches(
 ) -> Certificate:
     """Bound a classifier's error by calibration rows in batches.
 
-    Does what `certify` does for rows in memory. Of each row it keeps a hash, its class, and
-    whether it is an error.
+    Does what `certify` does for rows in memory. It keeps a hash of each row, its class, and whether
+    it is an error.
 
     Parameters
     ----------
@@ -130,7 +130,10 @@ def read_batches(
         If the files have no rows, lack a feature of the classifier, or cannot be read.
     """
     if not isinstance(y, str):
-        raise TypeError(f"y must be the name of a column if X names files, got {type(y).__name__}")
+        raise TypeError(
+            f"y must be the name of a column if X names files, got {type(y).__name__}: pass the "
+            "name of the column of classes"
+        )
     if not hasattr(classifier, "classes_"):
         raise TypeError(
             "classifier must have classes_ if X names files, got "

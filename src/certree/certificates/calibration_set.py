@@ -100,24 +100,28 @@ class HeldOut(ArrayRecord):
         if self.stats.n_classes not in (self.n_classes, self.n_classes + 1):
             raise ValueError(
                 f"stats must have a column for each of the {self.n_classes} classes of grown, and "
-                f"at most one more for other classes, got {self.stats.n_classes} columns"
+                f"at most one more for other classes, got {self.stats.n_classes} columns: make the "
+                "object by held_out"
             )
         if not np.array_equal(self.grown.label, self.stats.label):
             raise ValueError(
-                "stats.label must equal grown.label, as the training rows label the nodes and the "
-                "calibration rows must not"
+                "stats.label must equal grown.label, as only training rows may label the nodes, got "
+                "another label: make the object by held_out"
             )
         observed = float(self.stats.n[0])
         if self.n < 1 or abs(observed - self.n) > 1e-6 * self.n:
-            raise ValueError(f"stats must count n = {self.n} >= 1 observations, got {observed:g}")
+            raise ValueError(
+                f"stats must count n = {self.n} >= 1 observations, got {observed:g}: make the "
+                "object by held_out"
+            )
         if not self.grouped and self.n != len(self.weigh):
             raise ValueError(
                 f"n must be the number of calibration rows, {len(self.weigh)}, got {self.n}"
             )
         if not self.grouped and (self.stats.counts % 1 != 0).any():
             raise ValueError(
-                "stats must count each calibration row once, got fractions: bounds do not hold for "
-                "weighted rows"
+                "stats must count each calibration row once, got fractions, and bounds do not hold for "
+                "weighted rows: make the object by held_out"
             )
 
     @property
@@ -367,17 +371,23 @@ class CalibrationSet(ArrayRecord):
 
     @property
     def grouped(self) -> bool:
-        """Whether the rows have groups."""
+        """Whether the calibration rows have groups, such as patients.
+
+        Only groups are then independent of each other.
+        """
         return self.weight is not None
 
     @property
     def n(self) -> int:
-        """Number of independent observations: rows, or groups of them."""
+        """Number of independent observations: calibration rows or, if rows have groups, groups."""
         return len(self.given) if self.weight is None else round(self.weight.sum())
 
     @property
     def worst(self) -> int:
-        """Number of rows of `is_worst`, which count as errors whatever is predicted."""
+        """Number of calibration rows that repeat others and count as errors whatever is predicted.
+
+        They are the rows for which `is_worst` is True.
+        """
         return count_worst(self.is_worst)
 
     def sum_by_class(
@@ -538,7 +548,7 @@ class HeldOutNumbers(ArrayRecord):
 
     @property
     def worst(self) -> int:
-        """Number of calibration rows whose error counts as `limit` whatever is predicted."""
+        """Number of calibration rows that repeat other rows; their error counts as `limit`."""
         return count_worst(self.is_worst)
 
     @property

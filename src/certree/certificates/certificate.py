@@ -85,7 +85,7 @@ class Matches:
     def statement(self) -> str:
         """Both numbers of this object as a clause of a certificate's assumptions, str.
 
-        Such as "3 rows match rows of the fit, where about 2 are expected of new rows". If
+        An example is "3 rows match rows of the fit, where about 2 are expected of new rows". If
         `expected` is None it says that this is not known.
         """
         if self.expected is None:
@@ -202,7 +202,9 @@ class Certificate:
         expect_method_for_period(self.method, self.period)
         largest = self._largest_bound
         if not 0 <= self.bound <= largest:
-            raise ValueError(f"bound must lie in 0 .. {largest:g}, got {self.bound!r}")
+            raise ValueError(
+                f"bound must lie in 0 .. {largest:g}, got {self.bound!r}: make certificates by certify"
+            )
         if self.baseline is not None and self.baseline.value > largest * (1 + _ROUNDING):
             raise ValueError(f"baseline must lie in 0 .. {largest:g}, got {self.baseline.value!r}")
 
@@ -257,7 +259,10 @@ class Certificate:
 
     @property
     def _order_assumption(self) -> str | None:
-        """What is assumed if errors of calibration rows depend on their order; None if they do not."""
+        """The assumption on the order of the rows, as a sentence; None if errors do not depend on it.
+
+        It is needed if the errors of the calibration rows depend on their order in the table.
+        """
         if self.row_order is None or not self.row_order.is_dependent:
             return None
         return self.row_order.assumption
@@ -435,13 +440,13 @@ class Certificate:
         """
         if drift is not None and self.period is None:
             raise ValueError(
-                "drift describes later rows, but the calibration rows have no times: pass time to fit "
-                "or certify, or use total_variation"
+                "drift must be None, as the calibration rows have no times and it is about later rows: "
+                "pass time to fit or certify, or use total_variation"
             )
         if drift is None and may_depend(self.period):
             raise ValueError(
-                "kl and total_variation need independent rows, and rows of this period may depend on "
-                "each other: use drift"
+                "kl and total_variation must be None, as they need independent rows, and rows of this "
+                "period may depend on each other: use drift"
             )
         shift = make_shift(
             kl, total_variation, None if drift is None else drift / self._largest_bound
@@ -526,7 +531,7 @@ class Certificate:
         if target <= self._limit:
             return None
 
-        def enough(n: int) -> bool:
+        def is_enough(n: int) -> bool:
             """Return whether the bound projected for n new rows is at most `target`.
 
             `target` is the argument of the enclosing method; the projection is
@@ -535,13 +540,13 @@ class Certificate:
             return bool(self.bound_by(n) <= target)
 
         below, above = 0, 1
-        while not enough(above):
+        while not is_enough(above):
             below, above = above, 2 * above
             if above > _MOST_ROWS:
                 return None
         while above - below > 1:
             middle = (below + above) // 2
-            below, above = (below, middle) if enough(middle) else (middle, above)
+            below, above = (below, middle) if is_enough(middle) else (middle, above)
         return above
 
     def __str__(self) -> str:
@@ -573,7 +578,11 @@ class Certificate:
 
     @property
     def _caveats(self) -> str:
-        """Further sentences of ``str()``, each after a space; empty if there are none."""
+        """Sentences that ``str()`` appends, each after a space; empty if there are none.
+
+        They say that the bound is not below the error of a constant prediction, or that errors
+        depend on the order of the rows.
+        """
         caveats = ""
         if self.is_below_baseline is False:
             caveats = " The bound does not show that the model is better than this constant."
@@ -585,7 +594,10 @@ class Certificate:
 
     @property
     def _is_about_later_rows(self) -> bool:
-        """Whether the bound is about rows after a period, whose mean risk may have drifted."""
+        """Whether the bound is about rows later than the calibration rows.
+
+        The calibration rows then have times, and the risk may drift after their period.
+        """
         return self.period is not None and (self.shift is None or self.shift.kind == "drift")
 
     def _describe_calibration_rows(self, rows: str) -> str:
@@ -729,10 +741,10 @@ def compute_log_delta(delta: float, share: float = 1.0) -> float:
     point.
     """
     if not 0 < delta < 1:
-        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
+        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}: use for instance 0.05")
     expect_error_probability(delta)
     if not 0 < share <= 1:
-        raise ValueError(f"share must lie in (0, 1], got {share!r}")
+        raise ValueError(f"share must lie in (0, 1], got {share!r}: use 1 for all of delta")
     if not delta * share > 0:
         raise ValueError(
             f"delta times share must be positive in floating point, got {delta!r} and {share!r}"
@@ -837,7 +849,9 @@ def restore_certificate(entries: Any) -> Certificate:
     given: Certificate = restore_value("certificate", Certificate, entries)
     if given.matches is not None:
         # A fit does not compare its rows with themselves.
-        raise DamagedModelError(f"matches of a certificate must be None, got {given.matches!r}")
+        raise DamagedModelError(
+            f"matches of the certificate of a fit must be None, got {given.matches!r}"
+        )
     if given.method not in METHODS:
         raise DamagedModelError(f"method must be one of {', '.join(METHODS)}, got {given.method!r}")
     ranges = {
@@ -885,9 +899,10 @@ def _store_certificate(certificate: Certificate) -> dict[str, Any]:
 
 
 def _restore_certificates(stored: StoredState, name: str, model: Any) -> tuple[Certificate, ...]:  # noqa: ARG001
-    """Return all certificates of a fit from the entry `name` of a model file, `stored`.
+    """Return all certificates of a fit from a model file, after computing their bounds again.
 
-    `model` is not read. Raise ValueError if an entry is malformed, or a bound is lower than its
+    stored, name: the content of the file, and the name of the entry; model: the estimator that is
+    restored, not used. Raise ValueError if an entry is malformed, or a bound is lower than its
     observations allow.
     """
     saved = stored[name]
@@ -899,7 +914,11 @@ def _restore_certificates(stored: StoredState, name: str, model: Any) -> tuple[C
 
 
 def _restore_deployed(stored: StoredState, name: str, model: Any) -> Certificate:
-    """Return the certificate of `model` whose index is the entry `name` of a model file, `stored`."""
+    """Return the certificate of the model that predicts, from its index in a model file.
+
+    stored, name: the content of the file, and the name of the entry with the index; model: the
+    estimator that is restored, whose `certificates_` are set.
+    """
     return model.certificates_[stored.get_integer(name, 0, len(model.certificates_) - 1)]
 
 

@@ -32,9 +32,7 @@ _NOTHING = 1e-12
 
 
 class CertifiedRegressorMixin:
-    """Methods of certified regressors.
-
-    Prediction intervals, and certificates of the mean absolute error.
+    """Mixin with the methods of certified regressors: prediction intervals and certificates.
 
     A subclass sets the attributes below in ``fit`` and defines ``predict`` and
     `_predict_with_half_width`. The mixin has no constructor.
@@ -244,7 +242,8 @@ class CertifiedRegressorMixin:
         """Return the pair (coverage, delta), with the estimator's parameters in place of None.
 
         coverage: fraction of new rows whose interval contains the target; delta: probability with
-        which fewer do. Where one is None, the parameter of that name replaces it.
+        which fewer do. The estimator's parameter of the same name replaces an argument that is
+        None.
         """
         return (
             self.coverage if coverage is None else coverage,
@@ -261,13 +260,13 @@ class CertifiedRegressorMixin:
         check_is_fitted(self)
         if self.certificate_.grouped:
             raise ValueError(
-                "prediction intervals need independent rows, but the rows of this fit came in groups: "
-                "keep one row of each group and fit without groups"
+                "prediction intervals need independent rows, but the rows of this fit came in groups "
+                "(parameter groups): keep one row of each group and fit without groups"
             )
         if has_dependent_rows(self.certificate_):
             raise ValueError(
-                "prediction intervals need independent rows, but rows in time order may depend on "
-                "each other: fit with independent=True if rows of one period do not"
+                "prediction intervals need independent rows, but rows in time order (parameter "
+                "time) may depend on each other: fit with independent=True if rows of one period do not"
             )
         return self.conformity_scores_
 

@@ -68,29 +68,33 @@ class FixedBox(ArrayRecord):
             np.array_equal(getattr(self.tree, name), getattr(fixed, name)) for name in _COLUMNS
         ):
             raise ValueError(
-                "tree must be the grid that dyadic_grid makes for the box: a tree that was grown on "
-                "rows cannot be certified by them"
+                "tree must be the grid that dyadic_grid makes for box, got another tree, which "
+                "cannot be certified by the rows that it grew on: pass dyadic_grid(*box, depth)"
             )
         if depth % p:
             raise ValueError(
                 f"tree must halve all sides equally often: its depth must be a multiple of {p}, got "
-                f"{depth}"
+                f"{depth}; choose such a depth"
             )
         counts = self.stats.check_tree(self.tree).counts
         if counts.shape[1] != 2:
-            raise ValueError(f"stats must count rows of 2 classes, got {counts.shape[1]} classes")
+            raise ValueError(
+                f"stats must count rows of 2 classes, got {counts.shape[1]} classes: pass y of 0 and 1"
+            )
         if (counts % 1 != 0).any() or not counts[0].sum() >= 1:
             raise ValueError(
-                "stats must count each row once, and at least one row, got fractional counts or no rows"
+                "stats must count each row once, and at least one row, got fractional counts or no "
+                "rows: make the object by fixed_box"
             )
         if (self.stats.errors > counts.min(axis=1)).any():
             raise ValueError(
-                "stats must have the majority class of each node as its label, got another class"
+                "stats must have the majority class of each node as its label, got another class: make "
+                "the object by fixed_box"
             )
 
     @property
     def n(self) -> int:
-        """Number of rows that are counted in the root of the grid."""
+        """Number of rows that the object counts: those in the root of the grid."""
         return round(float(self.stats.n[0]))
 
     @property
@@ -167,6 +171,8 @@ def count_in_box(tree: Tree, leaf: Int32, y: Int32, box: ArrayLike) -> FixedBox:
 @validate_arguments
 def lowest_fixed_box(fixed: FixedBox, delta: float = 0.05, share: float = 1.0) -> NodeWeights:
     """Find the pruning with the lowest bound of `certify_fixed_box`, exactly.
+
+    A pruning is the grid's tree with some nodes turned into leaves.
 
     Parameters
     ----------

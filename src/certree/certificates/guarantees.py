@@ -523,11 +523,18 @@ class Guarantees:
     _error_method = "hold_out"
 
     def _get_method(self, name: str) -> str:
-        """Return the key of `METHODS` of a family of guarantees; name: key of `FAMILIES`."""
+        """Return the key of `METHODS`, the theorem, by which a family of guarantees is computed.
+
+        A family is a set of bounds that hold together. name: its name, a key of `FAMILIES` such as
+        "recall" (the error on the rows of each true class).
+        """
         return FAMILIES[name] or self._error_method
 
     def _list_families_on_request(self) -> tuple[str, ...]:
-        """Return the names of families that are computed only if they are named; here none."""
+        """Return the names of families that are computed only if the user names them; here none.
+
+        A family is a set of bounds that hold together, such as "recall" with one for each class.
+        """
         return ()
 
     def _list_unavailable_families(self, groups: CodedLabels | None) -> tuple[str, ...]:
@@ -544,13 +551,13 @@ class Guarantees:
     ) -> dict[Any, RowSubset]:
         """Count the rows and errors of each subset that a family of bounds is about.
 
-        name: key of `FAMILIES`, such as "recall" (one subset for each true class); kept: indices of
-        the calibration rows to count; groups: group of each calibration row, needed for "groups"
-        and "gaps". Return a dictionary from each member (class, group, pair of groups, node, or
-        "all rows") to its `RowSubset`, which holds its number of rows, its observed error, and the
-        complexity of its bound (in PAC-Bayes bounds the divergence of posterior from prior, in
-        nats). Errors are those of the attribute `wrong`, whether each calibration row is predicted
-        wrongly.
+        A family is a set of bounds that hold together. name: key of `FAMILIES`, such as "recall"
+        (one subset for each true class); kept: indices of the calibration rows to count; groups:
+        group of each calibration row, needed for "groups" and "gaps". Return a dictionary from each
+        member (class, group, pair of groups, node, or "all rows") to its `RowSubset`, which holds
+        its number of rows, its observed error, and the complexity of its bound (in PAC-Bayes bounds
+        the divergence of posterior from prior, in nats). Errors are those of the attribute `wrong`,
+        whether each calibration row is predicted wrongly.
         """
         wrong, nats = self.wrong[kept], self.certificate.complexity
         if name == "error":
@@ -871,7 +878,7 @@ class Guarantees:
         >>> found = Guarantees.by_rows(model, X[300:], y[300:]).thresholds(costs=(1, 5))
         >>> point = found.lowest_cost(1, 5)
         >>> round(point.cost_at_most, 3), round(point.recall.lowest, 3)
-        (0.138, 0.872)
+        (0.139, 0.872)
         """
         classes, positive = self._check_two_classes(pos_label)
         if self.is_worst is not None:
@@ -904,7 +911,8 @@ class Guarantees:
         if min(sizes) < FEWEST_ROWS:
             of_each = "" if groups is None else " in each group"
             raise ValueError(
-                f"thresholds need at least {FEWEST_ROWS} calibration rows{of_each}, got {min(sizes)}"
+                f"thresholds need at least {FEWEST_ROWS} calibration rows{of_each}, got "
+                f"{min(sizes)}: pass more rows"
             )
         compute_log_delta(terms.delta, terms.share)  # raises if out of range
         return found
@@ -958,7 +966,8 @@ class Guarantees:
         classes = self._scored_classes
         if len(classes) != 2:
             raise ValueError(
-                f"thresholds need a classifier with 2 classes, got {len(classes)} classes"
+                f"thresholds need a classifier with 2 classes, got {len(classes)} classes: fit it to a "
+                "binary target, such as y == positive_class"
             )
         return classes.tolist(), find_positive_class(classes, pos_label)
 
@@ -1228,14 +1237,15 @@ class TreeGuarantees(FitGuarantees):
     def _make_subsets(
         self, name: str, kept: Indices, groups: CodedLabels | None
     ) -> dict[Any, RowSubset]:
-        """Count calibration rows and errors in each member of a family, also of "leaves" and "cells".
+        """Count the calibration rows and errors of each subset that a family of bounds is about.
 
-        name: name of the family; kept: indices of the calibration rows to count; groups: group of
-        each calibration row, needed for "groups" and "gaps". Return a dictionary from each member
-        (class, group, pair of groups, node number, or "all rows") to its `RowSubset`, which holds
-        its number of rows, its observed error, and the complexity of its bound. "leaves" are those
-        of the smallest pruning that predicts as the vote does, or the rules if these have numbers;
-        "cells" are all nodes. Errors are taken from the attribute `wrong`.
+        A family is a set of bounds that hold together. name: its name, such as "recall" (one subset
+        for each true class). "leaves" has the leaves of the smallest pruning that predicts as the
+        vote does, or the rules if these have numbers; "cells" has all nodes of the tree. kept:
+        indices of the calibration rows to count; groups: group of each calibration row, needed for
+        "groups" and "gaps". Return a dictionary from each member (class, group, pair of groups,
+        node number, or "all rows") to its `RowSubset`, which holds its number of rows, its observed
+        error, and the complexity of its bound. Errors are taken from the attribute `wrong`.
         """
         if name not in TREE_FAMILIES:
             return super()._make_subsets(name, kept, groups)
@@ -1248,12 +1258,12 @@ class TreeGuarantees(FitGuarantees):
         return make_leaf_subsets(rows.tree, grown, self.ballot.label, leaf, wrong, nats)
 
     def bound_nodes(self) -> NodeBounds:
-        """Return the bounds on the error in all nodes of the tree, which hold together.
+        """Return upper bounds on the error of the classifier on new rows in each node of the tree.
 
-        Each bounds the error of the classifier on new rows in one node; all hold together with the
-        probability 1 - delta of the fit. They are those of the family "leaves" if rules have
-        numbers, else those of "cells". Without bounds the result has the reason: rows of the fit
-        came in groups, or there are fewer than 10 calibration rows.
+        All bounds hold together with the probability 1 - delta of the fit. If rules have numbers
+        there is one for each rule (leaf), else one for each node. If the rows of the fit came in
+        groups, or there are fewer than 10 calibration rows, the `NodeBounds` has no bounds but the
+        reason.
         """
         rows, reason = self.rows, self.explain_missing_guarantees()
         n_rows = count_rows_in_nodes(rows.tree, rows.leaf)
@@ -1359,7 +1369,10 @@ class TreeGuarantees(FitGuarantees):
         """
         held = self.rows.check_training_set()
         if not isinstance(pruning, NodeWeights):
-            raise TypeError(f"pruning must be a NodeWeights, got {pruning!r}")
+            raise TypeError(
+                f"pruning must be a NodeWeights, got {pruning!r}: pass one such as "
+                "map_pruning(tree_, weights_)"
+            )
         found = occam_pruning(held, pruning, self.rows.structure, self._choose_delta(delta))
         return replace(found, row_order=self.certificate.row_order)
 
@@ -1368,7 +1381,8 @@ class TreeGuarantees(FitGuarantees):
 
         Call it once: drawing again and keeping the better pruning makes the certificate invalid.
         The bound uses the log of the posterior over the prior probability of the pruning, and holds
-        with probability 1 - delta over rows and draw.
+        with probability 1 - delta over rows and draw. A pruning is the tree with some nodes turned
+        into leaves; the posterior is the distribution of their weights in the vote.
 
         Parameters
         ----------

@@ -136,7 +136,7 @@ def hold_out_mean(
     return compute_certificate("hold_out_mean", (risk,), n, 0.0, delta, share, grouped=grouped)
 
 
-def hold_out_rows(
+def certify_row_errors(
     wrong: NDArray[np.bool_],
     weight: Float64 | None,
     delta: float,
@@ -200,7 +200,8 @@ def predict_rows(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], N
     """
     if not hasattr(classifier, "predict"):
         raise TypeError(
-            f"classifier must be a fitted classifier with predict, got {shortened(classifier)}"
+            f"classifier must be a fitted classifier with predict, got {shortened(classifier)}: pass "
+            "the model itself"
         )
     expect_classifier(classifier)
     truth = to_array("y", y)
@@ -263,7 +264,7 @@ def _check_label_types(name: str, labels: NDArray[Any], known: NDArray[Any]) -> 
     if strange:
         raise ValueError(
             f"{name} must hold classes of the same type as {shortened(_to_python_objects(known))}, "
-            f"got {shortened(strange)}"
+            f"got {shortened(strange)}: convert them to that type"
         )
 
 

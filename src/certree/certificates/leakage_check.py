@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from certree.certificates.baseline import compute_class_baseline
 from certree.certificates.certificate import Certificate, Matches
-from certree.certificates.hold_out import hold_out_rows
+from certree.certificates.hold_out import certify_row_errors
 from certree.certificates.inequalities.good_turing import bound_matches, estimate_matches
 from certree.certificates.row_order import measure_row_order, warn_of_missing_times
 from certree.interface.arrays import Float64, UInt64, find_positions, to_array
@@ -26,7 +26,7 @@ from certree.rows.duplicates import (
     decide_worst_case,
     find_first_equal_keys,
     get_allowed_repeats,
-    mark_repeated_units,
+    mark_repeats_by_key,
     merge_copies,
 )
 from certree.rows.folds import Indices, number_groups
@@ -62,14 +62,15 @@ class CalibrationRows:
     rows : ndarray of intp
         Positions of the rows to use among those that were passed.
     drawn : dict
-        Fields of `Certificate` about repeated rows, which equal a row of the fit or another of the
-        rows: "repeats" (their number, or None if hashes of the fit are unknown), "distinct"
-        (whether equal rows count once), "matches" (a `Matches` if rows equal rows of the fit, else
-        None), "worst" (number of rows that count as errors) and "period" (a `Period`, or None
-        without times).
+        Fields of `Certificate` by name. Repeated rows equal a row of the fit or another of the
+        rows. "repeats": number of repeated rows, or None if hashes of the fit are unknown;
+        "distinct": whether equal rows count once; "matches": a `Matches` if rows equal rows of the
+        fit, else None; "worst": number of rows that count as errors; "period": a `Period`, or None
+        without times.
     units : ndarray of intp, shape (len(rows),), or None
-        Place of the unit of each row in the order of the rows that were passed: of its group, or of
-        the rows that equal it; None: rows have times, whose order is known.
+        For the test of whether errors depend on the order of the rows: number of the unit of each
+        row, 0, 1, ..., in the order of the rows that were passed. A unit is a group, or a set of
+        equal rows. None: rows have times, whose order is known.
     is_worst : ndarray of bool, shape (len(rows),), or None
         True for repeated rows that count as errors; None: no such rows.
     weight : ndarray of float64, shape (len(rows),), or None
@@ -120,7 +121,7 @@ class CalibrationRows:
         )
         if self.is_worst is not None:
             wrong |= self.is_worst
-        found = hold_out_rows(wrong, self.weight, delta, share, self.drawn.get("period"))
+        found = certify_row_errors(wrong, self.weight, delta, share, self.drawn.get("period"))
         baseline = compute_class_baseline(codes, classes, self.weight)
         return replace(found, baseline=baseline, row_order=order, **self.drawn)
 
@@ -138,8 +139,8 @@ def select_calibration_rows(
     Parameters
     ----------
     classifier : fitted classifier
-        Of any library. Models of certree, also inside scikit-learn's wrappers and ensembles, hold
-        hashes of the rows of their fit.
+        A model of any library. Models of certree, also inside scikit-learn's wrappers and
+        ensembles, hold hashes of the rows of their fit.
     X : array-like of n rows
         Candidate calibration rows.
     y : array-like of shape (n,)
@@ -269,13 +270,13 @@ class LeakageCheck:
     """Collects calibration rows in batches, and checks them against each other and the rows of the fit.
 
     Call `add` for each batch, then `select_rows`, which returns the rows to use as a
-    `CalibrationRows`. Of each row a hash is kept.
+    `CalibrationRows`. The object keeps a hash of each row.
 
     Parameters
     ----------
     classifier : fitted classifier
-        Of any library. Models of certree, also inside scikit-learn's wrappers and ensembles, hold
-        hashes of the rows of their fit.
+        A model of any library. Models of certree, also inside scikit-learn's wrappers and
+        ensembles, hold hashes of the rows of their fit.
     duplicates : {"auto", "genuine", "copies", "refuse"}
         "auto": a small number of rows may equal each other or rows of the fit (`certify` states
         it); "genuine": all rows are new draws; "copies": equal rows count once; "refuse": no row
@@ -332,7 +333,8 @@ class LeakageCheck:
             places = draw_copies(first, rows)
         group = None if group is None else group[rows]
         units = rank_units(first[rows] if group is None else group, places)
-        repeats = mark_repeated_units(first[rows], seen[rows], group)
+        number = np.arange(len(rows)) if group is None else group
+        repeats = mark_repeats_by_key(first[rows], seen[rows], number)
         n_repeats, weight = int(repeats.sum()), None
         if group is not None:
             # Equal rows of one group count as one row.
@@ -357,7 +359,11 @@ class LeakageCheck:
         return CalibrationRows(rows, drawn, None, is_worst, weight)
 
     def _expect_no_groups(self) -> None:
-        """Raise ValueError if the classifier was fitted with groups of rows."""
+        """Raise ValueError if the classifier was fitted with groups of rows, such as patients.
+
+        It is called if the calibration rows have no groups: they could then be of the groups of the
+        fit.
+        """
         column = self._groups_column
         if column is not None:
             name = f" of {column!r}" if column else ""
@@ -439,9 +445,10 @@ class LeakageCheck:
 
 
 def _number_dependent_groups(groups: ArrayLike, n: int) -> Indices | None:
-    """Return the number of each row's group, (n,); None if each row is of another group.
+    """Return the number of each row's group, (n,); None if each group has one row.
 
-    groups: group of each row. Raise ValueError if it has another length, or missing entries.
+    groups: group of each of n rows, such as a customer. Raise ValueError if it has another length,
+    or missing entries.
     """
     names, codes = number_groups(check_groups(groups, n))
     return None if len(names) == n else codes

@@ -34,7 +34,8 @@ class PosteriorVote:
     """A posterior over prunings with its vote and its divergence from a prior, for several bounds.
 
     The constructor computes the divergence, and the vote if it is not passed. Attributes are
-    `complexity`, the divergence (nats), and `held` and `ballot`, as below.
+    `complexity`, the divergence (nats), and `held` and `ballot`, as below. A posterior is a
+    distribution over the prunings of a tree (the tree with some nodes turned into leaves).
 
     Parameters
     ----------
@@ -72,6 +73,8 @@ class PosteriorVote:
         tuples: Sequence[tuple[int, int]] = TUPLES,
     ) -> Certificate:
         """Certify a pruning drawn from this posterior, or its majority vote, by one method.
+
+        A pruning is the tree with some nodes turned into leaves.
 
         Parameters
         ----------
@@ -125,7 +128,8 @@ class PosteriorVote:
     def gibbs(self) -> float:
         """Expected fraction of the calibration rows that a pruning of this posterior gets wrong.
 
-        The pruning is drawn anew for each row; the rows are those of `held`.
+        The pruning is drawn anew for each row; the rows are those of `held`. A pruning is the tree
+        with some nodes turned into leaves.
         """
         return self.tuples(1, 1)
 
@@ -141,7 +145,8 @@ class PosteriorVote:
     def one_wrong(self) -> float:
         """Expected fraction of the calibration rows that exactly one of two draws gets wrong.
 
-        Both prunings are drawn independently from the posterior; the rows are those of `held`.
+        Both prunings are drawn independently from the posterior; the rows are those of `held`. A
+        pruning is the tree with some nodes turned into leaves.
         """
         return self._leaf_votes.one_wrong()
 
@@ -149,7 +154,8 @@ class PosteriorVote:
     def differing(self) -> float:
         """Expected fraction of the calibration rows that two drawn prunings predict differently.
 
-        Both prunings are drawn independently from the posterior; the rows are those of `held`.
+        Both prunings are drawn independently from the posterior; the rows are those of `held`. A
+        pruning is the tree with some nodes turned into leaves.
         """
         return disagreement(self.held.tree, self.held.stats, self.ballot)
 
@@ -158,7 +164,8 @@ class PosteriorVote:
         """Smallest probability, over the leaves, that a drawn pruning is wrong.
 
         `WrongRange`: its field `right` is for rows that the majority vote predicts correctly,
-        `wrong` for rows that it predicts wrongly. Leaves without rows count too.
+        `wrong` for rows that it predicts wrongly. Leaves without rows count too. A pruning is the
+        tree with some nodes turned into leaves.
         """
         return wrong_range(self.held.tree, self.ballot)
 
@@ -198,7 +205,8 @@ def certify_posterior(
     """Compute a PAC-Bayes bound on prunings drawn from a posterior, or on their majority vote.
 
     The bound holds for all posteriors at once, so that the calibration rows may choose the
-    posterior.
+    posterior. A posterior is a distribution over the prunings of a tree (the tree with some nodes
+    turned into leaves).
 
     Parameters
     ----------
@@ -295,15 +303,15 @@ class PairErrors(ArrayRecord):
     both_wrong: Float64
 
     @classmethod
-    def sum_blocks(cls, rows: Float64, parts: Iterable[tuple[Float64, Float64]]) -> PairErrors:
+    def sum_blocks(cls, rows: Float64, blocks: Iterable[tuple[Float64, Float64]]) -> PairErrors:
         """Sum the errors of all pairs of voters over blocks of rows.
 
         rows: number of rows that are out-of-bag for each pair, (T, T), as `count_shared_rows`
-        returns it. parts: for each block of n_block rows two arrays (T, n_block). The first holds
+        returns it. blocks: for each block of n_block rows two arrays (T, n_block). The first holds
         the probability that each voter predicts each row wrongly, 0 for in-bag rows. The second is
         1 where the row is out-of-bag for the voter, else 0.
         """
-        sums = (np.stack([wrong @ judged.T, wrong @ wrong.T]) for wrong, judged in parts)
+        sums = (np.stack([wrong @ judged.T, wrong @ wrong.T]) for wrong, judged in blocks)
         return cls(rows, *reduce(np.add, sums))
 
     @property
@@ -473,7 +481,7 @@ def certify_ensemble(
         raise ValueError(f"method must be one of {', '.join(ENSEMBLE_METHODS)}, got {method!r}")
     out, shares = _check_tables(judged, wrong)
     weights = _check_weights(weight, len(out))
-    parts = ((shares[:, part], out[:, part]) for part in blocks(out.shape[1]))
+    parts = ((shares[:, part], out[:, part]) for part in iterate_blocks(out.shape[1]))
     pair_errors = PairErrors.sum_blocks(count_shared_rows(out), parts)
     if risk is None:
         risk = _compute_vote_error(shares, out, weights)
@@ -483,23 +491,27 @@ def certify_ensemble(
     return pair_errors.certificate(method, weights, max(nats, 0.0), float(risk), delta, share)
 
 
-def blocks(n: int) -> Iterator[slice]:
-    """Yield slices that divide n rows into blocks of at most 16,384, so that tables stay small.
+def iterate_blocks(n: int) -> Iterator[slice]:
+    """Yield slices that divide n rows into blocks of at most 16,384 rows.
 
-    Tables are arrays with an entry for each voter and row of a block. With n = 0 nothing is
+    Arrays with an entry for each voter and row of a block then stay small. With n = 0 nothing is
     yielded.
     """
     return (slice(first, first + _BLOCK) for first in range(0, n, _BLOCK))
 
 
-def count_shared_rows(judged: NDArray[Any]) -> Float64:
+def count_shared_rows(is_out_of_bag: NDArray[Any]) -> Float64:
     """Count the rows that are out-of-bag for each pair of voters.
 
-    judged: whether each row is out-of-bag for each voter, (T, n). Return float64 array (T, T), on
-    whose diagonal are the out-of-bag rows of each voter.
+    is_out_of_bag: whether each of n rows is out-of-bag for each of T voters, (T, n) bool. Return
+    float64 array (T, T); on its diagonal are the numbers of out-of-bag rows of each voter.
     """
-    parts = (judged[:, part].astype(np.float64) for part in blocks(judged.shape[1]))
-    return sum((part @ part.T for part in parts), np.zeros((len(judged), len(judged))))
+    parts = (
+        is_out_of_bag[:, part].astype(np.float64) for part in iterate_blocks(is_out_of_bag.shape[1])
+    )
+    return sum(
+        (part @ part.T for part in parts), np.zeros((len(is_out_of_bag), len(is_out_of_bag)))
+    )
 
 
 def _check_tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64]:
@@ -513,10 +525,13 @@ def _check_tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64
     if out.ndim != 2 or 0 in out.shape or out.dtype != bool:
         raise ValueError(
             "judged must be a boolean array (voters, rows) that is not empty, got dtype "
-            f"{out.dtype} and shape {out.shape}"
+            f"{out.dtype} and shape {out.shape}: pass whether each row is out-of-bag for each voter"
         )
     if shares.shape != out.shape or shares.dtype.kind not in "biuf":
-        raise ValueError(f"wrong must hold numbers of shape {out.shape}, got {shares.shape}")
+        raise ValueError(
+            f"wrong must hold numbers of shape {out.shape}, as judged, got {shares.shape} and dtype "
+            f"{shares.dtype}"
+        )
     read = np.where(out, shares, 0.0)
     if not ((read >= -_ROUNDING) & (read <= 1 + _ROUNDING)).all():
         raise ValueError(
@@ -535,17 +550,20 @@ def _check_weights(weight: ArrayLike | None, n_voters: int) -> Float64:
         return np.full(n_voters, 1 / n_voters)
     given = check_column("weight", weight, "float64", (n_voters,))
     if not ((given >= 0) & (given <= 1 + _ROUNDING)).all() or abs(given.sum() - 1) > _ROUNDING:
-        raise ValueError(f"weight must hold {n_voters} numbers >= 0 that sum to 1, got {weight!r}")
+        raise ValueError(
+            f"weight must hold {n_voters} numbers >= 0 that sum to 1, got {weight!r}: divide them by "
+            "their sum"
+        )
     return given
 
 
-def _compute_vote_error(wrong: Float64, judged: Float64, weight: Float64) -> float:
+def _compute_vote_error(wrong: Float64, is_out_of_bag: Float64, weight: Float64) -> float:
     """Compute the fraction of rows on which at least half of the out-of-bag voters' weight is wrong.
 
-    wrong: probability that each voter is wrong, (T, n), 0 for in-bag rows; judged: 1 for out-of-bag
-    rows, (T, n); weight: weight of each voter, (T,). Rows without any out-of-bag voter of positive
-    weight are left out; 0 if there are no others.
+    wrong: probability that each voter is wrong, (T, n), 0 for in-bag rows; is_out_of_bag: 1 for
+    out-of-bag rows, (T, n); weight: weight of each voter, (T,). Rows without any out-of-bag voter
+    of positive weight are left out; 0 if there are no others.
     """
-    votes = weight @ judged
+    votes = weight @ is_out_of_bag
     known = votes > 0
     return float(np.mean((weight @ wrong)[known] >= votes[known] / 2)) if known.any() else 0.0

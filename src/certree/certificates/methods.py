@@ -40,10 +40,10 @@ class Method:
     where: str = ""
 
     def get_subject(self, is_single_tree: bool) -> str:
-        """Return the text `subject`, which says what a certificate of this method is about.
+        """Return the field `subject`, what a certificate of this method is about, as text.
 
-        is_single_tree: whether the vote consists of one tree; the text then has "this tree" for
-        "this vote".
+        is_single_tree: whether one small tree predicts instead of a vote; the text then has "this
+        tree" for "this vote".
         """
         return self.subject.replace("this vote", "this tree") if is_single_tree else self.subject
 

@@ -76,7 +76,8 @@ _Posterior = TypeVar("_Posterior", NodeWeights, LabelledWeights)
 class CandidateVote(Generic[_Posterior]):
     """A posterior over prunings that may be selected, with its vote, as `select_model` compares them.
 
-    The vote is the weighted majority vote, or weighted mean, of the predictions of all prunings.
+    The vote is the weighted majority vote, or weighted mean, of the predictions of all prunings. A
+    pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
@@ -134,7 +135,8 @@ class _SelectionData:
     set), `delta` (from 1e-300 to below 1) and `weighing` (NodeStats: class counts of the
     calibration rows with their weights; None: each row counts once). They define `structure` and
     `prior`, priors over labelled prunings, and `candidates`, which yields the votes to compare. The
-    base class checks delta, and pickles only the fields.
+    base class checks delta, and pickles only the fields. A labelled pruning is the tree with some
+    nodes turned into leaves, and a label for each leaf.
     """
 
     held: HeldOut
@@ -153,6 +155,8 @@ class _SelectionData:
         """Class counts of the calibration rows in each node, from which posteriors are computed.
 
         The field `weighing` if it is not None, else ``held.stats``, in which each row counts once.
+        A posterior is a distribution over the prunings of a tree (the tree with some nodes turned
+        into leaves).
         """
         return self.held.stats if self.weighing is None else self.weighing
 
@@ -171,7 +175,8 @@ class ModelSelection(_SelectionData):
     """The data of a selection between the training set's vote and votes chosen by the calibration set.
 
     A vote is the weighted majority vote, or weighted mean, of all prunings of the tree under a
-    posterior. Pass the instance to `select_model`. Priors and votes are computed when first used.
+    posterior. Pass the instance to `select_model`. Priors and votes are computed when first used. A
+    pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
@@ -239,7 +244,8 @@ class ModelSelection(_SelectionData):
 
         One labelling of the tree's leaves, that of the training set's vote as a whole, has the
         probability .9. The remaining .1 is the mixture prior of the attribute `structure`: every
-        labelled pruning has .1 times the probability that it has in `structure`.
+        labelled pruning has .1 times the probability that it has in `structure`. A labelled pruning
+        is the tree with some nodes turned into leaves, and a label for each leaf.
         """
         return add_candidate_labels(self.structure, self.held.grown, [self.alone.label])
 
@@ -248,7 +254,8 @@ class ModelSelection(_SelectionData):
         """The vote, in each node, of the training set's posterior by the training counts.
 
         The posterior is the field `posterior`. `Vote` holds the score of each class in each node,
-        (m, K), and the label of each node.
+        (m, K), and the label of each node. The vote is the average of the predictions of all
+        prunings (the tree with some nodes turned into leaves), by their posterior weights.
         """
         tree = self.held.tree
         return self.voting.ballots(tree, self.held.grown).compute_vote(tree, self.posterior)
@@ -268,8 +275,10 @@ class ModelSelection(_SelectionData):
         """Yield candidates for the selection, whose leaves vote by training and calibration rows.
 
         Each `CandidateVote` holds a posterior over prunings, the scores and labels of its vote in
-        each node, and its inverse temperature (None for the argument `posteriors`). posteriors: the
-        posteriors whose votes are yielded, in this order; empty: all Gibbs posteriors of `path`.
+        each node, and its inverse temperature (None for the argument `posteriors`). A posterior is
+        a distribution over the prunings of a tree (the tree with some nodes turned into leaves).
+        posteriors: the posteriors whose votes are yielded, in this order; empty: all Gibbs
+        posteriors of `path`.
         """
         given: list[tuple[float | None, NodeWeights]] = [
             (None, posterior) for posterior in posteriors
@@ -288,6 +297,8 @@ class ModelSelection(_SelectionData):
         .01), which usually has the lowest bound. The second is the branching prior (a node becomes
         a leaf with probability 1/2), the third the count prior (a node of n training rows does with
         probability 10 / (10 + n)). The errors are those of the calibration rows, attribute `stats`.
+        A posterior is a distribution over the prunings of a tree (the tree with some nodes turned
+        into leaves).
         """
         plain, by_count, *centred = self.structure.distributions
         centre = centred[DOUBTS.index(0.01)]
@@ -301,7 +312,7 @@ class ModelSelection(_SelectionData):
                 yield value, family.solve(value, 0.0)
 
 
-def make_structure_prior(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> Prior:
+def make_structure_prior(tree: Tree, training_stats: NodeStats, pruning: NodeWeights) -> Prior:
     """Make the default prior of certified trees: a mixture of three kinds of priors.
 
     A prior gives a probability to each labelled pruning: the tree with some nodes turned into
@@ -311,19 +322,20 @@ def make_structure_prior(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> 
     pruning with a probability of .1 to .0001). All three give a leaf most probably the label of its
     training rows.
 
-    tree: the tree; grown: class counts of the training rows; pruning: their most likely pruning,
-    weight 1 for its leaves, 0 for all other nodes.
+    tree: the tree; training_stats: class counts of the training rows; pruning: their most likely
+    pruning, weight 1 for its leaves, 0 for all other nodes.
     """
-    plain = trust_labels(branching_prior(tree, grown.n_classes), grown)
-    centred = doubted_prior(tree, grown, pruning)
-    return mix_priors(plain, count_prior(tree, grown), centred)
+    plain = trust_labels(branching_prior(tree, training_stats.n_classes), training_stats)
+    centred = doubted_prior(tree, training_stats, pruning)
+    return mix_priors(plain, count_prior(tree, training_stats), centred)
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledSelection(_SelectionData):
     """The data of a selection among votes of labelled prunings, for a tree without a training set.
 
-    Pass it to `select_labelled`.
+    Pass it to `select_labelled`. A labelled pruning is the tree with some nodes turned into leaves,
+    and a label for each leaf.
 
     Parameters
     ----------
@@ -353,7 +365,8 @@ class LabelledSelection(_SelectionData):
     def prior(self) -> Prior:
         """The prior over labelled prunings that certificates use: the attribute `structure`.
 
-        It stops at each node with probability 1/2, and all labels are equally likely.
+        It stops at each node with probability 1/2, and all labels are equally likely. A labelled
+        pruning is the tree with some nodes turned into leaves, and a label for each leaf.
         """
         return self.structure
 
@@ -363,7 +376,8 @@ class LabelledSelection(_SelectionData):
         `PATH` holds the inverse temperatures 2^-6, 2^-5, ..., 2^3. The posteriors are those of the
         calibration rows (attribute `stats`) and of the prior `structure`, which stops at each node
         with probability 1/2. Each `CandidateVote` holds a posterior, the scores and labels of its
-        vote in each node, and its inverse temperature.
+        vote in each node, and its inverse temperature. A labelled pruning is the tree with some
+        nodes turned into leaves, and a label for each leaf.
         """
         for value in PATH:
             posterior = labelled_posterior(self.held.tree, self.stats, self.prior, value)
@@ -379,6 +393,9 @@ def select_model(
     selection: Deploy = "best",
 ) -> SelectedModel:
     """Certify the training set's vote and the calibration set's vote of lowest bound, and select one.
+
+    The vote is the average of the predictions of all prunings (the tree with some nodes turned into
+    leaves), by their posterior weights.
 
     Parameters
     ----------
@@ -452,7 +469,8 @@ def select_model(
 def select_labelled(model_selection: LabelledSelection) -> SelectedModel:
     """Select and certify the vote over labelled prunings with the lowest bound.
 
-    The tree has no training set: the calibration rows label its nodes too.
+    The tree has no training set: the calibration rows label its nodes too. A labelled pruning is
+    the tree with some nodes turned into leaves, and a label for each leaf.
 
     Parameters
     ----------
@@ -504,7 +522,8 @@ def _find_best_vote(
 
     The Occam bound limits the error of the vote on new rows: by its error on the calibration rows,
     and by minus the log prior probability of its labelling. Calibration set, prior and delta are
-    those of `model_selection`. candidates: at least one candidate vote.
+    those of `model_selection`. A labelling is the class that the vote predicts in each leaf.
+    candidates: at least one candidate vote.
     """
     held, log_delta = model_selection.held, math.log(model_selection.delta)
     holds = bounds.occam_mean_holds if held.grouped else bounds.occam_holds
@@ -536,9 +555,10 @@ def _certify_alternatives(
     groups), that of a pruning drawn for each row, and, for majority votes of labels, six PAC-Bayes
     bounds on the majority vote (methods "vote_first_order", "vote_first_order_range",
     "vote_tandem", "vote_either_wrong", "vote_c_bound" and "vote_tuples"). Each bounds an error on
-    new rows, with the prior ``model_selection.structure``, and holds by itself. model_selection:
-    gives tree, calibration set and delta; best: the candidate that the calibration set chose. There
-    are none for rows in time order that may depend on each other.
+    new rows, with the prior ``model_selection.structure``, and holds by itself. A posterior is a
+    distribution over the prunings of a tree (the tree with some nodes turned into leaves).
+    model_selection: gives tree, calibration set and delta; best: the candidate that the calibration
+    set chose. There are none for rows in time order that may depend on each other.
     """
     held, prior, delta = model_selection.held, model_selection.structure, model_selection.delta
     if may_depend(held.period):

@@ -168,10 +168,16 @@ class Monitor:
             and self._batches.fits(self._rows)
         )
         if not is_consistent:
-            raise DamagedModelError("numbers of rows of its monitor contradict each other")
+            raise DamagedModelError(
+                f"rows of the monitor must fit its pending rows, alarm, windows and batches, got "
+                f"{self._rows}"
+            )
 
     def _check_settings(self) -> None:
-        """Check the parameters, and convert numbers to float and int."""
+        """Check the constructor's arguments, and convert numbers to float and int in place.
+
+        Raise TypeError or ValueError if one is invalid.
+        """
         for name, value in (("bound", self.bound), ("alpha", self.alpha)):
             if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
                 raise TypeError(f"{name} must be a number, got {value!r}")
@@ -207,7 +213,7 @@ class Monitor:
 
     @property
     def _time(self) -> int:
-        """Number of time steps so far: rows in complete blocks, divided by the block length."""
+        """Number of time steps so far: complete blocks of `block` consecutive rows."""
         return (self._rows - len(self._pending)) // self.block
 
     @property
@@ -229,7 +235,7 @@ class Monitor:
     def log_e_value(self) -> float:
         """Natural logarithm of `e_value`, which is finite even if `e_value` overflows."""
         log_capital = self._log_products + self._log_capital
-        return float(_mix(log_capital, self._time))
+        return float(_compute_log_e_value(log_capital, self._time))
 
     @property
     def e_value(self) -> float:
@@ -323,7 +329,7 @@ class Monitor:
         n_steps = len(waiting) // self.block
         steps = waiting[: n_steps * self.block].reshape(n_steps, self.block).mean(axis=1)
         for first in range(0, n_steps, _CHUNK):
-            self._bet(steps[first : first + _CHUNK], self._time + first)
+            self._add_steps(steps[first : first + _CHUNK], self._time + first)
         self._pending = waiting[n_steps * self.block :]
         self._add_to_windows(values)
         self._batches.add(batch, self._rows, len(values))
@@ -331,10 +337,12 @@ class Monitor:
         self._rows += len(values)
         return self
 
-    def _bet(self, steps: Float64, time: int) -> None:
-        """Update all products by the losses of consecutive time steps.
+    def _add_steps(self, steps: Float64, time: int) -> None:
+        """Update the state of the test by the losses of consecutive time steps.
 
-        steps: loss of each time step, at most `_CHUNK`; time: number of time steps before them.
+        The state are the products of ``1 + stake (loss - bound)``, for eight stakes and all start
+        times. steps: loss of each time step, (n_steps,), at most `_CHUNK`; time: number of time
+        steps before them.
         """
         factors = np.log1p(self._stakes * (steps[:, None] - self.bound))
         products = np.cumsum(np.vstack([self._log_products, factors]), axis=0)[1:]
@@ -346,7 +354,7 @@ class Monitor:
         starts = np.where(is_larger, times[:, None] + 1, 0)
         starts = np.maximum.accumulate(np.vstack([self._starts, starts]), axis=0)
         if self._first_alarm is None:
-            evidence = _mix(products + capital[1:], times)
+            evidence = _compute_log_e_value(products + capital[1:], times)
             reached = np.flatnonzero(evidence >= -math.log(self.alpha))
             if len(reached):
                 i = int(reached[0])
@@ -373,8 +381,12 @@ class Monitor:
         self._window_sums = added
 
     def __str__(self) -> str:
-        """Return what was certified, what the new rows show, how certain this is, and what to do."""
-        claim, word = self._describe_claim(), self._word
+        """Return the state of this monitor as sentences.
+
+        They say what was certified, the mean loss of the new rows, whether there was an alarm and
+        how certain it is, and what to do.
+        """
+        claim, word = self._describe_claim(), self._noun
         if not self._rows:
             return f"{claim} No new {word}s have come in yet: pass their losses to update."
         mean = self._sum / self._rows
@@ -398,12 +410,12 @@ class Monitor:
         return f"{found} {judged} ({evidence}). Add further {word}s as they arrive."
 
     @property
-    def _word(self) -> str:
-        """What a loss is of: "row" or "group"."""
+    def _noun(self) -> str:
+        """The noun for what one loss belongs to, in sentences: "row" or "group"."""
         return "group" if self.grouped else "row"
 
     def _describe_claim(self) -> str:
-        """Return a sentence with the certified bound, and what it bounds."""
+        """Return a sentence that names the certified bound and what it bounds, such as the error."""
         of = "" if self.loss is None else f" ({self.loss})"
         if self.unit is None:
             return f"An error{of} of at most {format_bound(self.bound)} was certified."
@@ -421,11 +433,11 @@ class Monitor:
         """
         mean = "" if self.mean_loss is None else f"{self.mean_loss:.4f}"
         alarm, change = (
-            "none" if row is None else self._batches.locate(row, self._word)
+            "none" if row is None else self._batches.locate(row, self._noun)
             for row in (self._first_alarm, self._likely_change)
         )
         lines = [
-            [f"{self._word}s seen", f"{self._rows:,}"],
+            [f"{self._noun}s seen", f"{self._rows:,}"],
             ["mean loss", mean],
             ["guaranteed at most", f"{self.bound:.4f}"],
             ["evidence (e-value)", f"{self.e_value:.4g}"],
@@ -437,11 +449,11 @@ class Monitor:
         return make_html_table(str(self), [], lines)
 
 
-def _mix(log_capital: Float64, time: Any) -> Any:
-    """Return the log of `Monitor.e_value` after some times.
+def _compute_log_e_value(log_capital: Float64, time: Any) -> Any:
+    """Return the log of `Monitor.e_value`, the evidence against the bound, after some numbers of steps.
 
-    log_capital: log capital of all start times up to time + 1, for each stake, (..., 8); time: the
-    times, (...). The result has the shape of `time`.
+    log_capital: for each stake, the log of the weighted sum of the products of all start times up
+    to time + 1, (..., 8); time: numbers of time steps, (...). The result has the shape of `time`.
     """
     mean = np.logaddexp.reduce(log_capital, axis=-1) - math.log(_N_STAKES)
     return np.logaddexp(mean, np.log(compute_later_weight(np.asarray(time) + 1)))
@@ -454,9 +466,15 @@ def _check_losses(losses: Any) -> Float64:
     """
     given = np.atleast_1d(to_array("losses", losses))
     if given.ndim != 1:
-        raise ValueError(f"losses must be a number or one-dimensional, got shape {given.shape}")
+        raise ValueError(
+            f"losses must be a number or one-dimensional, got shape {given.shape}: pass one loss for "
+            "each row"
+        )
     if given.size and given.dtype.kind not in "buif":
-        raise ValueError(f"losses must hold numbers from 0 to 1, got dtype {given.dtype}")
+        raise ValueError(
+            f"losses must hold numbers from 0 to 1, got dtype {given.dtype}: pass losses, such as "
+            "y_new != model.predict(X_new), not labels"
+        )
     numbers: Float64 = given.astype(np.float64)
     outside = numbers[~((numbers >= 0) & (numbers <= 1))]
     if len(outside):
@@ -468,7 +486,11 @@ def _check_losses(losses: Any) -> Float64:
 
 
 def _restore_starts(stored: StoredState, name: str, model: Any) -> NDArray[np.int64]:  # noqa: ARG001
-    """Return the start times in the entry `name` of a file, `stored`; `model` is not read."""
+    """Return the start times of a monitor in a model file, (8,) int64: the likeliest for each stake.
+
+    stored, name: the content of the file, and the name of the entry; model: not used. Raise
+    ValueError if the entry is not such an array.
+    """
     return check_column(name, stored[name], "int64", (_N_STAKES,))
 
 

@@ -27,6 +27,9 @@ from certree.weights.node_weights import NodeWeights, expect_pruning, sample_pru
 class Drawn:
     """A pruning that was drawn once from a posterior, with its certificate; `single_draw` makes it.
 
+    A posterior is a distribution over the prunings of a tree (the tree with some nodes turned into
+    leaves).
+
     Parameters
     ----------
     pruning : NodeWeights
@@ -82,9 +85,10 @@ def _certify_label(
     It bounds the probability that a new row's class differs from the label of its leaf. method:
     "occam_vote" (by the number of errors; independent rows) or "occam_mean" (by the mean loss; also
     groups); held: counts of training and calibration set; label: label of each node, (m,); prior:
-    made without the calibration set; delta, share: probability with which certificates may fail,
-    and the fraction of it that is used. Raises ValueError if the prior is of another tree, or was
-    made from other rows than the training set.
+    distribution over labelled prunings (the tree with some nodes turned into leaves, and a label
+    for each leaf), made without the calibration set; delta, share: probability with which
+    certificates may fail, and the fraction of it that is used. Raises ValueError if the prior is of
+    another tree, or was made from other rows than the training set.
     """
     prior.check_source(held.tree, held.grown)
     cells = check_codes("label", label, held.tree.n_nodes, held.n_classes)
@@ -100,7 +104,8 @@ def occam_vote(
 
     The complexity is minus the log of the prior probability of all labelled prunings that predict
     the same. All labellings are covered at once, so that any posterior, temperature or kind of vote
-    may be chosen by the calibration rows.
+    may be chosen by the calibration rows. A labelled pruning is the tree with some nodes turned
+    into leaves, and a label for each leaf.
 
     Parameters
     ----------
@@ -150,7 +155,8 @@ def occam_mean(
 
     The complexity is minus the log prior probability of all labelled prunings that predict the
     same, so that the calibration rows may choose the vote. Uses Hoeffding's inequality instead of
-    the binomial tail, so that groups of rows are allowed.
+    the binomial tail, so that groups of rows are allowed. A labelled pruning is the tree with some
+    nodes turned into leaves, and a label for each leaf.
 
     Parameters
     ----------
@@ -220,7 +226,8 @@ def occam_answers(
     answered = round(held.n - quiet)
     if answered == 0:
         raise ValueError(
-            "label must not be abstention for all calibration rows, got no row with a prediction"
+            "label must not be abstention for all calibration rows, got no row with a prediction: "
+            "abstain from fewer leaves, by a lower margin"
         )
     risk = (held.compute_error(cells) * held.n - quiet) / answered
     nats = max(-prior.log_mass(cells), 0.0)
@@ -381,7 +388,8 @@ def absolute_error_pruning(
     """
     if prior.tree is not held.tree:
         raise ValueError(
-            "prior must be over the prunings of held.tree, got the prior of another tree object"
+            "prior must be over the prunings of held.tree, got the prior of another tree object: make "
+            "it by pruning_prior(held.tree, pruning)"
         )
     means = (Voting("mean") if voting is None else voting).ballots(held.tree, held.grown)
     value = means.compute_vote(held.tree, expect_pruning(held.tree, pruning)).score[:, 0]
@@ -435,14 +443,14 @@ def compute_node_margins(ballot: Vote) -> Float64:
     return compute_class_margins(ballot.score)
 
 
-def compute_class_margins(shares: Float64) -> Float64:
+def compute_class_margins(probabilities: Float64) -> Float64:
     """Compute for each row the largest probability minus the second largest, (n,).
 
-    shares: class probabilities, (n, K). With a single class all margins are 1.
+    probabilities: class probabilities, (n, K). With a single class all margins are 1.
     """
-    if shares.shape[1] == 1:
-        return np.ones(len(shares))
-    two = np.partition(shares, -2, axis=1)[:, -2:]
+    if probabilities.shape[1] == 1:
+        return np.ones(len(probabilities))
+    two = np.partition(probabilities, -2, axis=1)[:, -2:]
     return np.minimum(two[:, 1] - two[:, 0], 1.0)
 
 

@@ -23,6 +23,9 @@ from certree.weights.node_weights import NodeWeights
 def make_gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> PosteriorFamily:
     """Return all Gibbs posteriors of a prior over prunings, as a function of two inverse temperatures.
 
+    A posterior is a distribution over the prunings of a tree (the tree with some nodes turned into
+    leaves).
+
     Parameters
     ----------
     tree : Tree or Trees
@@ -55,9 +58,9 @@ def gibbs_posterior(
 ) -> NodeWeights:
     """Compute the Gibbs posterior over prunings for any prior distribution over them.
 
-    The weight of a pruning is its prior probability times
-    ``exp(-lambda_error err - lambda_penalty sqrt(n))`` for each leaf with n rows and err errors,
-    normalised.
+    The weight of a pruning is its prior probability times ``exp(-lambda_error err - lambda_penalty
+    sqrt(n))`` for each leaf with n rows and err errors, normalised. A pruning is the tree with some
+    nodes turned into leaves.
 
     Parameters
     ----------
@@ -135,6 +138,8 @@ def labelled_posterior(
 ) -> LabelledWeights:
     """Compute the Gibbs posterior over labelled prunings from the errors of each label.
 
+    A labelled pruning is the tree with some nodes turned into leaves, and a label for each leaf.
+
     Parameters
     ----------
     tree : Tree
@@ -167,7 +172,8 @@ def labelled_posterior(
     if len(prior.distributions) != 1 or prior.n_labels > stats.check_tree(tree).n_classes:
         raise ValueError(
             f"prior must have one component and at most {stats.n_classes} labels, got "
-            f"{len(prior.distributions)} components and {prior.n_labels} labels"
+            f"{len(prior.distributions)} components and {prior.n_labels} labels: pass such a prior as "
+            "branching_prior(tree, n_classes)"
         )
     posterior = prior.distributions[0]
     # Errors in excess of those of the best label, so that not all weights underflow.
@@ -208,11 +214,12 @@ def compute_posterior_vote(tree: Tree, stats: NodeStats, posterior: Posterior) -
 def divergence(posterior: Posterior, prior: Prior) -> float:
     """Compute an upper bound on the KL divergence (nats) of a posterior over prunings from a prior.
 
-    posterior: over prunings (`NodeWeights`), or over labelled prunings (`LabelledWeights`), for
-    which the divergence of the labels is added; prior: a mixture of components. The bound is the
-    smallest, over the components, of the divergence from the component minus the log of its weight;
-    exact if the prior has one component. Raises ValueError if posterior and prior have different
-    numbers of labels.
+    A posterior is a distribution over the prunings of a tree (the tree with some nodes turned into
+    leaves). posterior: over prunings (`NodeWeights`), or over labelled prunings
+    (`LabelledWeights`), for which the divergence of the labels is added; prior: a mixture of
+    components. The bound is the smallest, over the components, of the divergence from the component
+    minus the log of its weight; exact if the prior has one component. Raises ValueError if
+    posterior and prior have different numbers of labels.
     """
     if isinstance(posterior, NodeWeights):
         return prior.divergence(posterior)
@@ -221,7 +228,7 @@ def divergence(posterior: Posterior, prior: Prior) -> float:
     if share.shape[1] != prior.n_labels:
         raise ValueError(
             f"posterior and prior must have the same number of labels, got {share.shape[1]} and "
-            f"{prior.n_labels}"
+            f"{prior.n_labels}: make the posterior by labelled_posterior from this prior"
         )
     labels = [
         weight @ rel_entr(share, np.exp(log_label[drawn])).sum(axis=1)

@@ -139,12 +139,12 @@ class Prior(ArrayRecord):
         if self.tree is not tree:
             raise ValueError(
                 "prior must be over the prunings of the tree of the calibration set (held.tree), got "
-                "the prior of another tree object"
+                "the prior of another tree object: make it from held.tree"
             )
         if self.seen is not None and self.seen is not grown:
             raise ValueError(
-                "prior must be made from the training rows (the statistics grown) only, got a prior "
-                "made from other statistics"
+                "prior must be made from the training rows only, got a prior made from other "
+                "statistics: pass held.grown to the function that makes it"
             )
         return self
 
@@ -158,6 +158,7 @@ class Prior(ArrayRecord):
         """The J components of this mixture, each as a prior by itself, without candidate labellings.
 
         A component is a distribution over prunings with the probability of each label in each leaf.
+        A pruning is the tree with some nodes turned into leaves.
         """
         return tuple(
             Prior(self.tree, (distribution,), labels[None], np.zeros(1), self.seen)
@@ -215,9 +216,10 @@ class Prior(ArrayRecord):
     def divergence(self, weights: NodeWeights) -> float:
         """Bound the KL divergence (nats) of a distribution over prunings from the prior.
 
-        weights: the distribution over the prunings of the tree. The upper bound is the smallest,
-        over the components, of the divergence from the component minus its log weight; it is exact
-        for one component of weight 1.
+        A pruning is the tree with some nodes turned into leaves. weights: the distribution over the
+        prunings of the tree. The upper bound is the smallest, over the components, of the
+        divergence from the component minus its log weight; it is exact for one component of weight
+        1.
         """
         parts = [
             kl_divergence(self.tree, weights, distribution) for distribution in self.distributions
@@ -252,8 +254,9 @@ def make_independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
 def _make_uniform_labels(tree: Tree, n_classes: int, distribution: NodeWeights) -> Prior:
     """Return the prior with this distribution over prunings in which all labels are equally likely.
 
-    tree: the tree; distribution: over its prunings; n_classes: number of labels K, each of which a
-    leaf has with probability 1 / K. The `Prior` has this one component.
+    A pruning is the tree with some nodes turned into leaves. tree: the tree; distribution: over its
+    prunings; n_classes: number of labels K, each of which a leaf has with probability 1 / K. The
+    `Prior` has this one component.
     """
     n_labels = check_n_classes(n_classes)
     labels = np.full((1, tree.n_nodes, n_labels), -np.log(n_labels))
@@ -263,6 +266,9 @@ def _make_uniform_labels(tree: Tree, n_classes: int, distribution: NodeWeights) 
 @validate_arguments
 def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -> Prior:
     """Make the prior that stops at each node with the same probability; all labels are equally likely.
+
+    A prior gives a probability to each pruning: the tree with some nodes turned into leaves. A node
+    stops if it becomes a leaf.
 
     Parameters
     ----------
@@ -294,6 +300,7 @@ def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) 
     """Make the prior in which a pruning's probability depends on its number of leaves alone.
 
     The probability is proportional to ``exp(-leaf_cost * leaves)``; all labels are equally likely.
+    A pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
@@ -321,7 +328,9 @@ def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) 
 def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float = TRUST) -> Prior:
     """Make the prior that splits nodes with many training rows.
 
-    A node with n training rows stops with probability ``rows / (rows + n)``.
+    A node with n training rows stops with probability ``rows / (rows + n)``. A prior gives a
+    probability to each pruning: the tree with some nodes turned into leaves. A node stops if it
+    becomes a leaf.
 
     Parameters
     ----------
@@ -346,16 +355,19 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
     return _make_trusting_prior(tree, (distribution,), grown, np.array([float(trust)]))
 
 
-def make_count_decisions(tree: Trees, grown: NodeStats, rows: float) -> NodeWeights:
+def make_count_decisions(tree: Trees, training_stats: NodeStats, rows: float) -> NodeWeights:
     """Return the distribution over prunings that splits nodes with many training rows.
 
     A node with n training rows that is reached stops with probability ``rows / (rows + n)``. tree:
-    one or several trees; grown: counts of the training rows in each node; rows: a number > 0. A
-    pruning is the tree with some nodes turned into leaves; `NodeWeights` holds the probability that
-    each node is a leaf of it.
+    one or several trees; training_stats: counts of the training rows in each node; rows: number of
+    training rows at which stopping and splitting are equally likely, > 0. A pruning is the tree
+    with some nodes turned into leaves; `NodeWeights` holds the probability that each node is a leaf
+    of it.
     """
     with np.errstate(divide="ignore", over="ignore"):
-        log_odds = np.log(grown.check_tree(tree).n / grown.weight_unit / float(rows))
+        log_odds = np.log(
+            training_stats.check_tree(tree).n / training_stats.weight_unit / float(rows)
+        )
     return make_independent_decisions(tree, log_odds)
 
 
@@ -368,6 +380,8 @@ def centred_prior(
     stop_below: float = _STOP_BELOW,
 ) -> Prior:
     """Make the prior that is concentrated around one pruning and the labels of the training rows.
+
+    A pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
@@ -409,6 +423,8 @@ def doubted_prior(
 ) -> Prior:
     """Make a prior that is concentrated around one pruning: a mixture over several degrees of doubt.
 
+    A pruning is the tree with some nodes turned into leaves.
+
     Parameters
     ----------
     tree : Tree
@@ -442,7 +458,8 @@ def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
 
     Half of the probability is the mean of seven distributions in which a node decides otherwise
     than the pruning with probability .1, .03, .01, .003, .001, .0003 or .0001. The other half stops
-    at each node with probability 1/2. There is a single label, as leaves predict numbers.
+    at each node with probability 1/2. There is a single label, as leaves predict numbers. A pruning
+    is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
@@ -472,6 +489,8 @@ def _make_centred_distributions(
     tree: Tree, pruning: NodeWeights, doubts: tuple[float, ...], stop_below: float
 ) -> tuple[NodeWeights, ...]:
     """Return distributions over prunings that are concentrated around one pruning.
+
+    A pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
@@ -510,6 +529,8 @@ def _make_centred_distributions(
 def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
     """Return the same prior over prunings with labels that favour those of the training rows.
 
+    A pruning is the tree with some nodes turned into leaves.
+
     Parameters
     ----------
     prior : Prior
@@ -535,22 +556,23 @@ def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
 
 
 def _make_trusting_prior(
-    tree: Tree, distributions: tuple[NodeWeights, ...], grown: NodeStats, trusts: Float64
+    tree: Tree, distributions: tuple[NodeWeights, ...], training_stats: NodeStats, trusts: Float64
 ) -> Prior:
     """Return a mixture of distributions whose labels favour those of the training rows.
 
-    tree: the tree; distributions: J distributions over prunings; grown: class counts of the
-    training rows; trusts: for each component the probability that a leaf has the label of its
-    training rows, (J,), in (0, 1]. The rest of the label probability is divided among all classes
-    by their smoothed frequencies in the node. The J components have equal weights.
+    A pruning is the tree with some nodes turned into leaves. tree: the tree; distributions: J
+    distributions over prunings; training_stats: class counts of the training rows; trusts: for each
+    component the probability that a leaf has the label of its training rows, (J,), in (0, 1]. The
+    rest of the label probability is divided among all classes by their smoothed frequencies in the
+    node. The J components have equal weights.
     """
     if not ((trusts > 0) & (trusts <= 1)).all():
         raise ValueError(
             "trust must lie in (0, 1], as it is the prior probability that a leaf has the label of "
             f"its training rows, got {trusts.tolist()!r}"
         )
-    label = (1 - trusts)[:, None, None] * grown.check_tree(tree).averages(tree, 1.0)
-    label[:, np.arange(tree.n_nodes), grown.label] += trusts[:, None]
+    label = (1 - trusts)[:, None, None] * training_stats.check_tree(tree).averages(tree, 1.0)
+    label[:, np.arange(tree.n_nodes), training_stats.label] += trusts[:, None]
     with np.errstate(divide="ignore"):
         log_label = np.log(label)
     return Prior(
@@ -558,13 +580,16 @@ def _make_trusting_prior(
         distributions,
         log_label,
         np.full(len(distributions), -np.log(len(distributions))),
-        grown,
+        training_stats,
     )
 
 
 @validate_arguments
 def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
     """Return the same prior with one more label, the last one, that stands for abstention.
+
+    The prior gives a probability to each pruning (the tree with some nodes turned into leaves) and
+    to each label of its leaves.
 
     Parameters
     ----------
@@ -634,9 +659,10 @@ def add_candidate_labels(
 
 @validate_arguments
 def mix_priors(*priors: Prior) -> Prior:
-    """Return the mixture of priors with equal weights; a bound by it costs at most log J nats more.
+    """Return the mixture of J priors over prunings, with equal weights.
 
-    The comparison is with a bound by any single one of the J priors.
+    The complexity in a bound is at most log J nats larger than with any single one of the J priors.
+    A pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
@@ -658,7 +684,8 @@ def mix_priors(*priors: Prior) -> Prior:
     for prior in others:
         if prior.tree is not first.tree:
             raise ValueError(
-                "priors must all be over prunings of the same tree, got different trees"
+                "priors must all be over prunings of the same tree, got different trees: make all "
+                "of them from one tree object"
             )
         seen = _check_same_source(seen, prior.seen)
     return Prior(
@@ -683,6 +710,7 @@ def _check_same_source(first: NodeStats | None, second: NodeStats | None) -> Nod
     """
     if first is not None and second is not None and first is not second:
         raise ValueError(
-            "priors must be made from the same statistics of the training rows, got two different ones"
+            "priors must be made from the same statistics of the training rows, got two different "
+            "ones: pass held.grown to the functions that make them"
         )
     return first if second is None else second

@@ -63,8 +63,8 @@ class RowOrder:
     gets: their residual is 1 in the column of the true class of an error. The absolute residual of
     a row, its loss, counts as much as the residual, as either may depend on the order. Equal rows,
     and rows of one group, count as one row with their means, at the place of one of them that is
-    drawn at random. Of more than 8,192 rows (4,096 for two classes, fewer for more), 16 stretches
-    are compared.
+    drawn at random. If there are more than 8,192 rows (4,096 for two classes, fewer for more), only
+    16 stretches of consecutive rows are compared.
 
     Parameters
     ----------
@@ -98,7 +98,10 @@ class RowOrder:
 
     @property
     def assumption(self) -> str:
-        """What a certificate assumes if `is_dependent` is set, for its list of assumptions."""
+        """The sentence on the order of the rows in the assumptions of a certificate.
+
+        Certificates contain it only if `is_dependent` is True.
+        """
         return (
             "new rows resemble all parts of the table, not only its end: errors depend on the order "
             f"of the rows (correlation of neighbours {self.correlation:.2f})"
@@ -113,7 +116,8 @@ def measure_row_order(
     Parameters
     ----------
     units : ndarray of intp, shape (n,), or None
-        Place of the unit of each row, 0, 1, ..., as `rank_units` returns it; None: it is not known.
+        Number of the unit of each row, 0, 1, ..., in the order of the table, from `rank_units`. A
+        unit is a group, or a set of equal rows. None: the order is not known.
     n_columns : int
         Number of columns of the residuals.
     compute_residuals : callable
@@ -167,7 +171,10 @@ def note_row_order(
     `full_certificate_` of the model. Issues a `RowOrderWarning` if the order matters and the model
     has a feature of dates.
 
-    model: the estimator, whose certificates have been set; all others: as in `measure_row_order`.
+    model: the estimator, whose certificates have been set; units: number of the unit (group, or set
+    of equal rows) of each calibration row in the order of the table, (n,), or None; n_columns:
+    number of columns of the residuals; compute_residuals: takes indices of calibration rows, (m,),
+    and returns their residuals, (m, n_columns).
     """
     found = measure_row_order(units, n_columns, compute_residuals)
     place = [one is model.certificate_ for one in model.certificates_].index(True)
@@ -212,10 +219,11 @@ def warn_of_missing_times(column: str) -> None:
 
 
 def _scale_units(values: Float64, units: Indices) -> Float64:
-    """Return the mean values of each unit, (k, u), centred, with a sum of squares of 1, or all 0.
+    """Compute the mean values of each unit, centre them, and scale them to a sum of squares of 1.
 
-    values: of each row, (n, k); units: place of the unit of each row, 0 .. u - 1, (n,). Units are in
-    the order of their places. Each of the k means is centred by itself.
+    A unit is a group, or a set of equal rows. values: k numbers of each row, (n, k); units: number
+    of the unit of each row, 0 .. u - 1, (n,). Return an array (k, u). Each of its k rows has the
+    mean 0; all are divided by one number. It is 0 if all means are equal.
     """
     sums = np.stack([np.bincount(units, weights=column) for column in values.T])
     means = sums / np.bincount(units)
@@ -228,12 +236,12 @@ def _scale_units(values: Float64, units: Indices) -> Float64:
 
 
 def _select_rows(units: Indices, most: int) -> tuple[Indices, Indices]:
-    """Return the rows of at most `most` units, and the places of their units, 0, 1, ..., (m,) each.
+    """Select the rows of at most `most` units, in 16 stretches of consecutive units if there are more.
 
-    If there are more, the units of 16 stretches are selected. The stretches are equally long and at
-    equal distances, and the first and the last unit are in one.
-
-    units: place of the unit of each row, (n,).
+    A unit is a group, or a set of equal rows. The stretches are equally long and at equal
+    distances; the first and the last unit are in one. units: number of the unit of each row, (n,).
+    Return the indices of the selected rows, and the new numbers of their units, 0, 1, ..., both
+    (m,).
     """
     n_units = int(units.max()) + 1
     if n_units <= most:
@@ -249,8 +257,9 @@ def _select_rows(units: Indices, most: int) -> tuple[Indices, Indices]:
 def _compute_spectrum(n: int) -> Float64:
     """Return the factors by which `_sum_products` multiplies the power spectrum of n residuals.
 
-    They are the Fourier transform of the weights 1 / distance (0 for distance 0), of an even period
-    of at least 2 n, and count both halves of the spectrum. Their number is half the period, plus 1.
+    They are the Fourier transform of the weights 1 / distance (0 for distance 0), periodic with an
+    even period of at least 2 n. They are scaled so that the products add up to a sum over pairs.
+    Return an array (period / 2 + 1,).
     """
     period = 2 * next_fast_len(n, real=True)
     weights = np.zeros(period)
@@ -262,9 +271,10 @@ def _compute_spectrum(n: int) -> Float64:
 
 
 def _sum_products(columns: Float64, spectrum: Float64) -> float:
-    """Sum the products of all pairs of entries of each row, divided by their distance.
+    """Sum the products of all pairs of residuals of the same column, divided by their distance.
 
-    columns: residuals, (k, u); spectrum: from `_compute_spectrum`. Pairs count once.
+    columns: k columns of residuals at the places 0 .. u - 1, (k, u); spectrum: result of
+    ``_compute_spectrum(u)``. Each pair counts once.
     """
     transform = rfft(columns, 2 * (len(spectrum) - 1))
     power = (transform.real**2 + transform.imag**2).sum(axis=0)

@@ -61,7 +61,7 @@ class Shift:
     def source(self) -> str:
         """The possible sources of new rows under this shift, as a phrase for sentences.
 
-        Such as "any source within 0.1 of this one in total variation".
+        An example is "any source within 0.1 of this one in total variation".
         """
         return {
             "kl": f"any source from which that of these diverges by at most {self.most:.4g} nats",
@@ -82,7 +82,7 @@ class Shift:
     def assumption(self) -> str:
         """What this shift assumes of new rows, as a clause for sentences.
 
-        Such as "new ones come from any source within 0.1 of this one in total variation".
+        An example is "new ones come from any source within 0.1 of this one in total variation".
         """
         if self.kind == "weights":
             return "the weights are the density of the new source over theirs, up to a factor"
@@ -148,7 +148,7 @@ def sample_by_weights(
     most = Shift("weights", max_weight).most
     if not (given >= 0).all():
         raise ValueError(
-            f"weights must be finite and non-negative, got {given[~(given >= 0)][0]:g}"
+            f"weights must be finite and non-negative, got {given[~(given >= 0)][0]:g}: drop such rows"
         )
     if not (given <= most).all():
         raise ValueError(

@@ -124,13 +124,16 @@ class OperatingPoint:
 
     @property
     def cost_at_most(self) -> float:
-        """Upper bound on the mean cost of a row here; inf if no costs chose the point."""
+        """Upper bound on the mean cost of a row at this threshold; inf if no costs chose it."""
         if self.certificate is None:
             return math.inf
         return self.certificate.bound
 
     def __str__(self) -> str:
-        """Return the certified limits at this threshold as sentences."""
+        """Return sentences with the threshold and the certified limits of its rates.
+
+        They end with the bound on the mean cost if costs chose the threshold.
+        """
         text = (
             f"At threshold {self.threshold:.4g}: recall of {self.positive} at least "
             f"{_round_down(self.recall.lowest)}, false positive rate at most "
@@ -378,41 +381,42 @@ class ThresholdGuarantees:
         alarmed = self.false_positive_rate.map(lambda rate: of_alarm * rate)
         return self._average_classes(missed, alarmed)
 
-    def _average_classes(self, second: Limits, first: Limits) -> Limits:
+    def _average_classes(self, positive: Limits, negative: Limits) -> Limits:
         """Return the limits of the mean over all rows of a quantity with known limits in each class.
 
-        second, first: limits of its mean over the positive rows and over the negative rows, arrays
-        (m,). The prevalence may be anywhere within its limits. `Limits` holds the rate on the
-        calibration rows, and its lower and upper limit on new rows: arrays (m,), with an entry for
-        each entry of `threshold`.
+        positive, negative: limits of its mean over the positive rows, and over the negative rows,
+        arrays (m,). The prevalence may be anywhere within its limits. `Limits` holds the rate on
+        the calibration rows, and its lower and upper limit on new rows: arrays (m,), with an entry
+        for each entry of `threshold`.
         """
         share = self.prevalence
         ends = share.lowest, share.highest
-        observed = share.observed * second.observed + (1 - share.observed) * first.observed
-        lowest = -highest_cost(-second.lowest, -first.lowest, ends)
-        return Limits(observed, lowest, highest_cost(second.highest, first.highest, ends))
+        observed = share.observed * positive.observed + (1 - share.observed) * negative.observed
+        lowest = -highest_cost(-positive.lowest, -negative.lowest, ends)
+        return Limits(observed, lowest, highest_cost(positive.highest, negative.highest, ends))
 
     # -- choices -----------------------------------------------------------------------------------
 
     @cached_property
     def _next_lower(self) -> Float64:
-        """The next lower entry of the field `threshold` for each, (m,); 0 for the last."""
+        """For each entry of the field `threshold`, the next lower entry, (m,); 0 for the last."""
         return np.append(self.threshold[1:], min(float(self.threshold[-1]), 0.0))
 
     @cached_property
     def _survives_rounding(self) -> NDArray[np.bool_]:
-        """Whether a threshold between each entry and the next lower one survives rounding, (m,).
+        """Whether each threshold is further from the next lower one than rounding moves scores, (m,).
 
-        A database or an ONNX model may round scores differently. The choice of a threshold leaves
-        out entries that this could exchange.
+        A database or an ONNX model may round scores differently. Thresholds for which this is False
+        are not chosen, as rows could then be predicted differently.
         """
         return (self._next_lower < (1 - _ROUNDING) * self.threshold) | (self.threshold <= 0)
 
     def _place_threshold(self, entry: int) -> float:
-        """Return the threshold that stands for one entry of the field `threshold`.
+        """Return the threshold that represents one entry of the field `threshold`.
 
-        All thresholds above the next lower entry have the same limits. Near the middle of this gap
-        no calibration score is, which rounding might move below the threshold.
+        It lies near the middle of the gap between the next lower score and this one. Limits are the
+        same in the whole gap, and no score is near enough for rounding to move it across. entry:
+        index of the entry; for the first one return infinity.
         """
         high = float(self.threshold[entry])
         return high if math.isinf(high) else _round_between(float(self._next_lower[entry]), high)
@@ -496,9 +500,11 @@ class ThresholdGuarantees:
         return replace(found, baseline=self._compute_constant_cost(*costs))
 
     def _compute_constant_cost(self, false_negative: float, false_positive: float) -> Baseline:
-        """Return the mean cost on the calibration rows of predicting the same class for all rows.
+        """Return the mean cost on the calibration rows of always predicting the cheaper class.
 
-        It is that of the cheaper class. false_negative, false_positive: costs as of `lowest_cost`.
+        false_negative, false_positive: cost of a positive row that is predicted negative, and of a
+        negative row that is predicted positive. The `Baseline` has the name of the prediction, such
+        as "never yes".
         """
         name, (negatives, positives) = shorten_label(str(self.positive)), self._class_sizes
         never = Baseline(f"never {name}", false_negative * positives / self.n)
@@ -613,7 +619,10 @@ class ThresholdGuarantees:
 
     @property
     def title(self) -> str:
-        """The sentence above the printed table: confidence, number of rows, and what holds at once."""
+        """The sentence above the printed table of thresholds.
+
+        It states the probability of all limits together, and the number of calibration rows.
+        """
         terms = self.terms
         rows = format_quantity(self.n, "calibration row")
         if terms.distinct:
@@ -758,8 +767,8 @@ def _choose_thresholds(costs: tuple[float, float]) -> Float64:
 def _round_between(low: float, high: float) -> float:
     """Return the number with the fewest decimal digits in the middle half of an interval.
 
-    Of several it is the nearest to the middle. low, high: the ends, low <= high. Without a number
-    between them return `high`.
+    If several numbers have as few digits, it is the one nearest to the middle. low, high: the ends
+    of the interval, low <= high. Return `high` if there is no number between them.
     """
     middle, reach = low + (high - low) / 2, (high - low) / 4
     for digits in range(17):

@@ -108,10 +108,12 @@ class TreeCalibrationSet(CalibrationSet):
     def with_selection(self, model_selection: ModelSelection | LabelledSelection) -> Self:
         """Return the calibration set with `splits` and what else the fit's choice has computed.
 
-        model_selection: the data by which the fit chose its model with this calibration set. The
-        splits of its most likely pruning become the field `splits`; None for a `LabelledSelection`.
-        Its `held` (class counts of both sets in each node) and `structure` (prior over labelled
-        prunings) become the cached attributes of the result, which saves computing them again.
+        A labelled pruning is the tree with some nodes turned into leaves, and a label for each
+        leaf. model_selection: the data by which the fit chose its model with this calibration set.
+        The splits of its most likely pruning become the field `splits`; None for a
+        `LabelledSelection`. Its `held` (class counts of both sets in each node) and `structure`
+        (prior over labelled prunings) become the cached attributes of the result, which saves
+        computing them again.
         """
         splits = None
         if isinstance(model_selection, ModelSelection):
@@ -176,8 +178,8 @@ class TreeCalibrationSet(CalibrationSet):
         """
         if self.splits is None:
             raise ValueError(
-                "the nodes of a Grid have no labels, as no training rows made them: fit the model "
-                "with another grower"
+                "grower must not be a Grid for this method, as the nodes of a Grid have no labels: fit "
+                'the model with another grower, such as grower="cart"'
             )
         return self.held
 

@@ -1,4 +1,4 @@
-"""The Typer application, and what all commands share: options and messages."""
+"""The Typer application, and what all commands share: options, messages and printing."""
 
 import inspect
 import re
@@ -131,10 +131,10 @@ _COMMANDS = {
 
 
 class _CommandGroup(TyperGroup):
-    """Group of commands whose modules are imported when they run.
+    """Group of commands whose modules are imported when a command runs.
 
-    So `certree --help` and `certree --version` need not import scikit-learn. The commands that a
-    group is created with have a name, a heading and a summary only.
+    So `certree --help` and `certree --version` need not import scikit-learn. Until a command runs,
+    the group has only its name, heading and summary.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -157,8 +157,8 @@ class _CommandGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """Return name, command and remaining arguments of a command line.
 
-        ctx: the context of the group; args: the arguments after the group's own options, of which
-        the first is the name. Fail with a message if there is no such command.
+        ctx: the context of the group. args: the arguments after the group's own options; the first
+        one is the name of the command. Fail with a message if there is no such command.
         """
         ctx.meta[_ARGUMENTS_OF_COMMAND] = args
         name, command, rest = super().resolve_command(ctx, args)
@@ -174,7 +174,7 @@ class _CommandGroup(TyperGroup):
 
 
 def list_commands() -> dict[str, Any]:
-    """Import all commands, and return the command of click by its name, in the order of the help."""
+    """Import all commands, and return each click command by name, in the order of the help page."""
     group: Any = get_group(app)
     return {name: group._load_command(name) for name in _COMMANDS}
 
@@ -200,7 +200,7 @@ Delta = Annotated[
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Register a function as the command of its name, and return it unchanged.
+    """Register a function as the command of its name, and return the function unchanged.
 
     The command calls the function, unless a file that it would write is one that it reads, and
     prints errors and warnings as one line each. Its name, module and summary must be in `_COMMANDS`.
@@ -274,7 +274,7 @@ def _print_warnings_in_one_line() -> Iterator[None]:
 
 
 def _describe_error(error: BaseException) -> str:
-    """Return the message of an error, without its type; of a file error "FILE: reason"."""
+    """Return the message of an error without its type; for errors about a file "FILE: reason"."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
@@ -291,7 +291,7 @@ def _list_options(name: str | None) -> dict[str, Any]:
 
 
 def _use_option_names(message: str) -> str:
-    """Return a message with the names of options in place of parameters of Python.
+    """Return a message with names of options in place of names of Python parameters.
 
     The parameter at the start of a message becomes the option or argument of the running command, so
     "keep must" becomes "--keep must", "source must" becomes "FILE must", and "recall=0.9 is" becomes
@@ -335,9 +335,9 @@ def print_text(text: str) -> None:
 
 
 def print_note(text: str) -> None:
-    """Print a line of text on standard error, apart from the output of the command.
+    """Print a line of text on standard error, so that it is no part of the command's output.
 
-    Control characters of the text are escaped, and names of parameters become those of options.
+    Control characters of the text are escaped, and names of parameters become names of options.
     """
     line = escape_controls(_use_option_names(text))
     Console(stderr=True).print(line, highlight=False, markup=False, soft_wrap=True, emoji=False)

@@ -1,4 +1,4 @@
-"""The table of contributions that the command explain writes: a line for each explained row."""
+"""The table that the command explain writes: contributions of features, one line per explained row."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def tabulate_contributions(
 def write_contributions(table: pa.Table, keys: Iterable[str], path: Path) -> None:
     """Write a table of contributions to a file, whose suffix determines the format.
 
-    In a Parquet file, keys of text that hold integers only become integers. table: the result of
-    `tabulate_contributions`; keys: names of its columns that were copied.
+    In a Parquet file, text columns among keys that hold only integers become integers. table: the
+    result of `tabulate_contributions`. keys: names of the columns of the table that were copied.
     """
     if path.suffix.lower() == ".parquet":
         for name in keys:

@@ -73,11 +73,11 @@ def demo(
 
 
 def _format_row(scores: MethodScores) -> tuple[str, ...]:
-    """Return the cells of a table row from the scores of a method.
+    """Return the cells of a table row from the scores of a method, as texts.
 
-    They are its name, error ("4.2 %"), log loss (nats), calibration error (in %) and time of a fit
-    ("0.31 s"). The calibration error is the mean distance between the probability of the predicted
-    class and its frequency.
+    The cells are: name, error ("4.2 %"), log loss (nats), calibration error (in %) and time of a
+    fit ("0.31 s"). The calibration error is the mean distance between the probability of the
+    predicted class and the frequency of this class.
     """
     return (
         scores.name,

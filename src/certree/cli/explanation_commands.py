@@ -40,7 +40,7 @@ from certree.cli.table_input import (
     Target,
     Threshold,
     ThresholdCost,
-    expect_given,
+    expect_option_of_positive,
     find_default_positive,
     load_estimator,
     load_model,
@@ -216,19 +216,19 @@ def explain(
 
 
 def _expect_explained(model: Any) -> None:
-    """Raise ValueError if a model has no explanations."""
+    """Raise a ValueError if a model has no method `explain`."""
     if not hasattr(model, "explain"):
         raise ValueError(
-            "MODEL must be a tree, forest, boosted trees, AdaBoost or naive Bayes to be "
-            f"explained, got {type(model).__name__}"
+            "MODEL must be a tree, forest, boosted trees, AdaBoost or naive Bayes to be explained, "
+            f"got {type(model).__name__}: pass a model of another kind"
         )
 
 
 def _expect_unused(option: str, others: dict[str, Any]) -> None:
-    """Raise ValueError if another option is used that an option excludes.
+    """Raise a ValueError if two options that exclude each other are both used.
 
-    option: name of the option that is used; others: for each excluded option its value, which is
-    false if it is not used.
+    option: name of an option that is used. others: options that it excludes, each with its value,
+    which is false if the option is not used.
     """
     for other, value in others.items():
         if value:
@@ -238,9 +238,10 @@ def _expect_unused(option: str, others: dict[str, Any]) -> None:
 def _expect_unused_by_rows(
     others: dict[str, Any], rows: str | None, key: list[str] | None, *, as_json: bool
 ) -> None:
-    """Raise ValueError if options of a single row, or of all, are used with those of several.
+    """Raise a ValueError if --rows, --key or --json is used with an option that it excludes.
 
-    others: --row, --plot and --interactions, whose value is false if it is not used; rows, key,
+    Options of a single row, or of all rows, exclude options of several rows. others: --row, --plot
+    and --interactions with their values, which are false if the option is not used. rows, key,
     as_json: values of --rows, --key and --json.
     """
     _expect_unused("--rows", others if rows is not None else {})
@@ -251,13 +252,16 @@ def _expect_unused_by_rows(
 def _choose_rows(
     row: int | None, rows: str | None, n: int, source: TableSource
 ) -> NDArray[np.intp]:
-    """Return the indices of the rows to explain, in the order of the options.
+    """Return the indices of the rows to explain, (r,), in the order of the options.
 
-    row, rows: values of --row and --rows, None if they are not used; n: number of rows of the
-    table; source: the table, for messages. Raise ValueError if a row does not exist.
+    row, rows: values of --row and --rows; None: the option is not used, and the first row is
+    explained if neither is. n: number of rows of the table. source: the table, for messages. Raise
+    a ValueError if a row does not exist.
     """
     if not n:
-        raise ValueError(f"FILE must have at least one row to explain, but {source} has no rows")
+        raise ValueError(
+            f"FILE must have at least one row to explain, but {source} has none: pass another table"
+        )
     if rows is not None:
         return parse_rows(rows, n)
     first = row or 0
@@ -267,7 +271,7 @@ def _choose_rows(
 
 
 def _parse_key(text: str) -> tuple[str, str]:
-    """Return column and value of an option --key; raise ValueError if it is not COLUMN=VALUE."""
+    """Split the value of --key into column and value; raise a ValueError if it has no "="."""
     column, mark, value = text.partition("=")
     if not mark:
         raise ValueError(f"--key must be COLUMN=VALUE, such as loan=L100003, got {text!r}")
@@ -275,10 +279,10 @@ def _parse_key(text: str) -> tuple[str, str]:
 
 
 def _find_rows(columns: dict[str, Any], conditions: list[tuple[str, str]]) -> NDArray[np.intp]:
-    """Return the indices of the rows that have all wanted values.
+    """Return the indices of the rows that have the wanted values in all named columns, ascending.
 
-    columns: the values of columns of the table, by name; conditions: columns and wanted values, as
-    text. Raise ValueError if there is no such row.
+    columns: values of columns of the table, by name. conditions: pairs of a column and the wanted
+    value, as text. Raise a ValueError if there is no such row.
     """
     names = list(dict.fromkeys(column for column, _ in conditions))
     texts = {name: [str(value) for value in columns[name].to_pylist()] for name in names}
@@ -300,10 +304,11 @@ def _find_rows(columns: dict[str, Any], conditions: list[tuple[str, str]]) -> ND
 def _choose_method(
     model: Any, X: Any, shapley: bool, positive: str | None
 ) -> Callable[[Any], Explanation]:
-    """Return a function that explains rows, all by the same one of two classes.
+    """Return the function that explains rows: path contributions or Shapley values of one class.
 
-    model: the fitted model; X: rows of the table, of which some are the background of Shapley
-    values; shapley: whether to use them; positive: the class, None for the second.
+    The function takes rows, (r, p), and returns an `Explanation`. model: the fitted model. X: rows
+    of the table, some of which are the background of Shapley values. shapley: whether to use
+    Shapley values. positive: text of the class that is explained; None: the second of two classes.
     """
     text = find_default_positive(model) if positive is None else positive
     pos_label = parse_positive(model, text)
@@ -320,12 +325,12 @@ def _print_explanations(
     *,
     has_headings: bool,
 ) -> None:
-    """Print the explanations of rows, each below its number and keys.
+    """Print the explanations of rows, each below the number of the row and its values in key columns.
 
-    explanation: contributions for the r rows; rows: their indices in the table, (r,); keys: columns
-    of --keep of all rows of the table, by name; predictions: output columns of these rows, as
-    `predict_columns` returns them, of which probabilities are printed, or none; has_headings: whether
-    there are headings without keys, too.
+    explanation: contributions for the r rows. rows: indices of these rows in the table, (r,). keys:
+    columns of --keep with all rows of the table, by name. predictions: output columns for the r
+    rows, as `predict_columns` returns them, of which probabilities are printed; may be empty.
+    has_headings: whether to print the number of the row also if there are no keys.
     """
     texts = []
     shown = {one: predictions.get(f"probability_{one}") for one in explanation.output_names}
@@ -342,9 +347,9 @@ def _print_explanations(
 
 
 def _print_interactions(model: Any, X: NDArray[Any], plot: Path | None) -> None:
-    """Print which fraction of the variance of predictions each feature and each pair explains.
+    """Print the fractions of the variance of predictions that features and pairs of features explain.
 
-    The variance is that of the predictions for the rows of X. model: fitted trees; X: rows, (n, p);
+    The variance is that of the predictions for the rows of X. model: fitted trees. X: rows, (n, p).
     plot: file to which a figure is drawn, or None.
     """
     fractions = interaction_fractions(model, X)
@@ -354,10 +359,10 @@ def _print_interactions(model: Any, X: NDArray[Any], plot: Path | None) -> None:
 
 
 def _sample_background(X: Any) -> Any:
-    """Return the background rows of Shapley values: X, (n, p), or 100 random rows of it.
+    """Return the background rows of Shapley values: X, (n, p), or 100 random rows of it if n > 100.
 
-    Features that a coalition lacks take their values from these rows. The draw is the same in each
-    call.
+    Features that are not in a coalition take their values from these rows. The sample is the same
+    in each call.
     """
     if len(X) <= _N_BACKGROUND_ROWS:
         return X
@@ -488,7 +493,10 @@ def report(
     rows, y, group_labels, _ = read_labelled_rows(model, source, target, groups, draw)
     pos_label = parse_positive(model, positive)
     if card:
-        show.model_card(model, rows, y, output, groups=group_labels, pos_label=pos_label)
+        notes = None if draw is None else {"Choice of rows": f"{draw}."}
+        show.model_card(
+            model, rows, y, output, groups=group_labels, notes=notes, pos_label=pos_label
+        )
         print_text(f"written to {output}")
         return
     model, X = transform_rows(model, rows)
@@ -578,12 +586,18 @@ def plot(
     path = Path(f"{picture}.png") if output is None else output
     expect_figure_path(path)
     if positive is not None and picture not in (PictureName.calibration, PictureName.ranking):
-        raise ValueError(f"--positive changes calibration and ranking only, not plot {picture}")
+        raise ValueError(
+            f"--positive is for plot calibration and plot ranking, not for plot {picture}: leave "
+            "it out"
+        )
     if picture in _MODEL_PLOTS:
         model = name_model_features(load_model(model_file))
         save_figure(path, lambda: _MODEL_PLOTS[picture](model))
     elif source is None or target is None:
-        raise ValueError(f"plot {picture} needs rows and their targets: give FILE and --target")
+        raise ValueError(
+            f"FILE and --target must be given for plot {picture}, which needs rows and their "
+            "targets"
+        )
     else:
         model = load_model(model_file)
         rows, y, *_ = read_labelled_rows(model, source, target)
@@ -603,7 +617,7 @@ class GraphInputs(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _ExportOptions:
-    """The options of an export, of which each format uses its own.
+    """The options of the command export; each format uses some of them.
 
     Attributes
     ----------
@@ -632,7 +646,7 @@ class _ExportOptions:
 
 
 def _to_onnx(model: Any, options: _ExportOptions) -> bytes:
-    """Return the bytes of an ONNX file of a fitted model, with the inputs of the options."""
+    """Return a fitted model as bytes of an ONNX file; options: `inputs` and `pos_label` are used."""
     inputs = options.inputs or (GraphInputs.named if model.dates_ else GraphInputs.matrix)
     named = inputs is GraphInputs.named
     dtype: Any = "auto" if named else "float32"
@@ -669,14 +683,14 @@ def _to_joblib(model: Any, _: _ExportOptions) -> bytes:
 
 
 def _make_code_writer(language: Any) -> Callable[[Any, _ExportOptions], bytes]:
-    """Return a function that writes a model as source code of a language.
+    """Return a function of a model and `_ExportOptions` that returns source code as bytes.
 
-    It takes the model and the options, whose name becomes that of functions or class. language:
+    The name in the options becomes the prefix of functions, or the name of the class. language:
     "c", "java" or "javascript".
     """
 
     def write(model: Any, options: _ExportOptions) -> bytes:
-        """Return the source code of a model as bytes; options: name of its functions or class."""
+        """Return the source code of a model as bytes; options: `name` is used, not for JavaScript."""
         names = {} if language == "javascript" else {"name": options.name}
         return bytes(model.to_code(language, **names).encode())
 
@@ -775,10 +789,13 @@ def export(
     if keep is not None and not all(keep):
         raise ValueError("--keep must name a column of the table, got an empty text: leave it out")
     if suffix == ".sql":
-        expect_given("--threshold", threshold, positive)
+        expect_option_of_positive("--threshold", threshold, positive)
     model = load_estimator(model_file, "exported")
     if not hasattr(model, "to_dict"):
-        raise ValueError(f"MODEL must consist of trees to be exported, got {type(model).__name__}")
+        raise ValueError(
+            f"MODEL must consist of trees to be exported, got {type(model).__name__}: fit a tree, "
+            "a forest or boosted trees"
+        )
     pos_label = parse_positive(model, positive)
     options = _ExportOptions(output.stem, table, keep or [], inputs, threshold, pos_label)
     content = to_content(model, options)

@@ -1,4 +1,4 @@
-"""Checks of the path of a figure, and its writing."""
+"""Check the path of a figure, and write the figure."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from certree.interface.extras import import_extra
 
 
 def expect_figure_path(path: Path | None) -> None:
-    """Check, before anything is computed, that a figure can be written to a path.
+    """Raise an error if a figure cannot be written to a path; nothing is written.
 
     Parameters
     ----------

@@ -471,7 +471,8 @@ def fit(
 def _print_fit(model: Any, model_path: Path, summary: list[str], seconds: float) -> None:
     """Print the outcome of a fit: lines of the summary, time and file, certificate, next command.
 
-    model: the fitted model; model_path: its file; seconds: time of the fit to all rows.
+    model: the fitted model. model_path: file of the model. summary: lines to print first. seconds:
+    time of the fit to all rows.
     """
     for line in summary:
         print_text(line)
@@ -488,10 +489,10 @@ def _expect_role_columns(
     groups: str | None,
     one_per_group: str | None,
 ) -> None:
-    """Raise ValueError if options name columns that are left out, or exclude each other.
+    """Raise a ValueError if --drop leaves out a column of an option, or options exclude each other.
 
-    source: the table or folder; groups, one_per_group: values of these options, None if they are not
-    used; columns: values of other options by their names.
+    source: the table or folder. columns: values of other options that name a column, by option.
+    groups, one_per_group: values of --groups and --one-per-group; None: the option is not used.
     """
     others = {"--groups": groups, "--one-per-group": one_per_group}
     expect_not_dropped(source, columns | others)
@@ -503,7 +504,7 @@ def _expect_role_columns(
 
 @dataclass(frozen=True, slots=True)
 class _FitRequest:
-    """Options of `fit` that say which data are read, and how the target is understood.
+    """Options of `fit` about the data: the table, the roles of its columns, and the kind of target.
 
     The constructor takes the attributes in this order.
 
@@ -524,9 +525,9 @@ class _FitRequest:
     seed : int
         Seed of the test set.
     quiet : bool
-        Whether not to print how the columns were read.
+        True: how the columns were read is not printed.
     dry_run : bool
-        Whether the fit to a folder is planned only.
+        Whether the fit to a folder is only planned.
     one_per_group : str or None
         Column of groups, of each of which one row is used; None: all rows are.
     time : str or None
@@ -554,7 +555,7 @@ class _FitRequest:
 
     @property
     def order(self) -> tuple[str | None, int, bool]:
-        """Column of the times, the gap, and whether rows of one period are independent."""
+        """Tuple of `time`, `gap` and `independent`, as `collect_fit_arguments` takes it."""
         return self.time, self.gap, self.independent
 
     @property
@@ -566,7 +567,7 @@ class _FitRequest:
 def _expect_times(table: Table, name: str | None) -> None:
     """Raise ValueError unless the column of --time is a feature.
 
-    name: the column; None: the option is not used.
+    table: the table of the fit. name: name of the column; None: the option is not used.
     """
     if name is not None and name not in table.feature_names:
         raise ValueError(
@@ -601,7 +602,8 @@ def _fit_table(
     table, *extra_columns = _read_table(request)
     if not len(table.X):
         raise ValueError(
-            f"FILE must have rows to fit a model to, but {request.source} has a header and no rows"
+            f"FILE must have rows to fit a model to, but {request.source} has a header and no rows: "
+            "pass another table"
         )
     _expect_times(table, request.time)
     if not request.classification:
@@ -624,16 +626,18 @@ def _fit_folder(
 ) -> tuple[list[str], float]:
     """Fit the model to all rows of a folder of tables, block by block, without test scores.
 
-    model: unfitted estimator, which is fitted in place; request: the folder, and its columns of
-    target, weights and groups; monotonic: features along which predictions must not fall, and must
-    not rise. Return lines about the folder and the model, for printing, and the seconds of the fit.
-    Raise ValueError if the estimator cannot be fitted to a folder, or `request.test_size` is
-    neither None nor 0. With `request.dry_run`, print a plan of the fit and raise typer.Exit.
+    model: unfitted estimator, which is fitted in place. request: the folder, and its columns of
+    target, weights and groups. monotonic: features along which predictions must not fall, and
+    features along which they must not rise. Return lines about the folder and the model, for
+    printing, and the seconds of the fit. Raise a ValueError if the estimator cannot be fitted to a
+    folder, or `request.test_size` is neither None nor 0. With `request.dry_run`, print a plan of
+    the fit and raise typer.Exit.
     """
     if type(model) not in _FOLDER_ESTIMATORS:
         names = sorted({name for name, estimator in _MODELS if estimator in _FOLDER_ESTIMATORS})
         raise ValueError(
-            f"--model must be one of {', '.join(names)} for a folder, got {type(model).__name__}"
+            f"--model must be one of {', '.join(names)} for a folder, got {type(model).__name__}: "
+            "choose one of these, or pass a single table"
         )
     if request.test_size:
         raise ValueError(
@@ -642,7 +646,7 @@ def _fit_folder(
         )
     columns = request.weights, request.groups
     fit_arguments = collect_fit_arguments(model, columns, request.order)
-    rows = _look_at_folder(request)
+    rows = _inspect_folder(request)
     if not request.classification:
         _expect_target_of_folder(rows, request.target_name, request.regression)
     set_monotonic_constraints(model, *monotonic, rows.features)
@@ -664,10 +668,11 @@ def _fit_folder(
     ], seconds
 
 
-def _look_at_folder(request: _FitRequest) -> FileRows:
-    """Return the rows of a folder, and announce as what its columns are read.
+def _inspect_folder(request: _FitRequest) -> FileRows:
+    """Infer how the files of a folder are read, print it unless --quiet is used, and return the rows.
 
-    request: the folder, and its columns of target, weights and groups.
+    request: the folder, and its columns of target, weights and groups. The result, a `FileRows`,
+    reads the rows block by block.
     """
     with catch_warnings():
         filterwarnings("ignore", _ANNOUNCED)
@@ -683,7 +688,7 @@ def _look_at_folder(request: _FitRequest) -> FileRows:
 
 @contextmanager
 def _limit_resources(scheduler: str | None, limit: str | None, file: Path) -> Iterator[None]:
-    """Make fits in the body of a with statement run on a Dask cluster, or within a memory limit.
+    """Let fits in the body of a with statement run on a Dask cluster, or within a memory limit.
 
     Parameters
     ----------
@@ -691,8 +696,8 @@ def _limit_resources(scheduler: str | None, limit: str | None, file: Path) -> It
         Address of a Dask scheduler; None: fits run on this machine.
     limit : str or None
         Most memory that the process may use, such as "2GB"; None: no limit.
-    source : TableSource
-        Where the rows are. It must be a folder if one of the others is not None.
+    file : Path
+        Table or folder of the fit. It must be a folder if one of the other arguments is not None.
 
     Raises
     ------
@@ -725,7 +730,8 @@ def _connect_to_dask(scheduler: str) -> Any:
         return import_extra("distributed", "dask").Client(scheduler, timeout=_SCHEDULER_TIMEOUT)
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(
-            f"--scheduler must be the address of a running Dask scheduler, got {scheduler}: {error}"
+            f"--scheduler must be the address of a running Dask scheduler, got {scheduler} "
+            f"({error}): start one by dask scheduler, or leave it out"
         ) from None
 
 
@@ -744,7 +750,7 @@ def _read_table(request: _FitRequest) -> tuple[Table, NDArray[Any] | None, NDArr
     table : Table
         Features and target.
     weights, groups : ndarray of shape (n,), or None
-        Their values; None if there is no such column.
+        Weight and group of each row; None if there is no such column.
     """
     target, one_per_group = request.target, request.one_per_group
     extra_columns = {"--weights": request.weights, "--groups": request.groups}
@@ -791,10 +797,10 @@ def _describe_calendar_parts(model: Any) -> list[str]:
 
 
 def _default_model_path(file: Path) -> Path:
-    """Return the path of the model file if --output is not given.
+    """Return the path of the model file without --output: NAME.certree in the current directory.
 
-    It is in the current directory, and has the name of the table or folder with the suffix
-    ".certree". file: the table or folder. Raise ValueError if the table comes from standard input.
+    NAME is the name of the table, without its suffix, or of the folder. file: the table or folder.
+    Raise a ValueError if the table comes from standard input.
     """
     if file.is_dir():
         return Path(f"{file.resolve().name}.certree")
@@ -813,21 +819,20 @@ def _score_first_fit(
     """Fit a copy of the model to a training set, and yield lines with its test scores.
 
     The training set is drawn at random; with times the latest rows are the test set.
-
     Each line compares the score with that of a constant prediction. Nothing is yielded if
     `test_size` is 0, there are fewer than 20 rows, or one of the two sets would be empty.
 
     Parameters
     ----------
     model : estimator
-        It is cloned, and not changed.
+        The estimator; a clone of it is fitted.
     table : Table
         All rows.
     test_size : float
         Fraction of the rows, or groups, in the test set.
     seed : int
         Seed of the split.
-    fit_arguments : dict
+    fit_arguments : dict of str to object
         Further arguments of `fit`, as far as they are used: "sample_weight" and "groups", arrays
         (n,), and "time", "gap" and "independent". Groups are not split between the two sets.
     """
@@ -865,13 +870,13 @@ def _score_first_fit(
 
 
 def _expect_target(y: Any, target_name: str, regression: bool) -> None:
-    """Raise ValueError if the kind of a target does not fit the option --regression.
+    """Raise a ValueError if the target does not fit the option --regression, or its absence.
 
-    With it the target must be numeric. Without it the model is a classifier, and the target must
-    not have more than 20 distinct numbers, which may be classes or not. Call it only without
-    --classification.
+    With the option the target must be numeric. Without it the model is a classifier, and the target
+    must not have more than 20 distinct numbers, as these may be classes or not. With
+    --classification it is not called.
 
-    y: targets, (n,); target_name: name of the target in the message; regression: whether
+    y: targets, (n,). target_name: name of the target in the message. regression: whether
     --regression was given.
     """
     if regression and y.dtype.kind not in "biuf":
@@ -891,12 +896,12 @@ def _expect_target(y: Any, target_name: str, regression: bool) -> None:
 
 
 def _expect_target_of_folder(rows: FileRows, target_name: str, regression: bool) -> None:
-    """Raise ValueError if the target of a folder of files does not fit the option --regression.
+    """Raise a ValueError if the target of a folder of files does not fit --regression, or its absence.
 
     With the option the target must be numeric; without it, it must not have more than 20 distinct
-    numbers. A folder without rows is accepted. rows: the files with the roles of their columns, of
-    which only the target is read, until the outcome is certain; target_name: name of the target in
-    the message; regression: whether --regression was given.
+    numbers. A folder without rows is accepted. rows: the files with the roles of their columns;
+    only the target is read, and only until the outcome is certain. target_name: name of the target
+    in the message. regression: whether --regression was given.
     """
     values: NDArray[Any] | None = None
     for chunk in rows.chunks(targets_only=True):
@@ -966,11 +971,11 @@ def _create_estimator(
 
 
 def _describe_classes(model: Any, y: NDArray[Any]) -> str:
-    """Return text on the classes, such as ", 2 classes (yes 60.0 %, no 40.0 %)".
+    """Return the end of a line about the classes, such as ", 2 classes (yes 60.0 %, no 40.0 %)".
 
-    The text continues a line. Two classes are in their order, of which the second is positive. Of
-    more, at most four are named, by largest frequency among the targets y, (n,). "" if the model is
-    a regressor.
+    Two classes are in their order, of which the second is positive. If there are more, at most four
+    are named, those with most rows. Return "" for a regressor. model: the fitted model. y: targets,
+    (n,).
     """
     if not is_classifier(model):
         return ""
@@ -989,9 +994,9 @@ def _describe_classes(model: Any, y: NDArray[Any]) -> str:
 def _describe_chosen_settings(model: Any) -> str:
     """Return text on the settings that the fit of a model has chosen, such as "n_iter 120".
 
-    These are inverse temperatures of a single tree, kinds of densities and the power of naive
-    Bayes, and numbers of rounds or leaves, thresholds and training fraction of others, if they have
-    them.
+    For a single tree these are inverse temperatures and weights of its posteriors; for naive Bayes
+    kinds of densities and the power; for other models numbers of rounds or leaves, thresholds and
+    the training fraction, if the model has them.
     """
     if isinstance(model, NaiveBayesClassifier):
         kinds = Counter(density.kind for density in model.densities_)
@@ -1007,9 +1012,10 @@ def _describe_chosen_settings(model: Any) -> str:
 def _describe_posteriors(model: TreeVoteEstimator) -> Iterator[str]:
     """Yield text on each posterior of a fitted tree model: its inverse temperatures and weight.
 
-    A posterior is a distribution over the prunings of the tree; an inverse temperature is the
-    factor of loss or size in the log weight of a pruning. At most three posteriors, by largest
-    weight; a last text counts the others. A single posterior has no weight.
+    A posterior is a distribution over the prunings of the tree (subtrees with the same root). An
+    inverse temperature is the factor of loss or size in the log weight of a pruning. At most three
+    posteriors are described, those of largest weight; a last text counts the others. A single
+    posterior has no weight.
     """
     columns = np.broadcast_arrays(model.mixture_weights_, *model.best_params_.values())
     posteriors = [*zip(model.posteriors_, *columns, strict=True)]

@@ -1,4 +1,4 @@
-"""Settings of a fit from the command line: parameters, constraints, weights and groups."""
+"""Settings of a fit from the command line: parameters, constraints, weights, groups and test set."""
 
 import ast
 from collections.abc import Sequence
@@ -62,13 +62,13 @@ def _parse_value(text: str) -> Any:
 
 
 def apply_settings(model: Any, settings: dict[str, Any], used_options: Sequence[str]) -> None:
-    """Set parameters of a model, except those that another option of the command sets.
+    """Set parameters of a model from --set; refuse those that another option of the command sets.
 
     Parameters
     ----------
     model : estimator
         Changed in place.
-    settings : dict
+    settings : dict of str to object
         Parameters by name, as `parse_settings` returns them.
     used_options : sequence of str
         Parameters that the user has set by options of their own, such as "delta" by --delta, or
@@ -79,7 +79,7 @@ def apply_settings(model: Any, settings: dict[str, Any], used_options: Sequence[
     ValueError
         If another option sets a parameter, or the model has no such parameter.
     TypeError
-        If the name is what another library calls a parameter; the message gives certree's name.
+        If another library uses this name for a parameter; the message gives certree's name.
     """
     parameters = list(model.get_params(deep=False))
     for name in settings:
@@ -94,7 +94,7 @@ def apply_settings(model: Any, settings: dict[str, Any], used_options: Sequence[
         if outer not in parameters:
             check_for_aliases(model, [name], parameters)
             raise ValueError(
-                f"{type(model).__name__} has no parameter {name!r}: name one of "
+                f"--set must name a parameter of {type(model).__name__}, got {name!r}: name one of "
                 f"{join_names(parameters)}"
             )
     model.set_params(**settings)
@@ -141,28 +141,30 @@ def set_monotonic_constraints(
 def collect_fit_arguments(
     model: Any, columns: Sequence[Any], order: tuple[str | None, int, bool]
 ) -> dict[str, Any]:
-    """Return the arguments that are used as keyword arguments of ``model.fit``.
+    """Collect the keyword arguments of ``model.fit`` that options of the command set.
 
     Parameters
     ----------
     model : estimator
         The model to be fitted.
     columns : sequence of two (ndarray of shape (n,), str or None)
-        Weight and group of each row, or columns of a folder of tables; None if not used.
-    order : tuple of str or None, int, and bool
+        Weight and group of each row, or names of these columns in a folder of tables; None if not
+        used.
+    order : tuple of (str or None, int, bool)
         Column of the rows' times, None if not used; number of rows to leave out between earlier and
         later rows; and whether rows of one period are independent draws.
 
     Returns
     -------
-    dict
-        Weights under "sample_weight", and others under their names, unless None, 0 or False.
+    dict of str to object
+        The arguments that are used, by name: "sample_weight", "groups", "time", "gap",
+        "independent".
 
     Raises
     ------
     ValueError
-        If the model's `fit` does not take one of them, or there are no times for a gap or
-        independence.
+        If the model's `fit` does not take one of these arguments, or there are no times for a gap
+        or independence.
     """
     names = "sample_weight", "groups", "time", "gap", "independent"
     time, gap, independent = order

@@ -46,12 +46,15 @@ Independent = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class GroupColumns:
-    """How a command takes rows of a model that was fitted with groups. `choose_groups` makes it.
+    """Columns of groups of dependent rows that a command uses, and how. `choose_groups` makes it.
+
+    At most one of both is not None.
 
     Parameters
     ----------
     dependent : str or None
-        Column of groups of which each counts once; None: rows are independent, or drawn.
+        Column of groups, each of which counts as one observation; None: rows are independent, or
+        one row per group is drawn.
     one_per_group : str or None
         Column of groups, of each of which one row is drawn; None: all rows are used.
     """
@@ -71,20 +74,27 @@ def choose_groups(
 ) -> GroupColumns:
     """Return the columns of groups that a command uses: those of its options, or that of the fit.
 
+    If the model was fitted with groups and no option is used, its column of groups is used, and a
+    note is printed.
+
     Parameters
     ----------
     model : fitted estimator
-        The model, which may store the column of the groups of its fit.
+        The model, which may store the name of the column of groups of its fit.
     source : TableSource
         Table or folder of new rows.
     target : str
         Column of the target.
     given : GroupColumns
-        Options of the command.
+        Values of --dependent and --one-per-group.
     is_independent : bool
         Whether --independent is used.
     needs_draw : bool
-        Whether the command needs one row of each group, as it cannot count groups.
+        True if the command cannot count groups, so that it needs one row of each group.
+
+    Returns
+    -------
+    GroupColumns
 
     Raises
     ------
@@ -130,7 +140,7 @@ def choose_groups(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupDraw:
-    """The rows of a table that are used: one of each group. `draw_rows` makes it.
+    """A random sample of a table's rows: one row of each group. `draw_rows` makes it.
 
     Parameters
     ----------
@@ -161,16 +171,16 @@ class GroupDraw:
 
     @property
     def phrase(self) -> str:
-        """The number of drawn rows and their origin, for the title of a report."""
+        """Words for a title: "80 rows, one drawn at random from each group of 'shop'"."""
         rows = format_quantity(len(self.rows), "row")
         return f"{rows}, one drawn at random from each group of {self.column!r}"
 
     def take(self, table: pa.Table) -> pa.Table:
-        """Return the drawn rows of the table."""
+        """Return the drawn rows of a table, which has all rows."""
         return table.take(self.rows)
 
     def take_batch(self, table: pa.Table, first: int) -> pa.Table:
-        """Return the drawn rows of a batch; first: index of its first row in the whole table."""
+        """Return the drawn rows of a batch. first: index in the whole table of its first row."""
         low, high = np.searchsorted(self.rows, [first, first + len(table)])
         return table.take(self.rows[low:high] - first)
 
@@ -207,9 +217,10 @@ def draw_rows(model: Any, source: TableSource, target: str, column: str | None) 
     expect_not_dropped(source, {"--one-per-group": column})
 
     def find_words(names: list[str]) -> dict[str, InputColumn]:
-        """Return the column if it is a feature with categories such as NA, else no column.
+        """Return the column of groups as a dict if it is a feature with categories such as "NA".
 
-        names: columns of a file. Raise ValueError unless they include the groups.
+        The key is its name, the value its type in the fit; otherwise return {}. names: columns of a
+        file. Raise a ValueError unless they include the column.
         """
         expect_other_column("--one-per-group", column, names, target)
         fitted = get_fitted_columns(model, target, names, [column]).get(column)

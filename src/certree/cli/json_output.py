@@ -1,4 +1,4 @@
-"""JSON documents of commands on standard output: the option --json."""
+"""Print JSON documents of commands on standard output: the option --json."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _to_json(value: Any, indent: int | None = None) -> str:
 
 
 def _replace_numbers(value: Any) -> Any:
-    """Return a value with None for each NaN and infinity in its dicts and lists."""
+    """Return a copy of a value with None for each NaN and infinity in its dicts and lists."""
     if isinstance(value, dict):
         return {str(key): _replace_numbers(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -102,10 +102,10 @@ def _replace_numbers(value: Any) -> Any:
 
 
 def describe_scores(scores: list[Score]) -> dict[str, Any]:
-    """Return scores as an object of JSON by their keys, such as "error" and "log_loss".
+    """Return scores as a JSON object, by their keys, such as "error" and "log_loss".
 
-    Each has "value", the ends "low" and "high" of its 95 % interval, and "baseline" (an object with
-    "name" and "value"), which is None if there is none.
+    Each entry has "value", "low" and "high" (the ends of its 95 % interval), and "baseline": an
+    object with "name" and "value" of a constant prediction's score, or None if there is none.
     """
     return {
         score.key: {
@@ -124,7 +124,7 @@ def _describe_baseline(baseline: Any) -> dict[str, Any] | None:
 
 
 def describe_monitor(monitor: Monitor) -> dict[str, Any]:
-    """Return the state of a monitor as an object of JSON.
+    """Return the state of a monitor as a JSON object.
 
     It has the sentence "statement", properties of `Monitor` under their names, and "batches".
     """
@@ -133,11 +133,11 @@ def describe_monitor(monitor: Monitor) -> dict[str, Any]:
 
 
 def describe_certificate(certificate: Certificate) -> dict[str, Any]:
-    """Return a certificate as an object of JSON.
+    """Return a certificate as a JSON object.
 
     It has the sentence "statement", fields of `Certificate` under their names, "subset" (the part
-    of the rows that the bound is about; empty: all), "baseline", "is_below_baseline" and
-    "assumptions".
+    of the rows that the bound is about; empty: all), "baseline" (name and error of a constant
+    prediction), "is_below_baseline" and "assumptions".
     """
     return {
         "statement": str(certificate),
@@ -150,12 +150,16 @@ def describe_certificate(certificate: Certificate) -> dict[str, Any]:
 
 
 def describe_family(family: CertificateFamily) -> list[dict[str, Any]]:
-    """Return the certificates of a family as a list of objects of JSON, also those of long tables."""
+    """Return the certificates of a family as a list of JSON objects, which is never shortened.
+
+    A family has certificates of one kind, such as one for each group, that hold together with
+    probability 1 - delta.
+    """
     return [describe_certificate(certificate) for certificate in family.values()]
 
 
 def describe_rules(rules: Rules) -> dict[str, Any]:
-    """Return the rules of a tree as an object of JSON.
+    """Return the rules of a tree as a JSON object.
 
     It has "statement" (what holds for the error bounds, or why there are none; "": the tree is not
     certified), "delta", "positive" (the class of the probabilities; None: the predicted class of
@@ -188,12 +192,14 @@ def get_plain(value: Any) -> Any:
 
 
 def describe_thresholds(guarantees: ThresholdGuarantees, choice: ThresholdChoice) -> dict[str, Any]:
-    """Return the chosen thresholds as an object of JSON, and those of each group.
+    """Return the chosen decision thresholds as a JSON object, for all rows and for each group.
 
-    choice: how a threshold is chosen, and the thresholds of the table. The object has "statement",
-    the names of the choices, such as "lowest_cost", "table" if there are thresholds, and "groups"
-    by name, which have the same fields but the first and the last. A choice that is not possible in
-    a group is None there. guarantees: limits of the rates at all thresholds.
+    The object has "statement", an entry for each choice, such as "lowest_cost", "table" if there
+    are thresholds of the table, and "groups": by name of the group an object with the same entries
+    except "statement" and "groups". A choice that is not possible in a group is None there.
+
+    guarantees: limits of the rates at all thresholds. choice: how thresholds are chosen, and the
+    thresholds of the table.
     """
     return {
         "statement": guarantees.title,
@@ -210,10 +216,11 @@ def _describe_choice(
     choice: ThresholdChoice,
     found: Mapping[str, OperatingPoint | str],
 ) -> dict[str, Any]:
-    """Return the chosen thresholds and those of the table as an object of JSON.
+    """Return the chosen thresholds, and those of the table, as a JSON object.
 
-    found: the chosen threshold of each way, or why there is none. guarantees: limits of the rates
-    at all thresholds; choice: how a threshold is chosen, and the thresholds of the table.
+    guarantees: limits of the rates at all thresholds. choice: how thresholds are chosen, and the
+    thresholds of the table. found: for each choice, by name, the threshold, or the reason why there
+    is none, which becomes None.
     """
     described: dict[str, Any] = {
         name: _describe_point(one) if isinstance(one, OperatingPoint) else None
@@ -242,5 +249,5 @@ def _describe_point(point: OperatingPoint) -> dict[str, Any]:
 
 
 def _describe_limits(limits: Limits) -> dict[str, float]:
-    """Return the observed rate and its limits on new rows as an object of JSON."""
+    """Return a rate on the calibration rows and its limits on new rows as a JSON object."""
     return {name: float(value) for name, value in limits._asdict().items()}

@@ -28,14 +28,14 @@ _N_ALPHAS = 20
 class _TunedTree:
     """scikit-learn's DecisionTreeClassifier with ccp_alpha chosen by 5-fold cross-validation.
 
-    The constructor has no arguments. Only `fit` is defined; it returns the fitted search, which
+    The constructor has no arguments. The only method is `fit`; it returns the fitted search, which
     predicts.
     """
 
     def fit(self, X: NDArray[Any], y: NDArray[Any]) -> Any:
-        """Try at most 20 values of ccp_alpha, and return the fitted `GridSearchCV`.
+        """Choose among at most 20 values of ccp_alpha, and return the fitted `GridSearchCV`.
 
-        X: rows, (n, p); y: classes, (n,).
+        X: rows, (n, p). y: classes, (n,).
         """
         tree = DecisionTreeClassifier(random_state=0)
         alphas = np.unique(np.abs(tree.cost_complexity_pruning_path(X, y).ccp_alphas))

@@ -22,8 +22,8 @@ from certree.cli.table_input import (
     TableFile,
     Target,
     Threshold,
-    expect_given,
     expect_not_dropped,
+    expect_option_of_positive,
     hash_model_file,
     load_model,
     load_monitor,
@@ -209,7 +209,7 @@ def monitor(
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """The predictions whose losses are monitored. `parse` makes it from options of the command.
+    """The predictions whose losses are monitored, from options of the command. `parse` makes it.
 
     Parameters
     ----------
@@ -229,11 +229,13 @@ class _Decision:
     def parse(
         cls, model: Any, threshold: float | None, positive: str | None, threshold_cost: str | None
     ) -> "_Decision":
-        """Return the decision of the options --threshold, --positive and --threshold-cost.
+        """Return the `_Decision` of the options --threshold, --positive and --threshold-cost.
 
-        Raise ValueError if an option lacks --threshold, or the model has not two classes.
+        Raise a ValueError if --positive or --threshold-cost lacks --threshold, or the model does
+        not have two classes. model: the fitted model. The other arguments are values of the
+        options, None if not used.
         """
-        expect_given("--threshold", threshold, positive)
+        expect_option_of_positive("--threshold", threshold, positive)
         costs = parse_costs(threshold_cost)
         if threshold is None:
             if costs is not None:
@@ -260,7 +262,7 @@ class _Decision:
 
     @property
     def unit(self) -> float | None:
-        """The largest cost, by which costs are divided; None: losses are errors."""
+        """The larger of the two costs, by which costs are divided; None: losses are errors."""
         return None if self.costs is None else max(self.costs)
 
     def compute_losses(self, model: Any, X: Any, y: NDArray[Any], unit: float | None) -> Float64:
@@ -291,7 +293,7 @@ class _Decision:
 
 
 def _average_groups(losses: Float64, groups: NDArray[Any]) -> Float64:
-    """Return the mean loss of each group, in the order of their first rows.
+    """Return the mean loss of each group, (n_groups,), in the order of the groups' first rows.
 
     losses, groups: loss and group of each row, both (n,).
     """
@@ -338,7 +340,7 @@ def _open_monitor(
     decision : _Decision
         The predictions whose losses are monitored.
     dependent : str or None
-        Column of groups that count once; None: rows are independent.
+        Column of groups, each of which counts as one observation; None: rows are independent.
 
     Returns
     -------
@@ -389,10 +391,13 @@ def _create_monitor(
     decision: _Decision,
     dependent: str | None,
 ) -> Monitor:
-    """Create a monitor that has read no rows yet, for the model's bound or for that of --bound.
+    """Create a monitor without losses so far, for the model's certified bound or that of --bound.
 
-    The parameters are those of `_open_monitor`. Raise ValueError if the model has no bound and
-    --bound is not given, or options do not fit to the model.
+    model: the fitted model. model_file: file of the model, for messages. digest: hash of this file.
+    settings: options "alpha", "block", "bound" and "delta"; None: not given. decision: the
+    predictions whose losses are monitored. dependent: column of groups, each of which counts as one
+    observation, or None. Raise a ValueError if the model has no bound and --bound is not given, or
+    if options do not suit the model.
     """
     alpha = _ALPHA if settings["alpha"] is None else settings["alpha"]
     block = 1 if settings["block"] is None else int(settings["block"])
@@ -411,7 +416,8 @@ def _create_monitor(
         )
     if delta is not None:
         raise ValueError(
-            f"--delta {delta} is the probability that --bound fails: give --bound, too"
+            f"--delta {delta} is the probability that --bound fails: give --bound, too, or leave "
+            "it out"
         )
     if decision.threshold is not None:
         raise ValueError(

@@ -47,7 +47,7 @@ Plot = Annotated[
 
 
 def _split_at_commas(values: list[str] | None, default: tuple[str, ...]) -> list[str]:
-    """Split the values of a command's option at commas into stripped names.
+    """Split the values of a command's option at commas; return the names without spaces around them.
 
     values: one text for each use of the option; None or empty if it was not used. default: names
     that are returned in this case.
@@ -58,7 +58,7 @@ def _split_at_commas(values: list[str] | None, default: tuple[str, ...]) -> list
 
 
 def _parse_integers(option: str, values: list[str] | None, default: tuple[int, ...]) -> list[int]:
-    """Parse the values of an option into non-negative integers; separate them at commas.
+    """Parse the values of an option, split at commas, into a list of non-negative integers.
 
     Parameters
     ----------
@@ -76,7 +76,10 @@ def _parse_integers(option: str, values: list[str] | None, default: tuple[int, .
     """
     texts = _split_at_commas(values, tuple(map(str, default)))
     if not all(text.isdecimal() for text in texts):
-        raise ValueError(f"{option} must be non-negative integers, got {', '.join(texts)}")
+        raise ValueError(
+            f"{option} must be non-negative integers, got {', '.join(texts)}: separate them by "
+            "commas"
+        )
     return list(map(int, texts))
 
 

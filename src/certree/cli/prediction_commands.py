@@ -55,9 +55,9 @@ from certree.cli.table_input import (
     Threshold,
     ThresholdCost,
     describe_positive,
-    expect_given,
     expect_labelled_rows,
     expect_not_dropped,
+    expect_option_of_positive,
     find_default_positive,
     hash_model_file,
     load_model,
@@ -161,7 +161,7 @@ def predict(
         Whether to show no progress bar.
     """
     tables.expect_table_place(output)
-    expect_given("--threshold", threshold, positive)
+    expect_option_of_positive("--threshold", threshold, positive)
     destination = STANDARD_STREAM if output is None else str(output)
     model = load_model(model_file)
     estimator, _ = split_pipeline(model)
@@ -340,7 +340,7 @@ def _read_labelled_batches(
     group_labels: list[NDArray[Any]] | None = None,
     groups_option: str = "--groups",
 ) -> Iterator[tuple[Any, NDArray[Any]]]:
-    """Yield features and targets of a table or folder batch by batch; none of them is empty.
+    """Yield features and targets of a table or folder in batches, without empty batches.
 
     Parameters
     ----------
@@ -370,7 +370,7 @@ def _read_labelled_batches(
         Features of the b rows of a batch, in the order of the fit; a data frame for a pipeline that
         was fitted with names.
     y : ndarray of shape (b,)
-        Their targets.
+        Targets of these rows.
 
     Raises
     ------
@@ -412,7 +412,7 @@ def _certify_error(
     time: str | None,
     independent: bool,
 ) -> Certificate:
-    """Bound the error of a classifier by the rows of a table or folder.
+    """Return a certificate of a classifier's error, from the rows of a table or folder.
 
     Parameters
     ----------
@@ -427,7 +427,8 @@ def _certify_error(
     delta : float
         Probability with which the certificate may fail.
     look : int or None
-        Number of this inspection, from 1; None: the only one.
+        Number of this inspection, from 1, if rows are added and certified again; None: this is the
+        only one.
     duplicates : {"auto", "genuine", "copies", "refuse"}
         Treatment of equal rows; see `certree.certify`.
     groups : str or None
@@ -459,10 +460,10 @@ def _certify_error(
 def _number_rows(
     batches: Iterator[tuple[Any, NDArray[Any]]], numbers: list[NDArray[Any]]
 ) -> Iterator[tuple[Any, NDArray[Any]]]:
-    """Yield batches of rows unchanged, and append the numbers of the rows of each to a list.
+    """Yield batches of rows unchanged, and append the numbers of each batch's rows to a list.
 
-    As groups of one row each they say that rows are independent. batches: features and targets;
-    numbers: the list.
+    As groups of one row each, these numbers state that rows are independent. batches: pairs of
+    features and targets. numbers: the list; rows are numbered 0, 1, ... through all batches.
     """
     n = 0
     for X, y in batches:
@@ -482,14 +483,28 @@ def _compute_guarantees(
     time: str | None,
     independent: bool,
 ) -> tuple[Guarantees, NDArray[Any] | None]:
-    """Compute the guarantees of a classifier on the rows of a table or folder.
+    """Compute the guarantees of a classifier from the rows of a table or folder.
 
     Parameters
     ----------
-    model, source, target, draw, delta, duplicates, time, independent
-        As of `_certify_error`.
+    model : fitted classifier
+        The classifier.
+    source : TableSource
+        The table; or a folder of tables, which are read batch by batch.
+    target : str
+        Column of the target.
+    draw : GroupDraw or None
+        The rows that are used, one of each group; None: all rows.
     groups : str or None
         Column of each row's group; None if there are no groups.
+    delta : float
+        Probability with which any of the guarantees may fail.
+    duplicates : {"auto", "genuine", "copies", "refuse"}
+        Treatment of equal rows; see `certree.certify`.
+    time : str or None
+        Column of the rows' times; None: rows have no times.
+    independent : bool
+        Whether rows of the period are independent draws.
 
     Returns
     -------
@@ -695,12 +710,19 @@ def certify(
 
 
 def _describe_families(families: Any) -> dict[str, Any]:
-    """Return the field of a JSON document with families of guarantees, by name."""
+    """Return families of guarantees as an entry of a JSON document: {"families": {name: list}}.
+
+    A family has guarantees of one kind that hold together with probability 1 - delta. families:
+    families by name, such as "groups".
+    """
     return {"families": {name: describe_family(one) for name, one in families.items()}}
 
 
 def _expect_plot_of_costs(plot: Path | None, costs: tuple[float, float] | None) -> None:
-    """Raise ValueError if --plot is used without the costs that it draws; None: not used."""
+    """Raise a ValueError if --plot is used without --threshold-cost, whose costs the figure shows.
+
+    plot, costs: values of both options, None if they are not used.
+    """
     if plot is not None and costs is None:
         raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
 
@@ -711,9 +733,9 @@ def _expect_options_together(
     groups: str | None,
     has_thresholds: bool,
 ) -> None:
-    """Raise ValueError if options of `certify` exclude each other, or miss one.
+    """Raise a ValueError if options of `certify` exclude each other, or one needs another.
 
-    positive, dependent, groups: values of these options, None if they are not used;
+    positive, dependent, groups: values of these options, None if they are not used.
     has_thresholds: whether an option of thresholds is used.
     """
     if positive is not None and not has_thresholds:
@@ -728,16 +750,16 @@ def _expect_options_together(
 
 
 def _describe_draw(draw: GroupDraw | None) -> dict[str, str]:
-    """Describe, for a JSON document, the random draw of one row of each group.
+    """Return an entry of a JSON document about the random draw of one row of each group.
 
-    draw: the draw; None if all rows are used. Return a dictionary with the key "one_per_group" and
-    a sentence; {} without a draw.
+    It is {"one_per_group": sentence}, or {} without a draw. draw: the draw; None if all rows are
+    used.
     """
     return {} if draw is None else {"one_per_group": f"{draw}. {_state_new_groups(draw.column)}"}
 
 
 def _state_new_groups(column: str) -> str:
-    """Return a sentence that the groups of a column must be new, which no command checks."""
+    """Return a sentence: no command checks that the groups of this column are new to the model."""
     return (
         f"Not checked: the groups of {column!r} must be new, as a model does not store those of its "
         "fit."
@@ -752,7 +774,7 @@ def _print_guarantees(
     describe: Callable[[], dict[str, Any]],
     guarantees: Any,
 ) -> None:
-    """Print guarantees, and what they assume of groups.
+    """Print guarantees, the rows that were drawn for them, and what they assume of groups.
 
     Parameters
     ----------
@@ -765,8 +787,8 @@ def _print_guarantees(
     as_json : bool
         Whether to print a JSON document.
     describe : callable
-        Returns the guarantees as an object of JSON. It is not called without `as_json`, as there may
-        be more guarantees than a printed table shows.
+        Function without arguments that returns the guarantees as a JSON object. It is called only
+        with `as_json`, as it may list more guarantees than a printed table shows.
     guarantees : object
         The guarantees, whose `str` has sentences and tables.
     """
@@ -829,10 +851,10 @@ def info(model_file: ModelFile, as_json: AsJson = False) -> None:
 
 
 def _describe_model(loaded: Any, model: Any, digest: str) -> dict[str, Any]:
-    """Return the contents of a model file as an object of JSON.
+    """Return the contents of a model file as a JSON object.
 
-    loaded: the fitted estimator or pipeline; model: the estimator itself, with names of its
-    features; digest: hash of the file.
+    loaded: the fitted estimator or pipeline in the file. model: the estimator itself, the last step
+    of a pipeline, with names of its features. digest: hash of the file.
     """
     classes = [str(label) for label in model.classes_] if is_classifier(model) else None
     certificate = getattr(model, "certificate_", None)
@@ -858,14 +880,14 @@ def _describe_model(loaded: Any, model: Any, digest: str) -> dict[str, Any]:
 
 
 def _list_columns(names: Sequence[str], texts: Sequence[str]) -> list[dict[str, str]]:
-    """Return names and types of columns as objects of JSON. names, texts: one of each column."""
+    """Return columns as JSON objects with "name" and "type", from the lists of both."""
     return [{"name": str(name), "type": text} for name, text in zip(names, texts, strict=True)]
 
 
 def _print_columns(what: str, names: Sequence[str], texts: Sequence[str]) -> None:
-    """Print the number of columns, and names and types of the first ones.
+    """Print the number of columns, and names and types of the first 12.
 
-    what: what a column is, such as "feature"; names, texts: name and type of each.
+    what: word for a column, such as "feature". names, texts: name and type of each column.
     """
     print_text(f"{format_quantity(len(names), what)}:")
     for name, text in [*zip(names, texts, strict=True)][:_N_FEATURES_SHOWN]:

@@ -1,4 +1,4 @@
-"""Options of commands that state how CSV files are read, and lines on how they were read."""
+"""Options of commands that state how CSV files are read, and lines about the columns that were read."""
 
 import inspect
 from collections.abc import Callable
@@ -142,13 +142,13 @@ def takes_source(argument: Any) -> Callable[[Callable[..., None]], Callable[...,
     Parameters
     ----------
     argument : annotation
-        That of the argument of the command, a path.
+        Annotation of the command's argument FILE, a path.
 
     Returns
     -------
     callable
         Takes a command with a parameter `source`, a `TableSource`, and returns the command that
-        Typer calls: in place of `source` it takes a path, and last the options.
+        Typer calls: this takes a path in place of `source`, and the options as last parameters.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -190,7 +190,7 @@ def takes_source(argument: Any) -> Callable[[Callable[..., None]], Callable[...,
 def announce(description: TableDescription) -> None:
     """Print on standard error how the columns of a table were read, one line for each column.
 
-    Columns of one type of which there is nothing else to say have one line together.
+    Columns of one type without any note share a line.
     """
     for line in description.summarize():
         print_note(line)

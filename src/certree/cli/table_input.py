@@ -1,4 +1,4 @@
-"""Options of commands that read tables, and the reading of tables as rows of a model."""
+"""Options of commands that read tables, and functions that read tables as rows of a model."""
 
 import re
 from collections.abc import Sequence
@@ -124,7 +124,7 @@ PositiveOfRules = Annotated[
 class DuplicateRows(StrEnum):
     """Values of the option --duplicates: how equal rows are understood in a certificate.
 
-    They are those of the parameter `duplicates` of `certree.certify`.
+    They are values of the parameter `duplicates` of `certree.certify`.
 
     Attributes
     ----------
@@ -141,9 +141,9 @@ class DuplicateRows(StrEnum):
 
 
 def load_model(model_file: Path) -> Model:
-    """Load a fitted estimator of certree from a file, or a pipeline that ends in one.
+    """Load a fitted estimator of certree, or a pipeline that ends in one, from a file.
 
-    Raise ValueError if the file holds a monitor. model_file: path of the file.
+    model_file: path of the file. Raise a ValueError if the file holds a monitor.
     """
     model = models.load(model_file)
     if isinstance(model, Monitor):
@@ -165,10 +165,10 @@ def load_monitor(state: Path) -> Monitor:
 
 
 def _load_state_file(state: Path) -> Any:
-    """Load the monitor that certree monitor has written to the file of the option --state.
+    """Load the object in the file of the option --state, normally a monitor.
 
-    state: path of the file. Raise ValueError if certree has not written it; a model file does not
-    raise, as the caller names the mistake.
+    state: path of the file. Raise a ValueError if it is no file of certree. A model file raises
+    nothing, as the caller raises an error for it.
     """
     try:
         return models.load(state)
@@ -185,10 +185,10 @@ def hash_model_file(model_file: Path) -> str:
 
 
 def load_estimator(model_file: Path, purpose: str) -> Model:
-    """Load a fitted estimator of certree from a file; raise ValueError if it is in a pipeline.
+    """Load a fitted estimator of certree from a file; raise a ValueError if the file holds a pipeline.
 
-    purpose: what the command does with the model, for the message, such as "exported". model_file:
-    path of the file.
+    model_file: path of the file. purpose: what the command does with the model, for the message,
+    such as "exported".
     """
     model = load_model(model_file)
     if isinstance(model, Pipeline):
@@ -203,7 +203,7 @@ def load_estimator(model_file: Path, purpose: str) -> Model:
 def read_features(
     model: Model, source: TableSource, options: dict[str, list[str]]
 ) -> tuple[Any, dict[str, pa.ChunkedArray]]:
-    """Read the features that a model needs from a table, and columns to copy.
+    """Read from a table the features that a model needs, and columns to copy to the output.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def _read_for_model(
     others: list[str],
     texts: Sequence[str] = (),
 ) -> pa.Table:
-    """Read a table with the types and formats of a model's fit, and warn of values that are new.
+    """Read a table with the types and formats of a model's fit, and warn of values new to the model.
 
     Parameters
     ----------
@@ -258,9 +258,14 @@ def _read_for_model(
     target : str or None
         Column of the target; None: there is none.
     others : list of str
-        Columns that are no features, with the target.
+        Names of the columns that are no features, the target included.
     texts : sequence of str
-        Columns that are read as text, also words such as NA, unless they are features.
+        Names of columns that are read as text, also words such as NA, unless they are features.
+
+    Returns
+    -------
+    pyarrow.Table
+        All columns of the table.
     """
 
     def types(names: Sequence[str]) -> dict[str, InputColumn]:
@@ -361,9 +366,9 @@ def read_labelled_rows(
 
 
 def expect_labelled_rows(n: int, source: TableSource) -> None:
-    """Raise ValueError if a table with targets, or a folder of tables, has no rows.
+    """Raise a ValueError if a table with targets, or a folder of such tables, has no rows.
 
-    n: number of its rows; source: the table or folder, for the message.
+    n: number of rows. source: the table or folder, for the message.
     """
     if not n:
         raise ValueError(
@@ -386,10 +391,10 @@ def read_extra_column(option: str, table: pa.Table, name: str, target: str) -> N
 
 
 def expect_not_dropped(source: TableSource, columns: dict[str, str | None]) -> None:
-    """Raise ValueError if --drop leaves out a column that another option names.
+    """Raise a ValueError if --drop leaves out a column that another option names.
 
-    source: a table with options of reading; columns: names of columns, or None, by the option that
-    names them.
+    source: a table with options of reading. columns: for each option, such as "--groups", the name
+    of the column that it names, or None.
     """
     for option, name in columns.items():
         if name is not None and name in source.drop:
@@ -454,26 +459,27 @@ def parse_rows(text: str, n: int) -> NDArray[np.intp]:
     return np.array(indices)
 
 
-def expect_given(option: str, value: Any, positive: str | None) -> None:
-    """Raise ValueError if --positive is used without the option whose meaning it changes.
+def expect_option_of_positive(option: str, value: Any, positive: str | None) -> None:
+    """Raise a ValueError if --positive is used without the option that it belongs to.
 
-    option: name of that option; value, positive: values of both options, None if they are not used.
+    option: name of this option, such as "--threshold". value, positive: values of both options,
+    None if they are not used.
     """
     if positive is not None and value is None:
         raise ValueError(f"--positive {positive} changes {option} only: give {option} as well")
 
 
 def describe_positive(model: Any, chooser: str = _OF_OTHER_COMMANDS) -> list[str]:
-    """Return a line that names the positive one of two classes; [] for other models.
+    """Return a list with a line that names the positive one of two classes; [] for other models.
 
-    model: the fitted estimator; chooser: how another class is chosen, the end of the line.
+    model: the fitted estimator. chooser: end of the line: how another class is chosen.
     """
     positive = find_default_positive(model)
     return [] if positive is None else [f"positive class: {positive} ({chooser})"]
 
 
 def find_default_positive(model: Any) -> str | None:
-    """Return the text of the second of two classes; None unless a model has two and one target."""
+    """Return the text of the second of two classes; None for models without exactly two."""
     classes = model.classes_ if is_classifier(model) else []
     if isinstance(classes, list) or len(classes) != 2:
         return None
@@ -483,8 +489,8 @@ def find_default_positive(model: Any) -> str | None:
 def parse_positive(model: Model, text: str | None) -> Any:
     """Return the class of a fitted model that --positive names; None if text is None.
 
-    A class is named by its text, so 1 names the class "1" and the number 1. Raise ValueError if the
-    model does not have two classes, or none of them has this text.
+    A class is named by its text: 1 names the class "1" and the number 1. text: value of the option.
+    Raise a ValueError if the model does not have two classes, or none of them has this text.
     """
     if text is None:
         return None

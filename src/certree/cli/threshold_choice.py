@@ -46,65 +46,65 @@ _STATES_PRICE_OF_COSTS = (
 
 @dataclass(frozen=True, slots=True)
 class ThresholdChoice:
-    """How thresholds are chosen by their guarantees, and which thresholds a table shows.
+    """How decision thresholds are chosen by their guarantees, and which thresholds a table shows.
 
     `parse_choice` makes it from the options of the command.
 
     Parameters
     ----------
-    ways : dict of str to tuple of float
-        For each way to choose a threshold the method of `ThresholdGuarantees` ("lowest_cost",
-        "highest_threshold" or "highest_recall") and its arguments: two costs, the smallest recall,
-        or the smallest precision. Empty: no threshold is chosen.
+    criteria : dict of str to tuple of float
+        Criteria by which thresholds are chosen: for each the method of `ThresholdGuarantees`
+        ("lowest_cost", "highest_threshold" or "highest_recall") and its arguments: two costs, the
+        smallest recall, or the smallest precision. Empty: no threshold is chosen.
     thresholds : sequence of float
         Thresholds of the table; empty: up to ten that the guarantees choose.
     """
 
-    ways: dict[str, tuple[float, ...]]
+    criteria: dict[str, tuple[float, ...]]
     thresholds: Sequence[float]
 
     def find_points(self, guarantees: ThresholdGuarantees) -> dict[str, OperatingPoint]:
-        """Return the chosen threshold of each way with its limits, by the name of the method.
+        """Return the threshold that each criterion chooses, with its limits, by the name of the method.
 
-        guarantees: the limits at all thresholds. Raise ValueError if no threshold has the wanted
+        guarantees: the limits at all thresholds. Raise a ValueError if no threshold has the wanted
         recall or precision.
         """
         return {
-            name: getattr(guarantees, name)(*arguments) for name, arguments in self.ways.items()
+            name: getattr(guarantees, name)(*arguments) for name, arguments in self.criteria.items()
         }
 
     def find_points_or_reasons(
         self, guarantees: ThresholdGuarantees
     ) -> dict[str, OperatingPoint | str]:
-        """Find the threshold of each requested criterion, or the reason why there is none.
+        """Return the threshold that each criterion chooses, or the reason why there is none.
 
-        guarantees: limits of the rates at all thresholds. Return a dictionary like that of
-        `find_points`; if a criterion raises ValueError, its message takes the place of the
-        threshold.
+        guarantees: limits of the rates at all thresholds. The dictionary is that of `find_points`;
+        if a criterion raises a ValueError, the message takes the place of the threshold.
         """
         found: dict[str, OperatingPoint | str] = {}
-        for name, arguments in self.ways.items():
+        for name, arguments in self.criteria.items():
             try:
-                found |= replace(self, ways={name: arguments}).find_points(guarantees)
+                found |= replace(self, criteria={name: arguments}).find_points(guarantees)
             except ValueError as error:
                 found[name] = str(error)
         return found
 
     def format(self, guarantees: ThresholdGuarantees) -> str:
-        """Return a table of thresholds and the chosen ones as text, then those of each group.
+        """Return text with a table of thresholds and the chosen ones, then those of each group.
 
-        guarantees: the limits at all thresholds, of all rows and of each group. Raise ValueError
-        if no threshold has the wanted recall or precision; for a group the text says so.
+        guarantees: the limits at all thresholds, for all rows and for each group. Raise a
+        ValueError if no threshold has the wanted recall or precision for all rows; for a group the
+        text says so.
         """
         points = self.find_points(guarantees)
         head, lines = guarantees.table(self.thresholds or None)
         texts = [guarantees.title, *align_columns([head, *lines])]
-        for way, point in points.items():
-            texts += [f"{self._make_label(way)}{point}", *_state_exactly(point.threshold)]
+        for criterion, point in points.items():
+            texts += [f"{self._make_label(criterion)}{point}", *_state_exactly(point.threshold)]
         for name, group in guarantees.groups.items():
             shown = [group.at(threshold) for threshold in self.thresholds]
             found = self.find_points_or_reasons(group).items()
-            chosen = [f"{self._make_label(way)}{one}" for way, one in found]
+            chosen = [f"{self._make_label(criterion)}{one}" for criterion, one in found]
             texts += [f"{name}: {one}" for one in (*shown, *chosen)]
         if len(points) > 1:
             texts.append("All statements of this run hold together, with the probability above.")
@@ -112,13 +112,16 @@ class ThresholdChoice:
             texts.append(_STATES_PRICE_OF_COSTS)
         return "\n".join(texts)
 
-    def _make_label(self, way: str) -> str:
-        """Return a label such as "highest recall: " if there are several ways; else ""."""
-        return f"{way.replace('_', ' ')}: " if len(self.ways) > 1 else ""
+    def _make_label(self, criterion: str) -> str:
+        """Return a label such as "highest recall: " if there are several criteria; else "".
+
+        criterion: name of the criterion.
+        """
+        return f"{criterion.replace('_', ' ')}: " if len(self.criteria) > 1 else ""
 
 
 def _state_exactly(threshold: float) -> list[str]:
-    """Return a line with all digits of a threshold; no line if its four printed digits are all.
+    """Return a list with a line that has all digits of a threshold; [] if four digits are exact.
 
     A rounded threshold may be higher, and then has a lower recall than the guarantee says.
     """
@@ -138,11 +141,15 @@ def parse_choice(
     Parameters
     ----------
     costs : pair of float or None
-        --threshold-cost: cost of a missed row of the positive class, and of a false alarm.
+        Value of --threshold-cost: cost of a missed row of the positive class, and of a false alarm.
     recall, precision : float or None
-        --recall and --precision: smallest certified recall or precision.
+        Values of --recall and --precision: smallest certified recall or precision.
     thresholds : sequence of float or None
-        --threshold: thresholds of the table.
+        Values of --threshold: thresholds of the table.
+
+    Returns
+    -------
+    ThresholdChoice or None
 
     Raises
     ------
@@ -152,10 +159,10 @@ def parse_choice(
     for threshold in thresholds or []:
         if not 0 <= threshold <= 1:
             raise ValueError(f"--threshold must lie in [0, 1], got {threshold}")
-    ways: dict[str, tuple[float, ...] | None] = {
+    criteria: dict[str, tuple[float, ...] | None] = {
         "lowest_cost": costs,
         "highest_threshold": None if recall is None else (recall,),
         "highest_recall": None if precision is None else (precision,),
     }
-    used = {name: arguments for name, arguments in ways.items() if arguments is not None}
+    used = {name: arguments for name, arguments in criteria.items() if arguments is not None}
     return ThresholdChoice(used, thresholds or []) if used or thresholds else None

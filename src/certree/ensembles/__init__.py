@@ -10,7 +10,7 @@ from certree.ensembles.certified_forest import CertifiedForestClassifier
 from certree.ensembles.conformal import ConformalBandRegressor
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.forest import TreeForestClassifier, TreeForestRegressor
-from certree.ensembles.leaves import Leaves
+from certree.ensembles.forest_leaves import Leaves
 from certree.ensembles.ranker import BoostedTreesRanker
 
 __all__ = [

@@ -48,10 +48,10 @@ _ROUNDING = 1e-9
 
 
 def _read_learners(stored: StoredState, name: str, model: Any) -> list[WeakTree]:
-    """Return the learners of a model file.
+    """Restore the T weak learners, small trees, from a model file.
 
-    stored, name: the content of the file, and the name of the importances of features in it, (T,
-    p). model: the model that is restored, with its T trees.
+    stored: content of the file; name: name of the array of their feature importances in it, (T, p);
+    model: the model that is restored, which already has the T trees.
     """
     importances = stored.get_numbers(name, (len(model.trees_), model._n_encoded), 0)
     return [
@@ -61,7 +61,10 @@ def _read_learners(stored: StoredState, name: str, model: Any) -> list[WeakTree]
 
 
 def _get_learner_importances(learners: list[WeakTree], model: Any) -> Float64:
-    """Return the importances of T learners, (T, p); model: the model that has p features."""
+    """Return the feature importances of T weak learners, (T, p), for a model file.
+
+    learners: small trees; model: the model, with p encoded features.
+    """
     importances = [learner.importances for learner in learners]
     return np.reshape(importances, (-1, model._n_encoded))
 
@@ -288,9 +291,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         return super().__stored__()
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check the arrays of learners and rounds, and the votes in the nodes.
+        """Check a restored model: arrays of learners and rounds, and votes in nodes, must fit together.
 
-        Raise ValueError if they do not fit together. stored: the content of the model file.
+        Raise ValueError otherwise. stored: content of the model file.
         """
         super()._finish_restore(stored)
         if self.estimator is not None:
@@ -414,7 +417,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     @available_if(has_numeric_leaves)
     @snapshot_method
     def _get_additive_trees(self) -> AdditiveTrees:
-        """Return the trees that vote in a prediction as a sum of trees, without rows per node.
+        """Return the model as a constant plus a sum of trees, from which explanations are computed.
 
         The result holds `start_` and the trees, whose leaf values are votes that are added to it.
         The trees are those of all learners, or of the last one alone if it makes no error.

@@ -147,7 +147,7 @@ def has_standard_errors(model: BoostedTrees) -> bool:
 
 
 def _average_members(members: list[Trees]) -> Trees:
-    """Combine the trees of fits whose scores are averaged into one ensemble.
+    """Combine the trees of several fits with different seeds to one ensemble with their mean score.
 
     members: trees of each fit, with equally many rounds. Return the first tree of each fit, then
     the second of each fit, and so on, with leaf values divided by the number of fits.
@@ -160,9 +160,11 @@ def _average_members(members: list[Trees]) -> Trees:
 
 
 def _read_loss_factors(stored: StoredState, name: str, model: BoostedTrees) -> tuple[float, ...]:
-    """Return the array `name` of a model file, `stored`, as the factors of the losses of outputs.
+    """Read the factor of the loss of each output from a model file.
 
-    model: the model that is restored, which must have several outputs.
+    A model of several numeric targets minimizes the sum of their losses times these factors.
+    stored: content of the file; name: name of the array in it; model: the model that is restored.
+    Raise `DamagedModelError` if it has one output.
     """
     if model._n_outputs == 1:
         raise DamagedModelError(f"the model file must not have {name}, as its model has one output")
@@ -180,8 +182,8 @@ class BoostedTrees(StagedTrees):
     Attributes
     ----------
     trees_ : Trees
-        All trees: first those of the linear start, if there are some (see `BoostedTreesRegressor`),
-        then those of the rounds.
+        All trees: first those that follow a ridge regression (linear start), if there are some, see
+        `BoostedTreesRegressor`; then those of the rounds.
     start_ : ndarray of shape (n_outputs,)
         Constant that is added to the leaf values of all trees.
     n_iter_ : int
@@ -277,15 +279,16 @@ class BoostedTrees(StagedTrees):
     def _get_automatic_feature_fractions(self) -> tuple[float, ...]:
         """Return the fractions of features that rounds may split on if `max_features` is "auto".
 
-        Round i uses the entry at i modulo the length. Here (1.0,): all rounds use all features.
+        A round adds one tree. Round i uses the entry at i modulo the length. Here (1.0,): all
+        rounds use all features.
         """
         return (1.0,)
 
     def _convert_errors(self, scores: Float64, errors: Float64) -> Float64:  # noqa: ARG002
         """Convert standard errors of scores to standard errors of predictions; here they are equal.
 
-        scores, errors: scores of rows and their standard errors, (n_outputs, n) each. Return (n,)
-        for one output, else (n, n_outputs).
+        A score is the sum of trees, before the link function. scores, errors: scores of rows and
+        their standard errors, (n_outputs, n) each. Return (n,) for one output, else (n, n_outputs).
         """
         return to_prediction_shape(errors)
 
@@ -439,8 +442,8 @@ class BoostedTrees(StagedTrees):
     ) -> Self:
         """Fit to rows in files or on a cluster, and return self.
 
-        Tables with so few rows that the fit needs cross-validation (below 30,000) or a linear start
-        are loaded and fitted in memory.
+        Tables with so few rows that the fit needs cross-validation (below 30,000), or a ridge
+        regression as start, are loaded and fitted in memory.
 
         Parameters
         ----------
@@ -449,7 +452,7 @@ class BoostedTrees(StagedTrees):
         validation : tuple of (X_val, y_val, sample_weight_val, offset_val)
             Validation set as in `fit`; each may be None.
         options : RoundOptions
-            What precedes, observes and ends the rounds, and the order of the rows.
+            Trees of the previous fit, callbacks, time limit, and the column of times.
         """
         before, callbacks, order = options.before, options.callbacks, options.order
         X_val, y_val, weight_val, offset_val = validation
@@ -458,7 +461,9 @@ class BoostedTrees(StagedTrees):
         expect_out_of_core_parameters(self, is_scored=has_validation or bool(callbacks))
         is_distributed = is_out_of_core(X_val)
         if is_distributed and y_val is None:
-            raise ValueError("X_val and y_val must be given together, but y_val is None")
+            raise ValueError(
+                "X_val and y_val must be given together, but y_val is None: pass the targets of X_val"
+            )
         make_validation = partial(self._make_validation_set, *validation)
         how = {"validation": validation if is_distributed else None, "is_shown": self.verbose > 0}
         X, y, weight, groups, offset = rows
@@ -491,7 +496,10 @@ class BoostedTrees(StagedTrees):
         """
         before = getattr(self, "trees_", None) if self.warm_start else None
         if self.warm_start and self.quality == "best":
-            raise ValueError('quality must be "fast" or "default" with warm_start=True, got "best"')
+            raise ValueError(
+                'quality must be "fast" or "default" with warm_start=True, got "best": set one of '
+                "them, or warm_start=False"
+            )
         if before is not None:
             check_parameters_of_fit(
                 self, "max_iter", "max_time", "warm_start", "scoring", "n_iter_no_change", "tol"
@@ -503,13 +511,15 @@ class BoostedTrees(StagedTrees):
         if n_rounds < self.n_iter_:
             raise ValueError(
                 f"max_iter must be at least n_iter_={self.n_iter_} with warm_start=True, got "
-                f"{n_rounds}"
+                f"{n_rounds}: raise it, or set warm_start=False"
             )
 
     def _check_offsets_together(
         self, offset: Any, offset_val: Any, X_val: Any, continues: bool
     ) -> None:
         """Raise ValueError unless offsets are given for all rows or for none; set `_has_offset`.
+
+        An offset is a known score of a row, to which the trees add.
 
         Parameters
         ----------
@@ -562,13 +572,15 @@ class BoostedTrees(StagedTrees):
         """
         if not self._takes_offset:
             raise ValueError(
-                f"{name} must be None for {type(self).__name__}, as certificates do not cover offsets"
+                f"{name} must be None for {type(self).__name__}, as certificates do not cover offsets: "
+                "leave it out, or use a model without certificate"
             )
         if is_classifier(self):
             self._expect_one_target(name)
         if is_classifier(self) and len(self.classes_) == 1:
             raise ValueError(
-                f"{name} must be None if y has one class only: there is no score to add it to"
+                f"{name} must be None if y has one class only, as there is no score to add it to: "
+                "leave it out"
             )
         loss = self._make_loss()
         is_log = loss.is_log or is_classifier(self)
@@ -584,7 +596,8 @@ class BoostedTrees(StagedTrees):
         Parameters
         ----------
         X_val, y_val, sample_weight_val, offset_val : object
-            As in `fit`.
+            Rows, targets, weights and offsets of the validation set, as the user has passed them to
+            `fit`; None: not passed.
 
         Returns
         -------
@@ -598,9 +611,14 @@ class BoostedTrees(StagedTrees):
         is_given = X_val is not None, y_val is not None
         if is_given[0] != is_given[1]:
             missing = "y_val" if is_given[0] else "X_val"
-            raise ValueError(f"X_val and y_val must be given together, but {missing} is None")
+            raise ValueError(
+                f"X_val and y_val must be given together, but {missing} is None: pass both or neither"
+            )
         if sample_weight_val is not None and X_val is None:
-            raise ValueError("sample_weight_val requires X_val and y_val, but X_val is None")
+            raise ValueError(
+                "sample_weight_val requires X_val and y_val, but X_val is None: pass them, or leave "
+                "sample_weight_val out"
+            )
         if X_val is None:
             return None, {}
         self._encode_targets(y_val)
@@ -613,10 +631,12 @@ class BoostedTrees(StagedTrees):
     def _encode_validation_rows(
         self, X_val: Any, y_val: Any, sample_weight_val: Any
     ) -> tuple[Training, dict[str, Any]]:
-        """Check and encode validation rows as the training rows were; return what `training_rows` does.
+        """Check and encode validation rows as the training rows were.
 
-        The parameters are those of `fit`. A Pipeline transforms X but not X_val, so an error, or the
-        warning that only X_val has names, states what to pass there.
+        The parameters are those of `fit`. Return the encoded rows, and a dictionary of fitted
+        attributes that follow from training and validation rows together. A Pipeline transforms X
+        but not X_val, so an error, or the warning that only X_val has names, states what to pass
+        there.
         """
         for argument, values in (("y_val", y_val), ("sample_weight_val", sample_weight_val)):
             expect_value_per_row(argument, values, X_val, "X_val")
@@ -764,9 +784,9 @@ class BoostedTrees(StagedTrees):
         """Set `trees_` to the previous trees followed by the new ones, and update `_importances`.
 
         `_importances`, (p,), are unnormalised gain importances, to which those of the new trees are
-        added. before: trees that precede the new rounds; members: the runs that are averaged, after
-        their last round, with their trees and the number of in-bag rows in each node; n_rounds:
-        number of new rounds that are kept.
+        added. before: trees that precede the new rounds; members: the runs (sequences of rounds
+        with different seeds) whose scores are averaged, after their last round; n_rounds: number of
+        new rounds that are kept.
         """
         grown = [run.trees().keep_first(n_rounds) for run in members]
         for run, trees in zip(members, grown, strict=True):
@@ -778,7 +798,7 @@ class BoostedTrees(StagedTrees):
     def _set_trees(self, grown: list[Trees], *before: Trees) -> None:
         """Set `trees_` to the trees of `before`, in order, followed by the averaged new trees.
 
-        grown: new trees of each of the runs that are averaged, with equally many rounds.
+        grown: new trees of each run; runs differ in their seeds and have equally many rounds.
         """
         ensembles = [*before, _average_members(grown)]
         self.trees_ = Trees.joined(ensembles, self._n_encoded, len(self.start_))
@@ -786,9 +806,10 @@ class BoostedTrees(StagedTrees):
     def _make_third_fits(self, training: Training, run: Rounds) -> ThirdFits | None:
         """Prepare the three fits to one third of the training rows each that standard errors need.
 
-        training: training rows; run: the run on them before its first round. Return the fits before
-        their first round, or None if `standard_errors` is False. They grow no tree here, and share
-        the bins of `run`.
+        A run is a sequence of boosting rounds: its rows, scores and trees so far. training:
+        training rows; run: the run on them before its first round. Return the fits before their
+        first round, or None if `standard_errors` is False. They grow no tree here, and share the
+        bins of `run`.
         """
         if not self.standard_errors:
             return None
@@ -802,11 +823,12 @@ class BoostedTrees(StagedTrees):
     def _make_fold_members(
         self, run: Rounds, features: DenseOrSparseFeatures, fold: Fold
     ) -> list[Rounds]:
-        """Prepare runs on the training rows of one fold, to be averaged, before their first round.
+        """Prepare the runs on the training rows of one fold, before their first round.
 
-        Start scores, linear start and category statistics are computed anew from these rows; bins
-        and `thresholds_` are those of `run`. Return one run, or with quality "best" several with
-        different seeds.
+        A run is a sequence of boosting rounds with its own seed; the scores of several runs are
+        averaged. Start scores, the ridge regression of the linear start, and statistics of
+        categories are computed anew from these rows; bins and `thresholds_` are those of `run`.
+        Return one run, or with quality "best" several.
 
         Parameters
         ----------
@@ -829,9 +851,9 @@ class BoostedTrees(StagedTrees):
     def _set_standard_errors(self, thirds: ThirdFits, members: list[Rounds], first: int) -> None:
         """Set `_errors`, a `StandardErrors`, from which `predict_std` computes standard errors.
 
-        thirds: fits to thirds of the rows, of which all rounds are made here; members: the runs
-        that are averaged, after their last round; first: index of the first new round, above 0 if
-        rounds were added to a previous fit.
+        thirds: fits to thirds of the rows, of which all rounds are made here; members: the runs of
+        the model (one for each seed), after their last round; first: index of the first new round,
+        above 0 if rounds were added to a previous fit.
         """
         deviation = self._join_deviations(members, first)
         scores, deviations = self._compute_scores_and_deviations(
@@ -844,7 +866,9 @@ class BoostedTrees(StagedTrees):
     def _join_deviations(self, members: list[Rounds], first: int) -> Float64:
         """Return the standard deviation of the value of each node of `trees_`, (n_nodes, n_outputs).
 
-        members, first: as in `_set_standard_errors`.
+        The deviation is over the prunings of the node's tree (its subtrees with the same root), by
+        their weights. members: the runs of the model, after their last round; first: index of the
+        first new round, above 0 if rounds were added to a previous fit.
         """
         grown = [run.trees().with_value(run.get_node_deviations()) for run in members]
         kept = [trees.keep_first(self.n_iter_ - first) for trees in grown]
@@ -855,13 +879,14 @@ class BoostedTrees(StagedTrees):
     def _compute_scores_and_deviations(
         self, deviation: Float64, by_blocks: Callable[..., Float64]
     ) -> tuple[Float64, Float64]:
-        """Compute two sums over the leaves that a row reaches: of leaf values, and of deviations.
+        """Sum, for each row, leaf values and deviations over the leaves that the row reaches.
 
         Parameters
         ----------
         deviation : ndarray of shape (n_nodes, n_outputs)
-            Standard deviation, over the prunings of its tree, of the value of each node of
-            `trees_`. The leaf values that are added are those of `trees_`.
+            Standard deviation of the value of each node of `trees_` over the prunings of its tree,
+            that is, over its subtrees with the same root. The leaf values that are added are those
+            of `trees_`.
         by_blocks : callable
             ``by_blocks(f)`` calls f with blocks of b encoded rows, (b, p), for which f returns an
             array (2 * n_outputs, b). It returns these arrays side by side, (2 * n_outputs, n), for
@@ -878,7 +903,7 @@ class BoostedTrees(StagedTrees):
         return scores, deviations
 
     def _make_plan(self, n: int) -> RoundPlan:
-        """Return the automatic parameters of a fit with this `quality`: rounds, leaves and folds.
+        """Return the numbers of rounds, leaves and folds that "auto" stands for in a fit to n rows.
 
         n: number of training rows.
         """
@@ -899,9 +924,10 @@ class BoostedTrees(StagedTrees):
     def _set_automatic_parameters(self, n: int) -> None:
         """Set `thresholds_` and `max_leaf_nodes_` from the parameters and n, the number of rows.
 
-        The value of `thresholds_` holds for fits without cross-validation, which may replace it:
-        rounds draw the number of the plan, and use all thresholds, in turn; with quality "fast"
-        they never use all.
+        `thresholds_` has the numbers of random thresholds per feature at which rounds may split,
+        used in turn; None: all thresholds. With "auto" rounds draw the number of `_make_plan`, and
+        use all, in turn; with quality "fast" they never use all. Cross-validation may replace
+        `thresholds_` later.
         """
         plan, leaves, most = self._make_plan(n), self.max_leaf_nodes, self.max_thresholds
         self.max_leaf_nodes_ = plan.max_leaf_nodes if leaves == "auto" else leaves
@@ -927,17 +953,18 @@ class BoostedTrees(StagedTrees):
         )
 
     def _count_members(self) -> int:
-        """Return how many fits with different seeds are averaged: 1 unless quality is "best".
+        """Return how many runs with different seeds are averaged: 1 unless quality is "best".
 
-        With "best" there are two for classes, and four for numbers and rankings.
+        With "best" there are two runs for classes, and four for numbers and rankings.
         """
         return self._SCHEDULE.n_members if self.quality == "best" else 1
 
     def _get_initial_factors(self) -> Float64:
-        """Return the factor of leaf values of the initial trees in each averaged run, (n_members,).
+        """Return the factor of the initial trees in each run of the model, (n_members,).
 
-        Initial trees are those of `_make_initial_trees`. A single run uses the factor 1. Several
-        runs, with quality "best", use 0 and 2 in turn, whose mean is 1.
+        Initial trees precede the first round, see `_make_initial_trees`. A single run uses the
+        factor 1. With quality "best", several runs are averaged, and use 0 and 2 in turn, whose
+        mean is 1.
         """
         n = self._count_members()
         return np.array([1.0 if n == 1 else 2.0 * (member % 2) for member in range(n)])
@@ -955,12 +982,12 @@ class BoostedTrees(StagedTrees):
     def _make_members(
         self, run: Rounds, tables: Sequence[DenseOrSparseFeatures], start: Float64, before: Trees
     ) -> list[Rounds]:
-        """Make copies of a run, with different seeds, whose scores are averaged.
+        """Copy a run before its first new round, once for each seed; scores of copies are averaged.
 
         There is one copy; with quality "best" there are two for classes, and four for numbers and
-        rankings. Copies start before their first new round, and differ in their start scores, too,
-        if there is a linear start: its trees count with the factors 0 and 2 in turn, and with 1 in
-        a single copy.
+        rankings. If trees of a ridge regression (linear start) precede the rounds, copies also
+        differ in their start scores: these trees count with the factors 0 and 2 in turn, and with 1
+        in a single copy.
 
         Parameters
         ----------
@@ -1069,14 +1096,14 @@ class BoostedTrees(StagedTrees):
     ) -> Iterator[Float64]:
         """Yield the scores of all rows before the first round and after each previous round.
 
-        Yields ``first + 1`` arrays (n_outputs, n), training rows before the validation set. If runs
-        are averaged, so are their scores. Without previous rounds they are the scores of `members`,
-        else those of the first trees in `trees_`.
+        Yields ``first + 1`` arrays (n_outputs, n), training rows before the validation set. The
+        scores of several runs are averaged. Without previous rounds they are the scores of
+        `members`, else those of the first trees in `trees_`.
 
         Parameters
         ----------
         members : list of Rounds
-            Runs that are averaged, before their next round.
+            Runs of the model, one for each seed, before their next round.
         tables : sequence of DenseFeatures or SparseFeatures
             Features of the training rows and, if there is one, of the validation set.
         offset : ndarray of shape (n_outputs, n), or None
@@ -1104,8 +1131,9 @@ class BoostedTrees(StagedTrees):
         At least one round is made, whatever the limit. Shows a progress bar if `verbose` is
         positive. As long as rounds take less than 1/80 of a second, twice as many are made before
         its next update, and before the next reading of the clock. Return the number of rounds made,
-        previous ones included. members: the runs that are averaged, which are changed; evaluation:
-        scores the rounds, and stores what ended the fit; limit: when the rounds must end.
+        previous ones included. members: the runs of the model, one for each seed, to which trees
+        are appended; evaluation: scores the rounds, and stores what ended the fit; limit: when the
+        rounds must end.
         """
         has_blocks = self.verbose > 0 or evaluation.needs_single_rounds or limit.is_set
         at_once, timer = 1 if has_blocks else last - first, RoundTimer(limit)
@@ -1172,7 +1200,8 @@ class BoostedTrees(StagedTrees):
         """Make the settings of rounds from the parameters of this model; loss: loss to minimize.
 
         They are the loss, learning rate, regularization, the fractions of features and of rows that
-        a round uses, and whether prunings vote.
+        a round uses, and whether a round adds the weighted mean of all prunings of its tree
+        ("vote") or the tree.
         """
         return Settings(
             loss=loss,
@@ -1212,7 +1241,8 @@ class BoostedTrees(StagedTrees):
 
         They follow from the parameter `interaction_cst`. None: all features may interact.
         "pairwise" becomes all pairs of features, "no_interactions" each feature by itself. Calendar
-        parts are in the groups of their date columns.
+        parts of dates (such as the month), which are further features, are in the groups of their
+        date columns.
         """
         groups, p = self.interaction_cst, self.n_features_in_
         if groups is None:
@@ -1227,8 +1257,9 @@ class BoostedTrees(StagedTrees):
     def _list_threshold_schedules(self, n: int) -> list[tuple[int | None, ...]]:
         """List the values of `thresholds_` among which cross-validation chooses.
 
-        n: number of training rows. There is one, ``(max_thresholds,)``, unless
-        max_thresholds="auto". Then there are those of the plan.
+        Each value is a tuple of numbers of random thresholds per feature at which rounds may split,
+        used in turn; None: all thresholds. n: number of training rows. The only value is
+        ``(max_thresholds,)``, unless max_thresholds="auto".
         """
         if self.max_thresholds != "auto":
             return [(self.max_thresholds,)]
@@ -1244,8 +1275,9 @@ class BoostedTrees(StagedTrees):
 
         n: number of training rows; stops: whether the fit may stop early, in which case the result
         is the largest number of rounds. `max_iter` decides if it is a number, then quality "fast",
-        then `stops`, then the schedule. Call `_set_learning_rate` before a new fit. With has_times,
-        for rows in time order, the latest rows choose at any number of rows.
+        then `stops`, then the class attribute `_SCHEDULE`. Call `_set_learning_rate` before a new
+        fit. has_times: whether rows have times; the latest rows then choose the number of rounds,
+        and None is returned.
         """
         if self.max_iter != "auto":
             return int(self.max_iter)
@@ -1275,7 +1307,7 @@ class BoostedTrees(StagedTrees):
         training : Training
             Training rows.
         run : Rounds
-            The run on them before its first round.
+            The run on these rows before its first round: binned rows, start scores and settings.
         choose : bool
             Whether cross-validation may choose `thresholds_`; False if rounds are added to a
             previous fit.
@@ -1331,13 +1363,13 @@ class BoostedTrees(StagedTrees):
 
     @property
     def _n_outputs(self) -> int:
-        """Number of scores of a row."""
+        """Number of scores of a row: 1, or one for each of several classes or targets."""
         return self._make_loss().n_outputs
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check numbers of trees and standard errors.
+        """Check a restored model: numbers of trees, thresholds and standard errors must fit together.
 
-        Raise ValueError if entries do not fit together. stored: the content of the model file.
+        Raise ValueError otherwise. stored: content of the model file.
         """
         super()._finish_restore(stored)
         if not self.thresholds_:
@@ -1363,7 +1395,10 @@ class BoostedTrees(StagedTrees):
         return self._score_in_blocks(X, self._compute_row_scores)
 
     def _compute_row_scores(self, rows: NDArray[Any]) -> Float64:
-        """Return the scores of encoded rows, (n, p), by all trees, without offsets, (n_outputs, n)."""
+        """Return the scores of encoded rows by all trees, without offsets, (n_outputs, n).
+
+        rows: features as numbers and category codes, (n, p).
+        """
         return self._add_trees(self.trees_, self.start_, rows)
 
     def _compute_scores_after(self, X: Any, n_iter: int | None, offset: Any) -> Float64:
@@ -1397,9 +1432,14 @@ class BoostedTrees(StagedTrees):
         Raise TypeError or ValueError unless `n_iter` is an integer in 0 .. `n_iter_`.
         """
         if type(n_iter) is bool or not isinstance(n_iter, int | np.integer):
-            raise TypeError(f"n_iter must be an integer or None, got {n_iter!r}")
+            raise TypeError(
+                f"n_iter must be an integer or None, got {n_iter!r}: pass a number of rounds"
+            )
         if not 0 <= n_iter <= self.n_iter_:
-            raise ValueError(f"n_iter must be in 0 .. n_iter_={self.n_iter_}, got {n_iter}")
+            raise ValueError(
+                f"n_iter must be in 0 .. n_iter_={self.n_iter_}, got {n_iter}: pass a number in this "
+                "range, or None for all rounds"
+            )
         return self._n_first_trees + int(n_iter) * self._count_members()
 
     def _add_trees(
@@ -1432,7 +1472,7 @@ class BoostedTrees(StagedTrees):
     def _iterate_scores(
         self, rows: NDArray[Any], offset: Float64 | None = None
     ) -> Iterator[Float64]:
-        """Yield the scores, (n_outputs, n), after each round.
+        """Yield the scores of rows, (n_outputs, n), after 1, 2, ..., `n_iter_` rounds.
 
         rows: encoded rows, (n, p); offset: (n_outputs, n), or None for no offsets.
         """
@@ -1443,7 +1483,7 @@ class BoostedTrees(StagedTrees):
         return self.trees_.iterate_stages(start, rows, n_threads, rounds)
 
     def _iterate_new_scores(self, X: Any, offset: Any) -> Iterator[Float64]:
-        """Yield the scores of new rows, (n_outputs, n), after each round.
+        """Yield the scores of new rows, (n_outputs, n), after 1, 2, ..., `n_iter_` rounds.
 
         X, offset: rows and offsets as the user gives them; None: no offsets.
         """
@@ -1481,7 +1521,8 @@ class BoostedTrees(StagedTrees):
     ) -> Iterator[NDArray[Any]]:
         """Yield what `predict` returns after 1, 2, ..., `n_iter_` rounds.
 
-        X, offset: as in `predict`.
+        X: rows, array-like of shape (n, p); offset: known score of each row, as in `fit`, or None
+        for 0.
         """
         return map(self._predict_from_scores, self._iterate_new_scores(X, offset))
 
@@ -1490,10 +1531,10 @@ class BoostedTrees(StagedTrees):
     def predict_std(self, X: ArrayLike, *, offset: ArrayLike | None = None) -> Float64:
         """Estimate standard errors: distances of predictions to the true means or probabilities.
 
-        Available after a fit with ``standard_errors=True``. X, offset: as in `predict`. Return
-        errors in units of the target, (n,), or of the probabilities in the order of `classes_`, (n,
-        K). For several numbers (n, n_outputs); for several columns of classes a list of arrays (n,
-        K).
+        Available after a fit with ``standard_errors=True``. X: rows, array-like of shape (n, p);
+        offset: known score of each row, as in `fit`, or None for 0. Return errors in units of the
+        target, (n,), or of the probabilities in the order of `classes_`, (n, K). For several
+        numbers (n, n_outputs); for several columns of classes a list of arrays (n, K).
 
         In simulations about nine tenths of the true means are within 1.645 standard errors of the
         prediction; this is not a guarantee. The noise of the targets around their means is not
@@ -1512,8 +1553,8 @@ class BoostedTrees(StagedTrees):
 
         X: rows, (n, p). Return the index of the leaf among the nodes of its tree, for each of the T
         trees of `trees_`, as int64 (n, T). A round has one tree for all classes or targets, or one
-        for each averaged fit. Columns of the linear start of small regressions, if there is one,
-        come first.
+        for each averaged fit. Small regressions may start from a ridge regression; the columns of
+        its trees come first.
         """
         rows = self._encode_new_rows_or_csr(X)
         leaf = self.trees_.find_leaves(rows, get_n_threads_or_all(self.n_jobs, rows.shape[0]))
@@ -1571,15 +1612,19 @@ class BoostedTrees(StagedTrees):
             if X is None or y is None:
                 missing = "X" if X is None else "y"
                 raise ValueError(
-                    f'X and y must be given with kind="permutation", but {missing} is None'
+                    f'X and y must be given with kind="permutation", but {missing} is None: pass rows '
+                    "and their targets"
                 )
             if n_repeats < 1:
-                raise ValueError(f"n_repeats must be at least 1, got {n_repeats}")
+                raise ValueError(
+                    f"n_repeats must be at least 1, got {n_repeats}: raise it, such as to 5"
+                )
             random = check_random_state(self._seed if random_state is None else random_state)
             return self._compute_permutation_importance(X, y, offset, n_repeats, random)
         if X is not None or y is not None or offset is not None:
             raise ValueError(
-                f'X, y and offset must be None unless kind="permutation", got kind={kind!r}'
+                f'X, y and offset must be None unless kind="permutation", got kind={kind!r}: leave '
+                'them out, or set kind="permutation"'
             )
         if kind == "gain":
             return self._fold_parts(self._importances.copy())
@@ -1639,11 +1684,12 @@ class BoostedTrees(StagedTrees):
     ) -> Float64:
         """Compute the mean loss of rows after each round, ``(n_iter_,)``.
 
-        X, offset: as in `predict`; y: targets of the rows, (n,), or (n, q) for q targets: classes
-        in `classes_`, or numbers. For a numeric target the loss is that of the parameter `loss`;
-        for a target that holds classes it is the log loss in nats. The log losses of several class
-        targets are summed. For several numeric targets, or several quantiles, the result is the
-        mean of their losses, each divided by the loss of the training rows before the first round.
+        X: rows, array-like of shape (n, p); offset: known score of each row, as in `fit`, or None
+        for 0; y: targets of the rows, (n,), or (n, q) for q targets: classes in `classes_`, or
+        numbers. For a numeric target the loss is that of the parameter `loss`; for a target that
+        holds classes it is the log loss in nats. The log losses of several class targets are
+        summed. For several numeric targets, or several quantiles, the result is the mean of their
+        losses, each divided by the loss of the training rows before the first round.
         """
         loss, rows, targets = (
             self._make_loss(),
@@ -1707,10 +1753,10 @@ def _compute_probability_errors(classes: NDArray[Any], scores: Float64, errors: 
 class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     """Boosted trees for classes, in which all prunings of each tree vote.
 
-    Each round draws in-bag rows and grows a tree on the gradients of their log loss. The out-of-bag
-    rows weight all prunings of the tree, and the step of the round is the weighted mean of the
-    prunings. A tree that fits noise therefore gets a step near 0. The defaults need no tuning;
-    early stopping is available.
+    A pruning of a tree is a subtree with the same root. Each round draws in-bag rows and grows a
+    tree on the gradients of their log loss. The out-of-bag rows weight all prunings of the tree,
+    and the step of the round is the weighted mean of the prunings. A tree that fits noise therefore
+    gets a step near 0. The defaults need no tuning; early stopping is available.
 
     Rows may have several columns of classes, y of shape (n, q). One tree in each round serves all
     columns and classes: it grows on a random mixture of the gradients of all scores. Each column
@@ -1929,7 +1975,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
             self._expect_one_target("monotonic_cst")
         if signs is not None and self.n_classes_ > 2:
             raise ValueError(
-                f"monotonic_cst must be None for more than two classes, got {self.n_classes_} classes"
+                f"monotonic_cst must be None for more than two classes, got {self.n_classes_} classes: "
+                "leave it out, or fit one model for each class"
             )
         return signs
 
@@ -1956,9 +2003,11 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     ) -> Float64:
         """Compute the scores of rows, from which `predict` and `predict_proba` follow.
 
-        X, n_iter, offset: as in `predict`. Return the log odds of the second of two classes, (n,),
-        or K scores whose softmax are the probabilities of more classes, (n, K). Scores of several
-        columns of classes follow each other: q columns of two classes give (n, q).
+        X: rows, array-like of shape (n, p); n_iter: number of rounds to use, None: all; offset:
+        known score of each row, as in `fit`, or None for 0. Return the log odds of the second of
+        two classes, (n,), or K scores whose softmax are the probabilities of more classes, (n, K).
+        Scores of several columns of classes follow each other: q columns of two classes give (n,
+        q).
         """
         return to_prediction_shape(self._compute_scores_after(X, n_iter, offset))
 
@@ -1969,8 +2018,9 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     ) -> Any:
         """Predict the probabilities of the classes, (n, K), in the order of `classes_`.
 
-        X, n_iter, offset: as in `predict`. For several columns of classes, return a list with one
-        array each.
+        X: rows, array-like of shape (n, p); n_iter: number of rounds to use, None: all; offset:
+        known score of each row, as in `fit`, or None for 0. For several columns of classes, return
+        a list with one array each.
         """
         return self._compute_probabilities(self._compute_scores_after(X, n_iter, offset))
 
@@ -1980,7 +2030,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     ) -> Iterator[Any]:
         """Yield what `predict_proba` returns after 1, 2, ..., `n_iter_` rounds.
 
-        X, offset: as in `predict`.
+        X: rows, array-like of shape (n, p); offset: known score of each row, as in `fit`, or None
+        for 0. Each array has shape (n, K).
         """
         return map(self._compute_probabilities, self._iterate_new_scores(X, offset))
 
@@ -1990,7 +2041,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     ) -> Iterator[Float64]:
         """Yield what `decision_function` returns after 1, 2, ..., `n_iter_` rounds.
 
-        X, offset: as in `predict`.
+        X: rows, array-like of shape (n, p); offset: known score of each row, as in `fit`, or None
+        for 0. Each array has shape (n,) for two classes, or (n, K).
         """
         return map(to_prediction_shape, self._iterate_new_scores(X, offset))
 
@@ -1999,7 +2051,9 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
 class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     """Boosted trees for numbers, in which all prunings of each tree vote.
 
-    See `BoostedTreesClassifier` for the method and for attributes that are not listed here.
+    A round grows a tree on in-bag rows, and adds the mean of its prunings (subtrees with the same
+    root), weighted by their loss on the out-of-bag rows. See `BoostedTreesClassifier` for the
+    method and for attributes that are not listed here.
 
     Rows may have several numeric targets. One tree in each round serves all of them: it grows for
     one target, in turn, and its leaves have values for all. Each target has its own vote over the
@@ -2160,7 +2214,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
             if getattr(self, name) is not None and self.loss != loss:
                 raise ValueError(
                     f'{name} must be None unless loss="{loss}", got {name}={getattr(self, name)!r} '
-                    f"with loss={self.loss!r}"
+                    f'with loss={self.loss!r}: leave it out, or set loss="{loss}"'
                 )
         n, quantiles = self._n_targets, self._get_quantiles()
         for argument, is_given in (
@@ -2198,9 +2252,14 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         quantiles = to_array("quantile", quantile)
         is_list = quantiles.ndim == 1 and quantiles.dtype.kind in "fiu" and len(quantiles) > 0
         if not is_list or not ((quantiles > 0) & (quantiles < 1)).all():
-            raise ValueError(f"quantile must hold numbers between 0 and 1, got {quantile!r}")
+            raise ValueError(
+                f"quantile must hold numbers between 0 and 1, got {quantile!r}: pass such as 0.9 or "
+                "[0.1, 0.9]"
+            )
         if not (np.diff(quantiles) > 0).all():
-            raise ValueError(f"quantile must hold ascending numbers, got {quantile!r}")
+            raise ValueError(
+                f"quantile must hold ascending numbers, got {quantile!r}: sort them, and pass each once"
+            )
         return [float(number) for number in quantiles]
 
     def _make_single_loss(self, quantile: float) -> Loss:
@@ -2224,7 +2283,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         targets = np.asarray(check_array(y, input_name="y", ensure_2d=False), dtype=np.float64)
         if targets.shape[1:] != (self._n_targets,):
             raise ValueError(
-                f"y must have shape (n, {self._n_targets}), as in the fit, got {targets.shape}"
+                f"y must have shape (n, {self._n_targets}), as in the fit, got {targets.shape}: pass "
+                "the same columns"
             )
         return targets.T
 

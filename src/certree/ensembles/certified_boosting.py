@@ -33,7 +33,7 @@ from certree.certificates.guarantees import (
     certify_fitted,
     delegate_to_guarantees,
 )
-from certree.certificates.hold_out import hold_out_rows
+from certree.certificates.hold_out import certify_row_errors
 from certree.certificates.model_selection import (
     PILOT,
     CurvePoint,
@@ -109,7 +109,10 @@ class EnsembleCalibrationSet(CalibrationSet):
         super().__post_init__()
         self._check("float64", (None, len(self.given)), "score")
         if not np.isfinite(self.score).all():
-            raise ValueError("score must hold finite numbers, got NaN or an infinite number")
+            raise ValueError(
+                "score must hold finite numbers, got NaN or an infinite number: pass the scores that "
+                "the model computes"
+            )
 
 
 def _read_calibration(stored: StoredState, name: str, model: Any) -> EnsembleCalibrationSet:
@@ -126,11 +129,11 @@ def _read_calibration(stored: StoredState, name: str, model: Any) -> EnsembleCal
 
 
 def _make_quick_copy(model: Any) -> Any:
-    """Return a copy of certified boosted trees with quality "fast" and without early stopping.
+    """Return an unfitted copy of a model with quality "fast" and without early stopping.
 
-    model: the model, during its fit; the copy must be fitted anew. The copy is fitted to subsets of
-    the training set: for learning curves and cross-validation. If early stopping is on, an explicit
-    `max_iter` is lowered to the number of rounds of quality "fast".
+    model: the model, during its fit. Callers fit the copy to subsets of the training set, for
+    learning curves and cross-validation. If early stopping is on, an explicit `max_iter` is lowered
+    to the number of rounds of quality "fast".
     """
     quick = copy(model)
     if model.early_stopping is not False:
@@ -518,7 +521,7 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         wrong = self._predict_codes(rows.score) != rows.y
         if rows.is_worst is not None:
             wrong |= rows.is_worst
-        certificate = hold_out_rows(wrong, rows.weight, self.delta, period=rows.period)
+        certificate = certify_row_errors(wrong, rows.weight, self.delta, period=rows.period)
         baseline = compute_class_baseline(rows.y, self.classes_, rows.weight)
         return replace(certificate, baseline=baseline, **get_sampling_facts(rows))
 
@@ -531,9 +534,9 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     }
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check the calibration set against the model and the certificate.
+        """Check a restored model: its calibration set must fit to its classes and its certificate.
 
-        Raise ValueError if they do not fit together. stored: the content of the model file.
+        Raise ValueError otherwise. stored: content of the model file.
         """
         super()._finish_restore(stored)
         if (rows := self.calibration_) is None:
@@ -866,13 +869,14 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         return largest
 
     def _predict_rows(self, rows: NDArray[Any]) -> Float64:
-        """Return the predictions for encoded rows, (n, p), as (n,)."""
+        """Predict the numbers of encoded rows, (n,). rows: numbers and category codes, (n, p)."""
         return np.asarray(self._predict_from_scores(self._compute_row_scores(rows)))
 
     def _compute_scale(self, rows: NDArray[Any]) -> Float64:
-        """Return the expected absolute error of encoded rows, (n, p), in units of the target, (n,).
+        """Return the expected absolute error of each row, in units of the target, (n,).
 
-        It is `scale_start_` plus the leaf values of `scale_trees_`, at least `least_scale_`.
+        rows: encoded rows, numbers and category codes, (n, p). The error is `scale_start_` plus the
+        leaf values of `scale_trees_`, at least `least_scale_`.
         """
         n = rows.shape[0]
         start = make_constant_scores(self.scale_start_, n)
@@ -934,7 +938,10 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     }
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Raise ValueError if scores have several regions; `stored` is the content of the file."""
+        """Check the restored model: raise ValueError if its conformity scores have several regions.
+
+        stored: content of the model file.
+        """
         super()._finish_restore(stored)
         if (n_regions := len(self.conformity_scores_.mass)) != 1:
             raise DamagedModelError(

@@ -21,14 +21,14 @@ from certree.certificates.certificate import (
     get_sampling_facts,
 )
 from certree.certificates.guarantees import certify_fitted
-from certree.certificates.hold_out import hold_out_rows
+from certree.certificates.hold_out import certify_row_errors
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.certificates.majority import (
     ENSEMBLE_METHODS,
     PAIR_METHODS,
     PairErrors,
-    blocks,
     count_shared_rows,
+    iterate_blocks,
 )
 from certree.certificates.posteriors import make_gibbs_family
 from certree.certificates.priors import make_count_decisions
@@ -112,7 +112,7 @@ class SampledTrees:
 
     @cached_property
     def is_out_of_sample(self) -> NDArray[np.bool_]:
-        """Whether each row is out of the sample of each tree, (T, n)."""
+        """Mask, (T, n): True for rows that are not in the sample that a tree was grown on."""
         out = np.ones((len(self.trees), len(self.training.y)), dtype=bool)
         for row, sample in zip(out, self.samples, strict=True):
             row[sample] = False
@@ -143,6 +143,8 @@ class SampledTrees:
     def iterate_posteriors(self) -> Iterator[tuple[NodeWeights, float]]:
         """Yield five posteriors over the prunings of each tree, each with its complexity.
 
+        A pruning is a subtree with the same root; a posterior gives each pruning a probability.
+
         The first puts all weight on the fully grown trees. The others are Gibbs posteriors: they
         weight each pruning by its prior probability times exp(-lambda * number of errors on
         out-of-sample rows), with inverse temperatures lambda of 0.06, 0.12, 0.25 and 0.5. In the
@@ -166,11 +168,12 @@ class SampledTrees:
             yield posterior, kl_divergence(trees, posterior, prior) / len(trees) - _LOG_HALF
 
     def compute_class_fractions(self, posterior: NodeWeights) -> Float64:
-        """Compute how each tree votes at each of the M nodes, (M, K): a fraction for each class.
+        """Compute the vote of each tree at each of the M nodes, (M, K): a fraction for each class.
 
         The fraction is the probability that a pruning, drawn from `posterior`, predicts the class
-        for a row that reaches the node, if no pruning goes below the node. A leaf of a pruning
-        predicts the most frequent class of its in-sample rows.
+        for a row that reaches the node, if no pruning (subtree with the same root) goes below the
+        node. A leaf of a pruning predicts the most frequent class of its in-sample rows. posterior:
+        for each node the probability that a pruning has a leaf there.
         """
         node_predictions = Voting("majority").ballots(self.trees, self.node_statistics[0])
         nodes = np.arange(self.trees.n_nodes)
@@ -186,7 +189,9 @@ class SampledTrees:
         out of both samples (`rows`), and two sums over them, of the error of the tree of axis 0
         (`first_wrong`), and of the product of both errors (`both_wrong`).
         """
-        errors = (self._compute_errors(fractions, rows) for rows in blocks(len(self.training.y)))
+        errors = (
+            self._compute_errors(fractions, rows) for rows in iterate_blocks(len(self.training.y))
+        )
         return PairErrors.sum_blocks(self._n_shared_rows, errors)
 
     @cached_property
@@ -202,7 +207,7 @@ class SampledTrees:
         fractions : ndarray of shape (M, K)
             Vote at each node; see `compute_class_fractions`.
         rows : slice
-            The block.
+            Indices of the b rows of the block.
 
         Returns
         -------
@@ -220,7 +225,9 @@ class SampledTrees:
         return np.where(out, 1 - right, 0.0), out.astype(np.float64)
 
     def compute_importances(self, posterior: NodeWeights) -> Float64:
-        """Compute feature importances of prunings, summed over trees, (p,).
+        """Compute the importance of each feature in the prunings of all trees, (p,).
+
+        A pruning is a subtree with the same root.
 
         A split counts by how much it lowers the Gini index of its in-sample rows, times their
         weight, times the probability that a pruning, drawn from `posterior`, makes the split. The
@@ -247,9 +254,9 @@ class SampledTrees:
     def compute_risk(self, votes: Float64) -> float:
         """Compute the error of the vote on out-of-sample rows, a fraction of the rows.
 
-        Rows in all samples are left out. votes: from `add_votes`, (n, K). Classes are those of
-        `training`. Repeated rows that ``training.split.is_worst`` marks count as errors whatever is
-        predicted.
+        Rows in all samples are left out. votes: sums of the votes of trees on each row, from
+        `add_votes`, (n, K). The class of a row is that in `training`. Repeated rows that
+        ``training.split.is_worst`` marks count as errors whatever is predicted.
         """
         has_vote = self.is_out_of_sample.any(axis=0)
         is_wrong = votes.argmax(axis=1) != self.training.y
@@ -258,10 +265,10 @@ class SampledTrees:
         return float(np.mean(is_wrong[has_vote]))
 
     def compute_residuals(self, votes: Float64, rows: Indices) -> Float64:
-        """Compute the class of some rows minus the fraction of the vote for it, (m, K) or (m, 1).
+        """Compute class indicators of some rows minus the fractions of the vote, (m, K) or (m, 1).
 
-        votes: of all rows, from `add_votes`, (n, K); rows: indices, (m,). Residuals of rows in all
-        samples are 0.
+        votes: sums of the votes of trees on all rows, from `add_votes`, (n, K); rows: indices,
+        (m,). Residuals of rows in all samples are 0.
         """
         n_votes = self.is_out_of_sample[:, rows].sum(axis=0)[:, None]
         probabilities = votes[rows] / np.maximum(n_votes, 1)
@@ -272,7 +279,10 @@ class SampledTrees:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidate:
-    """A forest of which all prunings vote by one posterior; the fit keeps the best candidate.
+    """A forest, and the weights by which the prunings of its trees vote; a fit keeps the best one.
+
+    A pruning is a subtree with the same root. The weights are a posterior, a probability of each
+    pruning.
 
     Parameters
     ----------
@@ -345,9 +355,10 @@ class CertifiedForestClassifier(ForestClassifier):
     Each tree grows on a sample of the rows; the rows out of its sample estimate its error. So all
     rows are used for both, but none for both in the same tree. The error of the majority vote of
     all trees is bounded with probability ``1 - delta`` over the draw of the rows, for every
-    distribution. The trees vote fully grown, or all prunings of each tree vote, weighted by the
-    out-of-sample rows, whichever has the lower bound. Every tree has the same weight. The whole
-    vote of a leaf goes to the most frequent class among its rows of the sample.
+    distribution. The trees vote fully grown, or all prunings of each tree (subtrees with the same
+    root) vote, weighted by the out-of-sample rows, whichever has the lower bound. Every tree has
+    the same weight. The whole vote of a leaf goes to the most frequent class among its rows of the
+    sample.
 
     If rows have times, see `fit`, the latest rows certify the vote instead.
 
@@ -528,8 +539,9 @@ class CertifiedForestClassifier(ForestClassifier):
     ) -> None:
         """Grow trees on the training set of rows in time order, and certify by the calibration set.
 
-        The latest fifth of the training set chooses between the sample sizes and the posteriors over
-        prunings, by the error of the vote. The chosen one is then fitted to the whole training set.
+        The latest fifth of the training set chooses between the sample sizes, and between the
+        posteriors (weights of the prunings, subtrees with the same root), by the error of the vote.
+        The chosen one is then fitted to the whole training set.
 
         training: the encoded rows, of which the latest are the calibration set; sizes: fractions of
         the rows that each tree may grow on; random_state: draws samples and seeds.
@@ -553,7 +565,10 @@ class CertifiedForestClassifier(ForestClassifier):
         self._certify_period(training)
 
     def _predict_codes(self, rows: NDArray[Any]) -> Indices:
-        """Return the code of the class that the vote predicts for encoded rows (n, p), (n,)."""
+        """Return the code of the class that the vote of all trees predicts for each row, (n,).
+
+        rows: encoded rows, numbers and category codes, (n, p).
+        """
         mean = to_row_order(self._sum_trees(rows)) / len(self.trees_)
         return self._compute_probabilities(mean, self._power).argmax(axis=1)
 
@@ -569,7 +584,7 @@ class CertifiedForestClassifier(ForestClassifier):
         wrong = self._predict_codes(rows) != y
         if split.is_worst is not None:
             wrong |= split.is_worst
-        certificate = hold_out_rows(wrong, None, self.delta, period=split.period)
+        certificate = certify_row_errors(wrong, None, self.delta, period=split.period)
         facts = get_sampling_facts(split)
         baseline = compute_class_baseline(y, self.classes_)
         self.certificate_ = replace(certificate, baseline=baseline, **facts)
@@ -583,6 +598,8 @@ class CertifiedForestClassifier(ForestClassifier):
         advance: Callable[[], None],
     ) -> Iterator[_Candidate]:
         """Grow a forest for each sample size; yield it with each of five posteriors over prunings.
+
+        A posterior gives each pruning (subtree with the same root) the weight of its vote.
 
         Parameters
         ----------
@@ -608,8 +625,10 @@ class CertifiedForestClassifier(ForestClassifier):
     ) -> Iterator[tuple[SampledTrees, NodeWeights, Float64]]:
         """Grow a forest on samples; yield it with each of five posteriors and its vote at each node.
 
+        A posterior gives each pruning (subtree with the same root) the weight of its vote.
         training: the encoded rows; size: fraction of the rows that each tree grows on;
-        random_state: draws samples and seeds, its state changes.
+        random_state: draws samples and seeds, its state changes. Yield the trees, the posterior,
+        and the vote at each of their M nodes, (M, K).
         """
         sampled = self._grow_on_samples(training, float(size), random_state)
         for posterior, _ in sampled.iterate_posteriors():
@@ -629,7 +648,7 @@ class CertifiedForestClassifier(ForestClassifier):
         if n_drawn < 1:
             raise ValueError(
                 "X must have at least two rows, one of which estimates the error, got "
-                f"n_samples={n}"
+                f"n_samples={n}: pass more rows"
             )
         samples, seeds = np.empty((self.n_estimators, n_drawn), np.int32), []
         for sample in samples:
@@ -654,20 +673,20 @@ class CertifiedForestClassifier(ForestClassifier):
         return SampledTrees(grown.trees, training, samples, n_classes, n_threads)
 
     def _set_vote(self, sampled: SampledTrees, posterior: NodeWeights, fractions: Float64) -> None:
-        """Set `trees_` and the importances.
+        """Set `trees_`, whose node values are votes, and the feature importances `_importances`.
 
-        sampled: the trees, with M nodes; posterior: weights of their prunings; fractions: vote at
-        each node, (M, K), which becomes the value of the node.
+        sampled: the trees, with M nodes; posterior: weights of their prunings (subtrees with the
+        same root); fractions: vote at each node, (M, K), which becomes the value of the node.
         """
         value = fractions if self.n_classes_ > 2 else fractions[:, 1:2]
         self.trees_ = sampled.trees.with_value(value)
         self._importances = sampled.compute_importances(posterior)
 
     def _certify_out_of_sample(self, best: _Candidate, fraction: float) -> None:
-        """Set `certificates_` and `certificate_` from the out-of-bag rows of the trees.
+        """Set `certificates_` and `certificate_` from the rows that are out of the trees' samples.
 
-        best: the candidate with the lowest bound; fraction: fraction of delta that each certificate
-        gets.
+        best: the chosen trees and weights of prunings; fraction: fraction of delta that each
+        certificate gets.
         """
         votes = best.sampled.add_votes(best.fractions)
         risk = best.sampled.compute_risk(votes)

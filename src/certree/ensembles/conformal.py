@@ -200,12 +200,14 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     def _check_rows(self, X: Any, y: Any) -> tuple[Any, Float64]:
         """Check the rows of `fit`, and set `n_features_in_` and `feature_names_in_`.
 
-        X, y: as in `fit`. Return X as a data frame or array, and y as float64, (n,). Raise
-        TypeError or ValueError if y is not numeric, lengths differ, or there are fewer than two
-        rows.
+        X: rows, array-like of shape (n, p); y: target of each row, (n,). Return X as a data frame
+        or array, and y as float64, (n,). Raise TypeError or ValueError if y is not numeric, lengths
+        differ, or there are fewer than two rows.
         """
         if y is None:
-            raise ValueError("fit requires y to be passed, but the target y is None")
+            raise ValueError(
+                "fit requires y to be passed, but the target y is None: pass the target of each row"
+            )
         expect_collected("X", X)
         expect_collected("y", y)
         if issparse(X):
@@ -214,7 +216,9 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         targets = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
         expect_value_per_row("y", targets, rows)
         if len(targets) < 2:
-            raise ValueError(f"X and y must have at least two rows, got n_samples={len(targets)}")
+            raise ValueError(
+                f"X and y must have at least two rows, got n_samples={len(targets)}: pass more rows"
+            )
         _check_feature_names(self, rows, reset=True)
         _check_n_features(self, rows, reset=True)
         return rows, targets

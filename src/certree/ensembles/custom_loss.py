@@ -9,16 +9,16 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.ensembles.losses import RegressionLoss, compute_exact_mean
+from certree.ensembles.losses import Loss, RegressionLoss
+from certree.ensembles.staged import make_constant_scores
+from certree.ensembles.start_scores import TrainingTargets, take_target
 from certree.interface.arrays import Float64, UInt64
 from certree.out_of_core.exact_sums import exact_sum
+from certree.out_of_core.executors import Executor
 from certree.out_of_core.ranks import Links, sum_over_ranks
+from certree.out_of_core.row_block import RowBlock
 
 CustomLink = Literal["identity", "log"]
-
-# Computes means over rows: compute_means(f, *given) returns the weighted means of f(*given, y, offset),
-# (m, n), where targets are (n,) and offsets (1, n). Workers of a cluster may call f.
-MeanRows = Callable[..., Float64]
 
 # Smallest second derivative, as in the core: smaller ones would give very large steps.
 _MIN_HESSIAN = 1e-7
@@ -89,7 +89,10 @@ class CustomLoss:
     def __post_init__(self) -> None:
         functions = self.gradient_hessian, self.loss
         if functions != (None, None) and not all(map(callable, functions)):
-            raise TypeError(f"gradient_hessian and loss must be callables, got {functions}")
+            raise TypeError(
+                f"gradient_hessian and loss must be callables, got {functions}: pass two functions of "
+                "(y, score)"
+            )
         if self.link not in get_args(CustomLink):
             raise ValueError(f'link must be "identity" or "log", got {self.link!r}')
 
@@ -119,34 +122,19 @@ class CustomLossAdapter(RegressionLoss):
         """Whether Python functions compute the loss and pass gradients to the core; here True."""
         return True
 
-    def compute_start(
-        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
-    ) -> Float64:
-        """Compute the constant score with the smallest mean loss, (1,); see `find_start`.
-
-        y: targets, (n,); weight: (n,) or None; offset: (1, n), or None for no offsets.
-        """
-        offsets = np.zeros((1, len(y))) if offset is None else offset
-
-        def compute_means(f: Callable[..., Float64], *given: Any) -> Float64:
-            terms = f(*given, y, offsets)
-            return np.array([compute_exact_mean(term, weight) for term in terms])
-
-        return self.find_start(compute_means)
-
-    def find_start(self, compute_means: MeanRows) -> Float64:
+    def find_start(self, rows: TrainingTargets) -> Float64:
         """Compute the constant score with the smallest mean loss by Newton's method, (1,).
 
-        compute_means: computes means over the rows, which may be in several blocks; see `MeanRows`.
         A step that raises the loss is halved up to 30 times; the method ends if that does not help.
+        rows: targets of the training rows.
         """
-        constant = self._guess_start(compute_means)
-        (least,) = compute_means(_list_losses, self, constant)
+        constant = self._guess_start(rows)
+        (least,) = rows.compute_means(_list_losses, self, constant)
         for _ in range(_MAX_STEPS):
-            gradient, hessian = compute_means(_list_gradients, self, constant)
+            gradient, hessian = rows.compute_means(_list_gradients, self, constant)
             step = -gradient / hessian
             for _ in range(_MAX_HALVINGS):
-                (loss,) = compute_means(_list_losses, self, constant + step)
+                (loss,) = rows.compute_means(_list_losses, self, constant + step)
                 if loss < least:
                     break
                 step /= 2
@@ -157,13 +145,13 @@ class CustomLossAdapter(RegressionLoss):
                 break
         return np.atleast_1d(constant)
 
-    def _guess_start(self, compute_means: MeanRows) -> float:
+    def _guess_start(self, rows: TrainingTargets) -> float:
         """Return the constant score from which Newton's method starts.
 
         It is the mean of targets minus offsets; with link "log" the logarithm of the mean target over
-        the mean exponential of the offsets. compute_means: as in `find_start`.
+        the mean exponential of the offsets. rows: as in `find_start`.
         """
-        means = compute_means(_list_start_terms, self.is_log)
+        means = rows.compute_means(_list_start_terms, self.is_log)
         if not self.is_log:
             return float(means[0])
         mean = means[0] / means[1]
@@ -184,7 +172,8 @@ class CustomLossAdapter(RegressionLoss):
         result = self._call("gradient_hessian", y, scores)
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
-                f"gradient_hessian must return a pair of arrays, got {type(result).__name__}"
+                f"gradient_hessian must return a pair of arrays, got {type(result).__name__}: return "
+                "(gradients, Hessians)"
             )
         names = "gradients of gradient_hessian", "Hessians of gradient_hessian"
         gradient, hessian = (
@@ -210,12 +199,10 @@ class CustomLossAdapter(RegressionLoss):
     ) -> float:
         """Compute the weighted mean of the losses, by an order-independent sum.
 
-        y: targets, (n,); scores: (1, n); weight: (n,) or None; links: links to other ranks, whose rows
-        count too, or None.
+        y: targets, (n,); scores: (1, n); weight: weights of the rows, (n,), or None; links:
+        connections to other processes, whose rows count too, or None.
         """
         losses = self.compute_row_losses(y, scores)
-        if links is None:
-            return compute_exact_mean(losses, weight)
         total, n = sum_over_ranks(
             [
                 exact_sum(losses if weight is None else losses * weight),
@@ -233,7 +220,7 @@ class CustomLossAdapter(RegressionLoss):
         shifted scores. They may differ by more than 0.1 % in 5 % of the cases, because of kinks. The
         order of the rows does not matter.
         """
-        rows = select_checked_rows(keys, y, scores)
+        rows = _select_checked_rows(keys, y, scores)
         y, scores = y[rows], scores[:, rows]
         unit = 1.0 if self.is_log else float(np.abs(y - scores).mean()) or max(1.0, abs(y[0]))
         excess, compared = [], []
@@ -256,7 +243,7 @@ class CustomLossAdapter(RegressionLoss):
             raise ValueError(
                 f"gradient_hessian must return the derivatives of loss: at y={target:.6g}, "
                 f"score={score:.6g} its gradient is {first:.6g}, and the difference quotient of the "
-                f"loss is {difference:.6g}"
+                f"loss is {difference:.6g}: correct one of the two functions"
             )
 
     def _call(self, name: str, y: NDArray[Any], scores: Float64) -> Any:
@@ -275,9 +262,11 @@ class CustomLossAdapter(RegressionLoss):
 
 
 def _list_start_terms(is_log: bool, y: Float64, offset: Float64) -> Float64:
-    """Return the numbers whose means `CustomLossAdapter._guess_start` needs, (1, n) or (2, n).
+    """Return the numbers of each row whose means give a first guess of the start score.
 
-    y: targets, (n,); offset: (1, n).
+    is_log: whether predictions are exponentials of scores; y: targets, (n,); offset: offsets of the
+    rows, (1, n). Return targets minus offsets, (1, n), or targets and exponentials of the offsets,
+    (2, n).
     """
     return np.stack([y, np.exp(offset[0])]) if is_log else (y - offset[0])[None]
 
@@ -300,7 +289,32 @@ def _list_gradients(
     return np.concatenate(loss.compute_gradients(y, constant + offset))
 
 
-def select_checked_rows(keys: UInt64, y: Float64, scores: Float64) -> NDArray[np.intp]:
+def check_custom_gradients(executor: Executor, loss: Loss, start: Float64) -> None:
+    """Raise ValueError if the gradients of a `CustomLoss` are not the derivatives of its loss.
+
+    executor: has blocks of the training rows, with their keys; loss: any loss; start: its start
+    scores, (1,). See `CustomLossAdapter.check_gradients`.
+    """
+    if loss.is_custom:
+        rows = zip(*executor.reduce(_list_checked_rows, start), strict=True)
+        y, scores, keys = (np.concatenate(columns, axis=-1) for columns in rows)
+        loss.check_gradients(y, scores, keys)
+
+
+def _list_checked_rows(block: RowBlock, start: Float64) -> list[tuple[Float64, Float64, UInt64]]:
+    """Return targets, scores (1, m) and keys of the rows of a block that may be checked, as a list.
+
+    start: start scores, (1,). The list has one entry, or none if the block has no rows.
+    """
+    if not block.n:
+        return []
+    y, keys = take_target(block, 0), np.asarray(block.keys)
+    scores = make_constant_scores(start, block.n, block.offset)
+    rows = _select_checked_rows(keys, y, scores)
+    return [(y[rows], scores[:, rows], keys[rows])]
+
+
+def _select_checked_rows(keys: UInt64, y: Float64, scores: Float64) -> NDArray[np.intp]:
     """Return the indices of the 256 rows whose gradients are checked, by ascending keys.
 
     Parameters
@@ -333,11 +347,13 @@ def _copy_numbers(name: str, result: Any, n: int) -> Float64:
     array = np.asarray(result)
     if array.dtype.kind not in "biuf" or array.shape != (n,):
         raise ValueError(
-            f"{name} must have shape ({n},) and hold numbers, got {array.shape} of {array.dtype}"
+            f"{name} must have shape ({n},) and hold numbers, got {array.shape} of {array.dtype}: "
+            "return one number for each row"
         )
     numbers = array.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise ValueError(
-            f"{name} must hold finite numbers, got {numbers[~np.isfinite(numbers)][0]}"
+            f"{name} must hold finite numbers, got {numbers[~np.isfinite(numbers)][0]}: clip the "
+            "scores in the function"
         )
     return numbers

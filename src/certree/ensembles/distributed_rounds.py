@@ -51,12 +51,13 @@ from certree.tree import Trees
 
 @dataclass(frozen=True, slots=True)
 class NewRounds:
-    """The rounds that one call has made in each run of a fit.
+    """Trees and scores of the rounds that one call of `make_rounds` has made, in each run of a fit.
 
     Attributes
     ----------
     scores : ndarray of shape (n_rounds, 2)
-        See `certree.ensembles.rounds.advance`.
+        Negated mean losses of training rows and validation set after each round; no rows if rounds
+        are not scored.
     batches : list of tuple
         For each run the new entries of `Rounds.tree_batches`, `deviations`, `rows` and `losses`.
     """
@@ -73,14 +74,16 @@ def start_rounds(
     plain_start: Float64,
     n_members: int,
 ) -> Settings:
-    """Put the runs of a fit on the rows of a rank, as its state.
+    """Make the boosting runs of a fit on the rows of one process, and store them as `rank.state`.
+
+    A run is a sequence of rounds with its own seed.
 
     Parameters
     ----------
     rank : Rank
-        The rank.
+        Rows of the process, and its connections to the others.
     digests : mapping of int to int
-        Digests of all blocks, by number.
+        Checksum of each block when it was first read, by the number of the block.
     run : Rounds
         The first run, without rows.
     start : ndarray of shape (n_outputs,)
@@ -153,12 +156,12 @@ def add_previous_rounds(
     has_validation_set: bool,
     is_loss: bool,
 ) -> Float64:
-    """Set the scores of the run of a rank to those by the trees of a previous fit.
+    """Set the scores of a process's rows to those by the trees of a previous fit, for a warm start.
 
     Parameters
     ----------
     rank : Rank
-        The rank, on which `start_rounds` has put one run.
+        Rows of the process, with one run from `start_rounds`.
     start : ndarray of shape (n_outputs,)
         Constant start scores of the previous fit.
     trees, code_trees : Trees
@@ -168,7 +171,7 @@ def add_previous_rounds(
     is_scored : bool
         Whether rows are scored.
     has_validation_set : bool
-        Whether any rank has rows of a validation set.
+        Whether any process has rows of a validation set.
     is_loss : bool
         Whether rows are scored by the loss, and not by a scorer.
 
@@ -197,9 +200,11 @@ def add_previous_rounds(
 
 
 def make_rounds(rank: Rank, first: int, last: int, watch: Watch) -> NewRounds:
-    """Make rounds first, ..., last - 1 of the runs of a rank, and return the new trees and scores.
+    """Make rounds first, ..., last - 1 of the runs in a process; return the new trees and scores.
 
-    watch: how rounds are scored; see `certree.ensembles.rounds.advance`.
+    All processes with rows of the fit call it together, and grow the same trees. rank: rows of the
+    process, whose `state` has the runs; watch: how rounds are scored; see
+    `certree.ensembles.rounds.advance`.
     """
     runs: list[Rounds] = rank.state
     with rank.rows.storage.hold_core_arrays():
@@ -211,10 +216,12 @@ def make_rounds(rank: Rank, first: int, last: int, watch: Watch) -> NewRounds:
 
 
 def score_rounds(rank: Rank, has_validation_set: bool) -> Float64:
-    """Compute the negated mean losses of the mean predictions of all runs, over all ranks.
+    """Compute the negated mean loss over the rows of all processes, after the rounds so far.
 
-    has_validation_set: whether any rank has rows of a validation set. Return the score of the
-    training rows, and if there is a validation set that of it, (1,) or (2,).
+    Predictions are averaged over the runs. rank: rows of this process, and its connections to the
+    others, which call the function, too; has_validation_set: whether any process has rows of a
+    validation set. Return the score of the training rows and, with a validation set, its score,
+    (1,) or (2,).
     """
     runs: list[Rounds] = rank.state
     run, raw = runs[0], average_scores(runs)
@@ -234,7 +241,9 @@ def score_rounds(rank: Rank, has_validation_set: bool) -> Float64:
 
 
 class ScoredRows(NamedTuple):
-    """The rows of a rank that a scorer gets: first training rows, then those of the validation set.
+    """Targets and weights of those rows of one process that a scorer of scikit-learn gets.
+
+    Training rows come first, then those of the validation set.
 
     Attributes
     ----------
@@ -252,23 +261,27 @@ class ScoredRows(NamedTuple):
 
 
 def count_classes_of_rank(rank: Rank, n_classes: int) -> Int64:
-    """Count the training rows of a rank in each class by which they are drawn, (n_classes,)."""
+    """Count the training rows of one process in each class, (n_classes,).
+
+    rank: rows of the process; n_classes: number of classes; 1: all rows count as one class.
+    """
     return count_classes(_get_strata(rank, n_classes), n_classes)
 
 
 def draw_keys(rank: Rank, seed: int, n_sampled: Int64) -> KeySample:
-    """Find the rows of a rank with the smallest keys in each class, as a random sample of rows.
+    """Find the smallest random keys of each class among a process's rows, as a random sample of rows.
 
-    rank: rows of one worker; seed: seed of the draw; n_sampled: number of rows to draw of each
+    rank: rows of the process; seed: seed of the draw; n_sampled: number of rows to draw of each
     class. See `draw_smallest_keys`.
     """
     return draw_smallest_keys(rank.rows.keys, _get_strata(rank, len(n_sampled)), seed, n_sampled)
 
 
 def choose_scored_rows(rank: Rank, seed: int, limits: UInt64) -> ScoredRows:
-    """Choose the rows of a rank that a scorer gets, set `rank.scored`, and return their targets.
+    """Choose those rows of a process that a scorer gets, and return their targets and weights.
 
-    seed, limits: see `find_sampled_rows`.
+    Set `rank.scored` to their indices. rank: rows of the process; seed: seed of the draw; limits:
+    largest random key, mixed with the seed, that is drawn of each class, see `find_sampled_rows`.
     """
     rows = rank.rows
     sampled = find_sampled_rows(rows.keys, _get_strata(rank, len(limits)), seed, limits)
@@ -278,7 +291,11 @@ def choose_scored_rows(rank: Rank, seed: int, limits: UInt64) -> ScoredRows:
 
 
 def get_scored_predictions(rank: Rank) -> Float64:
-    """Return the raw predictions of the rows in `rank.scored`, (n_outputs, m)."""
+    """Return the raw predictions of the rows that a scorer gets, (n_outputs, m).
+
+    rank: rows of one process, of which `rank.scored` has the m indices. Predictions are averaged
+    over the runs.
+    """
     return average_scores(rank.state, rank.scored)
 
 
@@ -300,7 +317,7 @@ def make_distributed_scores(model: Any, scorer: Any, executor: Executor) -> list
     scorer : callable
         ``scorer(model, X, y)``, as scikit-learn's.
     executor : Executor
-        Has the ranks.
+        Calls functions in the processes (ranks) that hold the rows.
 
     Returns
     -------
@@ -323,7 +340,7 @@ def make_distributed_scores(model: Any, scorer: Any, executor: Executor) -> list
     is_training = np.concatenate([np.arange(rows.y.shape[1]) < rows.n_training for rows in ranks])
     sets = [np.flatnonzero(is_training), np.flatnonzero(~is_training)]
     return [
-        ScorerScore.of_named_scorer(model, scorer, y[columns], weight[columns], columns)
+        ScorerScore.from_named_scorer(model, scorer, y[columns], weight[columns], columns)
         for columns in sets
         if len(columns)
     ]
@@ -345,7 +362,9 @@ def make_start_scores(
 
 @dataclass(slots=True, kw_only=True)
 class DistributedEvaluation(Evaluation):
-    """Score rounds that ranks make; see `Evaluation`.
+    """Score rounds that are made in several processes (ranks), each with some of the rows.
+
+    See `Evaluation` for early stopping and callbacks.
 
     Functions in `scored` take the result of `score_rounds`, or for a scorer the raw predictions of the
     scored rows of all ranks.
@@ -353,19 +372,20 @@ class DistributedEvaluation(Evaluation):
     Parameters
     ----------
     executor : Executor
-        Has the ranks, on which `start_rounds` has been called.
+        Calls functions in the processes that hold the rows, on which `start_rounds` has been called.
     has_validation_set : bool
-        Whether any rank has rows of a validation set.
+        Whether any process has rows of a validation set.
     """
 
     executor: Executor
     has_validation_set: bool
 
     def _make_rounds(self, runs: Sequence[Rounds], first: int, last: int) -> Float64:
-        """Make rounds first, ..., last - 1 of all runs; see `certree.ensembles.rounds.advance`.
+        """Make rounds first, ..., last - 1 in all processes that hold rows, and return their scores.
 
-        See `Evaluation._make_rounds`. Ranks make the rounds, and trees are appended to runs without
-        rows.
+        runs: boosting runs without rows on the client, to which the new trees are appended. The
+        scores are negated mean losses, (n_rounds, 2), and have no rows if the core does not score
+        rounds. See `Evaluation._make_rounds`.
         """
         new: NewRounds = self.executor.run_on_ranks(make_rounds, first, last, self._get_watch())
         for run, (trees, deviations, rows, losses) in zip(runs, new.batches, strict=True):
@@ -376,15 +396,20 @@ class DistributedEvaluation(Evaluation):
         return new.scores
 
     def _predict(self, runs: Sequence[Rounds]) -> Float64:
-        """Return what the functions in `scored` take after the last round of the runs.
+        """Return the argument of the functions in `scored`, after the last round; `runs` is ignored.
 
-        See `Evaluation._predict`. Here it is the scores of the rows of all ranks, joined.
+        See `compute_scores`.
         """
         del runs
         return self.compute_scores()
 
     def compute_scores(self) -> Float64:
-        """Return the argument of the functions in `scored`, at the present scores of all rows."""
+        """Return the argument of the functions in `scored`, after the rounds so far.
+
+        If rounds are scored by the loss, it is the negated mean loss of training rows and
+        validation set, (1,) or (2,); for a scorer, the raw predictions of the rows that it gets,
+        (n_outputs, n_scored).
+        """
         if not self.is_loss:
             return np.concatenate(self.executor.gather_from_ranks(get_scored_predictions), axis=1)
         scores: Any = self.executor.run_on_ranks(score_rounds, self.has_validation_set)

@@ -74,8 +74,10 @@ def check_callbacks(callbacks: Any) -> Sequence[Callback]:
     if callbacks is None:
         return ()
     if not isinstance(callbacks, list | tuple) or not all(map(callable, callbacks)):
-        remedy = ": pass it in a list" if callable(callbacks) else ""
-        raise TypeError(f"callbacks must be a list of callables or None, got {callbacks!r}{remedy}")
+        remedy = "pass it in a list" if callable(callbacks) else "pass functions of an Iteration"
+        raise TypeError(
+            f"callbacks must be a list of callables or None, got {callbacks!r}: {remedy}"
+        )
     return callbacks
 
 
@@ -88,9 +90,10 @@ def stops_early(early_stopping: Any, n: int) -> bool:
 class Evaluation:
     """Score the rounds of a fit after they are made, call callbacks, and decide when to stop.
 
-    A run is a `Rounds`, whose rows are the training rows followed by the validation set. The last
-    score function decides when to stop: that of the validation set, if there is one. All arguments
-    are optional: by default no round is scored, and nothing ends the fit.
+    A run is a `Rounds`: a sequence of boosting rounds with its own seed, on the training rows
+    followed by the validation set. The last score function decides when to stop: that of the
+    validation set, if there is one. All arguments are optional: by default no round is scored, and
+    nothing ends the fit.
 
     Parameters
     ----------
@@ -147,7 +150,7 @@ class Evaluation:
 
     @property
     def needs_single_rounds(self) -> bool:
-        """Whether the core may make one round only per call, as Python code must run after each."""
+        """Whether the C++ core may make only one round per call, as Python code must run after each."""
         return bool(self.callbacks) or (bool(self.scored) and not self.is_scored_by_core)
 
     @property
@@ -196,10 +199,10 @@ class Evaluation:
     def advance(self, runs: Sequence[Rounds], first: int, last: int) -> int:
         """Make rounds first, ..., last - 1 of all runs, score them, and decide whether to stop.
 
-        runs: the runs that are averaged, with `first` rounds each; they are changed. Return the
-        number of rounds that they have then, less than `last` if the core stopped early. Without
-        scores by the core only the state after the last round is scored, so callers pass ``last =
-        first + 1`` if `needs_single_rounds`.
+        runs: the runs of the model (one for each seed), with `first` rounds each; they are changed.
+        Return the number of rounds that they have then, less than `last` if the core stopped early.
+        Without scores by the core only the state after the last round is scored, so callers pass
+        ``last = first + 1`` if `needs_single_rounds`.
         """
         scores = self._make_rounds(runs, first, last)
         if not self.scored:
@@ -214,11 +217,19 @@ class Evaluation:
         return last
 
     def _make_rounds(self, runs: Sequence[Rounds], first: int, last: int) -> Float64:
-        """Make rounds first, ..., last - 1 of all runs; see `certree.ensembles.rounds.advance`."""
+        """Make rounds first, ..., last - 1 of all runs, and return their scores, (n_rounds, 2).
+
+        The scores are negated mean losses of training rows and validation set, and have no rows if
+        the core does not score rounds; see `certree.ensembles.rounds.advance`.
+        """
         return advance(runs, first, last, self._get_watch())
 
     def _predict(self, runs: Sequence[Rounds]) -> Float64:
-        """Return what the functions in `scored` take after the last round of the runs."""
+        """Return the raw predictions of all rows after the last round, (n_outputs, n).
+
+        They are averaged over the runs (sequences of rounds with different seeds), and are the
+        argument of the functions in `scored`.
+        """
         return average_scores(runs)
 
     def record_scores(self, raw: Float64, n_iter: int) -> None:
@@ -303,7 +314,8 @@ class Evaluation:
 def average_scores(runs: Sequence[Rounds], columns: Any = ...) -> Float64:
     """Return the mean of the raw predictions of several runs on the same rows, (n_outputs, n).
 
-    Rows are the training rows followed by the validation set; columns: indices of those to return.
+    runs: sequences of rounds with different seeds; columns: indices of the rows to return, among
+    the training rows followed by the validation set; by default all.
     """
     if len(runs) == 1:
         return runs[0].scores[:, columns]
@@ -314,9 +326,9 @@ def average_scores(runs: Sequence[Rounds], columns: Any = ...) -> Float64:
 def make_loss_scores(run: Rounds) -> list[Score]:
     """Make functions for the negated mean loss of the training rows and of the validation set.
 
-    run: the run, whose rows are the training rows followed by the validation set, if there is one.
-    Return one function, or two with a validation set; each takes the raw predictions of all n rows,
-    (n_outputs, n), and returns a float, the higher the better.
+    run: a boosting run, whose rows are the training rows followed by the validation set, if there
+    is one. Return one function, or two with a validation set; each takes the raw predictions of all
+    n rows, (n_outputs, n), and returns a float, the higher the better.
     """
     loss = run.settings.loss
 
@@ -407,7 +419,7 @@ def count_strata(model: Any) -> int:
 
 
 class _NoFeatures:
-    """Stands for the rows that a scorer of scikit-learn gets, whose features it does not read."""
+    """Placeholder for the argument X of a scorer of scikit-learn that does not read features."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -441,7 +453,7 @@ class ScorerScore:
     X: Any = None
 
     @classmethod
-    def of_named_scorer(
+    def from_named_scorer(
         cls,
         model: Any,
         scorer: Callable[..., Any],
@@ -449,9 +461,10 @@ class ScorerScore:
         weight: Float64 | None,
         columns: NDArray[np.intp],
     ) -> Self:
-        """Sort rows by target and weight, so that sums over them do not depend on their order.
+        """Make the function for a scorer that reads no features, with rows sorted by target and weight.
 
-        y: class codes or numbers; for the others see the class.
+        Sums over the rows then do not depend on their order. model, scorer, weight, columns: as in
+        the class; y: class codes or numbers, (n_scored,) or (n_scored, n_targets).
         """
         if weight is not None and (weight == 1).all():  # other blocks may have none
             weight = None
@@ -483,8 +496,8 @@ class ScorerScore:
             """
             if rows is not X:
                 raise ValueError(
-                    "scoring must predict exactly the rows that it gets: scorers that copy, select or "
-                    "transform rows are not supported"
+                    "scoring must predict exactly the rows that it gets, got a scorer that copies, "
+                    "selects or transforms rows: pass X unchanged to predict, or use scoring='loss'"
                 )
             return known
 
@@ -492,10 +505,13 @@ class ScorerScore:
         weights = {} if weight is None else {"sample_weight": weight}
         value = self.scorer(judged, X, y, **weights)
         if not isinstance(value, Real | Integral):
-            raise ValueError(f"scoring must return a number, got {value!r}")
+            raise ValueError(
+                f"scoring must return a number, got {value!r}: return a float, the higher the better"
+            )
         if not np.isfinite(number := float(value)):
             raise ValueError(
-                f"scoring must return a finite number, got {number}: rounds cannot be compared by it"
+                f"scoring must return a finite number, got {number}, by which rounds cannot be "
+                "compared: use another scorer"
             )
         return number
 
@@ -523,6 +539,6 @@ def _make_scorer_score(
     """
     if isinstance(model.scoring, str):
         weight = rows.weight if weight is None else weight[columns]
-        return ScorerScore.of_named_scorer(model, scorer, rows.y, weight, columns)
+        return ScorerScore.from_named_scorer(model, scorer, rows.y, weight, columns)
     y = model._decode_targets(rows.y)
     return ScorerScore(model, scorer, y, rows.weight, columns, rows.features.matrix)

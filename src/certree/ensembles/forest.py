@@ -24,13 +24,7 @@ from certree.ensembles.forest_importances import (
     compute_permutation_importances,
     sum_in_bag_targets,
 )
-from certree.ensembles.forest_samples import (
-    ForestSamples,
-    InputRows,
-    SortedFeatures,
-)
-from certree.ensembles.label_columns import LabelColumns
-from certree.ensembles.leaves import (
+from certree.ensembles.forest_leaves import (
     AUTO_FILLS,
     FILLED_BY,
     NAMED_LEAVES,
@@ -41,6 +35,12 @@ from certree.ensembles.leaves import (
     compute_mean_weight,
     expand_to_all_classes,
 )
+from certree.ensembles.forest_samples import (
+    ForestSamples,
+    InputRows,
+    SortedFeatures,
+)
+from certree.ensembles.label_columns import LabelColumns
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.out_of_core_forest import read_forest_samples
 from certree.ensembles.staged import to_prediction_shape
@@ -252,12 +252,12 @@ class Forest(TreeModel):
         if indices.ndim != 2 or indices.shape[1] != 2 or indices.dtype.kind not in "iu":
             raise ValueError(
                 "pairs must be an array of integers of shape (m, 2), got dtype "
-                f"{indices.dtype} and shape {indices.shape}"
+                f"{indices.dtype} and shape {indices.shape}: pass two row indices for each pair"
             )
         if indices.size and (indices.min() < 0 or indices.max() >= n):
             raise ValueError(
                 f"pairs must hold indices of rows in 0 .. {n - 1}, got {indices.min()} .. "
-                f"{indices.max()}"
+                f"{indices.max()}: count rows of X from 0"
             )
         n_shared = np.zeros(len(indices))
         for leaf in self.trees_.find_leaves(rows, get_n_threads_or_all(self.n_jobs, n)):
@@ -272,10 +272,10 @@ class Forest(TreeModel):
 
     @snapshot_method
     def _get_additive_trees(self) -> AdditiveTrees:
-        """Return the model as a sum of trees.
+        """Return the model as a constant plus a sum of trees, from which explanations are computed.
 
         Leaf values are divided by the number of trees, and the constant is 0. The result holds the
-        trees, the constant, and the rows per node if they are kept.
+        trees, the constant, and the weight of in-bag rows per node if it is stored.
         """
         check_is_fitted(self)
         trees = self.trees_.with_value(self.trees_.value / len(self.trees_))
@@ -285,7 +285,10 @@ class Forest(TreeModel):
         )
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Raise ValueError if there is no tree; `stored` is the content of the model file."""
+        """Check the restored forest: raise ValueError if it has no tree.
+
+        stored: content of the model file.
+        """
         super()._finish_restore(stored)
         if not len(self.trees_):
             raise DamagedModelError("the model file's forest must have at least one tree, got none")
@@ -574,7 +577,7 @@ class TreeForest(Forest):
         n_classes = self.n_classes_ if self._has_classes else 1
         rows = rows.rank_categories(self._category_mask(), n_classes)
         grower = self._create_grower(rows)
-        self._expect_same_fit(rows.content ^ _hash_drawing(grower.row_sampling), previous)
+        self._expect_same_fit(rows.content ^ _hash_row_sampling(grower.row_sampling), previous)
         trees, sums = self._grow_forest(grower, rows, previous, executor)
         self._fill_leaves(trees, sums, rows, grower.row_sampling, input_rows)
         return self
@@ -597,13 +600,17 @@ class TreeForest(Forest):
                 "bootstrap=True"
             )
         if self.leaves in ("refilled", "honest"):
-            raise ValueError(f'leaves="{self.leaves}" needs out-of-bag rows: set bootstrap=True')
+            raise ValueError(
+                'leaves must be "auto", "plain" or "shrunk" with bootstrap=False, got '
+                f'"{self.leaves}", '
+                "which needs out-of-bag rows: set bootstrap=True"
+            )
 
     def _expect_bags_in_time_order(self) -> None:
-        """Raise ValueError if a parameter prevents trees from predicting later rows than they know.
+        """Raise ValueError if a parameter does not fit rows in time order.
 
-        `bootstrap` must be True, and out-of-bag rows must not fill the leaves, as they are later
-        than those of the bag.
+        Rows must be predicted by trees that were grown on earlier rows only. So `bootstrap` must be
+        True, and out-of-bag rows, which may be later, must not fill the leaves.
         """
         if not self.bootstrap:
             raise ValueError(
@@ -613,14 +620,16 @@ class TreeForest(Forest):
         if self.leaves in ("refilled", "honest"):
             raise ValueError(
                 f'leaves must be "auto", "plain" or "shrunk" with time, got {self.leaves!r}: '
-                "out-of-bag rows would fill the leaves that predict them and rows next to them"
+                "out-of-bag rows would fill the leaves that predict them and rows next to them. Set "
+                "one of these, or fit without time"
             )
 
     @property
     def _has_balanced_bags(self) -> bool:
         """Whether all classes have the same total weight in the bag of each tree.
 
-        They have with ``class_weight="balanced_subsample"``.
+        True with ``class_weight="balanced_subsample"``. The bag of a tree is the sample of rows it
+        grows on.
         """
         return bool(getattr(self, "class_weight", None) == "balanced_subsample")
 
@@ -632,7 +641,8 @@ class TreeForest(Forest):
         if self._has_balanced_bags and self.leaves not in ("auto", "plain"):
             raise ValueError(
                 'leaves must be "auto" or "plain" with class_weight="balanced_subsample", as row '
-                f"weights are defined only in the bag of each tree, got leaves={self.leaves!r}"
+                f"weights are defined only in the bag of each tree, got leaves={self.leaves!r}: set "
+                'one of them, or class_weight="balanced"'
             )
 
     def _parse_monotonic_constraints(self) -> MonotonicSigns:
@@ -652,17 +662,17 @@ class TreeForest(Forest):
         if constraints is not None and self.leaves not in ("auto", "plain"):
             raise ValueError(
                 'leaves must be "auto" or "plain" with monotonic_cst, as other leaves may violate the '
-                f"constraints, got leaves={self.leaves!r}"
+                f"constraints, got leaves={self.leaves!r}: set one of them, or leave monotonic_cst out"
             )
         return constraints
 
     def _expect_same_fit(self, digest: int, previous: Trees | None) -> None:
         """Raise ValueError if a warm start cannot add trees to the previous fit; set `_fit_digest`.
 
-        It can if the rows and the way in which they are drawn are those of the previous fit, and
-        `n_estimators` is at least the number of its trees. Without a warm start nothing is checked.
+        The rows, and the way in which bags are drawn, must be those of the previous fit, and
+        `n_estimators` at least the number of its trees. Without a warm start nothing is checked.
 
-        digest: hash of the rows and of how they are drawn, which becomes `_fit_digest`; previous:
+        digest: hash of the rows and of how bags are drawn, which becomes `_fit_digest`; previous:
         trees of the previous fit, or None without a warm start.
         """
         if previous is not None and digest != self._fit_digest:
@@ -673,7 +683,7 @@ class TreeForest(Forest):
         if previous is not None and self.n_estimators < len(previous):
             raise ValueError(
                 f"n_estimators={self.n_estimators} must be larger or equal to "
-                f"len(trees_)={len(previous)} when warm_start==True"
+                f"len(trees_)={len(previous)} when warm_start==True: raise it, or set warm_start=False"
             )
         self._fit_digest = digest
 
@@ -761,8 +771,12 @@ class TreeForest(Forest):
         ----------
         grower : BinnedGrower
             Grows trees on the training rows; see `_create_grower`.
-        rows, previous, executor
-            As in `_fit_samples`.
+        rows : ForestSamples
+            The training rows, sorted by content.
+        previous : Trees or None
+            Trees of the previous fit, to which a warm start adds trees; None: all trees are grown.
+        executor : Executor or None
+            Runs functions on the workers of a cluster; None: trees grow in this process.
 
         Returns
         -------
@@ -812,11 +826,11 @@ class TreeForest(Forest):
         return [(start, min(step, last - start)) for start in range(first, last, step)]
 
     def _compute_leaf_statistics(
-        self, trees: Trees, sums: Float64, rows: ForestSamples, drawing: RowSampling
+        self, trees: Trees, sums: Float64, rows: ForestSamples, row_sampling: RowSampling
     ) -> LeafStatistics:
-        """Send out-of-bag rows down the trees, and sum up their targets in each node.
+        """Route out-of-bag rows to the leaves of each tree, and sum their targets in each node.
 
-        trees, sums: as `_grow_forest` returns them; rows: the training rows; drawing: how the bags
+        trees, sums: as `_grow_forest` returns them; rows: the training rows; row_sampling: how the bags
         were drawn (number of draws, seed, with or without replacement). The returned
         `LeafStatistics` hold, for each of the M nodes, the total weight and the weighted sum of
         each output over in-bag and over out-of-bag rows; the leaves of the out-of-bag rows; and the
@@ -824,7 +838,7 @@ class TreeForest(Forest):
         """
         n_threads = get_n_threads_or_all(self.n_jobs)
         return LeafStatistics(
-            rows.find_out_of_bag_leaves(trees, drawing, n_threads),
+            rows.find_out_of_bag_leaves(trees, row_sampling, n_threads),
             sums,
             rows.targets,
             rows.weight,
@@ -838,7 +852,7 @@ class TreeForest(Forest):
         trees: Trees,
         sums: Float64,
         rows: ForestSamples,
-        drawing: RowSampling,
+        row_sampling: RowSampling,
         input_rows: InputRows,
     ) -> None:
         """Choose how leaves are filled, and compute leaf values and out-of-bag scores.
@@ -854,7 +868,7 @@ class TreeForest(Forest):
             `_grow_forest` returns them.
         rows, input_rows : ForestSamples and InputRows
             The training rows, sorted by content and in input order.
-        drawing : RowSampling
+        row_sampling : RowSampling
             How the bags were drawn: number of draws, seed, with or without replacement.
         """
         leaves = NAMED_LEAVES.get(self.leaves, PLAIN_LEAVES)
@@ -862,7 +876,7 @@ class TreeForest(Forest):
         for name in ("oob_score_", self._oob_attribute):
             self.__dict__.pop(name, None)
         if self.bootstrap and (self.leaves in ("auto", "refilled", "honest") or self.oob_score):
-            statistics = self._compute_leaf_statistics(trees, sums, rows, drawing)
+            statistics = self._compute_leaf_statistics(trees, sums, rows, row_sampling)
             if self.leaves == "auto" and may_choose:
                 fills = FILLED_BY[:1] if rows.first_excluded is not None else AUTO_FILLS
                 leaves = statistics.choose_leaves(self._has_classes, fills)
@@ -882,7 +896,7 @@ class TreeForest(Forest):
         self._node_sums = sums if keeps_sums else None
 
     def _set_trees(self, trees: Trees, rows_per_node: Float64) -> None:
-        """Set `trees_` with values at all nodes, and `_rows`, the weight of in-bag rows per node.
+        """Set `trees_` with values at all nodes, and `_rows`, the total weight of in-bag rows per node.
 
         trees: trees with leaf values. The value of an inner node becomes the mean of the leaves
         below, weighted by their in-bag rows. rows_per_node: total weight of the in-bag rows in each
@@ -921,7 +935,10 @@ class TreeForest(Forest):
         return super().__stored__() | {"trees.value": value, "trees.rows": rows}
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Compute the values of inner nodes; `stored` is the content of the model file."""
+        """Compute the values of inner nodes of the restored trees, as model files hold those of leaves.
+
+        stored: content of the model file.
+        """
         super()._finish_restore(stored)
         self._set_trees(self.trees_, self._rows)
         self._node_sums = None
@@ -1033,15 +1050,16 @@ class TreeForest(Forest):
         check_is_fitted(self)
         if not self.bootstrap:
             raise ValueError(
-                "out_of_bag_importances needs out-of-bag rows: fit with bootstrap=True"
+                "bootstrap must be True for out_of_bag_importances, which needs out-of-bag rows, got "
+                "False: fit with bootstrap=True"
             )
         options: dict[str, Any] = {"groups": groups, "time": time, "gap": gap}
         training = training_rows(self, X, y, sample_weight, **options, reuse_encoding=True)[0]
         rows = ForestSamples.from_training(training)
         n_units = len(rows.y) if rows.group is None else int(rows.group.max()) + 1
         n_draws = _resolve_max_samples(self.max_samples, n_units) or n_units
-        drawing = RowSampling("repeated", n_draws, self._seed, rows.group)
-        if rows.content ^ _hash_drawing(drawing) != self._fit_digest:
+        row_sampling = RowSampling("repeated", n_draws, self._seed, rows.group)
+        if rows.content ^ _hash_row_sampling(row_sampling) != self._fit_digest:
             raise ValueError(
                 "X, y, sample_weight, groups and time must be those of the fit, and they are not: "
                 "pass them unchanged"
@@ -1049,12 +1067,14 @@ class TreeForest(Forest):
         groups_of_outputs = self._output_groups.reorder(rows.columns)
         X = cast(SortedFeatures, rows.features).X
         is_balanced = self._has_balanced_bags
-        sums = sum_in_bag_targets(self.trees_, rows, X, drawing, groups_of_outputs, is_balanced)
+        sums = sum_in_bag_targets(
+            self.trees_, rows, X, row_sampling, groups_of_outputs, is_balanced
+        )
         return compute_permutation_importances(
-            self._compute_leaf_statistics(self.trees_, sums, rows, drawing),
+            self._compute_leaf_statistics(self.trees_, sums, rows, row_sampling),
             X,
             self.leaves_._replace(filled_by="in_bag"),
-            drawing,
+            row_sampling,
             classes=self._has_classes,
             seed=self._seed,
             feature_order=rows.feature_order,
@@ -1074,14 +1094,14 @@ def grow_trees_of_model(model: Any, rows: ForestSamples, first: int, n_trees: in
     return grown
 
 
-def _hash_drawing(drawing: RowSampling) -> int:
+def _hash_row_sampling(row_sampling: RowSampling) -> int:
     """Return an integer below 2**56 that identifies how rows are drawn for each tree.
 
-    drawing: how bags are drawn. The integer depends on three of its fields: the number of draws,
+    row_sampling: how bags are drawn. The integer depends on three of its fields: the number of draws,
     the seed, and whether rows are drawn with replacement.
     """
-    is_repeated = drawing.kind == "repeated"
-    return (drawing.n_draws * 2**20 + drawing.seed + int(is_repeated)) % 2**56
+    is_repeated = row_sampling.kind == "repeated"
+    return (row_sampling.n_draws * 2**20 + row_sampling.seed + int(is_repeated)) % 2**56
 
 
 def _resolve_min_rows(value: Any, n: int, smallest: int) -> int:
@@ -1103,7 +1123,10 @@ def _resolve_max_samples(max_samples: Any, n: int) -> int | None:
         return None
     if isinstance(max_samples, Integral):
         if int(max_samples) > n:
-            raise ValueError(f"`max_samples` must be <= n_samples={n} but got value {max_samples}")
+            raise ValueError(
+                f"`max_samples` must be <= n_samples={n} but got value {max_samples}: lower it, or "
+                "pass a fraction"
+            )
         return int(max_samples)
     return max(round(n * max_samples), 1)
 
@@ -1282,7 +1305,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         if constraints is not None and self.n_classes_ > 2:
             raise ValueError(
                 "monotonic_cst must be None for more than two classes, as it constrains the "
-                f"probability of the second of two, got {self.n_classes_} classes"
+                f"probability of the second of two, got {self.n_classes_} classes: leave it out"
             )
         return constraints
 

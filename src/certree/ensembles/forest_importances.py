@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from certree._core import draw_rows, sum_out_of_bag_targets
+from certree.ensembles.forest_leaves import LeafStatistics, Leaves
 from certree.ensembles.forest_samples import ForestSamples
-from certree.ensembles.leaves import LeafStatistics, Leaves
 from certree.explain.output_groups import OutputGroups
 from certree.grow.binned_grower import RowSampling
 from certree.interface.arrays import Float64, Int32
@@ -124,7 +124,7 @@ def compute_permutation_importances(
     statistics: LeafStatistics,
     X: Any,
     leaves: Leaves,
-    drawing: RowSampling,
+    row_sampling: RowSampling,
     *,
     classes: bool,
     seed: int,
@@ -145,7 +145,7 @@ def compute_permutation_importances(
     leaves : Leaves
         How leaves are filled; `filled_by`, the rows that fill them, must be "in_bag". Its `power`
         is the exponent of the averaged class probabilities.
-    drawing : RowSampling
+    row_sampling : RowSampling
         How the bags of the trees were drawn: number of draws, seed, with or without replacement.
     classes : bool
         True for log loss (nats), False for squared error.
@@ -177,7 +177,9 @@ def compute_permutation_importances(
         parts = n_features + np.flatnonzero(owners[n_features:] == j)
         order = np.random.default_rng((seed, rank[j])).permutation(len(statistics.y))
         with shuffle_feature(X, j, order, parts) as shuffled:
-            leaf = statistics.trees.find_out_of_bag_leaves(shuffled, drawing, statistics.n_threads)
+            leaf = statistics.trees.find_out_of_bag_leaves(
+                shuffled, row_sampling, statistics.n_threads
+            )
         leaf = keep_leaves(leaf)
         rise[j] = _compute_loss(statistics, leaves, classes, leaf) - base_loss
     return rise
@@ -187,11 +189,13 @@ def sum_in_bag_targets(
     trees: Trees,
     rows: ForestSamples,
     X: Any,
-    drawing: RowSampling,
+    row_sampling: RowSampling,
     output_groups: OutputGroups,
     balanced: bool,
 ) -> Float64:
-    """Sum up the targets of the in-bag rows in each node of a forest.
+    """Sum the targets of the in-bag rows in each node of a forest.
+
+    In-bag rows are those that a tree was grown on.
 
     Parameters
     ----------
@@ -201,7 +205,7 @@ def sum_in_bag_targets(
         Targets and weights of the n training rows.
     X : ndarray or CSR matrix of shape (n, p)
         Features of the same rows.
-    drawing : RowSampling
+    row_sampling : RowSampling
         How the bags of the trees were drawn: number of draws, seed, with or without replacement.
     output_groups : OutputGroups
         How many outputs belong to each target: 1 for a number or two classes, else one for each
@@ -218,7 +222,7 @@ def sum_in_bag_targets(
     root, y = np.zeros(1, dtype=np.int64), rows.targets
     sums = [np.zeros((0, 1 + output_groups.n_outputs))]
     for number, tree in enumerate(trees):
-        count, row_weight = draw_rows(len(y), drawing, number), rows.get_weights()
+        count, row_weight = draw_rows(len(y), row_sampling, number), rows.get_weights()
         weight = count * (balance_bag_weights(count, row_weight, y) if balanced else row_weight)
         leaf = ~tree.find_leaves(X, 1)
         sizes = output_groups.size_array

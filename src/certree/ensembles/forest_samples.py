@@ -43,13 +43,13 @@ class OutOfBagLeaves(Protocol):
 
     All arrays of leaves are int32 of shape (T, number of rows) and hold ``~v`` = -1 - v where the
     row is out of the bag of the tree, with the index v of its leaf among the nodes of all T trees,
-    and 0 where it is in the bag. Rows are in the order of `ForestSamples`. A protocol has no
-    constructor.
+    and 0 where it is in the bag. The bag of a tree is the sample of rows that it was grown on. Rows
+    are in the order of `ForestSamples`. It is a protocol.
     """
 
     @property
     def trees(self) -> Trees:
-        """The T trees whose leaves these are."""
+        """The T trees in which the object finds the leaves of out-of-bag rows."""
         ...
 
     @property
@@ -81,14 +81,11 @@ class OutOfBagLeaves(Protocol):
 
 
 class ForestFeatures(Protocol):
-    """The feature table of a forest's training rows, in the order of `ForestSamples`.
-
-    It is a protocol without a constructor.
-    """
+    """Protocol of the feature table of a forest's training rows, in the order of `ForestSamples`."""
 
     @property
     def n_features(self) -> int:
-        """Number of features, p."""
+        """Number of features of the training rows, p."""
         ...
 
     def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:
@@ -100,19 +97,20 @@ class ForestFeatures(Protocol):
         ...
 
     def replace_ranks(self, trees: Trees) -> Trees:
-        """Return trees that were grown on `bins` as trees that take encoded rows.
+        """Convert trees that were grown on `bins` to trees that take encoded rows.
 
-        They differ if very many categories were replaced by ranks; see
+        In features with very many categories, trees grow on ranks: categories ordered by their mean
+        targets. Their splits are replaced by splits on sets of categories; see
         `certree.stats.ranked_categories`.
         """
         ...
 
     def find_out_of_bag_leaves(
-        self, trees: Trees, drawing: RowSampling, n_threads: int
+        self, trees: Trees, row_sampling: RowSampling, n_threads: int
     ) -> OutOfBagLeaves:
-        """Send each row down each tree of whose bag it is out.
+        """Find the leaf of each row in each tree of whose bag it is out.
 
-        trees: the T trees; drawing: how their bags were drawn (number of draws, seed, with or
+        trees: the T trees; row_sampling: how their bags were drawn (number of draws, seed, with or
         without replacement); n_threads: number of threads. Return the leaves that the rows reach.
         """
         ...
@@ -165,7 +163,8 @@ class SortedFeatures:
     feature_order : ndarray of int32, shape (p,)
         The order in which features are drawn; it depends on their content alone.
     ranked : RankedRows or None
-        Ranks that replace very many categories, with those of the rows in the forest's order.
+        Ranks by mean target that replace the categories of features with very many, for each row in the
+        forest's order; None: no feature has so many.
     """
 
     features: DenseOrSparseFeatures
@@ -175,7 +174,7 @@ class SortedFeatures:
 
     @property
     def n_features(self) -> int:
-        """Number of features, p."""
+        """Number of features of the training rows, p."""
         return self.features.n_features
 
     @property
@@ -201,20 +200,23 @@ class SortedFeatures:
         return bins if self.ranked is None else self.ranked.replace_in_bins(bins)
 
     def replace_ranks(self, trees: Trees) -> Trees:
-        """Return trees that were grown on `bins` as trees that take encoded rows."""
+        """Convert trees that were grown on `bins` to trees that take encoded rows.
+
+        Splits on ranks of categories (by mean target) become splits on sets of categories.
+        """
         ranked = self.ranked
         return trees if ranked is None else ranked.categories.replace_by_category_sets(trees)
 
     def find_out_of_bag_leaves(
-        self, trees: Trees, drawing: RowSampling, n_threads: int
+        self, trees: Trees, row_sampling: RowSampling, n_threads: int
     ) -> InMemoryOutOfBagLeaves:
-        """Send each row down each tree of whose bag it is out.
+        """Find the leaf of each row in each tree of whose bag (sample of rows) it is out.
 
-        trees: the T trees; drawing: how their bags were drawn (number of draws, seed, with or
+        trees: the T trees; row_sampling: how their bags were drawn (number of draws, seed, with or
         without replacement); n_threads: number of threads. Return the leaves that the rows reach,
         all in memory.
         """
-        leaves = trees.find_out_of_bag_leaves(self.X, drawing, n_threads)
+        leaves = trees.find_out_of_bag_leaves(self.X, row_sampling, n_threads)
         return InMemoryOutOfBagLeaves(trees, leaves)
 
 
@@ -396,8 +398,9 @@ class ForestSamples:
     ) -> ForestSamples:
         """Return a copy in which ranks replace the categories of features that have more than 30.
 
-        The targets of all rows rank them, but a row does not see those of its fold; see
-        `RankedCategories`. Sums are exact, so that trees do not depend on the input order of rows.
+        A rank is the position of a category in the order of mean targets. The rank for a row is
+        computed without the targets of its fold; see `RankedCategories`. Sums are exact, so that
+        trees do not depend on the input order of rows.
 
         categorical: which features hold category codes, (p,), or None; n_classes: number of
         classes; 1 for numbers. Rows in files have been ranked already. Return this object if no
@@ -413,10 +416,11 @@ class ForestSamples:
         return self if ranked is None else replace(self, features=replace(features, ranked=ranked))
 
     def rank_rows(self, rows: HighCardinalityFeatures, n_classes: int) -> RankedRows | None:
-        """Rank the categories of features of more than 30 categories by the targets of these rows.
+        """Order the categories of features with more than 30 categories by the targets of these rows.
 
         rows: the category of each row in these features; n_classes: number of classes, 1 for
-        numbers. Rows of a group are in one fold. Return None if no feature gets ranks.
+        numbers. Rows of a group are in one fold. Return the rank of each row's category, or None if
+        no feature gets ranks.
         """
         if n_classes > MAX_TARGET_CLASSES:
             return None
@@ -426,20 +430,22 @@ class ForestSamples:
         return RankableRows(rows, target, keys.astype(np.uint64)).rank(None, MISSING)
 
     def find_out_of_bag_leaves(
-        self, trees: Trees, drawing: RowSampling, n_threads: int
+        self, trees: Trees, row_sampling: RowSampling, n_threads: int
     ) -> OutOfBagLeaves:
-        """Send each row down each tree of whose bag it is out; see `keep_earlier_bags` for times.
+        """Find the leaf of each row in each tree of whose bag (sample of rows) it is out.
 
-        trees: the T trees; drawing: how their bags were drawn; n_threads: number of threads.
+        If rows have times, only trees whose bags hold earlier rows count; see `keep_earlier_bags`.
+
+        trees: the T trees; row_sampling: how their bags were drawn; n_threads: number of threads.
         """
-        leaves = self.features.find_out_of_bag_leaves(trees, drawing, n_threads)
+        leaves = self.features.find_out_of_bag_leaves(trees, row_sampling, n_threads)
         if self.first_excluded is None:
             return leaves
         # Rows with times are in memory, so that the first rows are all rows.
         return InMemoryOutOfBagLeaves(trees, self.keep_earlier_bags(leaves.first_leaves))
 
     def keep_earlier_bags(self, leaves: Int32) -> Int32:
-        """Return out-of-bag leaves of all n rows, without those of trees that know later rows.
+        """Drop the out-of-bag leaves of all n rows in trees that were grown on later rows.
 
         If rows have times, the rows of the latest two blocks keep the leaves of trees whose bags
         hold only rows before their block and its gap. All other entries become 0, as if the row
@@ -459,7 +465,7 @@ class ForestSamples:
 
     @property
     def n_features(self) -> int:
-        """Number of features, p."""
+        """Number of features of the training rows, p."""
         return self.features.n_features
 
     @property

@@ -36,7 +36,7 @@ def grow_linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]
     Parameters
     ----------
     run : Rounds
-        A run on numeric targets before its first round, of which bins, targets and weights are
+        A boosting run on numeric targets before its first round: its bins, targets and weights are
         used.
     n_steps : int or None
         Largest number of leaves of a tree; None: no limit.
@@ -79,7 +79,7 @@ def compute_ridge_terms(run: Rounds) -> Float64:
     with the middles of bins, with the mean for missing values, and an indicator of missing values;
     a categorical feature has an indicator of each category. Columns have mean 0 and variance 1.
 
-    run: a run on numeric targets before its first round, of which bins, targets and weights are
+    run: a boosting run on numeric targets before its first round: its bins, targets and weights are
     used. `fit_ridge` chooses the penalty. A constant target has terms 0.
     """
     order = _order_rows(run)
@@ -103,8 +103,8 @@ def _order_rows(run: Rounds) -> NDArray[np.intp]:
     """Return an order of a run's training rows, (n,), that does not depend on how they are sorted.
 
     Sums in this order have the same rounding errors. Rows are sorted by their random keys; rows of
-    a group share a key and are sorted by their content. run: a run before its first round, with
-    these keys, the bins, targets and weights.
+    a group share a key and are sorted by their content. run: a boosting run before its first round,
+    with these keys, the bins, targets and weights.
     """
     n, keys = len(run.keys), run.keys
     if len(np.unique(keys)) == n:
@@ -115,7 +115,7 @@ def _order_rows(run: Rounds) -> NDArray[np.intp]:
 
 
 def _list_features(run: Rounds) -> list[int]:
-    """Return the feature indices, (p,), in the order in which the grower of a run examines them.
+    """Return the feature indices, (p,), in the order in which a boosting run examines them.
 
     It is `feature_order` of ``run.grower``, or the order of the columns if that is None.
     """

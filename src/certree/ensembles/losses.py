@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil, fsum
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certree import _core
-from certree._core import fixed_unit
+from certree.ensembles.start_scores import TrainingTargets, sum_exactly
 from certree.interface.arrays import Float64, Int32, UInt64
-from certree.out_of_core.exact_sums import convert_to_integers, exact_sum, round_sum
+from certree.out_of_core.exact_sums import round_sum
 from certree.out_of_core.ranks import Links
 
 # The outputs that one loss reads together: (parameter of the loss, factor of the loss in the loss of a
 # row, index of the first output, number of outputs, index of the target).
 LossGroup = tuple[float, float, int, int, int]
-
-# Sums up functions of offsets: sum_rows(f, *given) returns the exact weighted sums over all rows of
-# f(*given, offset), (m, n), as `sum_exactly` does. Workers of a cluster may call f.
-SumRows = Callable[..., NDArray[np.object_]]
 
 # Indices of the outputs, (n_outputs,), in the order in which sums over outputs add them.
 OutputOrder = list[int] | slice
@@ -36,16 +30,17 @@ class Loss:
     """Base class of the losses of boosting, functions of the scores of rows and their targets.
 
     Scores have shape (n_outputs, n), targets (n,). A subclass sets `name` and defines
-    `compute_start`; the C++ core computes the loss and its derivatives by `core_name` and
-    `parameter`. `name`, `has_one_unit` and `has_scale` belong to the class; the constructor takes
+    `find_start`; the C++ core computes the loss and its derivatives by `core_name` and
+    `parameter`. `name`, `has_classes` and `has_scale` belong to the class; the constructor takes
     `n_outputs`, `quantile` and `cutoffs` in this order.
 
     Attributes
     ----------
     name : str
         Name of the loss in the core.
-    has_one_unit : bool
-        Whether losses of several targets are added without a factor, as they have the same unit.
+    has_classes : bool
+        Whether targets are class codes. Losses of several targets are then added without a factor,
+        as all are in nats.
     has_scale : bool
         Whether the gradients of a row depend on all rows, by one number: the mean absolute error for
         quantiles, Huber's limit, or the mean Fisher information for Tweedie's deviance.
@@ -60,7 +55,7 @@ class Loss:
     """
 
     name: ClassVar[str]
-    has_one_unit: ClassVar[bool] = False
+    has_classes: ClassVar[bool] = False
     has_scale: ClassVar[bool] = False
 
     n_outputs: int = 1
@@ -79,12 +74,12 @@ class Loss:
 
     @property
     def parameter(self) -> float:
-        """The parameter that the core needs besides the name; here `quantile`."""
+        """The parameter of the loss that the C++ core needs besides the name; here `quantile`."""
         return self.quantile
 
     @property
     def core_name(self) -> str:
-        """Name by which the core finds the loss; here `name`."""
+        """Name by which the C++ core finds the loss; here the class attribute `name`."""
         return self.name
 
     @property
@@ -122,7 +117,7 @@ class Loss:
         return y.astype(np.float64)
 
     def get_output_targets(self, y: Float64) -> Float64:
-        """Return the numbers whose mean in each category is used for splits on categories.
+        """Return the numbers whose mean in each category is a feature of the category, for splits.
 
         y: as `encode_targets` returns it. Here y itself; `MultiOutputLoss` of classes returns
         indicators of the classes, (n_outputs, n).
@@ -149,6 +144,16 @@ class Loss:
         offset : ndarray of float64, shape (n_outputs, n), or None
             Offsets of the rows, to which the constant is added; None: no offsets.
         """
+        has_classes = self.components[0].has_classes
+        return self.find_start(
+            TrainingTargets.from_table(y, weight, offset, has_classes=has_classes)
+        )
+
+    def find_start(self, rows: TrainingTargets) -> Float64:
+        """Compute what `compute_start` returns, (n_outputs,), for rows in any blocks.
+
+        rows: targets of the training rows.
+        """
         raise NotImplementedError
 
     def compute_gradients(
@@ -166,10 +171,11 @@ class Loss:
         return _core.compute_gradients(*about, scale)
 
     def compute_scale_terms(self, y: Float64, scores: Float64) -> Float64:
-        """Compute a number for each row, (n,), of which the `scale` of the gradients is the mean.
+        """Compute a number for each row, (n,), from which the scale of the gradients follows.
 
-        For Huber's loss the scale is a quantile of them instead. Only for losses with `has_scale`.
-        y: targets, (n,); scores: (1, n).
+        The gradients of some losses (`has_scale`) depend on one number of all rows, the scale: the
+        mean of these numbers or, for Huber's loss, a quantile of them. y: targets, (n,); scores:
+        (1, n).
         """
         return _core.compute_scale_terms(self.name, self.parameter, y, scores)
 
@@ -183,7 +189,7 @@ class Loss:
     def stack_custom_gradients(self, y: Float64, scores: Float64) -> Float64:
         """Compute gradient pairs for the core if the user has written the loss.
 
-        y, scores: as in `compute_gradients`. Return the gradients of all outputs followed by the
+        y: targets, (n,); scores: (n_outputs, n). Return the gradients of all outputs followed by the
         second derivatives, (2 * n_outputs, n); an empty array (0, 0) if the core computes the loss
         itself.
         """
@@ -205,7 +211,7 @@ class Loss:
         """Compute the weighted mean of the losses of rows, by an order-independent sum.
 
         y: targets, (n,); scores: (n_outputs, n); weight: (n,), or None for equal weights; links:
-        links to other ranks, whose rows count too, or None.
+        connections to other processes (ranks), whose rows count too, or None.
         """
         return _core.compute_mean_loss(self.name, self.parameter, y, scores, weight, links)
 
@@ -216,57 +222,26 @@ class LogLoss(Loss):
 
     Two classes have one output, the log odds of the second class. K > 2 classes have K outputs,
     whose softmax are the probabilities. Each output takes its own Newton step as if the other
-    outputs stayed; second derivatives are multiplied by K / (K - 1) to correct for that (Friedman,
-    "Greedy function approximation: a gradient boosting machine", 2001, Section 4.6). The
+    outputs did not change; second derivatives are multiplied by K / (K - 1) to correct for that
+    (Friedman, "Greedy function approximation: a gradient boosting machine", 2001, Section 4.6). The
     constructor takes `n_outputs`, as all losses; its other arguments do not matter.
     """
 
     name: ClassVar[str] = "classes"
-    has_one_unit: ClassVar[bool] = True
+    has_classes: ClassVar[bool] = True
 
-    def compute_start(
-        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
-    ) -> Float64:
+    def find_start(self, rows: TrainingTargets) -> Float64:
         """Compute the log odds of two classes, (1,), or the log probabilities of K > 2 classes, (K,).
 
-        Half a row is added to the weight of each class, so that none has probability 0.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n,)
-            Class codes.
-        weight : ndarray of shape (n,), or None
-            Weights of the rows; None: 1.
-        offset : ndarray of shape (n_outputs, n), or None
-            Offsets of the rows. With offsets the constants are such that the mean probability of
-            each class is its frequency.
+        Half a row is added to the weight of each class, so that none has probability 0. With offsets
+        the constants are such that the mean probability of each class is its frequency. rows: class
+        codes of the training rows.
         """
-        counts = _sum_class_weights(y, weight, max(2, self.n_outputs))
-        if offset is None:
-            return self.compute_start_from_counts(counts)
-        total = float(len(y)) if weight is None else fsum(weight)
-        return self.compute_start_with_offsets(
-            counts, total, lambda f, *given: sum_exactly(f(*given, offset), weight)
-        )
-
-    def compute_start_with_offsets(
-        self, counts: Float64, total: float, sum_rows: SumRows
-    ) -> Float64:
-        """Compute what `compute_start` returns with offsets, (n_outputs,).
-
-        counts: sum of the row weights of each class, (K,), K >= 2; total: sum of all weights;
-        sum_rows: sums up numbers over the rows, see `SumRows`.
-        """
-        start = _fit_class_constants(counts + 0.5, total, sum_rows)
-        return start[1:] - start[:1] if self.n_outputs == 1 else start
-
-    def compute_start_from_counts(self, counts: Float64) -> Float64:
-        """Compute what `compute_start` returns without offsets.
-
-        counts: sum of the row weights of each class, (K,), K >= 2. Half a row is added to each.
-        Return the log odds of the second of two classes, (1,), or K log probabilities, (K,).
-        """
-        counts = counts + 0.5
+        weights, total = rows.get_class_weights(max(2, self.n_outputs))
+        counts = weights + 0.5
+        if rows.has_offset:
+            start = _fit_class_constants(counts, total, rows)
+            return start[1:] - start[:1] if self.n_outputs == 1 else start
         if self.n_outputs == 1:
             return np.log(counts[1:] / counts[:1])
         return np.log(counts / counts.sum())
@@ -276,7 +251,7 @@ class RegressionLoss(Loss):
     """Base class of losses of numeric targets, the squares of which must not over- or underflow.
 
     It adds this check of targets to `Loss`, and has its constructor. A subclass sets `name`, and
-    defines `compute_start`: the constant score of least mean loss.
+    defines `find_start`: the constant score of least mean loss.
     """
 
     __slots__ = ()
@@ -303,29 +278,28 @@ class MeanLoss(RegressionLoss):
 
     __slots__ = ()
 
-    def list_start_terms(self, y: Float64, offset: Float64 | None) -> Float64:
+    def list_start_terms(self, y: Float64, offset: Float64) -> Float64:
         """Return the numbers of each row of which the start score needs the weighted means, (m, n).
 
-        y: targets, (n,); offset: offsets of the rows, (1, n), or None.
+        y: targets, (n,); offset: offsets of the rows, (1, n).
         """
         raise NotImplementedError
 
     def compute_start_from_means(self, means: Float64) -> Float64:
-        """Compute the start score, (1,), from the means of what `list_start_terms` returns, (m,)."""
+        """Compute the start score, (1,), from weighted means over the rows.
+
+        means: those of `list_start_terms`, (m,); without offsets that of the targets, (1,).
+        """
         raise NotImplementedError
 
-    def compute_start(
-        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
-    ) -> Float64:
+    def find_start(self, rows: TrainingTargets) -> Float64:
         """Compute the constant score with the smallest mean loss, (1,), if offsets are added to it.
 
-        y: targets, (n,); weight: weights of the rows, (n,), or None for equal weights; offset: offsets
-        of the rows, (1, n), or None.
+        rows: targets of the training rows.
         """
-        terms = self.list_start_terms(y, offset)
-        return self.compute_start_from_means(
-            np.array([compute_exact_mean(term, weight) for term in terms])
-        )
+        if not rows.has_offset:
+            return self.compute_start_from_means(np.array([rows.compute_mean()]))
+        return self.compute_start_from_means(rows.compute_means(self.list_start_terms))
 
 
 class SquaredLoss(MeanLoss):
@@ -337,12 +311,12 @@ class SquaredLoss(MeanLoss):
     __slots__ = ()
     name = "squared_error"
 
-    def list_start_terms(self, y: Float64, offset: Float64 | None) -> Float64:
-        """Return the targets y, (n,), minus offsets, (1, n), if there are some; (1, n)."""
-        return _subtract_offset(y, offset)[None]
+    def list_start_terms(self, y: Float64, offset: Float64) -> Float64:
+        """Return the targets y, (n,), minus offsets, (1, n); (1, n)."""
+        return y - offset
 
     def compute_start_from_means(self, means: Float64) -> Float64:
-        """Return the mean of the targets minus offsets: means, (1,)."""
+        """Return the start score: the mean of the targets minus offsets. means: this mean, (1,)."""
         return means
 
 
@@ -359,17 +333,12 @@ class QuantileLoss(RegressionLoss):
     name = "quantile"
     has_scale = True
 
-    def compute_start(
-        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
-    ) -> Float64:
-        """Compute the quantile of the targets y, (n,), minus offsets, (1, n), if there are some.
+    def find_start(self, rows: TrainingTargets) -> Float64:
+        """Find the quantile, the field `quantile`, of the targets minus offsets, (1,).
 
-        offset: the offsets or None; weight: weights of the rows, (n,), or None for equal weights.
-        Return (1,). The quantile is the field `quantile`.
+        rows: targets of the training rows.
         """
-        return np.atleast_1d(
-            compute_weighted_quantile(_subtract_offset(y, offset), self.quantile, weight)
-        )
+        return rows.find_quantile(self.quantile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,15 +354,9 @@ class HuberLoss(RegressionLoss):
     has_scale: ClassVar[bool] = True
     quantile: float = 0.9
 
-    def compute_start(
-        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
-    ) -> Float64:
-        """Compute the median of the targets y, (n,), minus offsets, (1, n), if there are some.
-
-        offset: the offsets or None; weight: weights of the rows, (n,), or None for equal weights.
-        Return (1,).
-        """
-        return np.atleast_1d(compute_weighted_quantile(_subtract_offset(y, offset), 0.5, weight))
+    def find_start(self, rows: TrainingTargets) -> Float64:
+        """Find the median of the targets minus offsets, (1,). rows: targets of the training rows."""
+        return rows.find_quantile(0.5)
 
 
 class _LogLinkLoss(MeanLoss):
@@ -411,24 +374,23 @@ class _LogLinkLoss(MeanLoss):
         """Whether the prediction is the exponential of the score; here True."""
         return True
 
-    def list_start_terms(self, y: Float64, offset: Float64 | None) -> Float64:
-        """Return the targets y, (n,), or with offsets the terms of two sums; (1, n) or (2, n).
+    def list_start_terms(self, y: Float64, offset: Float64) -> Float64:
+        """Return the numbers of each row whose means give the start score with offsets, (2, n).
 
         With offsets, (1, n), the start score is the constant c for which the weighted mean gradient
         at the scores ``offset + c`` is 0: the logarithm of
-        sum w y exp((1 - power) offset) / sum w exp((2 - power) offset), for row weights w.
+        sum w y exp((1 - power) offset) / sum w exp((2 - power) offset), for row weights w. y: targets,
+        (n,).
         """
-        if offset is None:
-            return y[None]
-        exponent = np.ascontiguousarray(offset[0])
+        exponent = offset[0]
         return np.stack(
             [y * np.exp((1 - self.power) * exponent), np.exp((2 - self.power) * exponent)]
         )
 
     def compute_start_from_means(self, means: Float64) -> Float64:
-        """Return the logarithm of the mean target, (1,); with offsets, of the ratio of two means.
+        """Return the start score, (1,): the logarithm of the mean target, or of a ratio of two means.
 
-        means: (1,) or (2,).
+        means: the mean target, (1,), or both means of `list_start_terms`, (2,).
         """
         start = np.log(means[:1])
         return start if len(means) == 1 else start - np.log(means[1])
@@ -442,7 +404,7 @@ class _LogLinkLoss(MeanLoss):
         if y.min() < 0 or y.max() == 0:
             raise ValueError(
                 f'y must be >= 0 and have a positive value with loss="{self.name}", got values in '
-                f"{y.min():.3g} .. {y.max():.3g}"
+                f"{y.min():.3g} .. {y.max():.3g}: drop negative rows, or use another loss"
             )
 
 
@@ -474,7 +436,9 @@ class GammaLoss(_LogLinkLoss):
         """
         super().check_targets(y)
         if y.min() <= 0:
-            raise ValueError(f'y must be > 0 with loss="gamma", got {y.min():.3g}')
+            raise ValueError(
+                f'y must be > 0 with loss="gamma", got {y.min():.3g}: use loss="tweedie" if y may be 0'
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,7 +457,7 @@ class TweedieLoss(_LogLinkLoss):
 
     @property
     def parameter(self) -> float:
-        """The parameter that the core needs besides the name: the power of the variance."""
+        """The power of the variance, the parameter that the C++ core needs besides the name."""
         return self.power
 
 
@@ -517,7 +481,7 @@ class RankingLoss(Loss):
         if not (y.min() >= 0 and y.max() <= _MAX_RELEVANCE):
             raise ValueError(
                 f"y must hold relevances in 0 .. {_MAX_RELEVANCE}, got values in {y.min():.3g} .. "
-                f"{y.max():.3g}"
+                f"{y.max():.3g}: map relevances to small integers from 0 on"
             )
 
     def compute_start(self, *_: Any) -> Float64:
@@ -556,49 +520,22 @@ class RankingLoss(Loss):
         return _core.compute_mean_ranking_loss((query, *self.cutoffs), y, score, weight)
 
 
-def compute_exact_mean(y: Float64, weight: Float64 | None) -> float:
-    """Return the weighted mean of y, (n,), by sums that do not depend on the order of rows.
-
-    weight: weights, (n,), or None for equal weights.
-    """
-    if weight is None:
-        return fsum(y) / len(y)
-    return fsum(y * weight) / fsum(weight)
-
-
-def _subtract_offset(y: Float64, offset: Float64 | None) -> Float64:
-    """Return y - offset[0], (n,); y itself if offset is None.
-
-    y: targets, (n,); offset: offsets of one output, (1, n), or None.
-    """
-    return y if offset is None else y - offset[0]
-
-
-def sum_exactly(terms: Float64, weight: Float64 | None) -> NDArray[np.object_]:
-    """Sum up numbers of rows without rounding, (m,) integers in units of 2**-1126.
-
-    terms: (m, n); weight: factor of each row, (n,), or None: 1. Results of several blocks of rows can
-    be added; `rounded` converts the sum to float64.
-    """
-    every = terms if weight is None else terms * weight
-    return np.array([exact_sum(np.ascontiguousarray(term)) for term in every], dtype=object)
-
-
 def list_offsets(offset: Float64) -> Float64:
     """Return the offsets of all classes, (K, n).
 
-    offset: log odds of the second of two classes, (1, n), where the first class gets 0; or one for
-    each of K > 2 classes, (K, n).
+    An offset is a known score, to which boosting adds. offset: log odds of the second of two
+    classes, (1, n), where the first class gets 0; or one offset for each of K > 2 classes, (K, n).
     """
     both = np.vstack([np.zeros_like(offset), offset]) if len(offset) == 1 else offset
     return np.ascontiguousarray(both)
 
 
 def compute_class_probabilities(start: Float64, offset: Float64) -> Float64:
-    """Compute the softmax of constants plus offsets, (K, n).
+    """Compute the class probabilities of rows, the softmax of constants plus offsets, (K, n).
 
-    start: (K,); offset: as in `list_offsets`. Sums over classes are in the order of the classes, so
-    that a row has the same bits in any block.
+    start: constant score of each class, (K,); offset: known scores of the rows, (1, n) for two
+    classes (log odds of the second) or (K, n). Sums over classes are in the order of the classes,
+    so that a row has the same bits in any block.
     """
     scores = start[:, None] + list_offsets(offset)
     powers = np.exp(scores - scores.max(axis=0))
@@ -608,7 +545,7 @@ def compute_class_probabilities(start: Float64, offset: Float64) -> Float64:
     return powers / total
 
 
-def _fit_class_constants(counts: Float64, n: float, sum_rows: SumRows) -> Float64:
+def _fit_class_constants(counts: Float64, n: float, rows: TrainingTargets) -> Float64:
     """Compute one constant for each class, (K,), that make mean probabilities equal to frequencies.
 
     Probabilities are softmax(constant + offset), where two classes have offsets 0 and `offset`. The
@@ -622,14 +559,14 @@ def _fit_class_constants(counts: Float64, n: float, sum_rows: SumRows) -> Float6
         the mean offset.
     n : float
         Sum of the weights of the rows.
-    sum_rows : SumRows
-        Sums up numbers over the rows.
+    rows : TrainingTargets
+        Offsets and weights of the rows.
     """
-    means = np.array([round_sum(total) / n for total in sum_rows(list_offsets)])
+    means = np.array([round_sum(total) / n for total in rows.sum_terms(_take_class_offsets)])
     mean_row, rest = means[:, None], np.array([counts.sum() - n])
     start = np.log(counts / counts.sum()) - means
     for _ in range(_MAX_SCALING_STEPS):
-        sums = sum_rows(compute_class_probabilities, start) + sum_exactly(
+        sums = rows.sum_terms(_compute_probability_terms, start) + sum_exactly(
             compute_class_probabilities(start, mean_row), rest
         )
         step = np.log(counts / [round_sum(total) for total in sums])
@@ -639,40 +576,13 @@ def _fit_class_constants(counts: Float64, n: float, sum_rows: SumRows) -> Float6
     return start
 
 
-def _sum_class_weights(y: NDArray[Any], weight: Float64 | None, n_classes: int) -> Float64:
-    """Return the weight of the rows of each class, (n_classes,), by order-independent sums.
-
-    y: class codes, (n,); weight: (n,), or None for a count of rows.
-    """
-    if weight is None:
-        return np.bincount(y.astype(np.intp), minlength=n_classes).astype(np.float64)
-    return np.array([fsum(weight[y == k]) for k in range(n_classes)])
+def _take_class_offsets(y: Float64, offset: Float64) -> Float64:
+    """Return `list_offsets` of the offsets of rows. y: targets, which do not matter."""
+    del y
+    return list_offsets(offset)
 
 
-def compute_weighted_quantile(y: Float64, quantile: float, weight: Float64 | None) -> float:
-    """Return the smallest v in y with at least the fraction `quantile` of the weight up to v.
-
-    y: (n,); quantile: between 0 and 1; weight: (n,), or None for equal weights. Weights are rounded
-    to integer multiples of a common unit, so that the result does not depend on the order of the
-    rows.
-    """
-    order = np.argsort(y, kind="stable")
-    if weight is None:
-        place = compute_quantile_rank(quantile, len(y))
-    else:
-        unit = fixed_unit(float(weight.max()), len(y))
-        total = np.cumsum(convert_to_integers(weight[order], unit))
-        place = int(
-            np.searchsorted(total, compute_quantile_rank(quantile, int(total[-1])), side="right")
-        )
-    # -0.0 becomes 0.0: which of them comes first depends on the order of the rows.
-    return float(y[order[place]]) + 0.0
-
-
-def compute_quantile_rank(quantile: float, total: int) -> int:
-    """Return the index, 0 .. total - 1, of a quantile in a sorted array of `total` numbers.
-
-    It is ceil(quantile * total) - 1: the smallest number at or below which at least the fraction
-    `quantile` of all lies.
-    """
-    return min(max(ceil(quantile * float(total)) - 1, 0), total - 1)
+def _compute_probability_terms(start: Float64, y: Float64, offset: Float64) -> Float64:
+    """Return `compute_class_probabilities` of rows. y: targets, which do not matter."""
+    del y
+    return compute_class_probabilities(start, offset)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.ensembles.losses import Loss, LossGroup, OutputOrder
+from certree.ensembles.start_scores import TrainingTargets
 from certree.explain.output_groups import OutputGroups
 from certree.interface.arrays import Float64, UInt64
 from certree.out_of_core.ranks import Links
@@ -64,7 +65,7 @@ class MultiOutputLoss(Loss):
 
     @property
     def core_name(self) -> str:
-        """Name by which the core finds the losses: that of the first, as all are of one kind."""
+        """Name by which the C++ core finds the losses: that of the first, as all are of one kind."""
         return self.components[0].core_name
 
     @property
@@ -75,7 +76,7 @@ class MultiOutputLoss(Loss):
         classes, the outputs of target ``order[0]``, then those of ``order[1]``, and so on; for
         numbers the order of the columns.
         """
-        if not self.components[0].has_one_unit:
+        if not self.components[0].has_classes:
             return slice(None)
         first, sizes = self.output_groups.first_outputs, self.output_groups.sizes
         return [first[k] + j for k in self.order for j in range(sizes[k])]
@@ -94,13 +95,13 @@ class MultiOutputLoss(Loss):
         return np.ascontiguousarray(np.broadcast_to(y, shape), dtype=np.float64)
 
     def get_output_targets(self, y: Float64) -> Float64:
-        """Return the numbers whose mean in each category is used for splits on categories.
+        """Return the numbers whose mean in each category is a feature of the category, for splits.
 
         y: as `encode_targets` returns it. For numbers y itself, (n_losses, n). For classes
         indicators of 0 or 1, (n_outputs, n): one row for the second of two classes, or one row for
         each of K > 2 classes; targets in the order `order`.
         """
-        if not self.components[0].has_one_unit:
+        if not self.components[0].has_classes:
             return y
         columns = [(y[k], self.components[k].n_outputs) for k in self.order]
         flags = [codes == np.arange(n)[:, None] if n > 1 else codes[None] for codes, n in columns]
@@ -130,10 +131,12 @@ class MultiOutputLoss(Loss):
         means = [
             loss.compute_mean(
                 target,
-                np.repeat(loss.compute_start(target, weight)[:, None], len(target), axis=1),
+                np.full((1, len(target)), start),
                 weight,
             )
-            for loss, target in zip(self.components, targets, strict=True)
+            for loss, target, start in zip(
+                self.components, targets, self.compute_start(y, weight), strict=True
+            )
         ]
         return ordered.with_factors(means)
 
@@ -153,7 +156,7 @@ class MultiOutputLoss(Loss):
 
         Log losses never need them, as all are in nats.
         """
-        return not (self.factors or self.components[0].has_one_unit)
+        return not (self.factors or self.components[0].has_classes)
 
     def with_factors(self, means: Sequence[float]) -> Self:
         """Return a copy whose losses have the factors 1 / (n_losses * mean).
@@ -187,20 +190,15 @@ class MultiOutputLoss(Loss):
             for k, factor in zip(*self._get_order_and_factors(), strict=True)
         ]
 
-    def compute_start(
-        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
-    ) -> Float64:
+    def find_start(self, rows: TrainingTargets) -> Float64:
         """Return the constant scores with the smallest mean loss, loss after loss, (n_outputs,).
 
-        y: targets, (n_losses, n), or (n,) for quantiles; weight: (n,) or None; offset: (n_outputs,
-        n), or None. Offsets are supported if each loss has one output.
+        rows: targets of the training rows. Offsets are supported if each loss has one output.
         """
         return np.concatenate(
             [
-                loss.compute_start(target, weight, None if offset is None else offset[k : k + 1])
-                for k, (loss, target) in enumerate(
-                    zip(self.components, self.encode_targets(y), strict=True)
-                )
+                loss.find_start(rows.select(k, loss.n_outputs))
+                for k, loss in enumerate(self.components)
             ]
         )
 
@@ -218,22 +216,22 @@ class MultiOutputLoss(Loss):
         """Compute the weighted mean over rows of the sum over losses of factor times loss.
 
         Sums do not depend on the order of rows. y: targets, (n_losses, n), or (n,) for quantiles;
-        scores: (n_outputs, n); weight: row weights, (n,), or None for equal weights; links: links
-        to other ranks, whose rows count too, or None.
+        scores: (n_outputs, n); weight: row weights, (n,), or None for equal weights; links:
+        connections to other processes (ranks), whose rows count too, or None.
         """
         return float(
             self._sum(lambda loss, *rows: loss.compute_mean(*rows, weight, links), y, scores)
         )
 
     def _get_order_and_factors(self) -> tuple[tuple[int, ...], list[float]]:
-        """Return the indices and the factors of the losses in the order of addition.
+        """Return indices and factors of the losses in the order in which they are added.
 
         Before `with_training_rows` this is the order of the columns, with equal factors. Both have
         n_losses entries: entry i is the index in `components`, or the factor, of the loss that is
         added as number i.
         """
         n = len(self.components)
-        default = 1.0 if self.components[0].has_one_unit else 1 / n
+        default = 1.0 if self.components[0].has_classes else 1 / n
         order, factors = self.order or tuple(range(n)), self.factors or (default,) * n
         return order, [factors[k] for k in order]
 

@@ -36,11 +36,15 @@ def convert_offset(name: str, offset: Any, n: int, n_outputs: int, *, is_log: bo
     expect_numbers(name, offset, "biuf")
     array, shape = np.array(offset, dtype=np.float64), (n,) if n_outputs == 1 else (n, n_outputs)
     if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+        raise ValueError(
+            f"{name} must have shape {shape}, got {array.shape}: pass one offset for each row and "
+            "output"
+        )
     largest = _MAX_LOG if is_log else _MAX_NUMBER
     if not (np.abs(array) <= largest).all():
         unit = "logarithms" if is_log else "numbers"
         raise ValueError(
-            f"{name} must hold {unit} in {-largest:g} .. {largest:g}, got {shortened(offset)}"
+            f"{name} must hold {unit} in {-largest:g} .. {largest:g}, got {shortened(offset)}: clip "
+            "them, and replace missing ones by 0"
         )
     return array[None] if n_outputs == 1 else np.ascontiguousarray(array.T)

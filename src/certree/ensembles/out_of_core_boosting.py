@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from certree.ensembles.custom_loss import CustomLoss
+from certree.ensembles.custom_loss import CustomLoss, check_custom_gradients
 from certree.ensembles.distributed_rounds import (
     DistributedEvaluation,
     add_previous_rounds,
@@ -30,11 +29,7 @@ from certree.ensembles.out_of_core_standard_errors import (
     prepare_thirds,
 )
 from certree.ensembles.rounds import Rounds, Settings
-from certree.ensembles.start_scores import (
-    TargetSums,
-    check_custom_gradients,
-    compute_start_scores,
-)
+from certree.ensembles.start_scores import TargetSums, TrainingTargets
 from certree.ensembles.time_limit import TimeLimit
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins
@@ -91,7 +86,7 @@ MakeValidationSet = Callable[[], tuple[Training | None, dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class RoundOptions:
-    """What precedes the rounds of a fit, observes them and ends them.
+    """Options of the rounds of a fit: previous trees, callbacks, time limit, and times of rows.
 
     Parameters
     ----------
@@ -126,11 +121,12 @@ def fit_boosting_out_of_core(
     executor : Executor
         Reads the rows. An `ExecutorWithValidation` also reads a validation set.
     make_validation_set : callable or None
-        Returns the validation set that the user has passed in memory, and attributes by which the model
-        recognises its rows; it is called after the model has classes and features, see
-        `BoostedTrees._make_validation_set`. None: there is no validation set in memory.
+        Returns the encoded validation set that the user has passed in memory, and fitted
+        attributes, by name, by which the model later recognises its rows. It is called after the
+        model has classes and features; see `BoostedTrees._make_validation_set`. None: there is no
+        validation set in memory.
     options : RoundOptions
-        What precedes, observes and ends the rounds.
+        Previous trees, callbacks, time limit, and times of rows.
 
     Raises
     ------
@@ -203,9 +199,12 @@ def _collect_metadata(model: Any, executor: Executor, options: RoundOptions) -> 
 def _set_keys(
     executor: Executor, metadata: FitMetadata, split: ValidationSplit | None, n: int
 ) -> None:
-    """Compute the keys by which n training rows, or their groups, are drawn; set them in all blocks.
+    """Compute the random keys by which training rows, or their groups, are drawn, in all blocks.
 
-    Warn of repeated rows unless there are groups. split: which rows are validation rows, or None.
+    A key is a hash of a row's values and of its number among equal rows, so that the draws of
+    rounds do not depend on the division into blocks. Warn of repeated rows unless there are groups.
+    executor: holds the blocks; split: which rows are validation rows, or None; n: number of
+    training rows.
     """
     if metadata.rows.are_grouped:
         set_group_keys(executor, metadata.n_groups)
@@ -218,7 +217,9 @@ def _set_keys(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StartedRun:
-    """A boosting run before its first round. Its rows are on the workers, not in this object.
+    """A boosting run (a sequence of rounds) before its first round, without its rows.
+
+    The rows are in the executor's blocks, such as on Dask workers.
 
     Parameters
     ----------
@@ -227,9 +228,10 @@ class StartedRun:
     starts : tuple of two ndarrays of shape (n_outputs,)
         Constant start scores, to which offsets are added; and constant start scores without offsets.
     digests : mapping of int to int
-        Digests of the rows of all blocks, by the number of the block.
+        Checksum of the rows of each block, by the number of the block.
     thirds : list of ThirdFit
-        Fits to thirds, for standard errors; empty without standard errors.
+        Start of the three fits to thirds of the rows, for standard errors; empty without standard
+        errors.
     bins : Bins
         Bin edges of the features, without statistics of categories.
     """
@@ -251,9 +253,10 @@ def _start_run(
 ) -> StartedRun:
     """Compute start scores and statistics of categories, and return the run before its first round.
 
-    The statistics are added to all blocks. Parameters are those of the fit; sums: sums over the
-    training rows. Raise ValueError if the gradients of a `CustomLoss` are not the derivatives of its
-    loss.
+    The statistics (mean targets of categories in features with many) are added to all blocks.
+    model: boosted trees that are fitted; executor: holds the blocks of training rows; loss: its
+    loss; bins: bin edges; metadata: classes and features; sums: sums of targets over the training
+    rows. Raise ValueError if the gradients of a `CustomLoss` are not the derivatives of its loss.
     """
     model._has_offset = metadata.rows.has_offset
     starts = _compute_starts(model, executor, loss, sums, metadata.rows.n_targets)
@@ -276,7 +279,9 @@ def _start_run(
 def _sketch_rows(
     model: Any, executor: Executor, metadata: FitMetadata, split: ValidationSplit | None
 ) -> tuple[SketchedRows, Loss]:
-    """Return what bin edges depend on, and the loss, with the order of several targets.
+    """Draw the sample of rows on which bin edges depend, and make the loss of the fit.
+
+    With several targets, both have the order in which targets enter sums and hashes.
 
     split: which rows are validation rows; None: none. model: boosted trees; executor: reads the
     rows; metadata: result of the first pass.
@@ -314,7 +319,7 @@ def _count_scored(model: Any, executor: Executor) -> int:
 def _estimate_memory(
     model: Any, metadata: FitMetadata, executor: Executor, has_validation_rows: bool
 ) -> MemoryNeed:
-    """Estimate the memory of the fit from above.
+    """Return terms from which an upper bound of the memory of the fit is computed.
 
     has_validation_rows: whether the user has passed a validation set in memory. model: boosted
     trees; metadata: numbers of rows, features and classes; executor: reads the rows.
@@ -358,11 +363,12 @@ def _estimate_memory(
 
 
 def _count_row_bytes(model: Any, is_split: bool) -> float:
-    """Return bytes of memory per row during the whole fit. is_split: whether rows are held out.
+    """Estimate the bytes of memory per row that are held during the whole fit.
 
     These are the hashes of a classifier's rows; the mask of validation rows, twice while it is
-    computed; arrays of loss functions written in Python, which are not in files; and thirds. model:
-    boosted trees.
+    computed; arrays of loss functions written in Python, which are not in files; and the number of
+    each row's third, for standard errors. model: boosted trees; is_split: whether validation rows
+    are held out.
     """
     n_bytes = 16.0 * is_classifier(model) + 3.0 * is_split
     n_bytes += _CUSTOM_BYTES * _has_custom_loss(model)
@@ -372,7 +378,7 @@ def _count_row_bytes(model: Any, is_split: bool) -> float:
 def _count_scratch_bytes(
     model: Any, metadata: FitMetadata, p: int, K: int, offset_bytes: float
 ) -> float:
-    """Return bytes of temporary files for each row, with p binned features and K outputs.
+    """Estimate the bytes of temporary files per row, with p binned features and K outputs.
 
     Files hold blocks and joined rows at the same time, or joined rows and the arrays of the core.
     model: boosted trees; metadata: numbers of features and classes; offset_bytes: bytes of a row's
@@ -388,22 +394,22 @@ def _compute_starts(
     """Compute the constant start scores, to which offsets are added, and those without offsets.
 
     Both have shape (n_outputs,). With one output the second is the first, as it is not needed.
-    sums, n_targets: as in `compute_start_scores`. model: boosted trees; executor: has blocks of the
-    training rows; loss: the loss.
+    model: boosted trees; executor: holds blocks of the training rows; loss: the loss that rounds
+    minimize; sums: sums of targets over the training rows; n_targets: number of targets.
     """
-    compute = partial(compute_start_scores, executor, loss, sums, n_targets)
-    start = compute(has_offset=model._has_offset)
+    rows = TrainingTargets(executor, sums, n_targets, model._has_offset)
+    start = loss.find_start(rows)
     if not model._has_offset or loss.n_outputs == 1:
         return start, start
-    return start, compute(has_offset=False)
+    return start, loss.find_start(replace(rows, has_offset=False))
 
 
 def _scan_validation_set(
     model: Any, executor: ExecutorWithValidation, metadata: FitMetadata, has_hashes: bool
 ) -> int:
-    """Scan an out-of-core validation set, and return its number of rows.
+    """Read targets and weights of an out-of-core validation set, and return its number of rows.
 
-    has_hashes: see `ExecutorWithValidation.scan_validation_set`. Raise ValueError or TypeError for
+    has_hashes: whether a classifier stores hashes of its rows. Raise ValueError or TypeError for
     wrong targets or weights. model: boosted trees, whose classes are known; executor: reads the
     validation set; metadata: result of the first pass over the training rows.
     """
@@ -416,7 +422,7 @@ def _scan_validation_set(
 def _add_validation_set(executor: Executor, validation: Training, *, is_scaled: bool) -> None:
     """Add a validation set that is in memory to the first block of the executor.
 
-    executor: has the blocks; validation: rows of the validation set; is_scaled: whether their
+    executor: holds the blocks; validation: rows of the validation set; is_scaled: whether their
     weights are scaled to a mean of 1.
     """
     scaling = _make_weight_scaling(validation) if is_scaled else None
@@ -427,7 +433,10 @@ def _add_validation_set(executor: Executor, validation: Training, *, is_scaled: 
 
 
 def _make_weight_scaling(validation: Training) -> WeightScaling | None:
-    """Return how the weights of a validation set are scaled to a mean of 1; None without weights."""
+    """Return a function that scales the weights of a validation set to a mean of 1.
+
+    validation: rows of the validation set in memory. Return None if they have no weights.
+    """
     if validation.weight is None:
         return None
     largest = float(validation.weight.max())
@@ -508,9 +517,10 @@ def _make_evaluation(
 ) -> DistributedEvaluation:
     """Make the object that scores rounds and decides when to stop.
 
-    stops, callbacks: see `BoostedTrees._make_evaluation`. Rounds of several members are scored only
-    if a score is used, because scoring takes a pass over the rows. model: boosted trees; executor:
-    has the rows; has_validation_set: whether there is a validation set.
+    model: boosted trees; executor: holds the rows; has_validation_set: whether there is a
+    validation set; stops: whether early stopping is on; callbacks: called after each round. If the
+    model is the mean of several runs, rounds are scored only if a score is used, because scoring
+    takes a pass over the rows.
     """
     n_members, is_scored = model._count_members(), stops or has_validation_set or bool(callbacks)
     scored: Sequence[Any] = ()
@@ -541,14 +551,14 @@ def _boost(
     evaluation: DistributedEvaluation,
     options: RoundOptions,
 ) -> None:
-    """Make the rounds on the ranks of an executor, and set the fitted attributes.
+    """Make the rounds in all processes that hold rows (ranks), and set the fitted attributes.
 
     Parameters
     ----------
     model : BoostedTrees
         The model that is fitted.
     executor : Executor
-        Has the rows.
+        Holds the rows, and calls functions in the processes that have them.
     started : StartedRun
         The first run of the model, before its first round.
     n_rounds : int
@@ -556,8 +566,8 @@ def _boost(
     evaluation : DistributedEvaluation
         Scores the rounds, and ends the fit by early stopping or a callback.
     options : RoundOptions
-        What precedes and ends the rounds. With standard errors, the rounds get half of the time, and
-        the fits to thirds the other half.
+        Previous trees and time limit. With standard errors, the rounds get half of the time, and
+        the fits to thirds of the rows the other half.
     """
     n_members, run, before = model._count_members(), started.run, options.before
     starts, limit = started.starts, options.limit
@@ -593,12 +603,18 @@ def _boost(
 def _add_previous_rounds(
     model: Any, before: Trees, run: Rounds, evaluation: DistributedEvaluation
 ) -> Float64:
-    """Set the scores of the rows on all ranks to those by the trees of the fitted model.
+    """Set the scores of all rows to those by the trees of the previous fit, for a warm start.
 
     Parameters
     ----------
-    model, before, run, evaluation
-        As in `_boost`.
+    model : BoostedTrees
+        The model that is fitted.
+    before : Trees
+        Trees of the previous fit.
+    run : Rounds
+        Run without rows, with the bins of the new fit.
+    evaluation : DistributedEvaluation
+        Scores the rounds, and calls functions in the processes that hold rows.
 
     Returns
     -------
@@ -630,11 +646,12 @@ def _add_previous_rounds(
 
 
 def _count_rounds(model: Any, n: int, stops: bool, options: RoundOptions) -> int:
-    """Return the number of rounds of a fit to n rows, with the rounds of the trees before.
+    """Return the number of rounds of a fit to n rows, including those of the previous fit.
 
-    stops: whether rounds stop early, which gives the largest number. Raise InMemory if the fit needs
-    cross-validation or a linear start; and ValueError if the model has more rounds already, or the
-    latest rows of a large table must choose the rounds.
+    stops: whether early stopping is on; then return the largest number. Raise InMemory if the fit
+    needs cross-validation or starts from a ridge regression. Raise ValueError if the model already
+    has more rounds, or if rows in time order, too many to fit in memory, would have to choose the
+    number of rounds.
     """
     if model._has_linear_start(n):
         raise InMemory

@@ -33,12 +33,13 @@ from certree.stats.category_statistics import (
 def add_category_statistics(
     executor: Executor, loss: Loss, bins: Bins, start: Float64 | None, *, keeps_categories: bool
 ) -> CategoryStatistics | None:
-    """Add the statistics of categories to all blocks, as further features.
+    """Add statistics of categories, such as mean targets, to all blocks, as further binned features.
 
     Parameters
     ----------
     executor : Executor
-        Has the blocks, whose rows have keys and the indices of their categories.
+        Holds the blocks, whose rows have random keys and the indices of their categories. They are
+        replaced.
     loss : Loss
         The loss that rounds minimize.
     bins : Bins
@@ -75,8 +76,9 @@ def compute_category_statistics(
 ) -> CategoryStatistics:
     """Compute the statistics of the categories of given features from the rows of all blocks.
 
-    executor, loss, bins, start: as in `add_category_statistics`; blocks do not change. features:
-    indices of features with more than 30 categories.
+    executor: holds the blocks, which do not change; loss: the loss that rounds minimize; bins: bin
+    edges; start: start scores, (n_outputs,), if rows have offsets, else None; features: indices of
+    features with more than 30 categories.
     """
     many = find_high_cardinality_features(bins)
     totals = _sum_by_category(executor, loss, bins, start)
@@ -88,8 +90,8 @@ def _make_statistics(
 ) -> CategoryStatistics:
     """Return the statistics of some of the features with more than 30 categories.
 
-    positions: of these features among all that have so many. bins: bins of the features; totals:
-    sums of targets and weights by category.
+    bins: bins of the features; totals: sums of targets and weights by category; positions:
+    positions of the wanted features among all that have more than 30 categories.
     """
     many = find_high_cardinality_features(bins)
     categories = tuple(list_categories(bins, j) for j in many)
@@ -99,9 +101,10 @@ def _make_statistics(
 def _sum_by_category(
     executor: Executor, loss: Loss, bins: Bins, start: Float64 | None
 ) -> CategoryTotals:
-    """Sum up targets and weights by the categories of all features with more than 30 of them.
+    """Sum targets and weights by category, for all features with more than 30 categories.
 
-    Parameters are those of `add_category_statistics`.
+    executor: holds the blocks, with indices of categories; loss: the loss that rounds minimize;
+    bins: bin edges; start: start scores, (n_outputs,), if rows have offsets, else None.
     """
     scale = None
     if loss.n_outputs > 1:
@@ -121,9 +124,10 @@ def _call_on_categories(
     f: Callable[..., Any],
     *arguments: Any,
 ) -> Any:
-    """Return ``f(rows, *arguments)`` for the training rows of a block, a `CategoryRows`.
+    """Return ``f(rows, *arguments)``, where rows has the categories and targets of a block's rows.
 
-    start, scale: start scores and scale of the loss if targets are Newton steps, else None.
+    rows: a `CategoryRows`; loss: the loss; start, scale: start scores, and scale of the loss, if
+    targets are Newton steps (minus gradient over Hessian at the start scores), else None.
     """
     target = _make_target(block, loss, start, scale)
     return f(CategoryRows(target, np.asarray(block.categories), np.asarray(block.keys)), *arguments)
@@ -132,10 +136,10 @@ def _call_on_categories(
 def _make_target(
     block: RowBlock, loss: Loss, start: Float64 | None, scale: float | None
 ) -> CategoryTarget:
-    """Return the targets and weights of rows for category statistics.
+    """Return the targets and weights of a block's rows, from which category statistics are computed.
 
-    See `Rounds.make_category_target`; start, scale: as in `_call_on_categories`. block: the rows;
-    loss: the loss.
+    loss: the loss; start, scale: start scores, and scale of the loss, if targets are Newton steps
+    (minus gradient over Hessian at the start scores), else None. See `Rounds.make_category_target`.
     """
     y = loss.encode_targets(np.asarray(block.y))
     if start is None or block.offset is None:
@@ -149,7 +153,7 @@ def _compute_loss_scale(executor: Executor, loss: Loss, start: Float64) -> float
 
     It is the mean of `Loss.compute_scale_terms`; for Huber's loss the quantile `loss.quantile`,
     interpolated linearly. start: constant start scores, (1,), to which offsets are added. executor:
-    has the blocks.
+    holds the blocks.
     """
     blocks = executor.reduce(_find_largest_term, loss, start)
     n, largest = sum(n_rows for n_rows, _ in blocks), max(term for _, term in blocks)
@@ -181,7 +185,9 @@ def _list_scale_terms(block: RowBlock, loss: Loss, start: Float64) -> Float64:
 def _find_largest_term(block: RowBlock, loss: Loss, start: Float64) -> list[tuple[int, float]]:
     """Return the number of rows of a block and its largest scale term, as a list of one pair.
 
-    loss, start: as in `_list_scale_terms`. Lists of several blocks are joined by adding them.
+    The scale of a loss, such as Huber's limit, is a mean or quantile of these terms. loss: the
+    loss; start: start scores, (1,), at which terms are computed. `Executor.reduce` concatenates the
+    lists of all blocks.
     """
     terms = _list_scale_terms(block, loss, start)
     return [(block.n, float(np.nan_to_num(terms, nan=np.inf, posinf=np.inf).max(initial=0.0)))]
@@ -190,8 +196,9 @@ def _find_largest_term(block: RowBlock, loss: Loss, start: Float64) -> list[tupl
 def _sum_scale_terms(block: RowBlock, loss: Loss, start: Float64, unit: int) -> int:
     """Sum the scale terms of a block as integers, so that the order of blocks does not matter.
 
-    loss, start: as in `_list_scale_terms`; unit: exponent; terms are rounded to multiples of
-    2^unit. Return the sum divided by 2^unit.
+    The scale of a loss is the mean of its scale terms. loss: the loss; start: start scores, (1,),
+    at which terms are computed; unit: exponent; terms are rounded to multiples of 2^unit. Return
+    the sum divided by 2^unit.
     """
     return int(convert_to_integers(_list_scale_terms(block, loss, start), unit).sum())
 
@@ -202,10 +209,11 @@ def _with_statistics(
     positions: list[int],
     keeps_categories: bool,
 ) -> tuple[RowBlock, int]:
-    """Return a block with statistics as further features, and 0.
+    """Return a block with statistics of categories as further binned features, and 0.
 
-    positions: of the features of `statistics` among those of `RowBlock.categories`.
-    keeps_categories: whether the block keeps the categories that the statistics were computed from.
+    statistics: statistics of some features, or None; positions: positions of these features among
+    those of `RowBlock.categories`; keeps_categories: whether the block keeps the indices of
+    categories.
     """
     categories = np.asarray(block.categories)[positions]
     if not keeps_categories:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree.ensembles.binned_features import LEAVES_PER_BLOCK, BinnedFeatures
+from certree.ensembles.forest_leaves import N_COMPARED_ROWS
 from certree.ensembles.forest_samples import ForestSamples, InputRows, sort_by_content
-from certree.ensembles.leaves import N_COMPARED_ROWS
+from certree.ensembles.out_of_core_forest_features import LEAVES_PER_BLOCK, BinnedFeatures
 from certree.estimators.out_of_core_trees import find_rankable_features
 from certree.explain.output_groups import OutputGroups
 from certree.grow.bins import EDGE_ROWS
@@ -36,6 +36,8 @@ from certree.out_of_core.chunks import (
 )
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.fit_hashes import set_hashes_of_fit
+from certree.out_of_core.gathered_rows import GatheredRows, fill_rows
+from certree.out_of_core.joined_rows import MEMORY
 from certree.out_of_core.memory_limit import (
     MemoryNeed,
     bound_leaves,
@@ -48,7 +50,7 @@ from certree.out_of_core.row_block import RowBlock, expect_same_rows, list_diges
 from certree.out_of_core.scratch import Scratch
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
-from certree.rows.hashes import count_rows_with_copies
+from certree.rows.hashes import count_equal_rows
 from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit
 from certree.stats.category_statistics import (
     MAX_SET_CATEGORIES,
@@ -62,30 +64,31 @@ _DRAWN = 0.64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegerWeightScaling(WeightScaling):
-    """How weights of a forest are scaled: to integers, which are drawn and summed exactly.
+    """Function that converts the weights of a forest's rows to integers, which are summed exactly.
 
     Parameters
     ----------
     unit : WeightUnit
-        Determines the integers; found in all rows.
+        Largest weight of all rows, and the number of which all weights are multiples; they
+        determine the integers.
     """
 
     unit: WeightUnit = NO_WEIGHTS
 
     def __call__(self, weight: Float64) -> Float64:
-        """Return the weights of some rows as integers, (n,) float64."""
+        """Return weights as integers, (n,) float64. weight: weights of some rows, (n,)."""
         return self.unit.to_integers(weight)
 
 
 def read_forest_samples(
     model: Any, executor: Executor, scratch: Scratch, *, continues: bool = False
 ) -> tuple[ForestSamples, InputRows]:
-    """Read the rows of a forest, and set classes and features of the model.
+    """Read out-of-core rows into a table of bin codes, and set classes and features of the forest.
 
     Parameters
     ----------
     model : TreeForest
-        The model.
+        The forest, whose fitted attributes about classes and features are set.
     executor : Executor
         Reads the rows.
     scratch : Scratch
@@ -114,8 +117,8 @@ def read_forest_samples(
     executor.apply_memory_limit(_estimate_memory(model, metadata))
     weight_scaling = metadata.weight_scaling
     if weight_scaling is not None:
-        rows = metadata.rows
-        weight_scaling = IntegerWeightScaling(rows.largest, unit=rows.weight_unit)
+        summary = metadata.rows
+        weight_scaling = IntegerWeightScaling(summary.largest, unit=summary.weight_unit)
     sketched = _sketch_rows(executor, metadata, weight_scaling)
     warn_of_identifiers(model, sketched.sketch)
     n, n_targets = sketched.n, metadata.rows.n_targets
@@ -125,18 +128,19 @@ def read_forest_samples(
     if is_classifier(model):
         set_hashes_of_fit(model, executor, n, continues=continues)
     order, content, group = _sort_rows(executor, n)
-    sizes = n, bins.n_features, n_targets, len(ranked)
-    codes, y, weight, categories = _gather_sorted_rows(executor, scratch, *sizes)
+    sizes, has_weights = (n, bins.n_features, n_targets, len(ranked)), weight_scaling is not None
+    rows = _gather_sorted_rows(model, executor, scratch, sizes, has_weights=has_weights)
     input_rows, positions = _NONE, _NONE.indices
     if model.oob_score:
         input_rows, positions = _read_input_rows(model, executor, metadata)
         positions = positions[order]
-    if is_classifier(model):
-        y = y.astype(np.int32)
     columns = np.array(sketched.target_order or [0], dtype=np.intp)
-    y = y[:, 0] if len(columns) == 1 else y[:, columns]
-    features, draw_order = BinnedFeatures(codes, bins), metadata.draw_order
-    samples = ForestSamples(features, y, weight, positions, content, columns, draw_order, group)
+    y = rows.y if rows.y.ndim == 1 else rows.y[:, columns]
+    features, draw_order = BinnedFeatures(rows.codes, bins), metadata.draw_order
+    samples = ForestSamples(
+        features, y, rows.weight, positions, content, columns, draw_order, group
+    )
+    categories = np.ascontiguousarray(rows.categories.T)
     return _rank_categories(model, samples, features, ranked, categories), input_rows
 
 
@@ -147,11 +151,12 @@ def _rank_categories(
     ranked: tuple[int, ...],
     categories: Int32,
 ) -> ForestSamples:
-    """Replace the categories of the features `ranked` by ranks in the codes of the rows.
+    """Replace the categories of q features with very many by ranks, in the bin codes of the rows.
 
-    features: of the samples, whose codes are overwritten; categories: index of each row's category
-    among all of the feature, (q, n). See `ForestSamples.rank_categories`, which does it in memory.
-    model: the forest.
+    A rank is the position of a category in the order of mean targets. model: the forest; samples:
+    its rows; features: bin codes of these rows, which are overwritten; ranked: indices of the q
+    features; categories: index of each row's category among those of the feature, (q, n).
+    `ForestSamples.rank_categories` does the same in memory.
     """
     if not ranked:
         return samples
@@ -168,7 +173,7 @@ def _rank_categories(
 def _sketch_rows(
     executor: Executor, metadata: FitMetadata, weight_scaling: WeightScaling | None
 ) -> SketchedRows:
-    """Read all rows once for the summaries from which bin edges are computed.
+    """Read all rows once, and draw the sample from which bin edges are computed.
 
     executor: reads the rows; metadata: result of the first pass; weight_scaling: converts weights
     to integers, or None. The result has the order in which several targets enter sums and hashes.
@@ -181,7 +186,7 @@ def _sketch_rows(
 
 
 def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
-    """Return an upper estimate of the memory of a fit, most of which grows with the number of rows.
+    """Return terms from which an upper bound of the memory of a forest's fit is computed.
 
     model: the forest; metadata: numbers of rows, features and classes of the first pass.
     """
@@ -226,7 +231,7 @@ def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
 def _estimate_out_of_bag_bytes(
     model: Any, n: int, p: int, n_outputs: int, n_values: float
 ) -> float:
-    """Estimate the memory of leaves and predictions of out-of-bag rows from above, in bytes.
+    """Return an upper bound of the memory of leaves and predictions of out-of-bag rows, in bytes.
 
     n_values: number of predicted values of a row. model: the forest; n, p: numbers of rows and
     encoded features; n_outputs: number of numbers in a leaf.
@@ -250,18 +255,20 @@ _NONE = InputRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)
 
 
 def _sort_rows(executor: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
-    """Sort the rows of all blocks, and replace the keys of each block by positions in this order.
+    """Sort the rows of all blocks by their content, and store the position of each row in its block.
 
-    n: number of rows. Return the results of `sort_by_content` for the rows in the order of the
-    blocks. executor: has the blocks.
+    executor: holds the blocks, whose field `keys` has hashes, which are replaced by positions; n:
+    number of rows. Return, for the rows in the order of the blocks: the indices that sort them,
+    (n,), a hash of all rows, and the group of each sorted row, (n,), or None; see
+    `sort_by_content`.
     """
     digests = dict(executor.reduce(list_digests))
     blocks = sorted(executor.reduce(list_hashes), key=itemgetter(0))
     ends = np.cumsum([0, *(len(hashes) for _, hashes, _, _ in blocks)])
     if ends[-1] != n:
         raise ValueError(
-            f"X has {ends[-1]} rows, but had {n} before, although its source must give the same rows "
-            "whenever it is read: fit again when no program changes the source"
+            f"X must give the same rows whenever it is read, but has {ends[-1]} rows, and had {n} "
+            "before: fit again when no program changes the source of X"
         )
     weights = [weight for _, _, weight, _ in blocks if weight is not None]
     groups = [group for *_, group in blocks if group is not None]
@@ -270,7 +277,7 @@ def _sort_rows(executor: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
     if groups:  # Groups whose rows all have weight 0 have no number.
         group = np.unique(np.concatenate(groups), return_inverse=True)[1].astype(np.int32)
     else:
-        warn_of_repeated_rows(count_rows_with_copies(hashes), n)
+        warn_of_repeated_rows(count_equal_rows(hashes), n)
     order, content, group = sort_by_content(hashes, weight, group)
     position = np.empty(n, dtype=np.uint64)
     position[order] = np.arange(n, dtype=np.uint64)
@@ -280,27 +287,35 @@ def _sort_rows(executor: Executor, n: int) -> tuple[Indices, int, Int32 | None]:
 
 
 def _gather_sorted_rows(
-    executor: Executor, scratch: Scratch, n: int, p: int, n_targets: int, n_ranked: int
-) -> tuple[NDArray[np.uint8], Float64, Float64 | None, Int32]:
-    """Return codes (n, p), targets (n, n_targets), weights and categories of rows in sorted order.
+    model: Any,
+    executor: Executor,
+    scratch: Scratch,
+    sizes: tuple[int, int, int, int],
+    *,
+    has_weights: bool,
+) -> GatheredRows:
+    """Return the rows of all blocks in sorted order; their codes are mapped to a file.
 
-    executor: has blocks with positions, see `_sort_rows`; n_ranked: number q of features of which
-    blocks keep the indices of categories, which are (q, n). The codes are mapped to a file.
-    scratch: folder of temporary files.
+    model: the forest; executor: has blocks with positions, see `_sort_rows`; scratch: folder of
+    temporary files; sizes: numbers of rows, features, targets, and features of which blocks keep the
+    indices of categories; has_weights: whether rows have weights.
     """
-    codes: NDArray[np.uint8] = scratch.map_file("codes", (n, p), np.uint8)
-    y, weight = np.empty((n, n_targets)), np.empty(n)
-    categories = np.empty((n_ranked, n), dtype=np.int32)
-    step, has_weights = max(1, executor.block_sizes.result_bytes // p), False
-    for begin in range(0, n, step):
-        for rows in executor.reduce(get_rows_in_range, begin, begin + step):
-            position, block_codes, block_categories, targets, weights = rows
-            codes[position], y[position] = block_codes, targets
-            categories[:, position] = block_categories
-            if weights is not None:
-                weight[position], has_weights = weights, True
-    # A plain array that shares the memory of the mapped one.
-    return np.asarray(codes), y, weight if has_weights else None, categories
+    n, p, n_targets, n_ranked = sizes
+    rows = GatheredRows(
+        # A plain array that shares the memory of the mapped one.
+        codes=np.asarray(scratch.map_file("codes", (n, p), np.uint8)),
+        y=np.empty((n, n_targets), np.int32 if is_classifier(model) else np.float64),
+        weight=np.empty(n) if has_weights else None,
+        fold=None,
+        categories=np.empty((n, n_ranked), dtype=np.int32),
+        keys=np.zeros(0, dtype=np.uint64),
+        storage=MEMORY,
+        block_rows=executor.block_sizes.block_rows,
+    )
+    if n_targets == 1:
+        rows = replace(rows, y=rows.y[:, 0])
+    fill_rows(executor, rows, p)
+    return rows
 
 
 def _read_input_rows(
@@ -332,7 +347,10 @@ def _read_input_rows(
 def list_hashes(
     block: RowBlock,
 ) -> list[tuple[int, UInt64, Float64 | None, NDArray[np.intp] | None]]:
-    """Return number, and hashes, weights and groups of the rows, of a block, as a list of one entry."""
+    """Return the number of a block, and hashes, weights and groups of its rows, (n,) each.
+
+    Weights and groups may be None. The list of one tuple lets `Executor.reduce` concatenate.
+    """
     weight = None if block.weight is None else np.array(block.weight)
     group = None if block.group is None else np.array(block.group)
     return [(block.number, np.array(block.keys), weight, group)]
@@ -341,27 +359,13 @@ def list_hashes(
 def set_positions(
     block: RowBlock, digests: Mapping[int, int], positions: UInt64
 ) -> tuple[RowBlock, int]:
-    """Return a block with the positions of its rows in sorted order in place of keys, and 0.
+    """Store in a block the positions of its rows in sorted order, in the field `keys`.
 
-    digests: of all blocks, by number. Raise ValueError if the block was recomputed from other rows.
+    digests: checksum of each block when it was first read, by its number; positions: (n,). Return
+    the new block, and 0. Raise ValueError if the block was recomputed from other rows.
     """
     expect_same_rows(block, digests)
     return replace(block, keys=positions), 0
-
-
-def get_rows_in_range(block: RowBlock, first: int, end: int) -> list[tuple[Any, ...]]:
-    """Return the rows of a block at positions first .. end - 1, as a list of one entry.
-
-    The entry has positions, codes (k, p), categories (q, k), targets (k, n_targets), and weights or
-    None, by ascending position.
-    """
-    rows = np.flatnonzero((block.keys >= np.uint64(first)) & (block.keys < np.uint64(end)))
-    rows = rows[np.argsort(block.keys[rows])]
-    weight = None if block.weight is None else block.weight[rows]
-    position = block.keys[rows].astype(np.intp)
-    y = np.atleast_2d(block.y)[:, rows].T
-    codes = np.ascontiguousarray(block.codes[:, rows].T)
-    return [(position, codes, block.categories[:, rows], y, weight)]
 
 
 def list_input_rows(chunk: Chunk, encoder: Any) -> list[tuple[Any, ...]]:

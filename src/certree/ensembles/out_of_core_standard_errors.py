@@ -28,7 +28,7 @@ from certree.ensembles.standard_errors import (
     expect_three_thirds,
     scale_standard_errors,
 )
-from certree.ensembles.start_scores import TargetSums, compute_start_scores, sum_block
+from certree.ensembles.start_scores import TargetSums, TrainingTargets, sum_block
 from certree.grow.binned_grower import BinnedGrower
 from certree.grow.bins import Bins, UInt8
 from certree.grow.code_trees import (
@@ -59,14 +59,16 @@ _NUMBERS_PER_ROW = 16
 def assign_to_thirds(
     executor: Executor, encoder: Any, split: ValidationSplit | None, seed: int
 ) -> FoldAssignment:
-    """Assign the training rows to thirds, as `Training.split_folds` assigns the rows of one table.
+    """Assign the training rows to thirds, each of which gets a fit of its own, for standard errors.
+
+    The assignment is that of `Training.split_folds` for the rows in one table.
 
     Parameters
     ----------
     executor : Executor
         Reads the rows.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     split : ValidationSplit or None
         Validation rows, which are in no third; None: there are none.
     seed : int
@@ -75,7 +77,7 @@ def assign_to_thirds(
     Returns
     -------
     FoldAssignment
-        The third of each row.
+        Number of the third, 0, 1 or 2, of each row.
 
     Raises
     ------
@@ -92,12 +94,12 @@ def assign_to_thirds(
 
 
 class FoldExecutor(ExecutorWrapper):
-    """An executor of the training rows of one fold: `collect` skips all other rows.
+    """An executor whose `reduce` calls functions for the training rows of one fold only.
 
     Parameters
     ----------
     executor : Executor
-        Has all rows, in blocks with folds.
+        Holds all rows, in blocks with the field `fold`.
     fold : int
         Number of the fold.
     """
@@ -108,21 +110,26 @@ class FoldExecutor(ExecutorWrapper):
 
 
 def _call_on_fold(block: RowBlock, fold: int, f: Any, *arguments: Any) -> Any:
-    """Return ``f(rows, *arguments)`` for the training rows of one fold in a block."""
+    """Return ``f(rows, *arguments)``, where rows is a block of those training rows that are in a fold.
+
+    block: rows with the field `fold`; fold: number of the fold.
+    """
     return f(block.select_training_rows(block.fold == fold), *arguments)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThirdFit:
-    """Grower, statistics of categories and start scores of the rounds on the rows of one third.
+    """Start of a boosted fit to one third of the rows: grower, category statistics and start scores.
+
+    Three such fits are compared with the model to estimate its standard errors.
 
     Parameters
     ----------
     grower : BinnedGrower
         Grows trees on rows that are binned as those of the model; it has no rows.
     statistics : CategoryStatistics or None
-        Statistics of categories by the rows of the third, which the grower has as further features;
-        None: there are none.
+        Mean targets of categories over the rows of the third, in features with many categories,
+        which the grower has as further features; None: there are none.
     start : ndarray of float64, shape (n_outputs,)
         Constant start scores, to which offsets are added.
     """
@@ -140,32 +147,33 @@ def prepare_thirds(
     statistics: CategoryStatistics | None,
     n_targets: int,
 ) -> list[ThirdFit]:
-    """Compute the start of the rounds on each third.
+    """Prepare a boosted fit to each third of the rows: start scores and category statistics.
 
     Parameters
     ----------
     model : BoostedTrees
         The model that is fitted.
     executor : Executor
-        Has the rows, in blocks whose folds are thirds.
+        Holds the rows, in blocks whose field `fold` is the number of the third.
     loss : Loss
         The loss that rounds minimize.
     grower : BinnedGrower
         Grows trees on the binned rows, without statistics of categories.
     statistics : CategoryStatistics or None
-        Statistics of categories by all rows, whose features get statistics by each third.
+        Statistics of categories over all rows; the same features get statistics over each third.
     n_targets : int
         Number of targets.
 
     Returns
     -------
     list of three ThirdFit
+        One for each third, before its first round.
     """
     thirds, has_offset = [], model._has_offset
     for k in range(3):
         rows: Any = FoldExecutor(executor, k)
         sums: TargetSums = rows.reduce(sum_block, is_classifier(model))
-        start = compute_start_scores(rows, loss, sums, n_targets, has_offset=has_offset)
+        start = loss.find_start(TrainingTargets(rows, sums, n_targets, has_offset))
         third_grower, third_statistics = grower, None
         if statistics is not None:
             third_statistics = compute_category_statistics(
@@ -180,25 +188,27 @@ def prepare_thirds(
 def compute_standard_errors(
     model: Any, executor: Executor, thirds: Sequence[ThirdFit], deviation: Float64, bins: Bins
 ) -> StandardErrors:
-    """Make the rounds on the thirds, and compute the standard errors of the model.
+    """Fit boosted trees to each third of the rows, and compute the standard errors of the model.
 
     Parameters
     ----------
     model : BoostedTrees
         The model, which has its trees.
     executor : Executor
-        Has the ranks that have made the trees.
+        Calls functions in the processes (ranks) that hold the rows and have grown the model's trees.
     thirds : sequence of three ThirdFit
         Start of the rounds on each third.
     deviation : ndarray of float64, shape (m, n_outputs)
-        Standard deviation of each node's value over the prunings of its tree.
+        Standard deviation of each node's value over the prunings of its tree (subtrees with the
+        same root).
     bins : Bins
         Bin edges of the features, without statistics of categories.
 
     Returns
     -------
     StandardErrors
-        What `ThirdFits.compute_standard_errors` returns for the same rows in one table.
+        Deviations of nodes and their scale, from which `predict_std` computes standard errors. They are
+        those of `ThirdFits.compute_standard_errors` for the same rows in one table.
     """
     n_members, n_outputs = model._count_members(), len(model.start_)
     for k, third in enumerate(thirds):
@@ -218,18 +228,20 @@ def compute_standard_errors(
 
 
 def fit_third(rank: Rank, number: int, third: ThirdFit, n_members: int, n_rounds: int) -> None:
-    """Make all rounds on the rows of one third, and keep the scores of all training rows.
+    """Fit boosted trees to the rows of one third, and store their scores of all training rows.
+
+    It runs in each process that holds rows; the scores are stored in `rank.third_scores`.
 
     Parameters
     ----------
     rank : Rank
-        The rank, whose state are the runs of the model.
+        Rows of this process, whose `state` has the boosting runs of the model.
     number : int
-        Number of the third.
+        Number of the third: 0, 1 or 2.
     third : ThirdFit
         Start of the rounds.
     n_members : int
-        Number of runs that are averaged; run k has the seed of the model plus k.
+        Number of runs (sequences of rounds) that are averaged; run k has the seed of the model plus k.
     n_rounds : int
         Number of rounds.
     """
@@ -278,9 +290,11 @@ def fit_third(rank: Rank, number: int, third: ThirdFit, n_members: int, n_rounds
 
 
 def _take_codes(rank: Rank, third: ThirdFit, order: Indices, keys: NDArray[np.uint64]) -> UInt8:
-    """Return the bin codes of the rows of a rank in the order of a third, (p + n_columns, n).
+    """Return the bin codes of all rows of a process, those of one third first, (p + n_columns, n).
 
-    order: indices of the rows, those of the third first; keys: keys of the rows of the third.
+    The last n_columns features are the category statistics of the third. rank: rows of the process;
+    order: indices of the rows, those of the third first; keys: random keys of the rows of the
+    third.
     """
     rows, statistics = rank.rows, third.statistics
     n_columns = 0 if statistics is None else statistics.n_columns
@@ -301,12 +315,12 @@ def _take_codes(rank: Rank, third: ThirdFit, order: Indices, keys: NDArray[np.ui
 def score_model(
     rank: Rank, code_trees: Trees, start: Float64, categories: dict[int, Int32]
 ) -> Float64:
-    """Compute scores of the model, and sums of deviations, of the training rows of a rank.
+    """Compute scores of the model, and sums of deviations, for the training rows of one process.
 
     Parameters
     ----------
     rank : Rank
-        The rank, which keeps both.
+        Rows of the process. Its `model_scores` and `deviations` are set.
     code_trees : Trees
         Trees of the model with bin codes, whose values (m, 2 * n_outputs) are followed by
         deviations.
@@ -344,12 +358,14 @@ def score_model(
 
 
 def sum_squares(rank: Rank, largest: Float64) -> NDArray[np.object_]:
-    """Sum up squares of deviations and of differences, and weights, exactly.
+    """Sum squared deviations, squared differences of scores, and weights over a process's rows.
+
+    Sums are exact, so that they do not depend on how rows are distributed.
 
     Parameters
     ----------
     rank : Rank
-        The rank, on which `score_model` has been called.
+        Rows of the process, for which `score_model` has been called.
     largest : ndarray of float64, shape (2 * n_outputs + 1,)
         Largest numbers over all ranks, as `score_model` returns them, by which numbers and weights
         are divided.
@@ -357,8 +373,8 @@ def sum_squares(rank: Rank, largest: Float64) -> NDArray[np.object_]:
     Returns
     -------
     ndarray of int (object), shape (2 * n_outputs, 2)
-        For each output the weighted sum of squares, and the sum of weights, in units of 2^-1126:
-        first of deviations, then of differences.
+        For each output the weighted sum of squares, and the sum of weights, as integer multiples of
+        2^-1126 (see `exact_sum`): first of deviations, then of differences.
     """
     n_outputs = len(rank.deviations)
     sums = np.zeros((2 * n_outputs, 2), dtype=object)
@@ -377,10 +393,11 @@ def sum_squares(rank: Rank, largest: Float64) -> NDArray[np.object_]:
 
 
 def _iterate_compared(rank: Rank) -> Any:
-    """Yield blocks of rows, the differences of scores that are compared, and the rows' weights.
+    """Yield, for blocks of b rows, the differences of scores between models, and the rows' weights.
 
-    On each row the two fits to thirds without the row, and the model, are compared. Differences
-    have shape (3, n_outputs, b), weights (b,). rank: the rows of one worker.
+    On each row, the two fits to thirds without the row, and the model, are compared pair by pair.
+    rank: rows of one process. Yield the slice of the block, differences (3, n_outputs, b), and
+    weights (b,).
     """
     rows = rank.rows
     for block in iterate_row_blocks(rows.n, _NUMBERS_PER_ROW * len(rank.deviations)):

@@ -45,8 +45,9 @@ class BoostedTreesRanker(BoostedTrees):
 
     Each row is a document of a query. A round takes the gradients of LambdaMART: the logistic loss
     of the order of two documents of a query with different relevance, times a weight of the pair.
-    Whole queries are in-bag, and grow the tree, or out-of-bag, and weight its prunings. A document
-    of relevance y at a rank gains ``(2**y - 1) / log2(1 + rank)``, as in LightGBM and XGBoost.
+    Whole queries are in-bag, and grow the tree, or out-of-bag, and weight its prunings (subtrees
+    with the same root). A document of relevance y at a rank gains ``(2**y - 1) / log2(1 + rank)``,
+    as in LightGBM and XGBoost.
 
     The weight of a pair is the difference between the gains ``2**y`` of its documents, times one
     plus the difference between the discounts ``1 / log2(1 + rank)`` of their ranks. LambdaMART as
@@ -314,7 +315,8 @@ class BoostedTreesRanker(BoostedTrees):
             expect_equal_weights_in_queries(weight, query)
             if not weight.any():
                 raise ValueError(
-                    "sample_weight must be positive for at least one row, got 0 for all rows"
+                    "sample_weight must be positive for at least one row, got 0 for all rows: leave it "
+                    "out, or pass positive weights"
                 )
             weight = weight[order]
         score = self._compute_row_scores(rows)[0, order]
@@ -362,9 +364,10 @@ class BoostedTreesRanker(BoostedTrees):
     ) -> tuple[NDArray[Any], Float64, Int32, Indices]:
         """Check and encode rows with queries.
 
-        X, y, group, qid: as in `score`. Return the encoded rows, (n, p); relevance, (n,); number of
-        each row's query, (n,); and an order of the rows in which the rows of a query follow each
-        other, (n,).
+        X: rows, array-like of shape (n, p); y: relevance of each row; group: number of rows of each
+        query; qid: query of each row; exactly one of both is not None. Return the encoded rows, (n,
+        p); relevance, (n,); number of each row's query, (n,); and an order of the rows in which the
+        rows of a query follow each other, (n,).
         """
         rows, relevance = self._encode_new_rows_or_csr(X), self._encode_targets(y)
         expect_value_per_row("y", relevance, rows)

@@ -33,7 +33,9 @@ _IN_TURN: tuple[Thresholds, ...] = ("in turn",)
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """Automatic parameters of a fit to a number of rows; numbers of rounds hold for the rate 0.1.
+    """Automatic parameters of a boosted fit to a given number of rows.
+
+    Numbers of rounds hold for the learning rate 0.1.
 
     Parameters
     ----------
@@ -62,7 +64,10 @@ class RoundPlan:
     n_thresholds: int
 
     def list_thresholds(self) -> list[tuple[int | None, ...]]:
-        """List `thresholds` as numbers that rounds draw in turn; None stands for all thresholds."""
+        """List the choices in `thresholds` as tuples of numbers of thresholds.
+
+        Rounds draw the numbers of a tuple in turn; None stands for all thresholds.
+        """
         drawn = self.n_thresholds
         numbers = {"drawn": (drawn,), "all": (None,), "in turn": (drawn, None)}
         return [numbers[name] for name in self.thresholds]
@@ -123,7 +128,10 @@ class RoundSchedule:
     ]
 
     def plan(self, n: int, quality: str) -> RoundPlan:
-        """Return the automatic parameters of a fit to n rows; quality: the parameter of the model."""
+        """Return the automatic parameters of a fit to n rows.
+
+        quality: parameter of the model, "fast", "default" or "best".
+        """
         entry = max(sum(n >= rows for rows in _ROWS) - 1, 0)
         factor = self.best_factor if quality == "best" else 1
         return RoundPlan(
@@ -147,8 +155,8 @@ class RoundSchedule:
     def get_learning_rate(self, *, follows_table: bool) -> float:
         """Return the automatic learning rate.
 
-        follows_table: whether the number of rounds is that of the table, or chosen by folds, not by
-        `max_iter`, quality "fast" or early stopping.
+        follows_table: whether the number of rounds is that of this schedule, or chosen by
+        cross-validation, and not by `max_iter`, quality "fast" or early stopping.
         """
         return self.learning_rate if follows_table else _REFERENCE_RATE
 

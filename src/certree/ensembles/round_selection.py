@@ -23,7 +23,7 @@ _MARGIN = 0.03
 
 
 def choose_step_factor(learning_rate: float, largest: int) -> int:
-    """Return the factor of the learning rate in runs that only choose the number of rounds: 1 .. 8.
+    """Return the factor of the learning rate in fits that only choose the number of rounds: 1 .. 8.
 
     It is the largest power of 2 up to `largest` with which `learning_rate` becomes at most 0.5.
     """
@@ -44,11 +44,11 @@ def choose_rounds(
 ) -> tuple[int, int]:
     """Find the candidate, and the number of rounds, with the smallest validation loss.
 
-    Candidates differ in the numbers of thresholds that rounds draw (`Rounds.thresholds`). All runs
-    advance together and are changed. The loss is computed after 3 rounds and then whenever their
-    number has grown by the factor sqrt(2). The search ends at the first of these checks, from 40
-    rounds on, at which the loss is not smaller than before. From 33 rounds on only the best
-    candidate continues.
+    A candidate is a set of boosting runs, one for each fold. Candidates differ in the numbers of
+    thresholds that rounds draw (`Rounds.thresholds`). All runs advance together and are changed.
+    The loss is computed after 3 rounds and then whenever their number has grown by the factor
+    sqrt(2). The search ends at the first of these checks, from 40 rounds on, at which the loss is
+    not smaller than before. From 33 rounds on only the best candidate continues.
 
     Parameters
     ----------

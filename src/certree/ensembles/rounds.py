@@ -25,6 +25,7 @@ from certree.interface.arrays import (
     divide_by_largest,
     get_csr_arrays,
 )
+from certree.out_of_core.exact_sums import compute_exact_sum
 from certree.out_of_core.ranks import Links
 from certree.rows.folds import Fold, number_groups
 from certree.rows.hashes import compute_content_keys, hash_samples
@@ -74,8 +75,8 @@ class Settings:
     subsample : float
         Fraction of the rows that are in-bag in a round.
     votes : bool
-        Whether the step of a round is the weighted mean of all prunings of its tree; False: it is
-        the whole tree.
+        Whether a round adds the weighted mean of all prunings of its tree (subtrees with the same
+        root); False: it adds the whole tree.
     """
 
     loss: Loss
@@ -90,8 +91,9 @@ class Settings:
 class Rounds:
     """A run of boosting on the rows of one table: its data, its trees so far, and their scores.
 
-    Training rows come first; a validation set may follow. The function `advance` makes rounds: it
-    replaces `scores` and appends to the last four fields, from `tree_batches` on.
+    A run is a complete sequence of rounds with its own seed; each round adds a tree. Training rows
+    come first; a validation set may follow. The function `advance` makes rounds: it replaces
+    `scores` and appends to the last four fields, from `tree_batches` on.
 
     Parameters
     ----------
@@ -104,9 +106,9 @@ class Rounds:
     weight : ndarray of shape (n,), or None
         Weights of the rows in units of the mean weight of the training rows; None: 1.
     keys : ndarray of uint64, shape (n_training,)
-        Random keys of the training rows, which decide what rounds draw. They depend on the content
-        of a row and not on its position. Rows of a group share a key, so that they are in-bag
-        together.
+        Random keys of the training rows, which decide which rows rounds draw. A key is a hash of a
+        row's values and of its number among equal rows; it does not depend on the row's position.
+        Rows of a group share a key, so that they are in-bag together.
     thresholds : sequence of (int or None)
         Number of random thresholds per feature that the tree of a round may split at; None: all
         thresholds. Entries are used in turn, each for one round, or for
@@ -130,7 +132,8 @@ class Rounds:
     tree_batches : list of Trees
         For each call of `advance`, the trees that it has grown; with a `CustomLoss` for each round.
     deviations : list of ndarray of shape (n_nodes, n_outputs)
-        For each call, the standard deviation of the values of the prunings at each node.
+        For each call, the standard deviation of the value that a row gets at each node, over the
+        prunings of the node's tree (subtrees with the same root).
     rows : list of ndarray of shape (n_nodes,)
         For each call, the number of in-bag rows in each node.
     losses : list of ndarray
@@ -161,7 +164,7 @@ class Rounds:
 
     @property
     def bins(self) -> Bins:
-        """The binned training rows, with the validation set if it is binned."""
+        """Bin edges, and bin codes of the training rows and, if it is binned, the validation set."""
         return self.grower.bins
 
     def trees(self) -> Trees:
@@ -176,7 +179,8 @@ class Rounds:
     def get_node_deviations(self) -> Float64:
         """Concatenate `deviations` to one array (n_nodes, n_outputs) for all trees so far.
 
-        An entry is the standard deviation of the node's value over the prunings of its tree.
+        An entry is the standard deviation of the node's value over the prunings of its tree, that
+        is, over the subtrees with the same root.
         """
         return np.concatenate([np.zeros((0, len(self.scores))), *self.deviations])
 
@@ -285,7 +289,7 @@ class Rounds:
         return replace(self, **others, tree_batches=[], deviations=[], rows=[], losses=[])
 
     def sum_validation_losses(self) -> float:
-        """Return the weighted sum of the losses of the validation rows at their present scores.
+        """Return the weighted sum of the losses of the validation rows at their current scores.
 
         Targets are those of `y`, and the loss that of `settings`. The sum is 0 without a validation
         set.
@@ -325,7 +329,8 @@ def make_newton_target(
     """Return the Newton steps of rows as targets, with the weights times the Hessians as weights.
 
     loss: a loss of one output; y: targets, (n,); scores: (1, n); weight: (n,), or None for equal
-    weights; scale: as in `Loss.compute_gradients`.
+    weights; scale: number of all rows on which the gradients of some losses depend, such as Huber's
+    limit; None: it is computed from these rows.
     """
     gradient, hessian = loss.compute_gradients(y, scores, scale)
     factors = hessian[0] if weight is None else hessian[0] * weight
@@ -368,7 +373,9 @@ def advance(
     watch: Watch = UNWATCHED,
     links: Links | None = None,
 ) -> Float64:
-    """Make rounds first, ..., last - 1 of several runs, and update the fields of the runs.
+    """Make rounds first, ..., last - 1 of several runs: grow trees, and update scores of rows.
+
+    A run is a sequence of boosting rounds with its own seed; the new trees are appended to it.
 
     No run changes if the core is interrupted.
 
@@ -384,9 +391,9 @@ def advance(
         improvement after which it stops or 0, smallest improvement that counts, scores so far that
         decide). `UNWATCHED`: it does neither.
     links : Links or None
-        Links to the other ranks, which hold the other rows; None: there is one process. Trees, and
-        what is computed from all rows, are the same on all ranks, and as in one process. Tables must
-        be dense, and rankings are not possible.
+        Connections to the other processes (ranks), which hold the other rows; None: there is one
+        process. Trees, and what is computed from all rows, are the same in all processes. Tables
+        must be dense, and rankings are not possible.
 
     Returns
     -------
@@ -410,8 +417,10 @@ def _run_core(
 ) -> Float64:
     """Make rounds first, ..., last - 1 of several runs by the C++ core, and update the runs.
 
-    Parameters and result are those of `advance`. The gradients of a `CustomLoss` are computed once,
-    before the first round, so that it gets one round per call.
+    runs: runs that have made `first` rounds; watch: how the core scores rounds and stops early;
+    links: connections to other processes that hold rows, or None. Return the scores of the rounds,
+    (n_rounds, 2). See `advance`, which calls it for one round at a time if the loss is a
+    `CustomLoss`, as gradients are computed once, before the first round.
     """
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
     limits, monotonic_signs, groups, n_threads = runs[0].grower.gradient_options
@@ -450,9 +459,12 @@ def _run_core(
 
 
 def _share_gaps(links: Links, lower: Float64, upper: Float64) -> tuple[Float64, Float64]:
-    """Return the largest lower ends and the smallest upper ends of all ranks, (k,) each.
+    """Intersect k intervals over all processes that hold rows; return lower and upper ends, (k,) each.
 
-    lower, upper: the ends on this rank, (k,) each. links: connections to the other ranks.
+    An interval is the gap between two values of a date feature in which a threshold may be placed.
+    lower, upper: ends of the gaps in the rows of this process, (k,) each; links: connections to the
+    other processes. The results are the largest lower ends and the smallest upper ends, the same in
+    all processes.
     """
     largest = np.int64(2**63 - 1)
     words = np.concatenate([lower, -upper]).view(np.int64)
@@ -483,8 +495,11 @@ def resolve_threshold_counts(thresholds: Sequence[int | None]) -> Int32:
 
 
 def _divide_by_mean(weight: Float64) -> Float64:
-    """Return positive weights, (n,), divided by their mean, whatever the order of the rows."""
-    return scale_weights(weight, len(weight) / fsum(divide_by_largest(weight)))
+    """Return positive weights, (n,), divided by their mean.
+
+    The result of a row has the same bits whatever the order of the rows.
+    """
+    return scale_weights(weight, len(weight) / compute_exact_sum(divide_by_largest(weight)))
 
 
 def start_run(
@@ -525,7 +540,7 @@ def start_run(
     Returns
     -------
     run : Rounds
-        The run.
+        Binned rows, start scores, keys and settings; no tree is grown yet.
     start : ndarray of shape (n_outputs,)
         Its constant start scores, without offsets.
     """

@@ -22,7 +22,7 @@ _LARGEST_KEY = np.iinfo(np.uint64).max
 
 
 class KeySample(NamedTuple):
-    """The smallest keys of each class.
+    """The smallest random keys of the rows of each class, which define a random sample of rows.
 
     Attributes
     ----------
@@ -37,16 +37,16 @@ class KeySample(NamedTuple):
 
 
 def get_strata(y: NDArray[Any], n_classes: int) -> NDArray[Any]:
-    """Return the class by which each training row is drawn, (n,), of any type of number.
+    """Return the class of each training row, by which a sample of rows is stratified, (n,).
 
-    y: class codes or numbers, (n,) or (n, n_targets). n_classes: number of classes; 1 if rows with
-    numbers, or with several targets, are all of one class.
+    y: class codes or numbers, (n,) or (n, n_targets); n_classes: number of classes; 1 for numbers
+    or several targets: all rows then have class 0. The dtype is that of y, or int32.
     """
     return y if n_classes > 1 else np.broadcast_to(np.int32(0), (len(y),))
 
 
 def count_classes(classes: NDArray[Any], n_classes: int) -> Int64:
-    """Count the rows of each class, (n_classes,); classes: see `get_strata`."""
+    """Count the rows of each class, (n_classes,). classes: class code of each row, (n,)."""
     counts = np.zeros(n_classes, np.int64)
     for rows in _iterate_blocks(len(classes)):
         counts += np.bincount(classes[rows].astype(np.intp), minlength=n_classes)
@@ -54,7 +54,9 @@ def count_classes(classes: NDArray[Any], n_classes: int) -> Int64:
 
 
 def count_sampled_rows(n_of_class: Int64) -> Int64:
-    """Return how many rows of each class a scorer gets, (K,): all, or 10,000 in proportion.
+    """Return how many training rows of each class a scorer gets, (K,).
+
+    A scorer of scikit-learn gets all rows, or 10,000 in proportion to the classes if there are more.
 
     n_of_class: number of training rows of each class, (K,).
     """
@@ -72,7 +74,7 @@ def draw_smallest_keys(
     Parameters
     ----------
     keys : ndarray of uint64, shape (n,)
-        Random keys of the rows.
+        Random keys of the rows: hashes of their values and of their numbers among equal rows.
     classes : ndarray of shape (n,)
         Class of each row; see `get_strata`.
     seed : int
@@ -92,7 +94,11 @@ def draw_smallest_keys(
 
 
 def merge_samples(samples: Iterable[KeySample], n_sampled: Int64) -> KeySample:
-    """Merge samples of blocks of rows to the smallest n_sampled keys, (K,), of each class."""
+    """Merge samples of several blocks of rows to one sample.
+
+    samples: smallest random keys of the rows of each block, and the classes of these rows;
+    n_sampled: number of rows to keep of each class, (K,), those with the smallest keys.
+    """
     keys, classes = (np.concatenate(one) for one in zip(*samples, strict=True))
     order = np.lexsort((keys, classes))
     starts = np.searchsorted(classes[order], np.arange(len(n_sampled)))
@@ -102,10 +108,11 @@ def merge_samples(samples: Iterable[KeySample], n_sampled: Int64) -> KeySample:
 
 
 def compute_key_limits(sample: KeySample, n_sampled: Int64) -> UInt64:
-    """Return for each class the largest key of a sample, (K,) uint64.
+    """Return, for each class, the largest random key in a sample of rows, (K,) uint64.
 
-    It is the largest number if the sample has fewer than n_sampled, (K,), keys of the class, and 0
-    if it need not have any.
+    Rows with larger keys are not in the sample. n_sampled: wanted number of rows of each class,
+    (K,). The limit is the largest uint64 if the sample has fewer rows of the class, and 0 if no row
+    is wanted.
     """
     limits = np.zeros(len(n_sampled), np.uint64)
     np.maximum.at(limits, sample.classes, sample.keys)
@@ -118,9 +125,10 @@ def find_sampled_rows(
 ) -> NDArray[np.intp]:
     """Return the indices of the rows that a scorer gets, whose keys do not exceed a limit.
 
-    keys, classes, seed: see `draw_smallest_keys`; limits: the limit of each class, see
-    `compute_key_limits`. Rows of one group have the same key, so a scorer gets whole groups, and may
-    get a few more rows.
+    keys, classes: random key and class of each row, (n,); seed: seed of the fit, with which keys
+    are mixed; limits: the limit of each class, (K,), see `compute_key_limits`. Return indices,
+    (m,), ascending. Rows of one group have the same key, so a scorer gets whole groups, and may get
+    a few more rows.
     """
     found = [np.zeros(0, np.intp)]
     for rows in _iterate_blocks(len(keys)):
@@ -130,10 +138,13 @@ def find_sampled_rows(
 
 
 def _iterate_blocks(n: int) -> Iterator[slice]:
-    """Yield slices that divide n rows, so that arrays of intermediate results stay small."""
+    """Yield slices that divide 0 .. n - 1 into blocks, so that temporary arrays stay small."""
     return (slice(begin, begin + _BLOCK_ROWS) for begin in range(0, n, _BLOCK_ROWS))
 
 
 def _mix_seed(keys: UInt64, seed: int) -> UInt64:
-    """Mix keys, (n,), with a seed, so that they have nothing to do with what rounds draw."""
+    """Hash random keys, (n,), together with a seed; return (n,) uint64.
+
+    The result is independent of the random samples of rounds, which use the keys themselves.
+    """
     return mix(keys ^ np.uint64(seed))

@@ -42,7 +42,7 @@ def select_top_class(classes: NDArray[Any], scores: Float64) -> NDArray[Any]:
 
 
 class StagedTrees(TreeModel):
-    """Base class of models that compute scores, (n_outputs, n), and predictions from them.
+    """Base class of models that predict from sums of the scores of trees, (n_outputs, n).
 
     A stage is the model after some of its rounds. A subclass defines `_compute_scores`,
     `_iterate_scores` and `_predict_from_scores`. It also has the constructor.
@@ -57,7 +57,7 @@ class StagedTrees(TreeModel):
 
     @abstractmethod
     def _iterate_scores(self, rows: NDArray[Any]) -> Iterator[Float64]:
-        """Yield the scores, (n_outputs, n), after each round.
+        """Yield the scores of rows, (n_outputs, n), after each round.
 
         rows: encoded rows, (n, p).
         """

@@ -10,28 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import fsum, sqrt
+from math import sqrt
 
 import numpy as np
 
 from certree.ensembles.evaluation import average_scores
 from certree.ensembles.rounds import Rounds, advance
 from certree.interface.arrays import ArrayRecord, Float64, divide_by_largest
+from certree.out_of_core.exact_sums import compute_exact_sum
 from certree.rows.folds import Fold
 from certree.rows.training import Training
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StandardErrors(ArrayRecord):
-    """What is needed to compute standard errors of boosted scores for new rows.
+    """Deviations of nodes, and their scale, from which standard errors of new rows are computed.
 
     m is the number of nodes of all trees of the model, n_outputs the number of scores of a row.
 
     Parameters
     ----------
     deviation : ndarray of shape (m, n_outputs)
-        Standard deviation, over the prunings of its tree, of the value that a row gets if it
-        reaches the node.
+        Standard deviation of the value that a row gets if it reaches the node, over the prunings of its
+        tree (subtrees with the same root), weighted as they vote.
     scale : ndarray of shape (n_outputs,)
         Standard error of a row divided by the sum of the deviations of its leaves, over all trees.
     constant : ndarray of shape (n_outputs,)
@@ -117,8 +118,8 @@ class ThirdFits:
         Parameters
         ----------
         deviation : ndarray of shape (m, n_outputs)
-            Standard deviation of each node's value over the prunings of its tree, weighted as they
-            vote.
+            Standard deviation of each node's value over the prunings of its tree (subtrees with the
+            same root), weighted as they vote.
         total : ndarray of shape (n_outputs, n)
             Sum of the deviations of the leaves that each training row reaches.
         scores : ndarray of shape (n_outputs, n)
@@ -129,7 +130,7 @@ class ThirdFits:
         Returns
         -------
         StandardErrors
-            From which the standard errors of new rows are computed.
+            Deviations of nodes, and their scale, from which standard errors of new rows are computed.
         """
         difference = self._compare_scores(scores, n_rounds)
         size = np.array([_root_mean_square(values, self.rows.weight) for values in total])
@@ -160,7 +161,7 @@ class ThirdFits:
         return np.array([_root_mean_square(row, weight) for row in difference])
 
     def _gather_scores(self, third: int) -> Float64:
-        """Return the scores of all n training rows, averaged over the runs on one third.
+        """Return the scores of all n training rows by the model that is fitted to one third of them.
 
         third: number of the third, 0, 1 or 2. Return (n_outputs, n), rows in the order of `rows`.
         """
@@ -171,7 +172,10 @@ class ThirdFits:
 
 
 def expect_three_thirds(n_thirds: int, n: int) -> None:
-    """Raise ValueError unless each of three thirds has rows. n_thirds: number that have; n: of rows."""
+    """Raise ValueError unless each of three thirds has rows.
+
+    n_thirds: number of thirds with rows; n: number of all rows, for the message.
+    """
     if n_thirds < 3:
         raise ValueError(
             "standard_errors=True needs at least three rows, or three groups if the rows have "
@@ -185,7 +189,8 @@ def scale_standard_errors(deviation: Float64, size: Float64, difference: Float64
     Parameters
     ----------
     deviation : ndarray of shape (m, n_outputs)
-        Standard deviation of each node's value over the prunings of its tree.
+        Standard deviation of each node's value over the prunings of its tree (subtrees with the
+        same root).
     size : ndarray of shape (n_outputs,)
         Root mean square, over the training rows, of the sum of the deviations of a row's leaves.
     difference : ndarray of shape (n_outputs,)
@@ -199,14 +204,14 @@ def scale_standard_errors(deviation: Float64, size: Float64, difference: Float64
 def _root_mean_square(values: Float64, weight: Float64 | None) -> float:
     """Compute the weighted root mean square of values (n,); weight (n,), or None for equal weights.
 
-    The sums are exact (`math.fsum`), so the order of the values does not matter.
+    The sums are exact, so the order of the values does not matter.
     """
     largest = float(np.abs(values).max())
     if largest == 0:
         return 0.0
     weight = np.ones(len(values)) if weight is None else divide_by_largest(weight)
-    squares = fsum(weight * divide_by_largest(values) ** 2)
-    return compute_root_mean_square(largest, squares, fsum(weight))
+    squares = compute_exact_sum(weight * divide_by_largest(values) ** 2)
+    return compute_root_mean_square(largest, squares, compute_exact_sum(weight))
 
 
 def compute_root_mean_square(largest: float, squares: float, weight: float) -> float:

@@ -1,46 +1,42 @@
-"""Start scores of boosting for rows in several blocks: those of the same rows in one table."""
+"""Sums and quantiles of the training targets, from which losses compute start scores.
+
+Rows are in blocks; those of one table in memory are one block.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import fixed_unit
-from certree.ensembles.custom_loss import CustomLossAdapter, select_checked_rows
-from certree.ensembles.losses import (
-    HuberLoss,
-    LogLoss,
-    Loss,
-    MeanLoss,
-    QuantileLoss,
-    compute_quantile_rank,
-    sum_exactly,
-)
-from certree.ensembles.staged import make_constant_scores
-from certree.interface.arrays import Float64, UInt64
+from certree.interface.arrays import Float64
 from certree.out_of_core.binned_blocks import sum_targets
-from certree.out_of_core.exact_quantiles import PrefixCounts, count_prefixes, find_order_statistics
-from certree.out_of_core.exact_sums import round_sum
-from certree.out_of_core.executors import Executor
+from certree.out_of_core.exact_quantiles import find_quantile
+from certree.out_of_core.exact_sums import exact_sum, round_sum
+from certree.out_of_core.executors import Executor, LocalBlocks
 from certree.out_of_core.row_block import RowBlock
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetSums:
-    """Sums over training rows from which start scores follow. Adding two objects joins the rows.
+    """Sums of weights and targets over training rows, from which start scores are computed.
+
+    Adding two objects joins the rows.
 
     Parameters
     ----------
     n : int
         Number of rows.
     totals : Counter
-        Exact sums of weights and targets; see `certree.out_of_core.binned_blocks.BinningSummary`.
+        Exact sums of weights and targets, as integer multiples of 2^-1126. For class targets, the
+        total weight of each class under the key (number of the target, class code). For numeric
+        targets, the total weight under "weight", and the sum of weight times target under the
+        number of the target.
     largest_weight : float or None
         Largest weight of a row; None: rows have no weights.
     """
@@ -50,7 +46,7 @@ class TargetSums:
     largest_weight: float | None
 
     def __add__(self, other: Self) -> Self:
-        """Return the sums over the rows of both. other: sums over other rows."""
+        """Return the sums over the rows of both objects. other: sums over other rows."""
         totals = Counter(self.totals)
         totals.update(other.totals)  # `+` would drop negative sums
         largest = [w for w in (self.largest_weight, other.largest_weight) if w is not None]
@@ -64,8 +60,8 @@ class TargetSums:
     def to_float(self, total: int) -> float:
         """Convert an exact sum of weights to float64.
 
-        total: the number of rows if they have no weights, else the integer that `exact_sum`
-        returns.
+        total: number of rows if they have no weights, else the sum as an integer multiple of
+        2^-1126, from `exact_sum`.
         """
         return float(total) if self.largest_weight is None else round_sum(total)
 
@@ -80,180 +76,149 @@ def sum_block(block: RowBlock, has_classes: bool) -> TargetSums:
     return TargetSums(block.n, sum_targets(block, has_classes), largest)
 
 
-def compute_start_scores(
-    executor: Executor, loss: Loss, sums: TargetSums, n_targets: int, *, has_offset: bool
-) -> Float64:
-    """Compute the constant scores with the smallest mean loss, (n_outputs,).
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingTargets:
+    """Targets of the training rows in blocks, with weights and offsets.
+
+    Methods compute what start scores follow from; the order and the blocks of the rows do not
+    change a bit of it.
 
     Parameters
     ----------
-    executor : Executor
+    executor : Executor or LocalBlocks
         Has blocks of the training rows.
-    loss : Loss
-        The loss.
     sums : TargetSums
         Sums over all of these rows.
     n_targets : int
         Number of targets.
     has_offset : bool
-        Whether the offsets of rows are added to the constants.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_outputs,)
-        What `Loss.compute_start` returns for the same rows in one table.
+        Whether the offsets of rows count.
+    target : int
+        Number of the target that the methods read.
+    outputs : slice
+        The outputs whose offsets the methods read.
     """
-    targets = range(n_targets) if n_targets > 1 else [0] * len(loss.components)
-    pairs = enumerate(zip(loss.components, targets, strict=True))
-    return np.concatenate(
-        [
-            _compute_start(executor, component, sums, target, k if has_offset else None)
-            for k, (component, target) in pairs
-        ]
-    )
 
+    executor: Executor | LocalBlocks
+    sums: TargetSums
+    n_targets: int = 1
+    has_offset: bool = False
+    target: int = 0
+    outputs: slice = field(default_factory=lambda: slice(0, None))
 
-def _compute_start(
-    executor: Executor, loss: Loss, sums: TargetSums, target: int, output: int | None
-) -> Float64:
-    """Compute the start scores of the loss of one target.
+    @classmethod
+    def from_table(
+        cls,
+        y: NDArray[Any],
+        weight: Float64 | None,
+        offset: Float64 | None,
+        *,
+        has_classes: bool,
+    ) -> Self:
+        """Make the targets of one table, which is one block.
 
-    executor, loss, sums: as in `compute_start_scores`; target: number of the target; output: number of
-    the output whose offsets are added; None: none are.
-    """
-    if isinstance(loss, QuantileLoss | HuberLoss):
-        return _find_quantile(executor, loss, sums, target, output)
-    if isinstance(loss, LogLoss):
-        counts = [sums.totals[target, k] for k in range(max(2, loss.n_outputs))]
-        weights = np.array([sums.to_float(count) for count in counts])
-        if output is None:
-            return loss.compute_start_from_counts(weights)
-        return loss.compute_start_with_offsets(
-            weights, sums.to_float(sum(counts)), partial(_sum_offset_terms, executor)
+        y: numbers or class codes, (n,) or (n_targets, n); weight: (n,), or None for equal weights;
+        offset: (n_outputs, n), or None for no offsets; has_classes: whether targets are class codes.
+        """
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        no_codes, no_keys = np.zeros((0, y.shape[-1]), np.uint8), np.zeros(0, np.uint64)
+        block = RowBlock(0, no_codes, y, weight, no_keys, offset=offset)
+        n_targets = len(np.atleast_2d(y))
+        sums = sum_block(block, has_classes)
+        return cls(LocalBlocks([block], 1), sums, n_targets, offset is not None)
+
+    def select(self, component: int, n_outputs: int) -> Self:
+        """Return the targets of one of several losses.
+
+        component: number of the loss, which is that of its target if there are several targets;
+        n_outputs: number of its outputs, which is 1 if losses before it have offsets.
+        """
+        target = component if self.n_targets > 1 else 0
+        return replace(self, target=target, outputs=slice(component, component + n_outputs))
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights of all rows whose targets are numbers."""
+        return self.sums.to_float(self.sums.totals["weight"])
+
+    def get_class_weights(self, n_classes: int) -> tuple[Float64, float]:
+        """Return the weight of the rows of each class, (n_classes,), and of all rows."""
+        counts = [self.sums.totals[self.target, k] for k in range(n_classes)]
+        weights = np.array([self.sums.to_float(count) for count in counts])
+        return weights, self.sums.to_float(sum(counts))
+
+    def compute_mean(self) -> float:
+        """Compute the weighted mean of numeric targets."""
+        return round_sum(self.sums.totals[self.target]) / self.total_weight
+
+    def sum_terms(self, f: Callable[..., Float64], *arguments: Any) -> NDArray[np.object_]:
+        """Sum weighted functions of target and offset over all rows exactly.
+
+        f: ``f(*arguments, target, offset)`` gets targets (n,) and offsets (n_outputs, n), which are 0
+        if rows have none, and returns an array (m, n); workers of a cluster call it. Return m
+        integers in units of 2^-1126 (see `exact_sum`).
+        """
+        sums: NDArray[np.object_] = self.executor.reduce(
+            _sum_terms_of_block, f, arguments, self.target, self.outputs, self.has_offset
         )
-    weight = sums.to_float(sums.totals["weight"])
-    if isinstance(loss, CustomLossAdapter):
-        return loss.find_start(partial(_compute_means, executor, weight))
-    assert isinstance(loss, MeanLoss)
-    totals = [sums.totals[target]]
-    if output is not None:
-        totals = executor.reduce(_sum_start_terms, loss, target, output)
-    return loss.compute_start_from_means(np.array([round_sum(total) / weight for total in totals]))
+        return sums
+
+    def compute_means(self, f: Callable[..., Float64], *arguments: Any) -> Float64:
+        """Compute weighted means of functions of numeric target and offset, (m,).
+
+        f, arguments: as in `sum_terms`.
+        """
+        total = self.total_weight
+        return np.array([round_sum(one) / total for one in self.sum_terms(f, *arguments)])
+
+    def find_quantile(self, quantile: float) -> Float64:
+        """Return the smallest target that at least a fraction of the rows does not exceed, (1,).
+
+        With offsets it is a target minus its offset. Weights are rounded to integer multiples of a
+        common unit. quantile: the fraction, between 0 and 1.
+        """
+        unit = None
+        if self.sums.largest_weight is not None:
+            unit = fixed_unit(self.sums.largest_weight, self.sums.n)
+        output = self.outputs.start if self.has_offset else None
+        return find_quantile(self.executor, quantile, unit, take_target, self.target, output)
 
 
-def _sum_offset_terms(
-    executor: Executor, f: Callable[..., Float64], *arguments: Any
-) -> NDArray[np.object_]:
-    """Sum a function of the offsets over all rows exactly; see `SumRows`.
+def sum_exactly(terms: Float64, weight: Float64 | None) -> NDArray[np.object_]:
+    """Sum up numbers of rows without rounding, (m,) integers in units of 2**-1126.
 
-    executor: has the blocks; f: ``f(*arguments, offset)`` returns an array whose last axis is that
-    of the rows. Return the sums as integers in units of 2^-1126 (see `exact_sum`).
+    terms: (m, n); weight: factor of each row, (n,), or None: 1. Results of several blocks of rows can
+    be added; `round_sum` converts the sum to float64.
     """
-    sums: NDArray[np.object_] = executor.reduce(_sum_offset_terms_of_block, f, arguments)
-    return sums
+    every = terms if weight is None else terms * weight
+    return np.array([exact_sum(np.ascontiguousarray(term)) for term in every], dtype=object)
 
 
-def _sum_offset_terms_of_block(
-    block: RowBlock, f: Callable[..., Float64], arguments: tuple[Any, ...]
-) -> NDArray[np.object_] | None:
-    """Compute `sum_exactly` of ``f(*arguments, offset)`` of a block; None: it has no rows."""
-    if block.offset is None:
-        return None
-    return sum_exactly(f(*arguments, np.asarray(block.offset)), block.weight)
-
-
-def _sum_start_terms(
-    block: RowBlock, loss: MeanLoss, target: int, output: int
-) -> NDArray[np.object_] | None:
-    """Compute `sum_exactly` of the terms of a start score; None: the block has no rows.
-
-    target, output: number of the target, and of the output whose offsets are added. loss: the loss,
-    whose `list_start_terms` returns the terms.
-    """
-    if block.offset is None:
-        return None
-    offset = np.asarray(block.offset[output : output + 1])
-    return sum_exactly(loss.list_start_terms(take_target(block, target), offset), block.weight)
-
-
-def _compute_means(
-    executor: Executor, weight: float, f: Callable[..., Float64], *arguments: Any
-) -> Float64:
-    """Compute the weighted means of functions of target and offset over all rows; see `MeanRows`.
-
-    executor: has the blocks; weight: sum of the weights of all rows; f: ``f(*arguments, target,
-    offset)`` returns an array whose last axis is that of the rows. Return one mean for each entry
-    of its first axis.
-    """
-    sums = executor.reduce(_sum_terms, f, arguments)
-    return np.array([round_sum(total) / weight for total in sums])
-
-
-def _sum_terms(
-    block: RowBlock, f: Callable[..., Float64], arguments: tuple[Any, ...]
-) -> NDArray[np.object_] | None:
-    """Compute `sum_exactly` of ``f(*arguments, target, offset)`` of a block; None: it has no rows."""
-    if not block.n:
-        return None
-    return sum_exactly(f(*arguments, take_target(block, 0), _get_offset(block)), block.weight)
-
-
-def _get_offset(block: RowBlock) -> Float64:
-    """Return the offsets of the rows of a block for a loss of one output, (1, n)."""
-    return np.zeros((1, block.n)) if block.offset is None else np.asarray(block.offset)
-
-
-def check_custom_gradients(executor: Executor, loss: Loss, start: Float64) -> None:
-    """Raise ValueError if the gradients of a `CustomLoss` are not the derivatives of its loss.
-
-    executor: has blocks of the training rows, with their keys; loss: any loss; start: its start
-    scores, (1,). See `CustomLossAdapter.check_gradients`.
-    """
-    if loss.is_custom:
-        rows = zip(*executor.reduce(_list_checked_rows, start), strict=True)
-        y, scores, keys = (np.concatenate(columns, axis=-1) for columns in rows)
-        loss.check_gradients(y, scores, keys)
-
-
-def _list_checked_rows(block: RowBlock, start: Float64) -> list[tuple[Float64, Float64, UInt64]]:
-    """Return targets, scores (1, m) and keys of the rows of a block that may be checked, as a list.
-
-    start: start scores, (1,). The list has one entry, or none if the block has no rows.
-    """
-    if not block.n:
-        return []
-    y, keys = take_target(block, 0), np.asarray(block.keys)
-    scores = make_constant_scores(start, block.n, block.offset)
-    rows = select_checked_rows(keys, y, scores)
-    return [(y[rows], scores[:, rows], keys[rows])]
-
-
-def _find_quantile(
-    executor: Executor,
-    loss: QuantileLoss | HuberLoss,
-    sums: TargetSums,
+def _sum_terms_of_block(
+    block: RowBlock,
+    f: Callable[..., Float64],
+    arguments: tuple[Any, ...],
     target: int,
-    output: int | None,
-) -> Float64:
-    """Return the smallest number that at least a fraction of the rows does not exceed, (1,).
+    outputs: slice,
+    has_offset: bool,
+) -> NDArray[np.object_] | None:
+    """Compute `sum_exactly` of ``f(*arguments, target, offset)`` of a block; None: it has no rows.
 
-    The fraction is that of the loss, 0.5 for Huber's. Parameters are those of `_compute_start`.
+    target, outputs, has_offset: as in `TrainingTargets`.
     """
-    unit = None
-    if sums.largest_weight is not None:
-        unit = fixed_unit(sums.largest_weight, sums.n)
-    quantile = 0.5 if isinstance(loss, HuberLoss) else loss.quantile
-    first: PrefixCounts = executor.reduce(count_prefixes, take_target, (target, output), unit)
-    rank = compute_quantile_rank(quantile, int(first.counts.sum()))
-    return find_order_statistics(
-        executor, [rank], take_target, target, output, first_counts=first, unit=unit
-    )
+    if not block.n:
+        return None
+    offset = np.zeros((1, block.n))
+    if has_offset and block.offset is not None:
+        offset = np.ascontiguousarray(block.offset[outputs])
+    return sum_exactly(f(*arguments, take_target(block, target), offset), block.weight)
 
 
 def take_target(block: RowBlock, number: int, output: int | None = None) -> Float64:
-    """Return one of the targets of a block, (n,).
+    """Return one of the targets of a block's training rows, (n,).
 
-    output: number of the output whose offsets are subtracted; None: none are.
+    number: number of the target; output: number of the output whose offsets are subtracted; None:
+    none are.
     """
     target = np.asarray(np.atleast_2d(block.y)[number])
     if output is None or block.offset is None:

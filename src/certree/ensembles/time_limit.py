@@ -11,7 +11,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """Wall-clock time between the begin of a fit and the end of its rounds.
+    """Wall-clock time at which a fit begins, and at which its rounds must end.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class TimeLimit:
 
     @classmethod
     def start(cls, seconds: float | None) -> Self:
-        """Return a limit of so many seconds from now on; None: no limit."""
+        """Return a limit that begins now and ends after some seconds. seconds: None for no limit."""
         if seconds is None:
             return cls()
         begin = perf_counter()
@@ -32,19 +32,20 @@ class TimeLimit:
 
     @property
     def is_set(self) -> bool:
-        """Whether there is a limit."""
+        """Whether there is a time limit, that is, whether `end` is finite."""
         return self.end < inf
 
     def divide(self, fraction: float, n: int, begin: float = 0.0) -> Iterator[Self]:
-        """Yield the limits of n fits, one after the other, that end at this fraction of the time.
+        """Divide a part of the time equally among n fits that run one after the other.
 
-        begin: fraction of the time at which the first fit begins. The fits have equal shares.
+        fraction: fraction of the time at which the last fit must end; begin: fraction at which the
+        first fit begins. Yield the limit of each fit.
         """
         for i in range(1, n + 1):
             yield self.take_fraction(begin + (fraction - begin) * i / n)
 
     def take_fraction(self, fraction: float) -> Self:
-        """Return a limit with the same begin and this fraction of the time."""
+        """Return a limit with the same begin and a fraction of the time. fraction: in 0 .. 1."""
         if not self.is_set:
             return self
         return replace(self, end=self.begin + fraction * (self.end - self.begin))
@@ -52,7 +53,7 @@ class TimeLimit:
 
 @dataclass(slots=True)
 class RoundTimer:
-    """Measures blocks of rounds, and predicts the time of the next ones by the last block.
+    """Measures the time of blocks of rounds, and predicts that of the next rounds from the last block.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class RoundTimer:
     _begin: float = 0.0
 
     def has_time_for(self, n_rounds: int) -> bool:
-        """Return whether so many rounds will end in time; True before the first block.
+        """Return whether n_rounds more rounds will probably end in time; True before the first block.
 
         They are assumed to take as long as those of the last block. n_rounds: number of rounds.
         """
@@ -77,7 +78,7 @@ class RoundTimer:
         return perf_counter() + n_rounds * self.seconds / self._n_rounds <= self.limit.end
 
     def start_block(self) -> None:
-        """Start to measure a block of rounds."""
+        """Store the current time as the beginning of a block of rounds."""
         self._begin = perf_counter()
 
     def end_block(self, n_rounds: int) -> None:

@@ -214,7 +214,7 @@ class WeakClassifierFitter:
         if not (is_classifier(self.estimator) and takes_weights):
             raise ValueError(
                 "estimator must be a classifier whose fit takes sample_weight, got "
-                f"{type(self.estimator).__name__}"
+                f"{type(self.estimator).__name__}: pass such a classifier, or None for small trees"
             )
 
     def __call__(self, weight: Float64) -> tuple[Any, Codes]:

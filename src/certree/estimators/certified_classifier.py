@@ -147,7 +147,7 @@ def _sum_sample_weights(
 def _read_calibration(
     stored: StoredState, name: str, model: CertifiedTreeClassifier
 ) -> TreeCalibrationSet:
-    """Return the calibration set of a model file, without checks against the rest of the model.
+    """Return the calibration set that a model file holds; it is not compared with the model yet.
 
     stored, name: the content of the file, and its section of the calibration set. model: the model
     that is restored, with its tree and certificate.
@@ -560,9 +560,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _fit_and_select(self, training: Training, random_state: np.random.RandomState) -> None:
         """Grow the tree on the training set, certify by the calibration set, and set fitted attributes.
 
-        training: features, class codes and weights of all rows, with their train/calibration split;
-        random_state: source of the cross-validation folds, which choose the posterior over prunings
-        in the training set, and of the grower's seed.
+        A pruning is the tree with some nodes turned into leaves. training: features, class codes
+        and weights of all rows, with their train/calibration split; random_state: source of the
+        cross-validation folds, which choose the posterior over prunings in the training set, and of
+        the grower's seed.
         """
         grown, posteriors, folds = self._grow_and_tune(
             training.train_subset or training, random_state
@@ -668,7 +669,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
 
         It does if an inverse temperature (factor of errors or of size in the log weight of a
         pruning) is None, or `max_leaf_nodes` is set, for which the folds choose alpha, the price of
-        a leaf.
+        a leaf. A pruning is the tree with some nodes turned into leaves.
         """
         return super()._needs_cross_validation() or self.max_leaf_nodes is not None
 
@@ -759,6 +760,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     ) -> None:
         """Set the fitted attributes from the selected predictor.
 
+        A pruning is the tree with some nodes turned into leaves.
+
         Parameters
         ----------
         tree : Tree
@@ -792,9 +795,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _set_certificates(self, selected: SelectedModel, full: Certificate | None) -> None:
         """Set the certificates of the fit, with the error of always predicting one class.
 
-        The class is the most frequent one of the calibration set, `calibration_`. selected: the
-        vote or pruning that was selected, with its certificate and those of its alternatives; full:
-        the certificate of the vote of all prunings, or None.
+        The class is the most frequent one of the calibration set, `calibration_`. A pruning is the
+        tree with some nodes turned into leaves. selected: the vote or pruning that was selected,
+        with its certificate and those of its alternatives; full: the certificate of the vote of all
+        prunings, if a single small tree predicts instead, or None.
         """
         rows, codes = self._get_calibration_classes()
         baseline = compute_class_baseline(codes, self.classes_, rows.weight)
@@ -809,7 +813,10 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         self.full_certificate_ = None if full is None else replace(full, baseline=baseline)
 
     def _get_calibration_classes(self) -> tuple[TreeCalibrationSet, Int32]:
-        """Return the calibration set of a fit, and the index in `classes_` of its classes, (n,)."""
+        """Return the calibration set of the fit, and the class of each calibration row, (n,) int32.
+
+        A class is its index in `classes_`.
+        """
         rows, trained = self.calibration_, self._trained
         assert rows is not None  # The fit has just collected them.
         return rows, rows.y if trained is None else trained.class_positions[rows.y]
@@ -817,7 +824,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _note_row_order(self, units: Indices | None) -> None:
         """Test whether errors depend on the order of the rows, and note it in the certificates.
 
-        units: place of the unit of each calibration row, (n,), from the split of the rows.
+        units: number of the unit of each calibration row in the order of the table, (n,); None: the
+        order is not known. A unit is a group, or a set of equal rows.
         """
         rows, codes = self._get_calibration_classes()
         score, leaf = self.vote_.score, rows.leaf
@@ -1011,7 +1019,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         """Return a sentence about the number of leaves of `tree_`, such as "A tree of 90 leaves".
 
         If all prunings vote, the sentence also has the mean of their numbers of leaves, weighted by
-        their posterior weights.
+        their posterior weights. A pruning is the tree with some nodes turned into leaves.
         """
         leaves = self.get_n_leaves()
         if self.full_certificate_ is not None:
@@ -1022,7 +1030,8 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _describe_full_certificate(self) -> str:
         """Return a sentence on the bounds on the error of a small tree and of the full vote.
 
-        It compares `certificate_` and `full_certificate_`.
+        It compares `certificate_` and `full_certificate_`. A pruning is the tree with some nodes
+        turned into leaves.
 
         The full vote is that of all prunings of the grown tree. The sentence begins with a space.
         Return "" if `max_leaf_nodes` is None, so that all prunings vote.

@@ -389,6 +389,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
     ) -> None:
         """Set all fitted attributes from the grown tree, its folds and the calibration rows.
 
+        A pruning is the tree with some nodes turned into leaves.
+
         Parameters
         ----------
         tree : Tree
@@ -451,6 +453,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
 
     def _estimate_scale(self, errors: ValidationErrorSums) -> tuple[float, Float64]:
         """Estimate the limit of an error, and the mean absolute error in each node of `tree_`.
+
+        A pruning is the tree with some nodes turned into leaves.
 
         Parameters
         ----------
@@ -556,7 +560,8 @@ class CertifiedTreeRegressor(CertifiedRegressorMixin, PACBayesTree, TreeVoteRegr
         """Certify a pruning of the tree that predicts the means of the training rows in its leaves.
 
         The pruning may be edited by hand. The guarantee covers all prunings at once, so it also
-        holds for the one with the lowest bound among several.
+        holds for the one with the lowest bound among several. A pruning is the tree with some nodes
+        turned into leaves.
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ FittedVote = tuple[Tree, Stats, NodeWeights, Vote | DeferredVote]
 def truncate_tree(
     tree: Tree, stats: Stats, weights: NodeWeights, ends: NDArray[np.bool_], voting: Voting
 ) -> FittedVote:
-    """Remove all nodes below some nodes, and compute the vote of the truncated prunings.
+    """Turn some nodes of a tree into leaves, and compute the vote of the truncated prunings.
 
     A pruning is the tree after some nodes have become leaves. A pruning that passes through a new
     leaf stops there: the leaf gets the weight of all prunings that reach it.
@@ -175,7 +175,7 @@ class CompactableTree(TreeVoteEstimator):
 
         It is for pictures, small files and fast prediction. A node becomes a leaf if no row's
         prediction changes by more than the tolerance; the prunings of the smaller tree vote with
-        the same weights as before.
+        the same weights as before. A pruning is the tree with some nodes turned into leaves.
 
         Parameters
         ----------

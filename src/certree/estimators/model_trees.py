@@ -78,8 +78,8 @@ class _NodeRows:
         """Return the training and validation rows of a fold that are in this node.
 
         fold: indices of the training and validation rows of a fold, among all n training rows of
-        the fit; n: their number. Indices refer to all n rows in the result, too; either set may be
-        empty.
+        the fit; n: number of all training rows. The result also has indices among all n rows;
+        either set may be empty.
         """
         is_inside = np.zeros(n, dtype=bool)
         is_inside[self.rows] = True
@@ -164,12 +164,12 @@ class _AlphaLoss:
 
     Attributes
     ----------
-    families : sequence of (FragmentPrunings, ndarray of float64)
+    fold_entries : sequence of (FragmentPrunings, ndarray of float64)
         For each fold: the best pruning for every alpha, by the training rows of the fold; and the
         validation loss of each of the m nodes if it is a leaf, (m,).
     """
 
-    families: Sequence[tuple[FragmentPrunings, Float64]]
+    fold_entries: Sequence[tuple[FragmentPrunings, Float64]]
 
     def compute_losses(self, temperatures: Float64) -> Float64:
         """Compute the validation loss of the pruned tree for each alpha, summed over folds.
@@ -177,10 +177,10 @@ class _AlphaLoss:
         temperatures: the g values of alpha, (g, 1); the name is that of the protocol `TunableLoss`.
         Return the g losses, (g,): weighted errors or log losses (nats).
 
-        The prunings and losses of the folds are taken from the attribute `families`.
+        The prunings and losses of the folds are taken from the attribute `fold_entries`.
         """
         return np.sum(
-            [rule.compute_totals(loss, temperatures) for rule, loss in self.families], axis=0
+            [rule.compute_totals(loss, temperatures) for rule, loss in self.fold_entries], axis=0
         )
 
 
@@ -664,7 +664,8 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         """Fit each node to the training rows of a fold, and compute its validation loss.
 
         A node predicts a constant (its most frequent class), or its model if that has fewer
-        training errors. Nodes without enough rows for a model predict the constant.
+        training errors. Nodes without enough rows for a model predict the constant. A pruning is
+        the tree with some nodes turned into leaves.
 
         Parameters
         ----------

@@ -64,20 +64,25 @@ _LEAF_BYTES = 1200, 400
 
 @dataclass(slots=True, eq=False)
 class OutOfCoreCertifiedFit:
-    """A certified fit to blocks: grows a tree on a training set, and routes a calibration set.
+    """A fit of a certified tree to rows that do not fit into memory or are on several machines.
+
+    Its methods split the rows into a training and a calibration set, grow the tree on the training
+    set, and send the calibration rows down that tree. `from_executor` makes the object.
 
     Parameters
     ----------
     model : CertifiedTreeClassifier or CertifiedTreeRegressor
-        The model, which gets classes and features of the training set.
+        The estimator that is fitted. Methods set its fitted attributes on classes and features, by
+        the training set.
     executor : Executor
-        Reads all rows.
+        Reads the blocks of rows, and calls functions on them here or on workers.
     metadata : FitMetadata
-        Metadata of all rows, by which they are split.
+        Result of the first pass over all rows: column types, categories, classes, total weight.
     classes : ndarray of shape (K,), or None
         The classes that may be predicted, sorted; None: those of the training set.
     period : LatestPeriod or None
-        How rows are split by time; None: they are split at random.
+        The times at which the rows are divided into training and calibration set; None: rows are
+        assigned at random.
     """
 
     model: Any
@@ -94,17 +99,28 @@ class OutOfCoreCertifiedFit:
         order: TimeArguments | None = None,
         classes: Any = None,
     ) -> OutOfCoreCertifiedFit:
-        """Collect metadata of all rows, and merge copies of rows if the model says so.
+        """Check parameters, collect the metadata of all rows, and find where to split them by time.
 
-        order: the arguments of `fit` about times, or None; rows of the gap are left out. classes:
-        the argument of `fit`.
+        With duplicates="copies", rows that equal each other are merged into one first.
+
+        Parameters
+        ----------
+        model : CertifiedTreeClassifier or CertifiedTreeRegressor
+            The estimator that is fitted.
+        executor : Executor
+            Reads the blocks of rows. Its memory limit is set.
+        order : TimeArguments or None
+            The arguments `time`, `gap` and `independent` of `fit`; rows of the gap between training
+            and calibration set are left out. None: rows have no times.
+        classes : array-like of shape (K,), or None
+            The classes that may be predicted; None: those of the training set.
 
         Raises
         ------
         InMemory
-            If there are so few rows that they are fitted in memory.
+            If there are so few rows that they should be fitted in memory.
         ValueError
-            If a parameter needs rows in memory, or rows are wrong.
+            If a parameter needs rows in memory, or rows are invalid.
         """
         _expect_out_of_core_parameters(model)
         encoder, are_merged = model, model.duplicates == "copies"
@@ -144,10 +160,12 @@ class OutOfCoreCertifiedFit:
     def _split(
         self, train_size: float, split_state: np.random.RandomState
     ) -> tuple[TrainCalibrationMasks, Executor, FitMetadata]:
-        """Split the rows, and set classes and features of the training set in the model.
+        """Split the rows, and set the model's fitted attributes on classes and features.
 
-        train_size: fraction of the rows in the training set; split_state: randomness of the split.
-        Return the split, an executor of the training set alone, and metadata of the training set.
+        The attributes come from the training set alone. train_size: fraction of the rows in the
+        training set; split_state: random generator of the split, not used for a split by time.
+        Return the masks of the calibration rows by block, an executor of the training set alone,
+        and the metadata of the training set.
         """
         cut = None if self.period is None else self.period.cut
         split = split_blocks(self.executor, self.metadata.encoder, train_size, split_state, cut)
@@ -175,7 +193,11 @@ class OutOfCoreCertifiedFit:
         return split, train, metadata
 
     def _weight_all_classes(self, encoder: Any) -> Any:
-        """Return a copy of an encoder with weight 1 for classes that only calibration rows have."""
+        """Return a copy of an encoder with weight 1 for classes that only calibration rows have.
+
+        encoder: copy of the model whose `class_weight` is a dictionary with the weights of the
+        classes of the training set.
+        """
         encoder, classes = copy(encoder), self.metadata.rows.classes
         assert classes is not None
         encoder.class_weight = {**dict.fromkeys(classes[0].tolist(), 1.0), **encoder.class_weight}
@@ -189,22 +211,26 @@ class OutOfCoreCertifiedFit:
     ) -> tuple[
         tuple[list[tuple[list[GrownFold], list[tuple[int, int]]]], int], TrainCalibrationMasks
     ]:
-        """Grow the trees of a learning curve on small training sets.
+        """Grow the trees from whose errors a learning curve chooses the size of the training set.
 
         Parameters
         ----------
         train_size : float
-            Fraction of the rows in the training set, which is divided into three folds.
+            Fraction of the rows in the first training set (the pilot), which is divided into three
+            folds.
         split_state, random_state : RandomState
-            Randomness of the split, and of folds and trees.
+            Random generators: of the train/calibration split; of the folds and the seed of the
+            trees.
 
         Returns
         -------
         pilot : tuple
-            A list with an entry for trees of one fold and one for trees of two folds: the grown folds,
-            and for each its numbers of training and validation rows; and the number of all rows.
+            First a list of two pairs, for trees that grow on one fold and for trees that grow on
+            two. A pair has the list of `GrownFold` (tree, and node statistics of its training and
+            validation rows), and the list of (number of training rows, number of validation rows)
+            of each. Then the number of all rows.
         split : TrainCalibrationMasks
-            The split.
+            Which rows are calibration rows.
         """
         split, train, metadata = self._split(train_size, split_state)
         trees = OutOfCoreTrees.from_blocks(self.model, train, metadata, _PILOT_FOLDS, random_state)
@@ -223,10 +249,12 @@ class OutOfCoreCertifiedFit:
         split_state: np.random.RandomState,
         random_state: np.random.RandomState,
     ) -> GrownTrainingSet:
-        """Grow the tree of the training set, and choose posteriors by its cross-validation.
+        """Grow the tree of the training set, and choose posteriors by cross-validation in it.
 
-        train_size: fraction of the rows in the training set; split_state, random_state: randomness of
-        the split, and of folds and trees.
+        A posterior is a distribution over the prunings of the tree (the tree after some nodes have
+        become leaves). train_size: fraction of the rows in the training set; split_state,
+        random_state: random generators of the train/calibration split, and of the folds and the
+        seed of the trees. Sets the model's attributes on classes, features and hashes of its rows.
         """
         model, n_folds = self.model, get_n_folds(self.model)
         split, train, metadata = self._split(train_size, split_state)
@@ -266,10 +294,12 @@ class OutOfCoreCertifiedFit:
     def route_calibration_set(
         self, grown: GrownTrainingSet
     ) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
-        """Route the calibration rows through the grown tree.
+        """Find the leaf that each calibration row reaches in the grown tree.
 
-        grown: the tree, and the split. Return four results: the train/calibration split in memory,
-        and for each calibration row its leaf, (n,) int32, its target and its weight.
+        grown: result of `grow`, of which the tree and the split are used. Return a tuple of the
+        train/calibration split (row numbers in memory) and, for the n calibration rows, their
+        leaves, (n,) int32, targets, (n,), and weights, (n,) or None for 1. For a classifier the
+        hashes of the calibration rows are added to those that the model stores.
         """
         split, model = grown.split, self.model
         worst: list[Any] = split.is_worst or [None] * len(split.masks)
@@ -293,10 +323,11 @@ class OutOfCoreCertifiedFit:
     def _add_period(
         self, split: TrainCalibrationSplit, leaf: Int32, y: Any, weight: Any
     ) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
-        """Return the arguments, of which the split names the period of the calibration rows.
+        """Return the four arguments, with the period of the calibration rows added to the split.
 
-        Raise ValueError if these have a single class. split, leaf, y, weight: result of
-        `join_calibration_blocks`.
+        split, leaf, y, weight: result of `join_calibration_blocks`: the train/calibration split,
+        and the leaf, (n,), target, (n,), and weight, (n,) or None, of each calibration row. Raise
+        ValueError if all calibration rows of a classifier have one class.
         """
         assert self.period is not None
         if is_classifier(self.model) and (y == y[0]).all():
@@ -309,22 +340,28 @@ class OutOfCoreCertifiedFit:
 
 
 def _drop_leaves(fold: FoldTree) -> FoldTree:
-    """Return the tree of a fold without the leaves of rows, which take memory."""
+    """Return a copy of a fold's tree and statistics without its array `leaf`, to free memory.
+
+    fold: the fold; in the result `leaf` has the shape (0,).
+    """
     return replace(fold, leaf=fold.leaf[:0].copy())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoutedFolds:
-    """The training rows of a certified fit, and the leaves that they reach.
+    """The training rows of a certified fit, with the leaves that they reach in the fit's trees.
+
+    There is one tree of all training rows, and a tree for each cross-validation fold.
 
     Parameters
     ----------
     rows : GatheredRows
-        The n rows.
+        The n training rows: bin codes, targets, weights and fold numbers.
     leaf : ndarray of int32, shape (n,)
-        Leaf of each row in the tree of all of them.
+        Leaf that each row reaches in the tree of all training rows.
     validation_leaf : ndarray of int32, shape (n,)
-        Leaf of each row in the tree of the fold whose validation set has the row.
+        Leaf that each row reaches in the tree of the fold whose validation set contains the row;
+        undefined for rows of folds without a tree.
     numbers : list of int
         Numbers of the folds that have a tree.
     """
@@ -334,30 +371,38 @@ class RoutedFolds:
     validation_leaf: Int32
     numbers: list[int]
 
-    def compute_errors(self, values: list[Float64], block: slice) -> tuple[Mask, Float64]:
-        """Compute absolute validation errors of a block of rows.
+    def compute_errors(self, node_predictions: list[Float64], block: slice) -> tuple[Mask, Float64]:
+        """Compute absolute errors of the trees of the folds on their validation rows, for a block.
 
-        values: the prediction in each node of the tree of each fold; block: the rows. Return which
-        rows of the block are in the validation set of a fold that has a tree, and their errors.
+        node_predictions: for each fold in `numbers`, the prediction of each node of its tree;
+        block: slice of the n training rows. Return a mask, (n_block,), of the rows that are in the
+        validation set of a fold with a tree, and the absolute errors of these rows, in units of the
+        target.
         """
         assert self.rows.fold is not None
         fold, leaf = self.rows.fold[block], self.validation_leaf[block]
         predicted, is_counted = np.zeros(len(fold)), np.zeros(len(fold), dtype=np.bool_)
-        for number, of_nodes in zip(self.numbers, values, strict=True):
+        for number, of_nodes in zip(self.numbers, node_predictions, strict=True):
             is_validation = np.asarray(fold == number)
             predicted[is_validation] = of_nodes[leaf[is_validation]]
             is_counted |= is_validation
         return is_counted, np.abs(self.rows.y[block] - predicted)[is_counted]
 
-    def reduce_errors(self, values: list[Float64], node_map: Int32, n_threads: int) -> ErrorReduce:
-        """Return a function of a limit that returns a `Reduce` over errors divided by the limit.
+    def reduce_errors(
+        self, node_predictions: list[Float64], node_map: Int32, n_threads: int
+    ) -> ErrorReduce:
+        """Return a function that prepares sums over the validation errors of all rows.
 
-        values: as in `compute_errors`; node_map: number of each node of the tree in the predicting
-        tree, (m,); n_threads: number of threads.
+        node_predictions: for each fold in `numbers`, the prediction of each node of its tree;
+        node_map: for each node of the tree of all training rows, the node of the predicting tree
+        that contains it, (m,); n_threads: number of threads. The result takes the limit, and
+        returns a function ``reduce(f, *arguments)``. That one adds up ``f(block, *arguments)`` over
+        blocks (`RoutedRows`) with the leaf in the predicting tree, the error divided by the limit,
+        and the weight of each row.
         """
 
         def make_block(limit: float, block: slice) -> RoutedRows:
-            is_counted, errors = self.compute_errors(values, block)
+            is_counted, errors = self.compute_errors(node_predictions, block)
             weight = None if self.rows.weight is None else self.rows.weight[block][is_counted]
             return RoutedRows(node_map[self.leaf[block][is_counted]], errors / limit, weight)
 
@@ -366,24 +411,28 @@ class RoutedFolds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrownTrainingSet:
-    """The result of growth on the training set of a certified fit.
+    """The tree of the training set of a certified fit, with its statistics and posteriors.
+
+    `OutOfCoreCertifiedFit.grow` makes it.
 
     Parameters
     ----------
     split : TrainCalibrationMasks
-        Which rows are in the training set.
+        Which rows are calibration rows; all others are training rows.
     metadata : FitMetadata
-        Result of the metadata pass over the training set.
+        Result of the metadata pass over the training set: column types, categories, classes.
     tree : Tree
-        The tree that was grown on it.
+        The tree that was grown on the training set, with m nodes, for encoded rows.
     stats : NodeStats or TargetStats
-        Statistics of its rows in the nodes.
+        Class counts, or moments of the target, of the training rows in each node.
     posteriors : Mixture
-        The posteriors that cross-validation has chosen.
+        The inverse temperatures (factors of loss and size in the log weight of a pruning) that
+        cross-validation has chosen.
     folds : list of GrownFold
-        The folds of the cross-validation.
+        The tree of each cross-validation fold, with node statistics of its training and validation
+        rows.
     routed : RoutedFolds
-        Its rows, and the leaves that they reach.
+        The training rows, and the leaves that they reach in all trees.
     """
 
     split: TrainCalibrationMasks
@@ -395,54 +444,57 @@ class GrownTrainingSet:
     routed: RoutedFolds
 
     def collect_errors(
-        self, values: list[Float64], node_map: Int32, n_threads: int
+        self, node_predictions: list[Float64], node_map: Int32, n_threads: int
     ) -> ValidationErrorSums:
-        """Compute absolute validation errors of all folds.
+        """Compute the absolute errors of the trees of the folds on their validation rows.
 
         Parameters
         ----------
-        values : list of ndarray of float64
-            The prediction in each node of the tree of each fold.
+        node_predictions : list of ndarray of float64
+            For each fold, the prediction of each node of its tree.
         node_map : ndarray of int32, shape (m,)
-            Number of each node of `tree` in the predicting tree.
+            For each node of `tree`, the node of the predicting tree that contains it.
         n_threads : int
             Number of threads.
 
         Returns
         -------
         ValidationErrorSums
+            The largest error, the range of the targets, and a function that sums the errors by leaf
+            of the predicting tree.
         """
         rows, largest = self.routed.rows, -1.0
         for begin in range(0, len(rows.y), rows.block_rows):
             block = slice(begin, begin + rows.block_rows)
-            errors = self.routed.compute_errors(values, block)[1]
+            errors = self.routed.compute_errors(node_predictions, block)[1]
             largest = max(largest, float(errors.max(initial=-1.0)))
         return ValidationErrorSums(
             largest >= 0,
             max(largest, 0.0),
             tuple(self.metadata.rows.ends[0].tolist()),
-            self.routed.reduce_errors(values, node_map, n_threads),
+            self.routed.reduce_errors(node_predictions, node_map, n_threads),
             self.stats.weight_unit,
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValidationErrorSums:
-    """Absolute errors of a cross-validation.
+    """Absolute errors of cross-validation, by leaf of the tree that predicts.
 
     Parameters
     ----------
     has_any : bool
         Whether any row is in the validation set of a fold that has a tree.
     largest : float
-        The largest error; 0 if there is none.
+        The largest error, in units of the target; 0 if there is none.
     ends : tuple of two floats
-        The smallest and the largest target.
+        The smallest and the largest target of the training rows.
     reduce_scaled : callable
-        ``reduce_scaled(limit)`` returns a `Reduce` over the errors divided by a limit, in the leaves
-        of the predicting tree.
+        ``reduce_scaled(limit)`` returns a function ``reduce(f, *arguments)``, which adds up
+        ``f(block, *arguments)`` over blocks of validation rows. A block (`RoutedRows`) has the leaf
+        in the predicting tree, the error divided by `limit`, and the weight of each row.
     weight_unit : float
-        Mean weight of a training row; see `NodeStats`.
+        Mean weight of a training row; sums of weights are divided by it to get numbers of rows.
     """
 
     has_any: bool
@@ -453,7 +505,10 @@ class ValidationErrorSums:
 
 
 def _expect_out_of_core_parameters(model: Any) -> None:
-    """Raise ValueError if a parameter of the model needs rows in memory."""
+    """Raise ValueError if a parameter of a certified tree needs rows in memory.
+
+    model: the estimator. Its `preprocessor` must be None, and `cv` None or a number of folds.
+    """
     get_n_folds(model)
     if model.preprocessor is not None:
         raise ValueError(
@@ -463,9 +518,9 @@ def _expect_out_of_core_parameters(model: Any) -> None:
 
 
 def _get_train_sizes(model: Any) -> tuple[float, float]:
-    """Return the smallest and the largest training fraction that a fit may choose.
+    """Return the smallest and the largest fraction of training rows that a fit may choose.
 
-    model: the estimator. Both are `train_size`, unless that is "auto".
+    model: the estimator. Both are its parameter `train_size`; with "auto" they are 0.35 and 0.85.
     """
     if isinstance(model.train_size, str):
         return PILOT, max(SHARES)
@@ -473,9 +528,10 @@ def _get_train_sizes(model: Any) -> tuple[float, float]:
 
 
 def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
-    """Return an upper estimate of the memory of the fit: the growth of the tree, then the certificates.
+    """Return an upper estimate of the memory of a certified fit to out-of-core rows.
 
-    model: the estimator; metadata: numbers of rows, features and classes of the first pass.
+    It covers the growth of the tree, then the certificates. model: the estimator; metadata: numbers
+    of rows, features and classes, from the metadata pass.
     """
     least, most = _get_train_sizes(model)
     n_folds = max(get_n_folds(model), _PILOT_FOLDS if most > least else 0)
@@ -496,10 +552,10 @@ def _estimate_memory(model: Any, metadata: FitMetadata) -> MemoryNeed:
 def _estimate_certificate_bytes(
     model: Any, n: int, n_calibration: float, weight_bytes: float
 ) -> float:
-    """Estimate the memory of the rows while the tree is certified from above, in bytes.
+    """Return an upper estimate of the bytes for the rows while the grown tree is certified.
 
-    n, n_calibration: numbers of all rows, and of calibration rows; weight_bytes: bytes of a weight.
-    model: the estimator.
+    model: the estimator; n, n_calibration: numbers of all rows, and of calibration rows;
+    weight_bytes: bytes of a row's weight, 0 if rows have no weights.
     """
     has_pruning = model.max_leaf_nodes is not None  # a small tree is certified after the whole one
     if is_classifier(model):

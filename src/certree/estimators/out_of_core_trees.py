@@ -44,11 +44,11 @@ from certree.out_of_core.metadata_pass import (
     expect_one_target,
 )
 from certree.out_of_core.open_rows import open_rows
-from certree.out_of_core.time_cut import EARLIER
 from certree.out_of_core.time_split import TimeArguments, read_times
 from certree.out_of_core.validation_split import FoldAssignment, assign_to_folds
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
+from certree.rows.time_order import EARLIER
 from certree.stats import NodeStats, Stats
 from certree.stats.category_statistics import (
     MAX_SET_CATEGORIES,
@@ -78,26 +78,32 @@ def fit_out_of_core(
 ) -> tuple[Any, Any, Any, Any] | None:
     """Fit a tree, and the vote of its prunings, to out-of-core or distributed rows.
 
+    A pruning is the tree with some nodes turned into leaves.
+
     Parameters
     ----------
     model : TreeVoteEstimator
         The model, whose fitted attributes are set.
     X, y, sample_weight, groups
-        As `open_rows` takes them.
+        Rows, targets, weights and groups as `fit` gets them: paths of files, a
+        `pyarrow.dataset.Dataset` or a Dask collection, and names of columns or Dask collections;
+        weights and groups may be None.
     order : TimeArguments or None
-        The arguments of `fit` about the order of the rows; None: rows have no times.
+        The arguments `time` and `gap` of `fit`; None: rows have no times.
     fit_blocks : callable or None
-        ``fit_blocks(executor, order)`` fits the model to the rows; None: its method `_fit_blocks`.
+        ``fit_blocks(executor, order)`` fits the model to the blocks of rows of an `Executor`; None:
+        the model's method `_fit_blocks`.
 
     Returns
     -------
     tuple of X, y, weights and groups, or None
-        The rows, if they are so few that they must be fitted in memory; None: the model is fitted.
+        The rows in memory, if they are so few that the caller must fit the model to them; None: the
+        model is fitted.
 
     Raises
     ------
     ValueError, TypeError
-        If a parameter does not support out-of-core data, or rows are wrong.
+        If a parameter does not support out-of-core data, or rows are invalid.
     """
     expect_histogram_cart(model._resolve_grower(model.grower))
     options = {"groups": groups, "is_shown": model.verbose > 0}
@@ -112,12 +118,18 @@ def fit_out_of_core(
 def fit_tree_out_of_core(
     model: Any, executor: Executor, order: TimeArguments | None = None
 ) -> None:
-    """Fit a tree, and the vote of its prunings, to the rows of an executor.
+    """Fit a tree, and the vote of its prunings, to out-of-core rows, and set fitted attributes.
 
-    model: a `TreeVoteEstimator`, whose fitted attributes are set; executor: has the rows; order: the
-    arguments of `fit` about times. Raise
-    `InMemory` if the rows are so few that they must be fitted in memory, and ValueError or
-    TypeError if a parameter does not support out-of-core data, or rows are wrong.
+    A pruning is the tree after some nodes have become leaves. model: a `TreeVoteEstimator`;
+    executor: reads the blocks of rows, here or on workers; order: the arguments `time` and `gap` of
+    `fit`, or None.
+
+    Raises
+    ------
+    InMemory
+        If the rows are so few that they should be fitted in memory.
+    ValueError, TypeError
+        If a parameter does not support out-of-core data, or rows are invalid.
     """
     metadata = collect_metadata(model, executor)
     expect_one_target(metadata.rows)
@@ -148,9 +160,10 @@ def fit_tree_out_of_core(
 
 
 def expect_rows_for_classes(metadata: FitMetadata, train_size: float = 1.0) -> None:
-    """Raise InMemory, so that rows are fitted in memory, if there are few rows for each class.
+    """Raise InMemory if there are fewer than 20 training rows for each class on average.
 
-    metadata: numbers of rows and classes; train_size: fraction of the rows that grow the tree.
+    The caller then fits the rows in memory. metadata: numbers of rows and classes (one for a
+    numeric target); train_size: fraction of the rows that grow the tree.
     """
     rows = metadata.rows
     n_classes = 1 if rows.classes is None else len(rows.classes[0])
@@ -160,16 +173,17 @@ def expect_rows_for_classes(metadata: FitMetadata, train_size: float = 1.0) -> N
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldTree:
-    """The tree of one cross-validation fold.
+    """The tree of one cross-validation fold, with statistics of its rows and the leaf of each row.
 
     Parameters
     ----------
     grown : list of GrownFold
-        The fold; an empty list if its training or its validation set has no rows.
+        One entry: the tree, and node statistics of the fold's training and validation rows. Empty
+        if one of these sets has no rows, so that no tree was grown.
     n_train, n_validation : int
-        Numbers of rows of both sets.
+        Numbers of training and of validation rows of the fold.
     leaf : ndarray of int32, shape (n,)
-        Leaf of each row of the fit in the tree; (0,) without a tree.
+        Leaf that each of all n training rows of the fit reaches in this tree; (0,) without a tree.
     """
 
     grown: list[GrownFold]
@@ -180,24 +194,25 @@ class FoldTree:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutOfCoreTrees:
-    """Grows the trees of an out-of-core fit, and computes the statistics of their nodes.
+    """Grows the trees of an out-of-core fit, of all rows and of folds, and computes node statistics.
 
     Parameters
     ----------
     model : TreeVoteEstimator
-        The model.
+        The model, whose parameters set growth.
     grower : Cart
-        Its grower.
+        The grower of the model, for histogram-based growth.
     rows : GatheredRows
-        The n binned training rows of the fit.
+        The n training rows of the fit: bin codes, targets, weights and fold numbers.
     samples : BinnedSamples
-        The same rows with the settings of growth.
+        The same rows with the largest depth, constraints, seed and other settings of growth.
     weight_unit : float
-        Mean weight of a row; see `NodeStats`.
+        Mean weight of a row; sums of weights are divided by it to get numbers of rows.
     n_folds : int
         Number of folds; 1 if rows are divided by time.
     is_timed : bool
-        Whether rows are divided by time: `rows.fold` then holds the sets of `TimeCut.assign`.
+        Whether rows are divided by time. `rows.fold` then has, for each row, `LATEST` (validation),
+        `EARLIER` (training) or `GAP` (left out) instead of the number of a fold.
     """
 
     model: Any
@@ -218,27 +233,29 @@ class OutOfCoreTrees:
         random_state: np.random.RandomState,
         gap: Any = None,
     ) -> OutOfCoreTrees:
-        """Bin all rows, assign them to folds, and gather them.
+        """Bin all rows, assign them to folds, and gather their bin codes in one table.
 
         Parameters
         ----------
         model : TreeVoteEstimator
             The model.
         executor : Executor
-            Has the rows.
+            Reads the blocks of rows, here or on workers.
         metadata : FitMetadata
-            Result of the metadata pass over them.
+            Result of the metadata pass over these rows: column types, categories, classes, total
+            weight.
         n_folds : int
             Number of folds; 0: there are none.
         random_state : RandomState
             Source of the folds and of the seed of the trees.
         gap : int, timedelta or None
-            Rows to leave out before the latest fifth, which validates, if rows have times; None:
-            they have none.
+            If rows have times, the rows to leave out before the latest fifth, which is the
+            validation set: their number, or the time that they span. None: rows have no times.
 
         Returns
         -------
         OutOfCoreTrees
+            Its methods grow the trees of the folds and of all rows.
         """
         grower = expect_histogram_cart(model._resolve_grower(model.grower))
         has_weights, n = metadata.weight_scaling is not None, metadata.rows.n
@@ -281,9 +298,10 @@ class OutOfCoreTrees:
         return cls(model, grower, rows, samples, unit, 1 if is_timed else n_folds, is_timed)
 
     def get_fold(self, fold: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which rows are in the training and in the validation set of a fold, (n,) each.
+        """Return two masks, (n,): the training rows and the validation rows of a fold.
 
-        fold: number of the fold. With times, rows of the gap are in neither set.
+        fold: number of the fold, from 0. If rows are divided by time, rows of the gap are in
+        neither.
         """
         assert self.rows.fold is not None
         is_validation = np.asarray(self.rows.fold == fold)
@@ -291,9 +309,10 @@ class OutOfCoreTrees:
         return is_train, is_validation
 
     def grow_fold(self, is_train: NDArray[np.bool_], is_validation: NDArray[np.bool_]) -> FoldTree:
-        """Grow the tree of a fold, and compute statistics of both sets of its rows.
+        """Grow the tree of a cross-validation fold, and compute node statistics of both of its sets.
 
-        is_train, is_validation: whether each row grows the tree, or is in the validation set, (n,).
+        is_train, is_validation: masks, (n,), of the rows that grow the tree, and of its validation
+        set.
         """
         n_train, n_validation = (int(np.count_nonzero(rows)) for rows in (is_train, is_validation))
         if not (n_train and n_validation):
@@ -304,21 +323,31 @@ class OutOfCoreTrees:
         return FoldTree([GrownFold(tree, stats, validation)], n_train, n_validation, leaf)
 
     def grow_whole(self) -> tuple[GrownTree, Stats, Int32]:
-        """Grow a tree on all rows; return it, statistics of its nodes, and the leaves, (n,)."""
+        """Grow the tree of all n training rows.
+
+        Return the tree, class counts or moments of the target in its nodes, and the leaf of each
+        row, (n,) int32.
+        """
         grown, leaf = self._grow(None)
         return grown, self._compute_stats(grown.tree, leaf, None), leaf
 
     def learn_missing(self, grown: GrownTree) -> Tree:
-        """Return a tree of all rows, as it takes encoded rows, with `missing_both` set.
+        """Convert a grown tree to one that takes encoded rows, and mark splits without missing values.
 
-        See `Tree.learn_missing`. grown: from `grow_whole`.
+        At a split where no training row lacks the value, new rows that lack it will go to both
+        children (`Tree.missing_both`). grown: a result of `grow_whole`. Ranks of categories are
+        replaced by sets of category codes.
         """
         samples: Any = grown.rows
         tree = learn_missing_from_codes(grown.tree, samples.edges, samples.table)
         return samples.replace_ranks(tree)
 
     def _grow(self, indices: Indices | None) -> tuple[GrownTree, Int32]:
-        """Grow a tree on the rows at `indices` (None: all); return it, and leaves of all, (n,)."""
+        """Grow a tree on some training rows; return it, and the leaf of every row, (n,) int32.
+
+        indices: indices of the rows that grow the tree; None: all. The other rows reach a leaf,
+        too.
+        """
         storage, n_threads = self.rows.storage, get_n_threads(self.model.n_jobs)
         ranked: Any = self.samples
         if ranked.rank_categories is not None:
@@ -332,9 +361,10 @@ class OutOfCoreTrees:
     def _compute_stats(
         self, tree: Tree, leaf: Int32, is_counted: NDArray[np.bool_] | None
     ) -> Stats:
-        """Compute statistics of rows in the nodes of a tree.
+        """Compute class counts, or moments of the target, of some rows in each node of a tree.
 
-        leaf: leaf of each row, (n,); is_counted: which rows count, (n,); None: all.
+        tree: the tree; leaf: leaf of each training row, (n,); is_counted: mask of the rows that
+        count, (n,); None: all.
         """
         rows = self.rows
 
@@ -360,10 +390,12 @@ class OutOfCoreTrees:
 def _warn_of_repeated_rows(
     model: Any, executor: Executor, metadata: FitMetadata, folds: FoldAssignment | None
 ) -> None:
-    """Warn if many rows of a fit are equal, unless they have groups.
+    """Warn if many rows of a fit equal another row, unless rows have groups.
 
-    Certified trees have a parameter for repeated rows, duplicates, and need no warning. folds: the
-    folds of the rows, which may know the number of repeated rows. Others: as in `OutOfCoreTrees`.
+    Certified trees get no warning, as their parameter `duplicates` says how such rows count. model:
+    the estimator; executor: reads the rows; metadata: their number, and whether they have groups;
+    folds: the folds of the rows, which may already contain the number of repeated rows; None: there
+    are no folds.
     """
     if metadata.rows.are_grouped or hasattr(model, "duplicates"):
         return
@@ -374,10 +406,12 @@ def _warn_of_repeated_rows(
 
 
 def set_row_keys(executor: Executor, metadata: FitMetadata) -> None:
-    """Replace the hash of each row by a key that orders rows randomly, in all blocks.
+    """Replace the hash of each row in all blocks by a key, a pseudo-random number.
 
-    Rows of a group have the same key. executor: has the blocks; metadata: numbers of rows and
-    groups.
+    Rows sorted by key have the same order however they are divided into blocks. A key is computed
+    from the row's values and its copy number (0 for the first of equal rows, 1 for the second,
+    ...). With groups it is computed from the group, so that rows of a group have the same key.
+    executor: holds the blocks, which it replaces; metadata: numbers of rows and groups.
     """
     if metadata.rows.are_grouped:
         set_group_keys(executor, metadata.n_groups)
@@ -386,9 +420,11 @@ def set_row_keys(executor: Executor, metadata: FitMetadata) -> None:
 
 
 def find_rankable_features(model: Any, sketch: Sketch) -> tuple[int, ...]:
-    """Return the features of more than 30 categories, which get ranks; none for many classes.
+    """Return the indices of the features with more than 30 categories, whose categories get ranks.
 
-    model: knows its classes, if it is a classifier; sketch: has the categories.
+    The rank of a category is its place in the order of the mean targets of categories. Empty for
+    classifiers of more than five classes. model: the estimator, with its number of classes if it is
+    a classifier; sketch: the distinct categories of each feature.
     """
     if np.max(getattr(model, "n_classes_", 1)) > MAX_TARGET_CLASSES:
         return ()
@@ -403,10 +439,12 @@ def _make_rankable(
     ranked: tuple[int, ...],
     weight_unit: float,
 ) -> BinnedSamples:
-    """Return samples that can rank the categories of some features; see `RankableRows`.
+    """Return training samples that can replace the categories of some features by ranks.
 
-    ranked: the features, whose samples are returned as they are if there are none; weight_unit: mean
-    weight of a row. Other arguments are those of `OutOfCoreTrees`.
+    The rank of a category is its place in the order of the mean targets of categories. model: the
+    estimator; grower: its grower; rows: the n training rows; samples: the same rows with the
+    settings of growth; ranked: indices of the features, of which none means that `samples` is
+    returned; weight_unit: mean weight of a row.
     """
     if not ranked:
         return samples
@@ -425,10 +463,11 @@ def estimate_tree_memory(
     train_size: float = 1.0,
     leaf_bytes: tuple[int, int] = (0, 0),
 ) -> MemoryNeed:
-    """Estimate from above the memory of a tree of a fraction of the rows, and of its folds.
+    """Return an upper estimate of the memory of an out-of-core fit of a tree and its folds.
 
-    metadata: result of the metadata pass; n_folds: number of folds; train_size: the fraction;
-    leaf_bytes: further bytes of each leaf, and of each class of a leaf.
+    metadata: numbers of rows, features, classes and categories; n_folds: number of cross-validation
+    folds; train_size: fraction of the rows that grow the tree; leaf_bytes: bytes to add for each
+    leaf, and for each class of a leaf.
     """
     model = metadata.encoder
     cart, is_split = (
@@ -471,10 +510,12 @@ def estimate_tree_memory(
 
 
 def get_n_folds(model: Any) -> int:
-    """Return the number of cross-validation folds; 0 if no parameter must be chosen.
+    """Return the number of cross-validation folds of an estimator: its parameter `cv`, 5 for None.
 
-    Raise ValueError unless the parameter `cv` is None or a number of folds, at most 255. model: the
-    estimator.
+    Return 0 if all inverse temperatures (or alpha) are set, so that nothing has to be chosen.
+    Inverse temperatures are the factors of loss and size in the log weight of a pruning (the tree
+    with some nodes turned into leaves). model: the estimator. Raise ValueError unless `cv` is None
+    or a number of folds, at most 255.
     """
     if not model._needs_cross_validation():
         return 0

@@ -40,11 +40,12 @@ _POSTERIOR_CONSTRAINTS: dict[str, list[Any]] = {
 def make_voting(vote: Voting | Kind, signs: MonotonicSigns) -> Voting:
     """Return how the prunings of a classifier vote, from its parameter `vote`.
 
-    vote: a `Voting` object, which has the kind of the vote and the smoothing, or the kind alone:
-    "mean" (by the class frequencies of the leaf that a row reaches) or "majority" (for its most
-    frequent class). With the kind alone, the smoothing is 0.1: that many rows with the class
-    frequencies of its parent are added to each node. signs: monotonic constraint of each of p
-    features, -1, 0 or 1, (p,), which replaces that of the object; None: it is not replaced.
+    A pruning is the tree with some nodes turned into leaves. vote: a `Voting` object, which has the
+    kind of the vote and the smoothing, or the kind alone: "mean" (by the class frequencies of the
+    leaf that a row reaches) or "majority" (for its most frequent class). With the kind alone, the
+    smoothing is 0.1: that many rows with the class frequencies of its parent are added to each
+    node. signs: monotonic constraint of each of p features, -1, 0 or 1, (p,), which replaces that
+    of the object; None: it is not replaced.
     """
     voting = Voting(vote, SMOOTHING) if isinstance(vote, str) else vote
     return voting if signs is None else replace(voting, slopes=signs)
@@ -121,7 +122,7 @@ class PACBayesTree(TreeVoteEstimator):
         They are the prior over prunings, the two inverse temperatures, which are the factors of
         loss and size in the log weight of a pruning, and the search by which these are chosen, such
         as "mixture". Here the object is the estimator itself; certified classifiers have a
-        `PACBayesPosteriors`.
+        `PACBayesPosteriors`. A pruning is the tree with some nodes turned into leaves.
         """
         return self
 

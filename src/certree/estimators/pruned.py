@@ -191,7 +191,8 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
         With a `Grid` that halves each feature equally often, as ``Grid(box, resolution="paper")``
         does, the rows do not determine the tree, so the rows that label and prune it may certify
         it, too. The bound covers all prunings at once, whatever the rule and its alpha; see
-        `certify_fixed_box`. It is loose: it is useful from tens of thousands of rows on.
+        `certify_fixed_box`. It is loose: it is useful from tens of thousands of rows on. A pruning
+        is the tree with some nodes turned into leaves.
 
         Parameters
         ----------
@@ -232,7 +233,8 @@ class PrunedTreeClassifier(UpdatableTree, PrunedTree, TreeVoteClassifier):
         is_class = [truth == np.full(len(truth), name) for name in self.classes_]
         if not np.logical_or(*is_class).all():
             raise ValueError(
-                f"y must hold classes among {self.classes_}, as in the fit, got others"
+                f"y must hold classes among {self.classes_}, as in the fit, got others: pass the y "
+                "of the fit"
             )
         codes = is_class[1].astype(np.int32)
         tree = grower.grow(TrainingSamples(rows, max_depth=self.max_depth))

@@ -34,7 +34,8 @@ def choose_small_alpha(folds: Sequence[GrownFold], n_threads: int) -> float:
 
     The prunings are those with the smallest sum, over leaves, of rows times Gini impurity (or of
     sums of squares) plus alpha for each leaf. The alpha with the smallest validation loss is
-    chosen: log loss, or squared error for numeric targets.
+    chosen: log loss, or squared error for numeric targets. A pruning is the tree with some nodes
+    turned into leaves.
 
     folds: trees and node statistics of the cross-validation folds of the training set; n_threads:
     number of threads. Return alpha; 1 if there are no folds.
@@ -62,6 +63,8 @@ def shrink_tree(
     tree: Tree, stats: Stats, n_leaves: int, alpha: float, voting: Voting
 ) -> FittedVote:
     """Reduce a tree to its cost-complexity pruning with at most `n_leaves` leaves.
+
+    A pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------

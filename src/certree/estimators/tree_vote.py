@@ -83,9 +83,11 @@ _ROUNDING = 1e-6
 
 
 def _read_tree(stored: StoredState, name: str, model: TreeModel) -> Tree:
-    """Return the tree of a model file; stored, name: the file and the section of the tree in it.
+    """Return the tree that a model file holds.
 
-    model: the model that is restored, whose features and categories the tree must fit.
+    stored, name: the content of the file, and the name of the section of the tree; model: the
+    estimator that is restored, whose number of features and categories the tree must fit. Raise
+    ValueError if it does not.
     """
     return model._restore_trees(Tree, stored.get_section(name))
 
@@ -173,6 +175,8 @@ class TreeVoteEstimator(TreeModel):
     ) -> Stats:
         """Compute the statistics of rows in each node of a tree.
 
+        A pruning is the tree with some nodes turned into leaves.
+
         Parameters
         ----------
         tree : Tree
@@ -200,7 +204,8 @@ class TreeVoteEstimator(TreeModel):
         """Return how inverse temperatures are chosen; here "joint", all together on a grid.
 
         Subclasses may return "error-first", one after the other, or "mixture", in which posteriors
-        with several values vote together.
+        with several values vote together. Inverse temperatures are the factors of loss and size in
+        the log weight of a pruning (the tree with some nodes turned into leaves).
         """
         return "joint"
 
@@ -272,6 +277,9 @@ class TreeVoteEstimator(TreeModel):
     ) -> Self:
         """Grow the tree, choose the inverse temperatures, and compute the vote of the prunings.
 
+        The vote is the average of the predictions of all prunings (the tree with some nodes turned
+        into leaves), by their posterior weights.
+
         Parameters
         ----------
         X : array-like of shape (n, p)
@@ -319,9 +327,9 @@ class TreeVoteEstimator(TreeModel):
     ) -> tuple[Any, Any, Any, Any] | None:
         """Fit to rows in files or on a cluster, unless they are so few that they should be in memory.
 
-        order: what `fit` has got of the order of the rows, or None; all other parameters are those
-        of `fit`. Return None if the model is fitted; otherwise X, y,
-        sample_weight and groups as arrays or data frames in memory, which the caller then fits.
+        X, y, sample_weight, groups: as `fit` gets them; order: the arguments `time` and `gap` of
+        `fit`, or None. Return None if the model is fitted; otherwise X, y, sample_weight and groups
+        as arrays or data frames in memory, which the caller then fits.
         """
         return fit_out_of_core(self, X, y, sample_weight, groups, order)
 
@@ -329,7 +337,8 @@ class TreeVoteEstimator(TreeModel):
         """Fit to out-of-core or distributed rows, and set all fitted attributes.
 
         executor: holds the blocks of rows with their features, targets and weights, on this machine
-        or on a cluster, and runs functions on them; order: the arguments of `fit` about times.
+        or on a cluster, and runs functions on them; order: the arguments `time` and `gap` of `fit`,
+        or None.
         """
         fit_tree_out_of_core(self, executor, order)
 
@@ -405,10 +414,12 @@ class TreeVoteEstimator(TreeModel):
     def _make_ranked_samples(
         self, training: Training, random_state: np.random.RandomState
     ) -> TrainingSamples:
-        """Return the training samples, which can rank very many categories of a feature.
+        """Return the training rows with the parameters of growth, and with ranks of many categories.
 
-        The grower must be a `Cart`, and there must be one target; see `RankableRows`. Arguments are
-        those of `_make_training_samples`.
+        The rank of a category is its place in the order of the mean targets of categories; it
+        replaces the category in features of more than 30 categories. That needs a `Cart` grower and
+        a single target; otherwise the result is that of `_make_training_samples`. training: the
+        encoded rows; random_state: source of the grower's seed.
         """
         samples, grower = self._make_training_samples(training, random_state), self._get_grower()
         mask, n_classes = samples.categorical, getattr(self, "n_classes_", 1)
@@ -443,6 +454,9 @@ class TreeVoteEstimator(TreeModel):
         self, training: Training, random_state: np.random.RandomState
     ) -> tuple[GrownTree, Mixture, list[GrownFold]]:
         """Grow the trees of all rows and of the folds, and choose the posteriors by the folds.
+
+        A posterior is a distribution over the prunings of a tree (the tree with some nodes turned
+        into leaves).
 
         Parameters
         ----------
@@ -485,7 +499,8 @@ class TreeVoteEstimator(TreeModel):
     def _needs_cross_validation(self) -> bool:
         """Return whether some inverse temperature (or alpha of the pruning rule) is None.
 
-        Then cross-validation has to choose it.
+        Then cross-validation has to choose it. Inverse temperatures are the factors of loss and
+        size in the log weight of a pruning (the tree with some nodes turned into leaves).
         """
         return None in self._get_temperatures()
 
@@ -501,7 +516,8 @@ class TreeVoteEstimator(TreeModel):
         """Choose the inverse temperatures, or alpha, that are None by cross-validation.
 
         `_get_search` says how: together, one after the other, or as a mixture of posteriors with
-        several values.
+        several values. Inverse temperatures are the factors of loss and size in the log weight of a
+        pruning (the tree with some nodes turned into leaves).
 
         grown: tree, and node statistics of training and validation rows, of each fold; advance:
         function without arguments that is called after each step, for a progress bar. Return the
@@ -553,9 +569,10 @@ class TreeVoteEstimator(TreeModel):
     def _finish_fit(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:
         """Compute the posterior and the vote of all prunings, and set all fitted attributes.
 
-        tree: the grown tree; stats: statistics of all training rows in its nodes; posteriors: the
-        inverse temperatures (factors of loss and size in the log weight of a pruning) and mixture
-        weights that the user has set or cross-validation has chosen.
+        A pruning is the tree with some nodes turned into leaves. tree: the grown tree; stats:
+        statistics of all training rows in its nodes; posteriors: the inverse temperatures (factors
+        of loss and size in the log weight of a pruning) and mixture weights that the user has set
+        or cross-validation has chosen.
         """
         weights = posteriors.compute_posterior(self._get_candidates(), tree, stats)
         self._set_posteriors(posteriors)
@@ -564,9 +581,10 @@ class TreeVoteEstimator(TreeModel):
     def _set_posteriors(self, posteriors: Mixture) -> None:
         """Set `best_params_`, `mixture_weights_` and `posteriors_`.
 
-        posteriors: the inverse temperatures, mixture weights and names of the posteriors that vote.
-        In `best_params_` a temperature is a number if all posteriors have the same one, else a
-        list.
+        Inverse temperatures are the factors of loss and size in the log weight of a pruning (the
+        tree with some nodes turned into leaves). posteriors: the inverse temperatures, mixture
+        weights and names of the posteriors that vote. In `best_params_` a temperature is a number
+        if all posteriors have the same one, else a list.
         """
         columns = posteriors.temperatures.T.tolist()
         self.best_params_ = {
@@ -574,17 +592,18 @@ class TreeVoteEstimator(TreeModel):
             for name, column in zip(self._temperatures, columns, strict=True)
         }
         self.mixture_weights_ = posteriors.mixture_weights.tolist()
-        self.posteriors_ = [*posteriors.families]
+        self.posteriors_ = [*posteriors.candidate_names]
 
     def _set_fitted(
         self, tree: Tree, stats: Stats, weights: NodeWeights, outcome: Vote | DeferredVote
     ) -> None:
         """Set the fitted attributes of the tree and its vote.
 
-        tree: the tree; stats: class counts, or moments of the target, in its nodes; weights:
-        posterior weights of its prunings; outcome: class probabilities or number that the vote
-        predicts in each leaf (at splits, the part of it by prunings that stop there or above). They
-        become `tree_`, `stats_`, `weights_` and `vote_`.
+        The vote is the average of the predictions of all prunings (the tree with some nodes turned
+        into leaves), by their posterior weights. tree: the tree; stats: class counts, or moments of
+        the target, in its nodes; weights: posterior weights of its prunings; outcome: class
+        probabilities or number that the vote predicts in each leaf (at splits, the part of it by
+        prunings that stop there or above). They become `tree_`, `stats_`, `weights_` and `vote_`.
         """
         self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, outcome
 
@@ -650,7 +669,9 @@ class TreeVoteEstimator(TreeModel):
         """Return inverse temperatures and mixture weights by attributes from a model file.
 
         These are `best_params_`, `mixture_weights_` and `posteriors_`. Raise ValueError if names
-        differ from those of this estimator, or values are not numbers.
+        differ from those of this estimator, or values are not numbers. Inverse temperatures are the
+        factors of loss and size in the log weight of a pruning (the tree with some nodes turned
+        into leaves).
         """
         temperatures, weights = self.best_params_, np.array(self.mixture_weights_)
         if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):
@@ -713,9 +734,10 @@ class TreeVoteEstimator(TreeModel):
     def _compute_outcomes(self, X: ArrayLike) -> Float64:
         """Compute the outcome of the vote for each row of X, (n, K).
 
-        X: new rows, (n, p). Columns are class probabilities, or the predicted number (K = 1);
-        several targets have their columns side by side. Rows that belong to several leaves get the
-        average over these; see `_route_rows`.
+        The vote is the average of the predictions of all prunings (the tree with some nodes turned
+        into leaves), by their posterior weights. X: new rows, (n, p). Columns are class
+        probabilities, or the predicted number (K = 1); several targets have their columns side by
+        side. Rows that belong to several leaves get the average over these; see `_route_rows`.
         """
         leaves, missing, averages = self._route_rows(X)
         outcomes = self.vote_.outcomes(leaves)
@@ -784,11 +806,11 @@ class TreeVoteEstimator(TreeModel):
     def _predict_nodes(self, tree: Tree, stats: Any) -> NodePredictions | SparseNodePredictions:
         """Compute what each node of a tree votes for if it is a leaf of a pruning.
 
-        tree: the tree, with m nodes; stats: statistics of the training rows in its nodes. The
-        result has a class label of each node for votes of kind "majority", or its smoothed class
-        frequencies or mean for "mean"; `_get_voting` has the kind and the smoothing. It is a
-        `SparseNodePredictions`, which computes frequencies when they are needed, if class counts are
-        sparse.
+        A pruning is the tree with some nodes turned into leaves. tree: the tree, with m nodes;
+        stats: statistics of the training rows in its nodes. The result has a class label of each
+        node for votes of kind "majority", or its smoothed class frequencies or mean for "mean";
+        `_get_voting` has the kind and the smoothing. It is a `SparseNodePredictions`, which
+        computes frequencies when they are needed, if class counts are sparse.
         """
         return self._get_voting().ballots(tree, stats)
 
@@ -809,7 +831,9 @@ class TreeVoteEstimator(TreeModel):
         """Return a sum of trees that equals the prediction, which explanations read.
 
         It has a single tree, `tree_`, with the outcome of the vote as the value of each leaf, and
-        the constant 0. For two classes the value is the probability of the second class alone.
+        the constant 0. For two classes the value is the probability of the second class alone. The
+        vote is the average of the predictions of all prunings (the tree with some nodes turned into
+        leaves), by their posterior weights.
         """
         check_is_fitted(self)
         tree, leaves = self.tree_, np.flatnonzero(self.tree_.is_leaf)
@@ -824,8 +848,10 @@ class TreeVoteEstimator(TreeModel):
     def _select_outputs(self, outcomes: Float64) -> Float64:
         """Return the columns of outcomes of the vote from which the other columns follow.
 
-        outcomes: K columns of probabilities, or of numbers, for k nodes, (k, K). Here all K columns
-        are returned; classifiers of two classes return only that of the second one, (k, 1).
+        The vote is the average of the predictions of all prunings (the tree with some nodes turned
+        into leaves), by their posterior weights. outcomes: K columns of probabilities, or of
+        numbers, for k nodes, (k, K). Here all K columns are returned; classifiers of two classes
+        return only that of the second one, (k, 1).
         """
         return outcomes
 
@@ -887,15 +913,20 @@ class TreeVoteEstimator(TreeModel):
     ) -> tuple[Any, float | None]:
         """Return the prediction for one outcome of the vote.
 
-        outcome: of a model of one target, class probabilities, (K,), or the predicted number, (1,).
-        Return two values: the predicted class and a probability, or the number and None. The
-        probability is that of the class of index `shown_class`; None: of the predicted class.
+        The vote is the average of the predictions of all prunings (the tree with some nodes turned
+        into leaves), by their posterior weights. outcome: of a model of one target, class
+        probabilities, (K,), or the predicted number, (1,). Return two values: the predicted class
+        and a probability, or the number and None. The probability is that of the class of index
+        `shown_class`; None: of the predicted class.
         """
 
     @available_if(has_numeric_leaves)
     @snapshot_method
     def rules(self, max_leaves: int = 16, *, pos_label: Any = None) -> Rules:
         """Return the part of the tree that matters most to the vote as if-then rules.
+
+        The vote is the average of the predictions of all prunings (the tree with some nodes turned
+        into leaves), by their posterior weights.
 
         Parameters
         ----------
@@ -983,17 +1014,26 @@ class TreeVoteEstimator(TreeModel):
         return names
 
     def _number_rules(self) -> RuleNumbers | None:
-        """Return the numbers of the rules of `tree_`; None if it is large or its prunings vote."""
+        """Return the numbers of the rules of `tree_`; None if it is large or its prunings vote.
+
+        A pruning is the tree with some nodes turned into leaves.
+        """
         return number_rules(self.tree_) if self._predicts_by_one_pruning() else None
 
     def _describe_predictor(self) -> str:
-        """Return what predicts, as a phrase: "a vote of prunings", or "a tree of 90 leaves"."""
+        """Return what predicts, as a phrase: "a vote of prunings", or "a tree of 90 leaves".
+
+        A pruning is the tree with some nodes turned into leaves.
+        """
         if not self._predicts_by_one_pruning():
             return "a vote of prunings"
         return f"a tree of {format_quantity(self.get_n_leaves(), 'leaf', 'leaves')}"
 
     def _predicts_by_one_pruning(self) -> bool:
-        """Return whether `tree_` alone predicts, and not the vote of its prunings; here False."""
+        """Return whether `tree_` alone predicts, and not the vote of its prunings; here False.
+
+        A pruning is the tree with some nodes turned into leaves.
+        """
         return False
 
     def _bound_nodes(self) -> NodeBounds | None:
@@ -1008,6 +1048,9 @@ class TreeVoteEstimator(TreeModel):
     @snapshot_method
     def export_text(self, max_leaves: int = 16) -> str:
         """Write the part of the tree that matters most to the vote as an indented text.
+
+        The vote is the average of the predictions of all prunings (the tree with some nodes turned
+        into leaves), by their posterior weights.
 
         Parameters
         ----------
@@ -1051,7 +1094,9 @@ class TreeVoteEstimator(TreeModel):
         """Return the prediction of each leaf of `tree_`: class probabilities (m, K) or a number (m, 1).
 
         Row v is node number v; rows of nodes that are not leaves are 0. Several targets have their
-        columns side by side. The values are outcomes of the vote, from `vote_`.
+        columns side by side. The values are outcomes of the vote, from `vote_`. The vote is the
+        average of the predictions of all prunings (the tree with some nodes turned into leaves), by
+        their posterior weights.
         """
 
     def _build_formula(self) -> Formula:
@@ -1112,7 +1157,8 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         """Column ranges of each target in the outcome of the vote; a target has at least 2 columns.
 
         The result has the numbers of columns in its attribute `sizes`. The second column of a
-        target with a single class belongs to no class.
+        target with a single class belongs to no class. The vote is the average of the predictions
+        of all prunings (the tree with some nodes turned into leaves), by their posterior weights.
         """
         return OutputGroups(tuple(max(2, k) for k in np.atleast_1d(self.n_classes_).tolist()))
 
@@ -1143,9 +1189,10 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return SparseNodeStats if self._has_sparse_stats() else NodeStats
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check the numbers of classes, and that leaves hold probabilities of them.
+        """Check the fitted attributes of a restored classifier against each other.
 
-        Raise ValueError if not. stored: the content of the model file.
+        Raise ValueError if numbers of classes differ, or leaves do not hold class probabilities.
+        stored: the content of the model file.
         """
         stats: Any = self.stats_
         targets: Any = stats.of_each if isinstance(stats, SeveralStats) else (stats,)
@@ -1239,8 +1286,10 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     def _split_by_target(self, outcomes: Float64) -> list[Float64]:
         """Split outcomes of the vote, (n, total), into one array (n, K) for each target.
 
-        outcomes: probabilities, with the columns of all targets side by side. A target of a single
-        class has a second column, which belongs to no class and is dropped.
+        The vote is the average of the predictions of all prunings (the tree with some nodes turned
+        into leaves), by their posterior weights. outcomes: probabilities, with the columns of all
+        targets side by side. A target of a single class has a second column, which belongs to no
+        class and is dropped.
         """
         n_classes = np.atleast_1d(self.n_classes_).tolist()
         return [

@@ -50,6 +50,8 @@ def linear_grid(best: float) -> Float64:
     """Return the ten equally spaced values from best / 2 to 2 best, (10,); the fourth is `best`.
 
     `best`: the inverse temperature (or alpha) with the smallest validation loss on a coarser grid.
+    Inverse temperatures are the factors of loss and size in the log weight of a pruning (the tree
+    with some nodes turned into leaves).
     """
     return np.linspace(best / 2, 2 * best, 10)
 
@@ -143,7 +145,8 @@ class GrownFold:
     def get_validation_statistics(self, voting: Voting) -> list[ValidationStatistics]:
         """Return, for each target, the votes of the nodes and statistics of the validation rows.
 
-        The votes come from the training rows of the fold.
+        The votes come from the training rows of the fold. A pruning is the tree with some nodes
+        turned into leaves.
 
         Parameters
         ----------
@@ -183,7 +186,7 @@ class Objective:
 
     Attributes
     ----------
-    families : sequence of (TuningCandidates, ValidationStatistics)
+    fold_entries : sequence of (TuningCandidates, ValidationStatistics)
         One pair for each fold and target: a `TuningCandidates`, which holds the posteriors, or
         prunings, of the fold's tree for all temperatures; and the votes of its nodes, with the
         statistics of the validation rows. Empty if there is no fold.
@@ -194,7 +197,7 @@ class Objective:
         Number of threads; the losses do not depend on it.
     """
 
-    families: Sequence[tuple[TuningCandidates, ValidationStatistics]]
+    fold_entries: Sequence[tuple[TuningCandidates, ValidationStatistics]]
     scoring: Scoring
     n_threads: int
 
@@ -204,13 +207,14 @@ class Objective:
     ) -> "Objective":
         """Build the posteriors and votes of a candidate on the trees of all folds.
 
-        folds: tree and node statistics of each fold; candidate: the kind of posterior, or pruning
-        rule; scoring: the loss; n_threads: number of threads. Raise ValueError if `scoring` is none
-        of "error", "log_loss" and "squared".
+        A posterior is a distribution over the prunings of a tree (the tree with some nodes turned
+        into leaves). folds: tree and node statistics of each fold; candidate: the kind of
+        posterior, or pruning rule; scoring: the loss; n_threads: number of threads. Raise
+        ValueError if `scoring` is none of "error", "log_loss" and "squared".
         """
         if scoring not in ("error", "log_loss", "squared"):
             raise ValueError(f'scoring must be "error", "log_loss" or "squared", got {scoring!r}')
-        families: list[tuple[TuningCandidates, ValidationStatistics]] = []
+        fold_entries: list[tuple[TuningCandidates, ValidationStatistics]] = []
         for fold in folds:
             family = candidate.family(fold.tree, fold.stats)
             if not hasattr(family, "compute_losses"):
@@ -219,22 +223,23 @@ class Objective:
                     f"got {type(family).__name__}: define solve(self, tree, stats, alpha) in place of "
                     "family, by which cross-validation can choose alpha"
                 )
-            families += [
+            fold_entries += [
                 (family, votes) for votes in fold.get_validation_statistics(candidate.voting)
             ]
-        return cls(families, scoring, n_threads)
+        return cls(fold_entries, scoring, n_threads)
 
     def compute_losses(self, temperatures: Float64) -> Float64:
         """Compute the validation loss of g posteriors or prunings.
 
-        Losses are summed over rows, folds and targets. temperatures: (g, t), one row for each
-        posterior with its t inverse temperatures. If the candidate is a pruning rule, each row
-        holds its alpha (factor of the penalty) alone, (g, 1). The candidate, not the caller,
-        determines which. Return the g losses, (g,), in the order of the rows: weight of
+        Losses are summed over rows, folds and targets. A posterior is a distribution over the
+        prunings of a tree (the tree with some nodes turned into leaves). temperatures: (g, t), one
+        row for each posterior with its t inverse temperatures. If the candidate is a pruning rule,
+        each row holds its alpha (factor of the penalty) alone, (g, 1). The candidate, not the
+        caller, determines which. Return the g losses, (g,), in the order of the rows: weight of
         misclassified rows, nats, or weighted squared errors, as `scoring` says.
         """
         total = np.zeros(len(temperatures))
-        for family, votes in self.families:
+        for family, votes in self.fold_entries:
             total += family.compute_losses(temperatures, votes, self.scoring, self.n_threads)
         return total
 
@@ -242,7 +247,8 @@ class Objective:
         """Predict the validation rows of all folds by each of g posteriors.
 
         Rows of one class in one leaf (for numeric targets, all rows in one leaf) form a group. The
-        result has a groups; if there are more than 2**17, a random sample of them.
+        result has a groups; if there are more than 2**17, a random sample of them. A posterior is a
+        distribution over the prunings of a tree (the tree with some nodes turned into leaves).
 
         Parameters
         ----------
@@ -264,11 +270,11 @@ class Objective:
             If the candidate has single prunings instead of posteriors.
         """
         blocks = []
-        for family, votes in self.families:
+        for family, votes in self.fold_entries:
             predictions = expect_family(family).predict_validation(
                 temperatures, votes, self.scoring, self.n_threads
             )
-            blocks.append(_subsample(predictions, max(1, _MAX_GROUPS // len(self.families))))
+            blocks.append(_subsample(predictions, max(1, _MAX_GROUPS // len(self.fold_entries))))
         weight, truth, predicted = map(np.concatenate, zip(*blocks, strict=True))
         return weight, truth, predicted
 
@@ -289,8 +295,9 @@ def _subsample(columns: tuple[Float64, ...], max_size: int) -> tuple[Float64, ..
 def expect_family(family: TuningCandidates) -> PosteriorFamily:
     """Return `family` unchanged if it holds posteriors over prunings, which a mixture needs.
 
-    family: the posteriors, or prunings, of one tree by their inverse temperatures or alpha. Raise
-    TypeError if it holds single prunings only, such as those of a cost-complexity path.
+    A pruning is the tree with some nodes turned into leaves. family: the posteriors, or prunings,
+    of one tree by their inverse temperatures or alpha. Raise TypeError if it holds single prunings
+    only, such as those of a cost-complexity path.
     """
     if not isinstance(family, PosteriorFamily):
         raise TypeError(
@@ -305,9 +312,9 @@ class Mixture(ArrayRecord):
     """The inverse temperatures that cross-validation chose: g posteriors and their weights.
 
     A posterior is a distribution over the prunings of a tree, that is, the trees that result if
-    some nodes become leaves. Its inverse temperatures say how fast weight falls with loss and size.
-    A single posterior is a mixture with g = 1 and weight 1. It holds no tree: `compute_posterior`
-    computes the mixture on any tree.
+    some nodes become leaves. Its inverse temperatures are the factors of loss and size in the log
+    weight of a pruning. A single posterior is a mixture with g = 1 and weight 1. It holds no tree:
+    `compute_posterior` computes the mixture on any tree.
 
     The constructor takes the attributes in this order.
 
@@ -318,23 +325,23 @@ class Mixture(ArrayRecord):
         = t = 1).
     mixture_weights : ndarray of float64, shape (g,)
         Weight of each posterior; they sum to 1.
-    families : sequence of str, length g
+    candidate_names : sequence of str, length g
         Name of the candidate (kind of posterior) to which each posterior belongs, such as "error,
         leaves".
     """
 
     temperatures: Float64
     mixture_weights: Float64
-    families: Sequence[str]
+    candidate_names: Sequence[str]
 
     def __post_init__(self) -> None:
         self._check("float64", (None,), "mixture_weights")
         weights = self.mixture_weights
         self._check("float64", (len(weights), None), "temperatures")
-        if len(self.families) != len(weights):
+        if len(self.candidate_names) != len(weights):
             raise ValueError(
-                f"families must have a name for each of {len(weights)} mixture_weights, got "
-                f"{len(self.families)}"
+                f"candidate_names must have a name for each of {len(weights)} mixture_weights, got "
+                f"{len(self.candidate_names)}"
             )
         if not ((weights >= 0).all() and np.isclose(weights.sum(), 1)):
             raise ValueError(
@@ -345,8 +352,10 @@ class Mixture(ArrayRecord):
     def from_single(cls, family: str, temperatures: Sequence[float]) -> "Mixture":
         """Return the mixture of one posterior, which has weight 1.
 
-        family: name of its candidate (kind of posterior), such as "error, leaves"; temperatures:
-        its t inverse temperatures, or its alpha.
+        A posterior is a distribution over the prunings of a tree; its inverse temperatures are the
+        factors of loss and size in the log weight of a pruning. family: name of its candidate (kind
+        of posterior), such as "error, leaves"; temperatures: its t inverse temperatures, or its
+        alpha.
         """
         return cls(np.array([temperatures], dtype=np.float64), np.ones(1), [family])
 
@@ -355,10 +364,13 @@ class Mixture(ArrayRecord):
     ) -> NodeWeights:
         """Compute the mixture of the posteriors over the prunings of a tree.
 
+        A posterior is a distribution over the prunings of a tree (the tree with some nodes turned
+        into leaves).
+
         Parameters
         ----------
         candidates : mapping of str to Candidate
-            The candidates by the names in `families`.
+            The candidates by the names in `candidate_names`.
         tree : Tree
             The tree.
         stats : Stats
@@ -372,7 +384,7 @@ class Mixture(ArrayRecord):
         family = cache(lambda name: candidates[name].family(tree, stats))
         posteriors = (
             family(name).solve(*row)
-            for name, row in zip(self.families, self.temperatures, strict=True)
+            for name, row in zip(self.candidate_names, self.temperatures, strict=True)
         )
         return (
             next(posteriors)
@@ -390,7 +402,8 @@ def mix_candidates(
 
     The first temperature that is None takes eight values (`MIXED_GRID`: 2**-8, 2**-6, ..., 2**6);
     all others that are None are 0. Log loss and squared loss are convex in the mixture weights, so
-    the optimum needs no search. Posteriors of weight below 1e-6 are dropped.
+    the optimum needs no search. Posteriors of weight below 1e-6 are dropped. A posterior is a
+    distribution over the prunings of a tree (the tree with some nodes turned into leaves).
 
     Parameters
     ----------
@@ -420,7 +433,7 @@ def mix_candidates(
     if not free:
         return Mixture.from_single(first, start)
     posteriors = _make_grid(np.array(start), free[:1], lambda _: MIXED_GRID)
-    if not objectives[first].families:
+    if not objectives[first].fold_entries:
         n = len(posteriors)
         return Mixture(posteriors, np.full(n, 1 / n), [first] * n)
     predictions = []
@@ -432,9 +445,9 @@ def mix_candidates(
     weights = _fit_mixture_weights(scoring, rows, truth, np.concatenate(predictions, axis=1))
     kept = np.flatnonzero(weights > _MIN_MIXTURE_WEIGHT)
     names = [*objectives]
-    families = [names[posterior // len(posteriors)] for posterior in kept]
+    candidate_names = [names[posterior // len(posteriors)] for posterior in kept]
     return Mixture(
-        posteriors[kept % len(posteriors)], weights[kept] / weights[kept].sum(), families
+        posteriors[kept % len(posteriors)], weights[kept] / weights[kept].sum(), candidate_names
     )
 
 
@@ -486,17 +499,20 @@ class TunableLoss(Protocol):
     """
 
     @property
-    def families(self) -> Sized:
-        """One entry for each fold (and target); if it is empty, `tune` chooses nothing.
+    def fold_entries(self) -> Sized:
+        """One entry for each fold (and target). If it is empty, `tune` sets the temperatures to 1.
 
-        The temperatures to choose are 1 then.
+        Inverse temperatures are the factors of loss and size in the log weight of a pruning (the
+        tree with some nodes turned into leaves).
         """
 
     def compute_losses(self, temperatures: Float64) -> Float64:
         """Compute the validation loss for each of g choices of the temperatures.
 
-        temperatures: (g, t), one choice of the t inverse temperatures in each row; for a pruning
-        rule, one alpha in each row, (g, 1). Return the losses, (g,).
+        Inverse temperatures are the factors of loss and size in the log weight of a pruning (the
+        tree with some nodes turned into leaves). temperatures: (g, t), one choice of the t inverse
+        temperatures in each row; for a pruning rule, one alpha in each row, (g, 1). Return the
+        losses, (g,).
         """
 
 
@@ -510,7 +526,8 @@ def tune(
 
     A grid of ten values from 2**-8 to 2**6, equally spaced in the logarithm, is searched first;
     then ten equally spaced values from half to twice the best one. If losses are equal within
-    rounding, the smallest temperatures win.
+    rounding, the smallest temperatures win. A pruning is the tree with some nodes turned into
+    leaves.
 
     Parameters
     ----------
@@ -543,7 +560,7 @@ def tune(
         raise ValueError(f'search must be "joint" or "error-first", got {search!r}')
     free = [i for i, value in enumerate(temperatures) if value is None]
     best = np.array([1.0 if value is None else value for value in temperatures])
-    if not objective.families:  # there are too few rows for a fold
+    if not objective.fold_entries:  # there are too few rows for a fold
         return tuple(map(float, best))
     rounds = [free] if search == "joint" else [[i] for i in free]
     for chosen in filter(None, rounds):
@@ -566,14 +583,19 @@ def find_first_minimum(losses: Float64) -> int:
 def find_best_loss(objective: TunableLoss) -> float:
     """Return the smallest validation loss over all values of a single inverse temperature or alpha.
 
-    objective: the losses, as a function of one inverse temperature, or of the alpha of a pruning
-    rule. The result is the loss at the value that `tune` chooses.
+    Inverse temperatures are the factors of loss and size in the log weight of a pruning (the tree
+    with some nodes turned into leaves). objective: the losses, as a function of one inverse
+    temperature, or of the alpha of a pruning rule. The result is the loss at the value that `tune`
+    chooses.
     """
     return float(objective.compute_losses(np.array([tune(objective, [None])]))[0])
 
 
 def _make_grid(start: Float64, chosen: list[int], grid: Callable[[float], Float64]) -> Float64:
     """Return the product of the grids of some temperatures, with `start` for the other ones.
+
+    Inverse temperatures are the factors of loss and size in the log weight of a pruning (the tree
+    with some nodes turned into leaves).
 
     Parameters
     ----------
@@ -602,6 +624,9 @@ def choose_posteriors(
     advance: Callable[[], None] = lambda: None,
 ) -> Mixture:
     """Choose the posterior with the smallest validation loss among all candidates, or a mixture.
+
+    A posterior is a distribution over the prunings of a tree (the tree with some nodes turned into
+    leaves).
 
     Parameters
     ----------

@@ -42,7 +42,9 @@ def _explain_no_updates(model: Any) -> str | None:
     It has them if its tree does not depend on the rows, so that a fit only computes sums over rows
     in its nodes: with grower=Grid(box), an integer max_depth, all inverse temperatures (or alpha)
     set to numbers, class weights that do not depend on the rows, and a single target. The text
-    names a parameter and what it must be. model: an estimator, fitted or not.
+    names a parameter and what it must be. Inverse temperatures are the factors of loss and size in
+    the log weight of a pruning (the tree with some nodes turned into leaves). model: an estimator,
+    fitted or not.
     """
     grower, depth = model.grower, model.max_depth
     if not isinstance(grower, Grid) or grower.resolution is not None:
@@ -76,7 +78,8 @@ class UpdatableTree(TreeVoteEstimator):
     "balanced" class weights and a single target, a fit is a function of sums over the rows of each
     leaf. The model keeps hash, leaf, target and weight of each row in `seen_rows_`, from which
     these sums are computed again. Other models are fitted as usual, and have no `partial_fit`,
-    `forget` and `merge`.
+    `forget` and `merge`. Inverse temperatures are the factors of loss and size in the log weight of
+    a pruning (the tree with some nodes turned into leaves).
 
     Attributes
     ----------
@@ -145,7 +148,7 @@ class UpdatableTree(TreeVoteEstimator):
             parameters have changed since then.
         """
         if classes is not None and not is_classifier(self):
-            raise ValueError(f"classes must be None for a regressor, got {classes!r}")
+            raise ValueError(f"classes must be None for a regressor, got {classes!r}: leave it out")
         if not hasattr(self, "tree_"):
             training = self._prepare_training(X, y, sample_weight, classes=classes)
             self._expect_one_target("partial_fit")
@@ -153,7 +156,8 @@ class UpdatableTree(TreeVoteEstimator):
             return self
         if classes is not None and not np.array_equal(present := np.unique(classes), self.classes_):
             raise ValueError(
-                f"classes must be those of the first call, {self.classes_}, got {present}"
+                f"classes must be those of the first call, {self.classes_}, got {present}: leave "
+                "classes out, or call fit"
             )
         seen = self._get_seen_rows("partial_fit")
         self._fit_seen_rows(seen.add(self._take_seen_rows(X, y, sample_weight)))
@@ -164,9 +168,9 @@ class UpdatableTree(TreeVoteEstimator):
     def forget(self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
         """Remove rows from the fit; the model is then exactly that of a fit to the other rows.
 
-        Rows are found by their features, target and weight. Of several equal rows, as many are
-        removed as X holds. Classes, categories and feature names do not change. The method exists
-        under the same conditions as `partial_fit`.
+        Rows are found by their features, target and weight. If several rows of the fit are equal,
+        as many of them are removed as X holds. Classes, categories and feature names do not change.
+        The method exists under the same conditions as `partial_fit`.
 
         Parameters
         ----------
@@ -254,7 +258,7 @@ class UpdatableTree(TreeVoteEstimator):
                 f"{caller} needs seen_rows_, but this model has none, as it was fitted with other "
                 "parameters, comes from compact, or was saved without it: fit it again"
             )
-        check_parameters_of_fit(self, *_IGNORED_PARAMETERS, adds=caller, anew="")
+        check_parameters_of_fit(self, *_IGNORED_PARAMETERS, extension=caller, refit_hint="")
         return self.seen_rows_
 
     def _make_seen_rows(self, training: Training) -> SeenRows:
@@ -321,7 +325,10 @@ class UpdatableTree(TreeVoteEstimator):
     }
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check `seen_rows_` against the model; `stored` is the content of a model file."""
+        """Check the restored rows of the fit, `seen_rows_`, against the model.
+
+        Raise ValueError if they do not fit together. stored: the content of the model file.
+        """
         super()._finish_restore(stored)
         if self.seen_rows_ is not None:
             self._check_seen_rows(self.seen_rows_)

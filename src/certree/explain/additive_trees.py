@@ -50,7 +50,10 @@ class AdditiveTrees:
         return self.trees.value.shape[1]
 
     def with_rows_per_node(self, rows_per_node: Float64) -> AdditiveTrees:
-        """Return a copy of these trees in which the M nodes have `rows_per_node`, (M,), rows."""
+        """Return a copy of these trees with other numbers of training rows in their nodes.
+
+        rows_per_node: number, or total weight, of rows in each of the M nodes, (M,).
+        """
         return replace(self, rows_per_node=rows_per_node)
 
     def get_fractional_routing(

@@ -239,7 +239,10 @@ class Explanation:
             rows = slice(row, row + 1)
 
         def select(texts: Sequence[str | None]) -> Any:
-            """Return the texts, one for each row, of the selected rows as a list."""
+            """Select the texts of some rows, and return them as a list.
+
+            texts: one text for each row; the indices `rows` are those of the enclosing method.
+            """
             return np.array([*texts], dtype=object)[rows].tolist()
 
         parts = self.calendar_parts
@@ -256,7 +259,10 @@ class Explanation:
         )
 
     def format_values(self, i: int) -> list[str]:
-        """Write the features of row i as text, p entries: dates with the calendar parts, if any."""
+        """Return the p feature values of row i as text, as a list of str.
+
+        Calendar parts that the model reads follow a date in parentheses. i: index of the row.
+        """
         parts = self.calendar_parts or {}
         return [
             format_value(value, parts[j][i] if j in parts else "")
@@ -336,7 +342,10 @@ class Explanation:
         return "".join([*tables, *(f"<p>{line}</p>" for line in self._footer)])
 
     def _name_rule(self, i: int) -> list[str]:
-        """Return a line with the rule that row i satisfies; [] if there is none with a number."""
+        """Return a list of one line that names the rule which row i satisfies.
+
+        The list is empty if rules have no numbers, or the row satisfies none. i: index of the row.
+        """
         rule = None if self.rules is None else self.rules[i]
         return [] if rule is None else [f"rule {rule}"]
 

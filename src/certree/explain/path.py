@@ -86,7 +86,8 @@ class NestedCells(Sequence[ExplainedCell]):
     """The nodes on the path of a row through a tree, from the root to the leaf.
 
     ``print`` shows a line for each node, a notebook shows the nodes with the largest fractions of
-    the vote.
+    the vote. The vote is the average of the predictions of all prunings (the tree with some nodes
+    turned into leaves), by their posterior weights.
 
     Parameters
     ----------
@@ -110,7 +111,9 @@ class NestedCells(Sequence[ExplainedCell]):
     def _select_heaviest(self, n_cells: int) -> list[ExplainedCell]:
         """Return the `n_cells` nodes with the largest fractions of the vote, from the root down.
 
-        All nodes of the path if it has fewer; of equal fractions, the node nearer to the root.
+        All nodes of the path if it has fewer; of equal fractions, the node nearer to the root. A
+        node's fraction of the vote is the total posterior weight of the prunings in which it is a
+        leaf.
         """
         by_share = sorted(self.cells, key=lambda cell: -cell.share)[:n_cells]
         return sorted(by_share, key=lambda cell: cell.depth)
@@ -119,7 +122,8 @@ class NestedCells(Sequence[ExplainedCell]):
         """Return a title for a printed table of the nodes `shown`, a subset of this path's nodes.
 
         It has the number of nodes on the path and, if not all are shown, the fraction of the vote
-        of those shown.
+        of those shown. A node's fraction of the vote is the total posterior weight of the prunings
+        in which it is a leaf.
         """
         title = format_quantity(len(self), "nested cell")
         if len(shown) == len(self):
@@ -277,9 +281,10 @@ class Explainer:
     def describe_node(self, node: int, parent: int, depth: int) -> ExplainedCell:
         """Describe a node by its test, training rows, prediction and fraction of the vote.
 
-        node, parent: numbers of the node and of its parent, which is not used for the root; depth:
-        number of splits above the node. The training rows come from `rows_per_node`, the prediction
-        from `predict_node`, and the fraction of the vote is the node's posterior weight.
+        A pruning is the tree with some nodes turned into leaves. node, parent: numbers of the node
+        and of its parent, which is not used for the root; depth: number of splits above the node.
+        The training rows come from `rows_per_node`, the prediction from `predict_node`, and the
+        fraction of the vote is the node's posterior weight.
         """
         return ExplainedCell(
             node=node,
@@ -293,7 +298,7 @@ class Explainer:
 
     @cached_property
     def _parent(self) -> Int32:
-        """Index of the parent of each node, (m,); that of the root is negative."""
+        """Number of the parent of each node, (m,) int32; negative for the root."""
         return self.tree.parent
 
     def find_path(self, node: int) -> list[int]:
@@ -306,7 +311,9 @@ class Explainer:
     def describe_path(self, leaf: int) -> NestedCells:
         """Describe the nodes on the path from the root to node number `leaf`, both included.
 
-        Return their tests, training rows, predictions and fractions of the vote, root first.
+        Return their tests, training rows, predictions and fractions of the vote, root first. A
+        node's fraction of the vote is the total posterior weight of the prunings in which it is a
+        leaf.
         """
         cells, depth, parent = [], 0, -1
         for node in self.find_path(leaf):

@@ -232,12 +232,12 @@ class Rules(Sequence[Rule]):
 
     @property
     def _has_numbers(self) -> bool:
-        """Whether the rules have numbers, which all or none of them have."""
+        """Whether the rules have numbers, such as "R3"; either all rules have one or none."""
         return any(rule.number is not None for rule in self)
 
     @property
     def _counts_calibration_rows(self) -> bool:
-        """Whether the rules have numbers of calibration rows, which all or none of them have."""
+        """Whether the number of calibration rows in the rules is known, for all rules or for none."""
         return any(rule.calibration_rows is not None for rule in self)
 
     def __str__(self) -> str:
@@ -265,7 +265,10 @@ class Rules(Sequence[Rule]):
         return head, [self._make_line(rule, is_numeric) for rule in self]
 
     def _make_line(self, rule: Rule, is_numeric: bool) -> list[str]:
-        """Return the cells of a rule in the table; is_numeric: it predicts a number, no class."""
+        """Return the cells of one rule in the printed table, a list of str.
+
+        rule: the rule; is_numeric: whether it predicts a number instead of a class.
+        """
         line = [] if rule.number is None else [rule.number]
         line.append(rule.condition)
         line.append(f"{rule.prediction:.6g}" if is_numeric else str(rule.prediction))

@@ -60,10 +60,11 @@ def declare_trees(
     least: float = -np.inf,
     most: float = np.inf,
 ) -> StoredField:
-    """Return the field of an attribute that is a `Trees` with values at all nodes, for model files.
+    """Describe how model files store an attribute that holds `Trees` with values at all nodes.
 
-    n_outputs: number of columns of the values, or the attribute of the model that has it. least,
-    most: the smallest and the largest value that is allowed.
+    attribute: name of the attribute; n_outputs: number of columns of the values, or the attribute
+    of the model that has this number; least, most: smallest and largest value that is allowed. The
+    `StoredField` reads the trees of a file after checks.
     """
 
     def read(stored: StoredState, name: str, model: TreeModel) -> Trees:
@@ -209,7 +210,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         row. The change at a split is the value of the child minus that of the node, times the
         probability that a pruning makes the split; it belongs to the feature of the split. Sums are
         exact. They are not Shapley values: a feature gets less if another feature that carries the
-        same information is split first.
+        same information is split first. A pruning is the tree with some nodes turned into leaves.
 
         X: rows, (n, p). Return an `Explanation` with contributions to the probabilities of the
         classes (for forests before their power) or to the predicted number; for boosted trees and
@@ -261,7 +262,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         In a single tree, the importance of a split is the decrease of impurity (Gini's, or the sum
         of squares), times the probability that a pruning drawn from the posterior makes it. In a
         forest it is the fraction of a tree's decrease of impurity, averaged over trees. In boosted
-        trees it is the sum of squared changes of the scores of rows.
+        trees it is the sum of squared changes of the scores of rows. A pruning is the tree with
+        some nodes turned into leaves.
         """
         check_is_fitted(self)
         importances = self._fold_parts(self._compute_importances())
@@ -381,7 +383,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             If leaves hold models.
         ValueError
             If a forest has a power (see `Leaves`), the model predicts several quantiles, splits on
-            categories would need more than 2**22 nodes, or the model contains a preprocessor or
+            categories would need more than 2**17 nodes, or the model contains a preprocessor or
             learners that are not trees of certree.
         """
         # Ensembles of scikit-learn take a while to import.
@@ -513,7 +515,8 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         numbers ``prediction_0``, ...). If rules have numbers (see `rules` of single trees), the
         last column is "rule", which is NULL for rows that satisfy no rule. If the fit converted
         text such as "1.234,50 €" or "31.12.2024" in CSV files, comments above the statement list
-        these columns. The table must hold them as numbers and dates.
+        these columns. The table must hold them as numbers and dates. Other comments list texts
+        such as "k.A." that the fit read as missing values. The table must hold NULL in their place.
 
         Parameters
         ----------
@@ -537,7 +540,6 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
             differ by case only, are empty or contain a NUL, or `threshold` or `pos_label` does not
             suit the model.
         """
-        found = get_model_format(self)
-        formats = {} if found is None else found.columns
         rule = read_threshold(threshold, pos_label)
-        return make_sql_statement(self._build_formula(), table, keep, *rule, formats)
+        table_format = get_model_format(self)
+        return make_sql_statement(self._build_formula(), table, keep, *rule, table_format)

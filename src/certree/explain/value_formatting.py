@@ -58,8 +58,8 @@ def format_prediction(
     """Format a prediction and the numbers of rows behind it.
 
     prediction: a class, or a number if `probability` is None; probability: that of the class, or of
-    `pos_label` if that is not None; rows: numbers of rows as text. Such as "cat (probability 0.91,
-    12 rows)", "cat (probability of dog 0.09, 12 rows)", or "3.25 (12 rows)".
+    `pos_label` if that is not None; rows: numbers of rows as text. Examples are "cat (probability
+    0.91, 12 rows)", "cat (probability of dog 0.09, 12 rows)", and "3.25 (12 rows)".
     """
     if probability is None:
         return f"{prediction:.6g} ({rows})"

@@ -32,21 +32,26 @@ Keep = Callable[[Any], Any]
 
 
 def compute_part(part: CalendarPart, second: Any, keep: Keep) -> Any:
-    """Compute a calendar part by the arithmetic of integers.
+    """Compute a calendar part of a moment, such as its weekday, with integer arithmetic only.
 
     Parameters
     ----------
     part : {"month", "day", "weekday", "hour"}
         The part.
     second : int or object with its operators
-        Seconds since 1970 in local time, plus `SHIFT_SECONDS`.
+        Seconds since 1970 in local time, plus `SHIFT_SECONDS` (2000 years, so that the number is
+        not negative). An object, such as a SQL expression, writes its operations instead of
+        computing them.
     keep : callable
-        Keeps an intermediate number that is used several times.
+        ``keep(number)`` stores an intermediate number that is used several times, for instance as a
+        column of a SQL query, and returns an object that stands for it. For integers it returns its
+        argument.
 
     Returns
     -------
     int or object
-        Month 1 to 12, day of the month 1 to 31, weekday 1 (Monday) to 7, or hour 0 to 23.
+        Like `second`: month 1 to 12, day of the month 1 to 31, weekday 1 (Monday) to 7, or hour 0
+        to 23.
 
     References
     ----------
@@ -70,10 +75,12 @@ def compute_part(part: CalendarPart, second: Any, keep: Keep) -> Any:
 
 
 def count_days(year: Any, month: Any, day: Any, keep: Keep) -> Any:
-    """Compute the days since 1970 of a date, plus `SHIFT_DAYS`.
+    """Return the number of days from 1970-01-01 to a date, plus `SHIFT_DAYS` (those of 2000 years).
 
-    year, month, day: integers, or objects with their operators; years are at least 1. keep: keeps an
-    intermediate number that is used several times.
+    The sum is not negative. year, month, day: integers, or objects that write their operations,
+    such as SQL expressions; years are at least 1. keep: ``keep(number)`` stores an intermediate
+    number that is used several times, and returns an object that stands for it. The result is an
+    integer, or an object like the arguments.
     """
     months = keep((month + 9) % 12)  # since March
     years = keep(year - months // 10 + 400)
@@ -87,7 +94,8 @@ class ZoneSteps(NamedTuple):
     Parameters
     ----------
     starts : ndarray of int64, shape (k - 1,)
-        Seconds since 1970, plus `SHIFT_SECONDS`, from which each offset but the first holds.
+        Moments from which each offset but the first holds, in seconds since 1970 UTC plus
+        `SHIFT_SECONDS` (2000 years, so that they are not negative).
     offsets : ndarray of int64, shape (k,)
         Seconds by which local time is ahead of UTC; earlier moments have the first offset.
     """
@@ -97,7 +105,10 @@ class ZoneSteps(NamedTuple):
 
     @classmethod
     def find(cls, zone: str | None) -> ZoneSteps:
-        """Find the offsets of a time zone by name; None: dates have no zone, and the offset is 0."""
+        """Return the offsets of a time zone in the years 1900 to 2100.
+
+        zone: its name, such as "Europe/Berlin"; None: dates have no zone, and the only offset is 0.
+        """
         if zone is None:
             return cls(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
         ends = [np.datetime64(f"{year}-01-01", "s") for year in (FIRST_YEAR, LAST_YEAR + 1)]

@@ -12,8 +12,9 @@ from certree.tree import LEAF, Tree
 
 # Code of unknown categories.
 _UNKNOWN = int(UNKNOWN_CODE)
-# Each run of neighbouring codes needs a copy of the subtree below it.
-_MAX_NODES = 2**22
+# Each run of neighbouring codes needs a copy of the subtree below it, so that a tree of hundreds of
+# nodes can need millions. Trees of this many nodes are expanded in a second or two.
+_MAX_NODES = 2**17
 
 
 class ExpandedTree(NamedTuple):
@@ -56,7 +57,11 @@ class _CodeRange(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Number of codes >= 0; 1 if there are none, so that missing values count as one code."""
+        """Number of codes >= 0 in the range, but at least 1.
+
+        The number is 1 if the range only stands for missing values or unknown categories: these
+        count as one code.
+        """
         return max(1, self.last - max(self.first, 0) + 1)
 
 
@@ -84,9 +89,9 @@ class _Run(NamedTuple):
 class _PendingNode(NamedTuple):
     """A node of the new tree to be written next.
 
-    It replaces a node of the original tree, as a copy of it or as one of the splits of its chain:
-    the threshold splits that together replace a categorical split. The constructor takes the
-    attributes in this order.
+    The new node replaces a node of the original tree, as a copy of it or as one of the splits of
+    its chain: the threshold splits that together replace a categorical split. The constructor takes
+    the attributes in this order.
 
     Attributes
     ----------
@@ -97,8 +102,8 @@ class _PendingNode(NamedTuple):
         equally frequent. All splits of a chain have the fraction of its first split.
     ranges : dict of int to _CodeRange
         For the index of each feature that chains above have split on, the codes that rows may have
-        here. Of other features they may have all codes, or lack the value.
-    runs : list of _Run
+        here. For any other feature, rows may have all codes, or lack the value.
+    runs : sequence of _Run
         Runs (neighbouring codes that go to the same child of the original node) that the chain
         still has to separate; empty if the node is not part of a chain.
     """
@@ -106,17 +111,42 @@ class _PendingNode(NamedTuple):
     node: int
     fraction: float
     ranges: dict[int, _CodeRange]
-    runs: list[_Run]
+    runs: Sequence[_Run]
+
+
+class _RunFinder:
+    """Finds the runs of category codes at the splits of a tree, and keeps them for the next copy.
+
+    tree: the original tree. n_categories: number of categories of each of the p features; not used
+    for numeric features.
+    """
+
+    def __init__(self, tree: Tree, n_categories: Sequence[int]) -> None:
+        self.tree, self.n_categories = tree, n_categories
+        self.feature: list[int] = tree.feature.tolist()
+        self.left: list[int] = tree.left.tolist()
+        self.has_set: list[bool] = (np.diff(tree.category_start) > 0).tolist()
+        self._found = dict[tuple[int, _CodeRange | None], list[_Run]]()
+
+    def find(self, pending: _PendingNode) -> list[_Run]:
+        """Return the runs at a categorical split; see `_find_runs`.
+
+        pending: a node with a categorical split, and in `ranges` the codes that rows may have there.
+        """
+        key = pending.node, pending.ranges.get(self.feature[pending.node])
+        if (runs := self._found.get(key)) is None:
+            runs = self._found[key] = _find_runs(self.tree, self.n_categories, *key)
+        return runs
 
 
 def expand_categorical_splits(tree: Tree, n_categories: Sequence[int]) -> ExpandedTree:
     """Replace categorical splits by chains of threshold splits that send rows the same way.
 
-    It is for formats without category sets. A split by "code in {0, 1, 4}" of a feature with codes
-    0 .. 5 has four runs of codes: 0 .. 1, 2 .. 3, 4 and 5. They are separated by "code <= 3", and
-    then by "code <= 1" and "code <= 4". Each run needs a copy of the subtree of the child that its
-    codes go to. Rows must have NaN, the code of a category of the fit, or -1 for any other
-    category, in each categorical feature.
+    The function serves export formats that have no category sets. A split by "code in {0, 1, 4}" of
+    a feature with codes 0 .. 5 has four runs of codes: 0 .. 1, 2 .. 3, 4 and 5. They are separated
+    by "code <= 3", and then by "code <= 1" and "code <= 4". Each run needs a copy of the subtree of
+    the child that its codes go to. Rows must have NaN, the code of a category of the fit, or -1 for
+    any other category, in each categorical feature.
 
     Parameters
     ----------
@@ -134,26 +164,28 @@ def expand_categorical_splits(tree: Tree, n_categories: Sequence[int]) -> Expand
     Raises
     ------
     ValueError
-        If the tree would have more than 2**22 nodes.
+        If the tree would have more than 2**17 nodes.
     """
     if not len(tree.categories):
         return ExpandedTree(tree, np.arange(tree.n_nodes, dtype=np.int32), np.ones(tree.n_nodes))
     written: list[_PendingNode] = []
     splits: list[tuple[float, bool, int]] = []  # threshold, missing_left, left
-    queue = [_PendingNode(0, 1.0, {}, [])]
+    finder = _RunFinder(tree, n_categories)
+    queue = [_PendingNode(0, 1.0, {}, ())]
     for pending in queue:  # The queue grows in the loop, so parents come before children.
-        node = _skip_decided_splits(tree, n_categories, pending)
+        node = _skip_decided_splits(finder, pending)
         written.append(node)
-        if tree.left[node.node] == LEAF:
+        if finder.left[node.node] == LEAF:
             splits.append((0.0, False, LEAF))
             continue
-        threshold, missing_left, children = _make_children(tree, node)
+        threshold, missing_left, children = _make_children(finder, node)
         splits.append((threshold, missing_left, len(queue)))
         queue += children
         if len(queue) > _MAX_NODES:
             raise ValueError(
-                f"categorical splits must need at most {_MAX_NODES} nodes as chains of threshold "
-                "splits, and need more: export a smaller model, such as the result of its compact()"
+                f"a tree must need at most {_MAX_NODES} nodes without categorical splits, which "
+                "scikit-learn does not have, and needs more: use to_onnx(), to_sql() or to_dict(), "
+                "which have them, or export a smaller model, such as the result of its compact()"
             )
     origin = np.array([node.node for node in written], dtype=np.int32)
     thresholds, missing, left = (list(column) for column in zip(*splits, strict=True))
@@ -168,9 +200,7 @@ def expand_categorical_splits(tree: Tree, n_categories: Sequence[int]) -> Expand
     return ExpandedTree(expanded, origin, np.array([node.fraction for node in written]))
 
 
-def _skip_decided_splits(
-    tree: Tree, n_categories: Sequence[int], pending: _PendingNode
-) -> _PendingNode:
+def _skip_decided_splits(finder: _RunFinder, pending: _PendingNode) -> _PendingNode:
     """Go down from a node while its categorical split sends all possible codes to one child.
 
     The possible codes are those that the splits above leave to the rows of the node. A run is a
@@ -178,14 +208,12 @@ def _skip_decided_splits(
 
     Parameters
     ----------
-    tree : Tree
-        The original tree.
-    n_categories : sequence of p int
-        Number of categories of each of the p features; not used for numeric features.
+    finder : _RunFinder
+        The original tree, and the runs of codes at its splits.
     pending : _PendingNode
-        The node to start from: its index in `tree` and, in `ranges`, the codes that rows may have
-        there. It is returned unchanged if its `runs` are not empty: it is then a split inside a
-        chain of threshold splits, whose runs are known already.
+        The node to start from: its index in the original tree and, in `ranges`, the codes that rows
+        may have there. It is returned unchanged if its `runs` are not empty: it is then a split
+        inside a chain of threshold splits, whose runs are known already.
 
     Returns
     -------
@@ -193,18 +221,21 @@ def _skip_decided_splits(
         The first node that is a leaf, or has a threshold split, or a categorical split that divides
         the possible codes; it may be `pending` itself. At the categorical split `runs` is a list of
         at least two `_Run`, in the order of the codes. Each holds its first and last code, the
-        index of the child in `tree` that they go to, and their fraction of all codes that go to
+        index of the child in that tree that they go to, and their fraction of all codes that go to
         that child. At a leaf or a threshold split `runs` is empty.
     """
-    while not pending.runs and len(tree.category_set(pending.node)):
-        runs = _find_runs(tree, n_categories, pending)
+    while not pending.runs and finder.has_set[pending.node]:
+        node, fraction, ranges, _ = pending
+        runs = finder.find(pending)
         if len(runs) > 1:
-            return pending._replace(runs=runs)
-        pending = pending._replace(node=runs[0].child)
+            return _PendingNode(node, fraction, ranges, runs)
+        pending = _PendingNode(runs[0].child, fraction, ranges, ())
     return pending
 
 
-def _find_runs(tree: Tree, n_categories: Sequence[int], pending: _PendingNode) -> list[_Run]:
+def _find_runs(
+    tree: Tree, n_categories: Sequence[int], node: int, codes: _CodeRange | None
+) -> list[_Run]:
     """Return the runs of codes at a categorical split: neighbouring codes that go to one child.
 
     Parameters
@@ -213,8 +244,10 @@ def _find_runs(tree: Tree, n_categories: Sequence[int], pending: _PendingNode) -
         The original tree.
     n_categories : sequence of p int
         Number of categories of each of the p features; not used for numeric features.
-    pending : _PendingNode
-        A node with a categorical split, and in `ranges` the codes that rows may have there.
+    node : int
+        A node with a categorical split.
+    codes : _CodeRange or None
+        The codes that rows may have there; None: all of them, or none (a missing value).
 
     Returns
     -------
@@ -224,8 +257,8 @@ def _find_runs(tree: Tree, n_categories: Sequence[int], pending: _PendingNode) -
         to one child. If rows may lack the value, NaN belongs to the first run that goes to the
         child of missing values. If there is none, NaN has a run of its own, the last.
     """
-    node, feature = pending.node, int(tree.feature[pending.node])
-    codes = pending.ranges.get(feature, _CodeRange(_UNKNOWN, n_categories[feature] - 1, True))
+    if codes is None:
+        codes = _CodeRange(_UNKNOWN, n_categories[int(tree.feature[node])] - 1, True)
     children = int(tree.left[node]), int(tree.left[node]) + 1
     missing_child = children[0] if tree.missing_left[node] else children[1]
     unseen_child, set_child = children if tree.unseen_left[node] else children[::-1]
@@ -240,20 +273,24 @@ def _find_runs(tree: Tree, n_categories: Sequence[int], pending: _PendingNode) -
         runs.append((_CodeRange(run[0], run[-1], with_missing), child))
     if missing:
         runs.append((_CodeRange(0, -1, True), missing_child))
-    total = {child: sum(codes.n for codes, to in runs if to == child) for child in children}
+    total = dict.fromkeys(children, 0)
+    for found, child in runs:
+        total[child] += found.n
     return [_Run(codes, child, codes.n / total[child]) for codes, child in runs]
 
 
-def _make_children(tree: Tree, pending: _PendingNode) -> tuple[float, bool, list[_PendingNode]]:
+def _make_children(
+    finder: _RunFinder, pending: _PendingNode
+) -> tuple[float, bool, list[_PendingNode]]:
     """Return the threshold of a node's split in the expanded tree, and its two children.
 
     A node with runs (ranges of neighbouring category codes) is split between the halves of the list
     of its runs: the first half goes left, the second, with the middle run of an odd number, right.
-    Any other node has a threshold split already, and is split as in `tree`.
+    Any other node has a threshold split already, and is split as in the original tree.
 
     Parameters
     ----------
-    tree : Tree
+    finder : _RunFinder
         The original tree.
     pending : _PendingNode
         The node, which is not a leaf. `_skip_decided_splits` has filled in its `runs`, at least
@@ -268,19 +305,19 @@ def _make_children(tree: Tree, pending: _PendingNode) -> tuple[float, bool, list
     children : list of two _PendingNode
         The left and the right child, for the caller to write next.
     """
-    node, feature = pending.node, int(tree.feature[pending.node])
-    if not pending.runs:
-        left = int(tree.left[node])
-        children = [pending._replace(node=left), pending._replace(node=left + 1)]
+    node, fraction, ranges, runs = pending
+    if not runs:
+        tree, left = finder.tree, finder.left[node]
+        children = [_PendingNode(child, fraction, ranges, ()) for child in (left, left + 1)]
         return float(tree.threshold[node]), bool(tree.missing_left[node]), children
-    half = len(pending.runs) // 2
-    first, second = pending.runs[:half], pending.runs[half:]
+    feature, half = finder.feature[node], len(runs) // 2
+    first, second = runs[:half], runs[half:]
     missing_left = any(run.codes.missing for run in first)
     halves = [_make_half(pending, feature, first), _make_half(pending, feature, second)]
     return float(first[-1].codes.last), missing_left, halves
 
 
-def _make_half(pending: _PendingNode, feature: int, runs: list[_Run]) -> _PendingNode:
+def _make_half(pending: _PendingNode, feature: int, runs: Sequence[_Run]) -> _PendingNode:
     """Return the child of a chain's split that takes half of the runs of codes.
 
     A chain is the threshold splits that replace a categorical split; a run is a range of
@@ -292,7 +329,7 @@ def _make_half(pending: _PendingNode, feature: int, runs: list[_Run]) -> _Pendin
         The node that is split.
     feature : int
         Index of the categorical feature that the chain splits on.
-    runs : list of _Run
+    runs : sequence of _Run
         Runs whose codes go to the child.
 
     Returns
@@ -302,12 +339,8 @@ def _make_half(pending: _PendingNode, feature: int, runs: list[_Run]) -> _Pendin
         single run, the child of the original node that its codes go to, with no `runs`; its rows
         can only have the codes of the run, and its `fraction` is that of `pending` times the run's.
     """
+    node, fraction, ranges, _ = pending
     if len(runs) > 1:
-        return pending._replace(runs=runs)
+        return _PendingNode(node, fraction, ranges, runs)
     run = runs[0]
-    return _PendingNode(
-        run.child,
-        pending.fraction * run.fraction,
-        {**pending.ranges, feature: run.codes},
-        [],
-    )
+    return _PendingNode(run.child, fraction * run.fraction, {**ranges, feature: run.codes}, ())

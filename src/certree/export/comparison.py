@@ -340,8 +340,8 @@ class _ModelWithRows:
     def columns(self) -> list[list[Any]]:
         """The values of each of the p features as lists of length n, with None for missing values.
 
-        They are numbers, or names of categories, also of those that the model does not know. Dates
-        are numbers of days.
+        A value is a number or the name of a category, which the model need not know. Dates are
+        numbers of days.
         """
         numbers, named = self.codes, {}
         if (categories := self.model.categories_) is not None:
@@ -363,7 +363,11 @@ class _ModelWithRows:
 
     @property
     def named_inputs(self) -> dict[str, NDArray[Any]]:
-        """The values of each named input of an ONNX graph of float64, (n, 1), by its name."""
+        """Values for each named input of the model's ONNX graph of float64, by the input's name.
+
+        Each is an array (n, 1) of floats, int64 (dates) or objects (texts). Such a graph has one
+        input for each feature.
+        """
         dates, inputs = self.model.dates_ or {}, {}
         for j, (feature, values) in enumerate(
             zip(self.document["features"], self.columns, strict=True)
@@ -414,8 +418,8 @@ def _run_onnx(dtype: str, subject: _ModelWithRows) -> Predictions:
 def _run_sklearn(subject: _ModelWithRows) -> Predictions:
     """Return the predictions of the estimator of scikit-learn that `to_sklearn` makes.
 
-    It gets the rows with category codes in place of categories. subject: the model and its rows.
-    Raise _UnsupportedExportError if `to_sklearn` does not support the model.
+    The estimator gets the rows with category codes in place of categories. subject: the model and
+    its rows. Raise _UnsupportedExportError if `to_sklearn` does not support the model.
     """
     model = subject.write_export(subject.model.to_sklearn)
     vars(model).pop("feature_names_in_", None)  # scikit-learn warns of rows without names.
@@ -425,10 +429,10 @@ def _run_sklearn(subject: _ModelWithRows) -> Predictions:
 def _run_sql(run: RunSQL, subject: _ModelWithRows) -> Predictions:
     """Return the predictions of the SQL statement of the model, run in a database.
 
-    The table has the columns of the features that trees split on, and the numbers of the rows, by
-    which the results are sorted. run: the function that runs a statement in a database, such as
-    `run_in_sqlite`. It takes the name of a table, the values of its columns by name, and the
-    statement, and returns the selected rows as tuples. subject: the model and its rows. Raise
+    The statement reads a table with a column for each feature that trees split on, and one with row
+    numbers, by which the results are sorted. run: the function that runs a statement in a database,
+    such as `run_in_sqlite`. It takes the name of a table, the values of its columns by name, and
+    the statement, and returns the selected rows as tuples. subject: the model and its rows. Raise
     _UnsupportedExportError if `to_sql` does not support the model, and ImportError if the database
     is missing.
     """

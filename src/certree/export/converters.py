@@ -97,8 +97,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     scope : skl2onnx Scope
         Gives names that are unused in the graph.
     operator : skl2onnx Operator
-        Its `raw_operator` is the fitted estimator. Its only input is the tensor of rows, (n, p);
-        its outputs name the tensors to compute.
+        Describes the step of the pipeline: its `raw_operator` is the fitted estimator. Its only
+        input is the tensor of rows, (n, p); its outputs name the tensors to compute.
     container : skl2onnx ModelComponentContainer
         Gets the nodes, the constants and the versions of ONNX that they need.
     """

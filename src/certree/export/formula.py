@@ -181,8 +181,9 @@ class Formula:
         Returns
         -------
         ndarray of float64, shape (m,)
-            For each node 1 or 0, if the model has a code for unknown categories; else the fraction
-            of a row without value. Only used at splits on categorical features.
+            For each node 1 (left) or 0 (right), if the model has a code for unknown categories;
+            else the fraction of a row without value, as unknown categories count as missing. Only
+            used at splits on categorical features.
         """
         if not self.has_code_of_unknown:
             return self.compute_missing_left_fractions(number)
@@ -194,7 +195,7 @@ class Formula:
 
     @property
     def has_code_of_unknown(self) -> bool:
-        """Whether categories that the fit does not know have the code -1; else they are missing."""
+        """Whether a category that does not occur in the fit is encoded as -1 (else as NaN)."""
         return self.categories is not None and not self.categories.unknown_are_missing
 
     def get_categories(self, feature: int) -> Sequence[Any] | None:
@@ -244,7 +245,7 @@ class Formula:
 def expect_no_parts(formula: Formula, what: str) -> None:
     """Raise ValueError if a model reads calendar parts of dates, which an export cannot compute.
 
-    formula: the model. what: the export, such as "to_sklearn()".
+    formula: the model. what: name of the export for the message, such as "to_sklearn()".
     """
     if formula.parts:
         columns = sorted({formula.names[one.feature] for one in formula.parts})

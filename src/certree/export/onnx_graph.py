@@ -84,7 +84,7 @@ class Graph:
     def make_name(self) -> str:
         """Return a name for a node's output that no other output has: the prefix and a number.
 
-        It stays the same until a node is added.
+        Repeated calls return the same name until a node is added.
         """
         return f"{self.prefix}_{len(self.nodes)}"
 
@@ -231,7 +231,7 @@ def make_onnx_model(
 
 
 def _expect_float64_for_dates(formula: Formula, dtype: str) -> None:
-    """Raise ValueError if a model with date features is exported as float32, which rounds dates.
+    """Raise ValueError if `dtype` is "float32" and the model has date features, which it would round.
 
     formula: the model to export; dtype: "float32" or "float64".
     """
@@ -319,9 +319,9 @@ def _make_value_info(name: str, dtype: Any, shape: Sequence[int | None]) -> Any:
     name : str
         Name of the tensor.
     dtype : numpy dtype
-        Its type.
+        Type of the tensor's numbers.
     shape : sequence of int or None
-        Its lengths; None stands for any length.
+        Shape of the tensor; None stands for any length.
 
     Returns
     -------
@@ -574,7 +574,7 @@ def _get_leaf_values(graph: Graph, formula: Formula) -> NDArray[Any]:
 def _write_tree(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None:
     """Add to a graph the nodes that predict with a model of a single tree.
 
-    It is for trees whose rows all go to one child of each node, also rows with missing values;
+    In the tree every row goes to one child of a node, also a row with a missing value;
     `_write_fractional_routing` is for trees that send some rows to both children.
 
     graph: nodes and constants are added to it. formula: the fitted model. rows: name of the tensor
@@ -592,7 +592,7 @@ def _write_tree(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -
 def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None:
     """Add to a graph the nodes that predict with a forest or boosted trees.
 
-    They look up leaf values, sum them or take their mean over the trees, and apply the link of
+    The nodes look up leaf values, sum them or take their mean over the trees, and apply the link of
     `formula`, the function from these sums to predictions.
 
     graph: nodes and constants are added to it. formula: the fitted model. rows: name of the tensor
@@ -660,7 +660,8 @@ def _write_label(graph: Graph, formula: Formula, ranked: str, output: str) -> No
     formula : Formula
         The fitted classifier, which has the K classes.
     ranked : str
-        Name of a tensor with a value for each class, (n, K). Of equal values the first counts.
+        Name of a tensor with a value for each class, (n, K). Among equal values the first class is
+        predicted.
     output : str
         Name that the tensor of classes gets.
     """
@@ -755,7 +756,7 @@ def _write_fractional_routing(
 
 
 def _write_column(graph: Graph, vector: str) -> str:
-    """Add a node that reshapes a tensor from (n,) to (n, 1), and return the name of the result.
+    """Add a node to a graph that reshapes a tensor from (n,) to (n, 1); return the result's name.
 
     vector: name of the tensor. graph: the node is added to it.
     """

@@ -43,8 +43,8 @@ def expect_inputs(formula: Formula, inputs: str, outputs: Sequence[str]) -> None
         names = _list_columns(formula)
         if refused := [name for name in names if not name or name in outputs]:
             raise ValueError(
-                "names of features must not be empty or those of outputs for named inputs of ONNX, "
-                f"got {refused[0]!r}: rename the column and fit again"
+                "feature names must not be empty, nor equal to names of outputs, for named inputs of "
+                f"ONNX, got {refused[0]!r}: rename the column and fit again"
             )
         for name in names:
             check_utf8(name)
@@ -74,9 +74,10 @@ def list_named_inputs(formula: Formula, dtype: Any) -> list[tuple[str, Any, list
 
 
 def _list_columns(formula: Formula) -> list[str]:
-    """Return the names of the columns that a user passes: all features except calendar parts.
+    """Return the names of the features that a user passes as columns: all but calendar parts.
 
-    formula: the model to export, which derives calendar parts from its date columns.
+    formula: the model to export. It computes calendar parts, such as the weekday, from its date
+    columns.
     """
     return [str(name) for name in formula.names[: formula.n_features - len(formula.parts)]]
 
@@ -136,7 +137,10 @@ def write_named_inputs(graph: Graph, formula: Formula) -> str:
 
 
 class _Node(NamedTuple):
-    """A tensor of integers in a graph, with operators that add nodes.
+    """An integer tensor of an ONNX graph, with which one computes as with a number.
+
+    The operators +, -, *, % and // take an integer or another `_Node`. They add a node to the
+    graph, and return the `_Node` of its output.
 
     Parameters
     ----------
@@ -170,15 +174,20 @@ class _Node(NamedTuple):
 
 
 def _add_integer(graph: Graph, number: Any) -> str:
-    """Add an int64 constant of shape (1, 1) to a graph, and return the name of its tensor."""
+    """Add an int64 constant of shape (1, 1) to a graph, and return the name of its tensor.
+
+    number: an integer, the value of the constant.
+    """
     return graph.constant([[int(number)]], np.int64)
 
 
 def _write_seconds(graph: Graph, column: str, zone: str | None) -> _Node:
-    """Add nodes that turn microseconds into local seconds since 1970, plus `SHIFT_SECONDS`.
+    """Add nodes that turn microseconds since 1970 UTC into seconds since 1970 in local time.
 
-    graph: the graph. column: name of the input with microseconds, (n, 1) int64. zone: time zone of
-    the result; None: no zone. Missing dates become 1970-01-01.
+    `SHIFT_SECONDS`, the seconds of 2000 years, are added so that the result is not negative. graph:
+    the graph, to which nodes are added. column: name of the input with microseconds, (n, 1) int64.
+    zone: name of the time zone of the result; None: no zone. Missing dates become 1970-01-01. The
+    result is the tensor of seconds, (n, 1).
     """
     missing = graph.add("Equal", column, _add_integer(graph, MISSING_DATE))
     known = graph.add("Where", missing, _add_integer(graph, 0), column)
@@ -197,8 +206,9 @@ def _write_seconds(graph: Graph, column: str, zone: str | None) -> _Node:
 def _write_days(graph: Graph, column: str) -> str:
     """Add nodes to a graph that convert microseconds (int64) to days; return the name of the result.
 
-    graph: the graph, whose float dtype the result has; column: name of the tensor of microseconds,
-    in which `MISSING_DATE` stands for a missing date, which becomes NaN.
+    Both count from 1970-01-01. graph: the graph, whose float dtype the result has; column: name of
+    the tensor of microseconds, (n, 1), in which `MISSING_DATE` stands for a missing date, which
+    becomes NaN.
     """
     missing = graph.add("Equal", column, graph.constant([[MISSING_DATE]], np.int64))
     per_day = graph.constant([[MICROSECONDS_PER_DAY]], np.float64)
@@ -210,9 +220,10 @@ def _write_days(graph: Graph, column: str) -> str:
 def _write_text_codes(graph: Graph, column: str, names: list[str], has_code: bool) -> str:
     """Add nodes that turn texts into category codes; return the name of the codes.
 
-    names: the categories by code; if there are none, all texts become NaN. The empty text is a
-    missing value unless it is a category. has_code: whether unknown categories become -1, not NaN.
-    graph: the graph; column: name of the tensor of texts.
+    A category code is the index of a category in `names`; if `names` is empty, all texts become
+    NaN. The empty text is a missing value unless it is a category. has_code: whether unknown
+    categories become -1, not NaN. graph: the graph, whose float dtype the codes have; column: name
+    of the tensor of texts, (n, 1).
     """
     for name in names:
         check_utf8(name)
@@ -229,8 +240,9 @@ def _write_text_codes(graph: Graph, column: str, names: list[str], has_code: boo
 def write_number_codes(graph: Graph, column: str, names: Sequence[Any], has_code: bool) -> str:
     """Add nodes that turn numbers into category codes; return the name of the codes.
 
-    column: name of a tensor (n, 1) in the dtype of the graph, NaN for missing values. names: the
-    categories by code. has_code: whether unknown categories become -1; otherwise they become NaN.
+    graph: the graph, to which nodes are added. column: name of a tensor (n, 1) in the dtype of the
+    graph, NaN for missing values. names: the categories, whose indices are their codes. has_code:
+    whether unknown categories become -1; otherwise they become NaN.
     """
     categories = graph.constant(np.array([names], dtype=graph.dtype))
     is_equal = graph.cast(graph.add("Equal", column, categories), graph.dtype)

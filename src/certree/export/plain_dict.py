@@ -20,9 +20,9 @@ def make_plain_dict(formula: Formula) -> dict[str, Any]:
 
     The format is that of ``docs/model.schema.json``. The keys are "format" and "version",
     "features" (names, categories, "dates" of features that hold dates, and "part" of their calendar
-    parts, which come last), "classes", "trees" (a
-    list of nodes for each), and "sum", "start", "link" and "power" (how leaf values become
-    predictions). formula: the fitted model.
+    parts, which come last), "classes", "trees" (a list of nodes for each), and "sum", "start",
+    "link" and "power" (how leaf values become predictions). formula: the fitted model: its trees,
+    and how their leaf values become predictions.
     """
     return {
         "format": "certree",
@@ -46,10 +46,11 @@ def make_plain_dict(formula: Formula) -> dict[str, Any]:
 
 
 def _describe_dates(formula: Formula, feature: int) -> dict[str, Any]:
-    """Return the entry about dates in the description of a feature; {} if it holds no dates.
+    """Return {"dates": description} for a feature that holds dates, and {} for other features.
 
-    formula: the model to export; feature: index of the feature. The entry "dates" has kind, time
-    zone and unit.
+    formula: the model to export; feature: index of the feature. The description is a dictionary
+    with the kind, the time zone and the unit of the dates. It becomes part of the feature's entry
+    in `make_plain_dict`.
     """
     if not formula.dates or feature not in formula.dates:
         return {}
@@ -58,17 +59,21 @@ def _describe_dates(formula: Formula, feature: int) -> dict[str, Any]:
 
 
 def _describe_part(formula: Formula, feature: int) -> dict[str, Any]:
-    """Return the entry about a calendar part in the description of a feature; {} for other features.
+    """Return {"part": description} for a calendar part of a date, and {} for other features.
 
-    formula: the model to export; feature: index of the feature. The entry "part" has "of", the
-    index of the date feature, and "name", such as "month".
+    formula: the model to export; feature: index of the feature. The description has "of", the index
+    of the date feature, and "name", such as "month". It becomes part of the feature's entry in
+    `make_plain_dict`.
     """
     part = formula.get_part(feature)
     return {} if part is None else {"part": {"of": part.feature, "name": part.part}}
 
 
 def _to_list(names: Any) -> list[Any] | None:
-    """Return the names of categories as a list; None, for a numeric feature, stays None."""
+    """Return the categories of a feature, a sequence of names, as a list; None for None.
+
+    None stands for a numeric feature.
+    """
     return None if names is None else list(names)
 
 
@@ -115,7 +120,7 @@ _LARGEST = np.finfo(np.float64).max
 def predict_from_dict(document: Mapping[str, Any], columns: Sequence[Sequence[Any]]) -> Float64:
     """Predict rows from the dictionary of a model, as ``docs/model.schema.json`` describes it.
 
-    It uses only the dictionary, so it shows what a reader in another language has to do.
+    The function uses only the dictionary, so it shows what a reader in another language has to do.
 
     Parameters
     ----------

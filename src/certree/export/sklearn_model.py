@@ -57,7 +57,7 @@ def make_sklearn_model(formula: Formula) -> Any:
     ValueError
         If scikit-learn has no such model: a forest that raises mean probabilities to a power, or a
         model that predicts several quantiles and sorts them; or if categorical splits need more
-        than 2**22 nodes.
+        than 2**17 nodes.
     """
     expect_no_parts(formula, "to_sklearn()")
     if formula.kind != "boosted":
@@ -111,7 +111,7 @@ class _NodeStatistics:
         """Return a tree of a model without categorical splits, with the statistics of its nodes.
 
         Several threshold splits on category codes replace each categorical split. number: index of
-        the tree in `formula.trees`. Raise ValueError if the tree would have more than 2**22 nodes.
+        the tree in `formula.trees`. Raise ValueError if the tree would have more than 2**17 nodes.
         formula: the trees of the fitted model, and how their leaf values become predictions.
         """
         original = formula.trees[number]
@@ -341,8 +341,8 @@ def _fit_placeholder(model: Any, p: int, classes: NDArray[Any] | None, n_outputs
 def _set_feature_names(model: Any, formula: Formula) -> Any:
     """Set `feature_names_in_` of an estimator to the names of a formula, and return the estimator.
 
-    It stays unchanged if the formula has no feature names. formula: the fitted model; its
-    `feature_names` may be None.
+    model: the estimator of scikit-learn, which is changed in place. It stays unchanged if the
+    formula has no feature names. formula: the fitted model; its `feature_names` may be None.
     """
     if formula.feature_names is not None:
         model.feature_names_in_ = np.array(formula.feature_names, dtype=object)

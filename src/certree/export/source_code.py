@@ -67,7 +67,11 @@ class _NodeArrays:
     value: list[float] = field(default_factory=list)
 
     def add_tree(self, nodes: Sequence[Mapping[str, Any]]) -> None:
-        """Append the nodes of a tree, which are dictionaries of `make_plain_dict`, the root first."""
+        """Append the nodes of a tree to all arrays.
+
+        nodes: an entry of "trees" in the dictionary of `make_plain_dict`: one dictionary for each
+        node, the root first.
+        """
         first = len(self.feature)
         self.root.append(first)
         for node in nodes:
@@ -150,9 +154,9 @@ def write_source(document: Mapping[str, Any], language: Language, name: str) -> 
 def _describe_features(features: Sequence[Mapping[str, Any]], language: Language) -> list[str]:
     """Return name, type and unit of each feature for comments, such as "x[1] size: number".
 
-    Of texts that are categories at most 20 are listed, with their codes unless the language is
-    JavaScript, whose code takes the texts. features: their entries in the dictionary of
-    `make_plain_dict`; language: that of the source code.
+    If the categories of a feature are texts, the first 20 are listed. Their codes are listed as
+    well, unless the language is JavaScript, whose code takes the texts. features: their entries in
+    the dictionary of `make_plain_dict`; language: that of the source code.
     """
     texts = []
     for j, feature in enumerate(features):
@@ -162,7 +166,7 @@ def _describe_features(features: Sequence[Mapping[str, Any]], language: Language
             text = f"{'time span' if dates['kind'] == 'span' else 'date'}, {dates['unit']}{zone}"
         elif part := feature.get("part"):
             text = f"{part['name']} of {features[part['of']]['name']}"
-        elif _is_text(categories):
+        elif categories and _is_text(categories):
             has_codes = language != "javascript"
             listed = [f"{k} {name}" if has_codes else name for k, name in enumerate(categories)]
             text = f"category, {'with codes ' if has_codes else ''}{_list_first(listed)}"
@@ -173,7 +177,7 @@ def _describe_features(features: Sequence[Mapping[str, Any]], language: Language
 
 
 def _list_first(texts: Sequence[str]) -> str:
-    """Return the first 20 texts, separated by commas, and "..." if there are more."""
+    """Return the first 20 texts as one string, separated by commas, with "..." if there are more."""
     return ", ".join([*texts[:_MAX_CODES], *(["..."] if len(texts) > _MAX_CODES else [])])
 
 
@@ -185,10 +189,11 @@ def _make_comment(texts: Iterable[str]) -> str:
 
 
 def _write_link(document: Mapping[str, Any], language: Language) -> str:
-    """Return statements that make `out`, the predictions, from `sum`, the outputs of all trees.
+    """Return source code that computes the array `out` of predictions from the array `sum`.
 
-    document: the model; its "link", "power" and "classes" decide. language: the programming
-    language.
+    `sum` has the outputs of all trees, added up; the link turns them into probabilities or numbers,
+    for instance by softmax. document: the model from `make_plain_dict`; its "link", "power" and
+    "classes" are read. language: "c", "java" or "javascript".
     """
     is_script = language == "javascript"
     integer, number = ("let", "let") if is_script else ("int", "double")
@@ -233,8 +238,11 @@ def _write_link(document: Mapping[str, Any], language: Language) -> str:
 
 
 def _is_text(names: Sequence[Any] | None) -> bool:
-    """Return whether the categories of a feature, `names`, are texts; False if there are none."""
-    return bool(names) and isinstance(names[0], str)  # type: ignore[index]  # not None
+    """Return whether a feature has categories that are texts, or none, as all values were missing.
+
+    names: its categories; None: the feature is numeric.
+    """
+    return names is not None and (not names or isinstance(names[0], str))
 
 
 def _quote(text: str) -> str:
@@ -249,16 +257,22 @@ def _quote(text: str) -> str:
 
 
 def _declare_c_categories(categories: Sequence[Sequence[Any] | None]) -> dict[str, str]:
-    """Return the values of the C template that declare the categories of all features."""
+    """Return C code that declares the category names of all features, as values of the C template.
+
+    categories: for each feature its category names by code (texts or numbers), or None if the
+    feature is numeric. The dictionary has the texts for four placeholders: "category_arrays"
+    (declarations of one array per feature), "text_pointers" and "number_pointers" (for each feature
+    the array of its texts or numbers, or 0), and "n_categories" (numbers of categories).
+    """
     declarations, texts, numbers = [], [], []
     for j, names in enumerate(categories):
         kind = "const char *const" if _is_text(names) else "const double"
         write: Callable[[Any], str] = _quote if _is_text(names) else repr
-        if names:
-            values = ", ".join(map(write, names))
+        if names is not None:
+            values = ", ".join(map(write, names)) or "0"  # C allows no empty arrays.
             declarations.append(f"static {kind} CATEGORIES_{j}[] = {{{values}}};\n")
         texts.append(f"CATEGORIES_{j}" if _is_text(names) else "0")
-        numbers.append(f"CATEGORIES_{j}" if names and not _is_text(names) else "0")
+        numbers.append("0" if names is None or _is_text(names) else f"CATEGORIES_{j}")
     return {
         "category_arrays": "".join(declarations),
         "text_pointers": ", ".join(texts),
@@ -268,10 +282,14 @@ def _declare_c_categories(categories: Sequence[Sequence[Any] | None]) -> dict[st
 
 
 def _declare_java_categories(categories: Sequence[Sequence[Any] | None]) -> str:
-    """Return the statements of the Java template that set the categories of all features."""
+    """Return Java statements that set the category names of all features, for the Java template.
+
+    The statements fill the arrays TEXTS and NUMBERS. categories: for each feature its category
+    names by code (texts or numbers), or None if the feature is numeric.
+    """
     lines = []
     for j, names in enumerate(categories):
-        if names and _is_text(names):
+        if names is not None and _is_text(names):
             lines.append(f"TEXTS[{j}] = new String[] {{{', '.join(map(_quote, names))}}};")
         elif names:
             lines.append(f"NUMBERS[{j}] = numbers({_quote_pieces(names)});")
@@ -279,10 +297,10 @@ def _declare_java_categories(categories: Sequence[Sequence[Any] | None]) -> str:
 
 
 def _quote_pieces(column: Sequence[float]) -> str:
-    """Return numbers, separated by blanks, as string constants of at most 20,000 characters.
+    """Return numbers as Java string constants of at most 20,000 characters, joined by commas.
 
-    Java limits the size of a constant, and that of the code that fills an array. column: the
-    numbers.
+    The numbers in a constant are separated by blanks. Java limits the size of a constant, and that
+    of the code that fills an array. column: the numbers, such as the thresholds of all nodes.
     """
     text = "".join(f"{number!r} " for number in column)
     pieces = [text[i : i + _MAX_JAVA_TEXT] for i in range(0, len(text), _MAX_JAVA_TEXT)]

@@ -6,7 +6,7 @@ the depth of expressions, and SQLite the depth of nested parentheses, so long su
 """
 
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import isqrt
@@ -21,7 +21,7 @@ from certree.interface.positive_class import check_threshold
 from certree.rows.calendar_parts import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from certree.rows.categories import UNKNOWN_CODE
 from certree.rows.dates import DateColumn
-from certree.tables.text_formats import TextFormat
+from certree.tables.table_source import TableFormat
 from certree.tree import LEAF
 from certree.weights.rule_numbers import RuleNumbers
 
@@ -37,7 +37,7 @@ def make_sql_statement(
     keep: Sequence[str],
     threshold: float | None = None,
     pos_label: Any = None,
-    formats: Mapping[str, TextFormat] | None = None,
+    table_format: TableFormat | None = None,
 ) -> str:
     """Return a SELECT statement that predicts the rows of a table with a model.
 
@@ -57,9 +57,10 @@ def make_sql_statement(
         the most probable class.
     pos_label : object or None
         The positive class, which needs `threshold`; None: the second.
-    formats : mapping of str to TextFormat, or None
-        Formats by which the fit converted columns of text to numbers and dates, by name. A comment at
-        the start of the statement lists them, as the statement does not convert text.
+    table_format : TableFormat or None
+        How the fit read the text of CSV files. Comments at the start of the statement list the columns
+        that it converted to numbers and dates, and the texts that it read as missing values, as the
+        statement does not convert text.
 
     Returns
     -------
@@ -92,7 +93,7 @@ def make_sql_statement(
     path = _split_table_name(table)
     prefix = _find_free_prefix([*path, *keep, *formula.names, *results])
     selects = _SelectChain.from_table(path, keep, prefix)
-    selects.comments = _describe_conversions(formula, formats or {})
+    selects.comments = _describe_conversions(formula, table_format or TableFormat())
     values = _add_features(formula, selects)
     outputs = [_format_output(formula, values, k) for k in range(formula.n_outputs)]
     rule = [] if formula.numbers is None else [_format_rule(formula, formula.numbers, values)]
@@ -115,19 +116,30 @@ def make_sql_statement(
     return selects.build_statement(keep, [*named])
 
 
-def _describe_conversions(formula: Formula, formats: Mapping[str, TextFormat]) -> list[str]:
-    """Return comments on the columns whose text the fit converted; none if no tree reads such a column.
+def _describe_conversions(formula: Formula, table_format: TableFormat) -> list[str]:
+    """Return SQL comments that list the text columns which the fit converted, and its missing values.
 
-    formula: the fitted model; formats: formats of columns of text, by name.
+    formula: the fitted model; table_format: how its fit read the text of CSV files. Only columns
+    that a tree reads are listed; the result, a list of lines, is empty if there are none.
     """
     used = [formula.names[j] for j in _find_used_columns(formula)]
-    lines = [f"  {name}: {formats[name]}" for name in used if name in formats]
-    title = (
-        "Before you run this statement, convert empty text to NULL, and the text of these columns to "
-        "numbers or dates:"
-    )
+    formats, markers = table_format.columns, table_format.markers
+    converted = [f"  {name}: {formats[name]}" for name in used if name in formats]
+    missing = [f"  {name}: {', '.join(markers[name])}" for name in used if name in markers]
+    lines = []
+    if converted:
+        lines += [
+            "Before you run this statement, convert empty text to NULL, and the text of these columns "
+            "to numbers or dates:",
+            *converted,
+        ]
+    if missing:
+        lines += [
+            "Before you run this statement, convert these texts, which are missing values, to NULL:",
+            *missing,
+        ]
     # A line break in a name would end the comment.
-    return [COMMENT + escape_controls(line) for line in (title, *lines)] if lines else []
+    return [COMMENT + escape_controls(line) for line in lines]
 
 
 # -- names -----------------------------------------------------------------------------------------
@@ -160,10 +172,11 @@ def _make_distinct(names: Sequence[str]) -> list[str]:
 
 
 def _split_table_name(table: str | Sequence[str]) -> list[str]:
-    """Return the names of a table's database and schema, if there are any, and of the table.
+    """Split the name of a table into a list: database and schema, if given, and table.
 
-    table: a text in which points separate the names, or the names. Raise ValueError if there are
-    none, or more than three; TypeError if a name is no text.
+    table: a string such as "schema.rows", in which points separate the names, or the names as a
+    sequence. Raise ValueError if there is no name or more than three, and TypeError if a name is
+    not a string.
     """
     names = table.split(".") if isinstance(table, str) else table
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
@@ -414,7 +427,8 @@ def _find_used_features(formula: Formula) -> list[int]:
 def _find_used_columns(formula: Formula) -> list[int]:
     """Return the indices of the table's columns that the trees read, ascending.
 
-    These are the features that trees split on, and the dates of calendar parts. formula: the model.
+    The columns are the features that trees split on, and the dates of calendar parts. formula: the
+    model.
     """
     parts = {j: formula.get_part(j) for j in _find_used_features(formula)}
     return sorted({j if part is None else part.feature for j, part in parts.items()})
@@ -464,9 +478,10 @@ _DIGITS: dict[str, tuple[int, int]] = {"month": (6, 2), "day": (9, 2), "hour": (
 
 
 def _format_digits(text: str, digits: tuple[int, int]) -> "_Integer":
-    """Return the integer of some digits of a SQL text; 0 if the text ends before.
+    """Return a SQL expression of the integer that some characters of a text form.
 
-    digits: place of the first one, from 1, and their number.
+    text: SQL expression of the text. digits: position of the first character, from 1, and number of
+    characters. The integer is 0 if the text ends before the first one.
     """
     first, length = digits
     return _Integer(f"CAST('0' || SUBSTR({text}, {first}, {length}) AS INTEGER)")
@@ -510,12 +525,15 @@ def _format_feature(formula: Formula, feature: int, column: str) -> str:
 
 
 class _Integer(NamedTuple):
-    """A SQL expression of an integer that is not negative, with operators that write SQL.
+    """A SQL expression of a non-negative integer, with which one computes as with a number.
+
+    The operators +, -, *, % and // take an integer or another `_Integer`. They return the
+    `_Integer` of the combined expression.
 
     Attributes
     ----------
     sql : str
-        The expression. Databases differ in the type of quotients, but all hold them exactly.
+        The text of the expression.
     """
 
     sql: str
@@ -542,7 +560,7 @@ def _get_sql(number: Any) -> str:
 
 @dataclass(slots=True)
 class _KeptColumns:
-    """Intermediate columns of a chain, each of which gets a select of its own.
+    """Columns for intermediate results in a chain of SELECTs: each gets a SELECT of its own.
 
     Attributes
     ----------
@@ -559,9 +577,10 @@ class _KeptColumns:
     n_steps: int = 0
 
     def keep(self, number: _Integer) -> _Integer:
-        """Add a nested SELECT that computes an expression as a named column; return that column.
+        """Add a SELECT that computes an expression as a new column, and return the column's name.
 
-        number: the integer expression. Later expressions use the column's name instead of its text.
+        number: the expression. The result is an `_Integer`, too; expressions that contain it stay
+        short, as they contain a name instead of the text of `number`.
         """
         (name,) = self.selects.add(f"step{self.n_steps}_", [number.sql], self.names)
         self.n_steps += 1
@@ -570,13 +589,14 @@ class _KeptColumns:
 
 
 def _format_seconds(text: str, zone: str | None, kept: _KeptColumns) -> _Integer:
-    """Return local seconds since 1970, plus `SHIFT_SECONDS`, of a date in ISO format.
+    """Return a SQL expression of the seconds since 1970, in local time, of a date in ISO format.
 
-    Fractions of seconds are dropped. A date without a time is midnight, and one without an offset is
-    in UTC; the offset is that of the text, such as "+00:00" or "+02".
+    `SHIFT_SECONDS`, the seconds of 2000 years, are added so that it is not negative. Fractions of
+    seconds are dropped. A date without a time is midnight, and one without an offset is in UTC; the
+    offset is that of the text, such as "+00:00" or "+02".
 
     text: SQL column with the text. zone: time zone of the result; None: that of the text without
-    its offset. kept: takes the intermediate columns.
+    its offset. kept: the chain of SELECTs, to which columns for intermediate results are added.
     """
     year, month, day, hour, minute, second = (
         _format_digits(text, digits)
@@ -600,9 +620,10 @@ def _format_seconds(text: str, zone: str | None, kept: _KeptColumns) -> _Integer
 
 
 def _format_offset(second: str, steps: ZoneSteps) -> str:
-    """Return a SQL expression of a time zone's offset in seconds.
+    """Return a SQL expression of the offset of a time zone from UTC at a moment, in seconds.
 
-    second: SQL column of seconds since 1970, UTC, plus `SHIFT_SECONDS`. steps: the zone's offsets.
+    second: SQL expression of the moment: seconds since 1970 UTC plus `SHIFT_SECONDS`, those of 2000
+    years. steps: the zone's offsets and the moments at which they change.
     """
     *earlier, last = steps.offsets.tolist()
     if not earlier:
@@ -615,9 +636,10 @@ def _format_offset(second: str, steps: ZoneSteps) -> str:
 
 
 def _get_dates(formula: Formula, feature: int) -> DateColumn | None:
-    """Return type and time zone of a date feature; None for other features.
+    """Return the description (kind, time zone, unit) of a date feature; None for other features.
 
-    formula: the model to export; feature: index of the feature. Time spans count as numbers.
+    formula: the model to export; feature: index of the feature. For a feature of time spans the
+    result is None, as they are exported as numbers.
     """
     dates = None if formula.dates is None else formula.dates.get(feature)
     return None if dates is None or dates.kind == "span" else dates
@@ -699,9 +721,9 @@ def _join_flat(terms: Sequence[str], operator: str) -> str:
 def _format_output(formula: Formula, values: dict[int, str], k: int) -> str:
     """Return a SQL expression for output k of a model, before its link.
 
-    It is the value of the only tree, the mean of a forest, or the start plus the sum of boosted
-    trees. The link, which is not part of it, turns outputs into probabilities or numbers, such as
-    by softmax.
+    The output is the value of the only tree, the mean of a forest, or the start plus the sum of
+    boosted trees. The link, which is not part of it, turns outputs into probabilities or numbers,
+    such as by softmax.
 
     Parameters
     ----------
@@ -730,7 +752,7 @@ def _format_output(formula: Formula, values: dict[int, str], k: int) -> str:
 class _TreeExpression(NamedTuple):
     """The SQL expression of the value that a node and its subtree give to a row.
 
-    It is the value of the row's leaf, or the weighted mean of several leaves if the row goes to
+    The value is that of the row's leaf, or the weighted mean of several leaves if the row goes to
     both children of a node. The constructor takes the attributes in this order.
 
     Attributes
@@ -750,15 +772,15 @@ class _TreeExpression(NamedTuple):
 
     @property
     def sql(self) -> str:
-        """The whole expression: a CASE with all clauses, or `otherwise` if there are none."""
+        """The whole SQL expression: a CASE with all clauses, or `otherwise` if there are none."""
         return f"CASE {self.cases}ELSE {self.otherwise} END" if self.cases else self.otherwise
 
 
 def _format_tree(formula: Formula, number: int, values: dict[int, str], k: int) -> str:
     """Return a SQL expression for the value that a tree gives to a row, for output k.
 
-    If some nodes send rows that lack the value of their feature to both children, rows that lack
-    it get the mean of the leaves they reach, weighted by the fractions of the row in these leaves.
+    A node may send rows that lack the value of its feature to both children. Such a row gets the
+    mean of the leaves that it reaches, weighted by the fractions of the row in these leaves.
 
     Parameters
     ----------
@@ -790,9 +812,9 @@ def _format_tree(formula: Formula, number: int, values: dict[int, str], k: int) 
 def _format_rule(formula: Formula, numbers: RuleNumbers, values: dict[int, str]) -> str:
     """Return a SQL expression for the number of the rule that a row satisfies, such as 'R3'.
 
-    It is NULL for a row that goes to both children of a node and satisfies no rule. formula: the
-    fitted model, which has one tree; numbers: the numbers of its leaves; values: SQL column with
-    the value of each feature that the tree splits on, by the feature's index.
+    The expression is NULL for a row that goes to both children of a node and satisfies no rule.
+    formula: the fitted model, which has one tree; numbers: the numbers of its leaves; values: SQL
+    column with the value of each feature that the tree splits on, by the feature's index.
     """
     names = [_format_literal(numbers.get_name(node)) for node in range(formula.trees[0].n_nodes)]
     return _build_expression(formula, 0, values, names, "null").sql
@@ -886,7 +908,7 @@ def _format_conditions(
 ) -> tuple[str, str]:
     """Return the SQL conditions under which rows go left, and go right, at a node.
 
-    They are for rows that have the value of the node's feature.
+    The conditions are for rows that have the value of the node's feature.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
     """
     # Reading a pipe could block, and a device may never end.
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError("a model file must be a regular file, not a directory, pipe or device")
+        raise ValueError("path must be a regular file, got a directory, pipe or device")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         _expect_directory(file, size)
@@ -119,10 +119,10 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
 
 
 def _expect_directory(file: BinaryIO, size: int) -> None:
-    """Check the start and the end of a zip file; raise ValueError if it cannot be a model file.
+    """Raise a ValueError if the start or the end of a zip file shows that it is no model file.
 
     A zip file ends with a directory of its members, which may have at most 64 entries and 16 KiB.
-    The check reads no array. file: open for reading, at any position, which changes; size: its size
+    No array is read. file: open for reading, at any position, which changes. size: size of the file
     in bytes.
     """
     end = struct.Struct("<4s4H2LH")
@@ -237,30 +237,33 @@ class Archive(Mapping[str, NDArray[Any]]):
 
 
 def _read_array_header(stream: Any, size: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Read the dtype and the shape, in this order, from the start of a .npy file.
+    """Read the header of a .npy file; return the dtype and the shape of its array.
 
-    Raise ValueError if they contradict its size, for dtypes of objects, for Fortran order (columns
-    first), and for other versions of the format than 1.0. stream: at the start of the file;
-    afterwards it is at the start of the data. size: bytes of the whole .npy file.
+    stream: binary file at its start; afterwards it is at the start of the data. size: bytes of the
+    whole .npy file. Raise a ValueError if dtype and shape contradict this size, for dtypes of
+    objects, for Fortran order (columns first), and for other versions of the format than 1.0.
     """
     start = stream.read(np.lib.format.MAGIC_LEN + 2)
     if np.lib.format.read_magic(io.BytesIO(start)) != (1, 0):
-        raise DamagedModelError("an array must have the .npy version 1.0, and has another")
+        raise DamagedModelError(
+            "the model file's arrays must have the .npy version 1.0, got another"
+        )
     (length,) = struct.unpack("<H", start[-2:])
     if length > _MAX_ARRAY_HEADER_BYTES:
         raise DamagedModelError(
-            f"the .npy header of an array has {length} bytes, more than {_MAX_ARRAY_HEADER_BYTES}"
+            f"the model file's arrays must have .npy headers of at most {_MAX_ARRAY_HEADER_BYTES} "
+            f"bytes, got {length}"
         )
     header = io.BytesIO(start[-2:] + stream.read(length))
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(header)
     if dtype.hasobject or is_fortran or min(shape, default=0) < 0:
         raise DamagedModelError(
-            "an array must have no objects and be in C order, got "
-            f"dtype {dtype} and shape {shape}, Fortran order: {is_fortran}"
+            f"the model file's arrays must have no objects and be in C order, got dtype {dtype} "
+            f"and shape {shape}, Fortran order: {is_fortran}"
         )
     if prod(shape) * dtype.itemsize != size - len(start) - length:
         raise DamagedModelError(
-            f"an array of shape {shape} and dtype {dtype} cannot have {size:,} bytes"
+            f"the model file's array of shape {shape} and dtype {dtype} cannot have {size:,} bytes"
         )
     return dtype, shape
 
@@ -268,19 +271,21 @@ def _read_array_header(stream: Any, size: int) -> tuple[np.dtype[Any], tuple[int
 def _read_array(stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """Read the data of a .npy file and return the array, read-only.
 
-    Raise ValueError if data are missing, text has invalid code points, or a boolean is neither 0
-    nor 1. stream: binary file at the start of the data, after the header; dtype, shape: those that
-    the header declares.
+    stream: binary file at the start of the data, after the header. dtype, shape: dtype and shape
+    that the header declares. Raise a ValueError if data are missing, text has invalid code points,
+    or a boolean is neither 0 nor 1.
     """
     # Reading one byte beyond the data reaches the end of the member, where zipfile checks the
     # checksum.
     content = stream.read(prod(shape) * dtype.itemsize + 1)
     if len(content) != prod(shape) * dtype.itemsize:
-        raise DamagedModelError("an array is shorter than it declares")
+        raise DamagedModelError("the model file has an array that is shorter than it declares")
     # NumPy accepts code points that do not exist, but Python aborts on them.
     if dtype.kind == "U" and (np.frombuffer(content, "<u4") > sys.maxunicode).any():
-        raise DamagedModelError("an array of text holds invalid code points")
+        raise DamagedModelError("the model file has an array of text with invalid code points")
     array = np.frombuffer(content, dtype).reshape(shape)
     if not has_valid_booleans(array):
-        raise DamagedModelError("an array of booleans holds bytes other than 0 and 1")
+        raise DamagedModelError(
+            "the model file has an array of booleans with bytes other than 0 and 1"
+        )
     return array

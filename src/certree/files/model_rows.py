@@ -22,21 +22,22 @@ if TYPE_CHECKING:
 
 
 def expect_valid_target(model: Any, y: NDArray[Any], target_name: str) -> None:
-    """Raise ValueError unless targets are classes of the model, or numbers if it is a regressor.
+    """Raise a ValueError unless targets are classes of the model, or numbers if it is a regressor.
 
-    model: a fitted estimator; y: targets, (n,), any dtype; target_name: name of the target in the
+    model: a fitted estimator. y: targets, (n,), any dtype. target_name: name of the target in the
     message, such as "the target 'age'".
     """
     if is_classifier(model):
         expect_known_labels(target_name, y, model.classes_)
     elif y.dtype.kind not in "biuf":
         raise ValueError(
-            f"{target_name} must hold numbers as in the fit, got {y[:1].tolist()[0]!r}"
+            f"{target_name} must hold numbers as in the fit, got {y[:1].tolist()[0]!r}: convert "
+            "the column"
         )
 
 
 def select_features(model: Any, table: pa.Table, table_name: str) -> Any:
-    """Return the features that a model needs from a table, in the order of the fit.
+    """Return the features that a model needs from a table as an array, in the order of the fit.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def select_features(model: Any, table: pa.Table, table_name: str) -> Any:
     Raises
     ------
     ValueError
-        If a feature is missing, or holds another one of numbers, strings and dates than in the fit.
+        If a feature is missing, or holds strings, say, where it held numbers or dates in the fit.
     """
     if isinstance(model, Pipeline):
         return select_feature_table(model, table, table_name)
@@ -68,12 +69,14 @@ def select_features(model: Any, table: pa.Table, table_name: str) -> Any:
 
 
 def select_feature_table(model: Any, table: pa.Table, table_name: str) -> Any:
-    """Return the features that a model needs from a table, for its `predict`.
+    """Return the features that a model needs from a table in the form that its `predict` takes.
 
-    model: a fitted estimator, or a pipeline that ends in one; table: the rows; table_name: name of the
-    table in messages. Return a pyarrow table with strings, float64 or dates, in the order of the fit,
-    if the model was fitted with feature names; else the array of `select_features`. For a pipeline
-    return a data frame of pandas, or an array without names. Raise the errors of `select_features`.
+    A model that was fitted with feature names gets a pyarrow table with strings, float64 or dates,
+    in the order of the fit; a model without names gets the array of `select_features`. A pipeline
+    gets a data frame of pandas, or an array if it was fitted without names.
+
+    model: a fitted estimator, or a pipeline that ends in one. table: the rows. table_name: name of
+    the table in messages. Raise the errors of `select_features`.
     """
     names, columns = list_input_columns(model)
     is_pipeline = isinstance(model, Pipeline)
@@ -99,15 +102,15 @@ def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
     """Return the columns of a table that are features of a model, in the order of the fit.
 
     Return all columns, in the order of the table, if the model was fitted without feature names.
-    Raise ValueError if a feature is missing, or the number of columns differs; table_name: name of
-    the table in the message.
+    table_name: name of the table in the message. Raise a ValueError if a feature is missing, or the
+    number of columns differs.
     """
     names, columns = list_input_columns(model)
     if names is None:
         if table.num_columns != len(columns):
             raise ValueError(
-                f"{table_name} must have {len(columns)} columns, as the model has no names "
-                f"of features, got {table.num_columns}"
+                f"{table_name} must have the {len(columns)} features of the model and no other "
+                f"columns, as the model has no names of features, got {table.num_columns} columns"
             )
         return table
     expect_fitted_columns(table.column_names, names, table_name)
@@ -115,10 +118,10 @@ def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
 
 
 def _expect_feature_types(features: pa.Table, model: Any, table_name: str) -> None:
-    """Raise ValueError if a feature holds another one of numbers, strings and dates than in the fit.
+    """Raise a ValueError if a feature holds strings, say, where it held numbers or dates in the fit.
 
-    A column without any value fits both. features: table of the feature columns, in the order of
-    the fit; model: the fitted model; table_name: name of the table in the message.
+    A column without any value is accepted. features: table of the feature columns, in the order of
+    the fit. model: the fitted model. table_name: name of the table in the message.
     """
     pa = import_extra("pyarrow", "files")
     _, columns = list_input_columns(model)

@@ -92,7 +92,7 @@ OBJECTS: dict[str, type[Any]] = {
 
 
 class _OtherVersionError(ValueError):
-    """A model file is of another version of certree; the text says what to do."""
+    """Error: a model file was written by another version of certree. The message says what to do."""
 
 
 def save(
@@ -172,7 +172,10 @@ def save(
 
 
 def _expect_model_hash(monitor: Monitor | AdaptiveIntervals) -> None:
-    """Raise ValueError if a monitor, or adaptive intervals, do not state which model they are for."""
+    """Raise a ValueError if a monitor, or adaptive intervals, have no `model_hash`.
+
+    The hash states which model they belong to, so that they can refuse data of other models.
+    """
     if monitor.model_hash is not None:
         return
     if isinstance(monitor, AdaptiveIntervals):
@@ -189,9 +192,12 @@ def _expect_model_hash(monitor: Monitor | AdaptiveIntervals) -> None:
 def _select_stored_state(
     model: Any, sample_hashes: bool, calibration_samples: bool, seen_rows: bool
 ) -> Any:
-    """Return a copy of a fitted estimator with what its file shall hold.
+    """Return a copy of a fitted estimator without the data that its file shall not hold.
 
-    The parameters are those of `save`. Raise NotFittedError if the model is not fitted.
+    model: the estimator. sample_hashes: whether to keep hashes of the training rows.
+    calibration_samples: whether to keep leaf, class and index of each calibration row. seen_rows:
+    whether to keep what updates need of the training rows. Raise NotFittedError if the model is not
+    fitted.
     """
     model = get_snapshot(model)
     check_is_fitted(model)
@@ -221,9 +227,9 @@ def _digest_unused_texts(model: Any) -> None:
 
 
 def _expect_loadable(text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
-    """Check that `load` would accept the contents of a file; raise ValueError if not.
+    """Raise a ValueError if `load` would refuse a file with these contents.
 
-    text: the JSON header; arrays: the arrays of the file, by name.
+    text: the JSON header. arrays: the arrays of the file, by name.
     """
     try:
         _create_model(text, arrays)
@@ -234,20 +240,21 @@ def _expect_loadable(text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def _to_json(value: Any) -> str:
-    """Return a value as JSON text; NumPy scalars become numbers, infinities Infinity."""
+    """Return a value as JSON text: NumPy scalars as numbers, infinities as "Infinity"."""
     return json.dumps(value, default=np.generic.item)
 
 
 def _collect_stored_values(model: Any) -> tuple[_Entries, dict[str, NDArray[Any]]]:
     """Split what `model.__stored__()` returns into entries of a file's JSON header and arrays.
 
-    If a value has several fields, such as `trees`, its fields get names like "trees.left".
+    If a value is a record with several fields, such as `trees`, its fields get names like
+    "trees.left".
 
     Returns
     -------
-    entries : dict
+    entries : dict of str to object
         Values for the JSON header, with "format", "version" and "model", but without "parameters".
-    arrays : dict of ndarray
+    arrays : dict of str to ndarray
         Arrays by name.
     """
     entries: _Entries = {"format": FORMAT, "version": VERSION, "model": type(model).__name__}
@@ -372,17 +379,17 @@ def _expect_same_values(
     model_entries: _Entries,
     model_arrays: dict[str, NDArray[Any]],
 ) -> None:
-    """Check that a file has exactly the content that `save` would write for the loaded model.
+    """Raise a ValueError unless a file has exactly the content that `save` would write for its model.
 
     Parameters
     ----------
     header : dict
         The parsed JSON header of the file.
-    arrays : mapping of ndarray
+    arrays : mapping of str to ndarray
         The arrays of the file, by name.
-    renewed : mapping of ndarray
-        Arrays that are compared in place of those of the file, as an earlier version wrote the
-        latter in another form.
+    renewed : mapping of str to ndarray
+        Arrays in a form that replaces the one in which an earlier version of certree wrote them;
+        they are compared in place of those of the file.
     model_entries, model_arrays
         The JSON entries, and the arrays by name, that `save` would write for the loaded model.
 
@@ -420,10 +427,10 @@ def _expect_same_values(
 
 
 def _parse_header(text: bytes) -> _Entries:
-    """Parse the JSON header of a model file, and return its entries.
+    """Parse the JSON header of a model file, and return its entries as a dict.
 
-    text: the header. Raise ValueError if its "format" or "version" is not the one that this module
-    writes, or "model" is not the name of a class in `_SAVED`.
+    text: the header. Raise a ValueError if its "format" or "version" is not the one that this
+    module writes, or "model" is not the name of a class that can be saved.
     """
     header = json.loads(text, parse_constant=_parse_infinity)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -468,8 +475,8 @@ def _encode_parameter(name: str, value: Any) -> Any:
     classes that are allowed (growers, pruning rules, votes, posteriors and losses of certree;
     decision trees of scikit-learn). `_decode_parameter` converts all of them back.
 
-    name: name of the parameter, for the message; value: its value. Raise TypeError if the value has
-    another type.
+    name: name of the parameter, for the message. value: value of the parameter. Raise a TypeError
+    if the value has another type.
     """
     if OBJECTS.get(type(value).__name__) is type(value):
         parameters = _constructor_arguments(value).items()
@@ -503,12 +510,12 @@ def _encode_parameter(name: str, value: Any) -> Any:
 
 
 def _constructor_arguments(value: Any) -> dict[str, Any]:
-    """Return the arguments, by name, from which the constructor creates an equal object.
+    """Return the arguments, by name, with which the constructor of an object creates an equal object.
 
-    value: an object of a class in `_SAVED` or `OBJECTS`: estimators, monitors, growers, pruning
-    rules, votes, posteriors and losses of certree, and decision trees of scikit-learn. The
-    arguments are the fields of a dataclass, except those that hold code, or else the result of
-    `get_params`.
+    The arguments are the fields of a dataclass, except those that hold code, or else the result of
+    `get_params`. value: an object of a class in `_SAVED` or `OBJECTS`: estimators, monitors,
+    growers, pruning rules, votes, posteriors and losses of certree, and decision trees of
+    scikit-learn.
     """
     if is_dataclass(value):
         names = [
@@ -523,7 +530,7 @@ def _decode_parameter(value: Any) -> Any:
     """Convert a JSON value that `_encode_parameter` returned back to the value of the parameter.
 
     Lists are converted entry by entry; dictionaries become arrays, dictionaries or objects; other
-    values stay unchanged. Raise ValueError if a class is not in `OBJECTS`, those that are allowed.
+    values stay unchanged. Raise a ValueError if an object's class is not in `OBJECTS`.
     """
     if isinstance(value, list):
         return [_decode_parameter(inner) for inner in value]
@@ -535,7 +542,8 @@ def _decode_parameter(value: Any) -> Any:
         return _decode_array(value["array"], value["dtype"])
     if value["class"] not in OBJECTS:
         raise DamagedModelError(
-            f"a parameter has the class {value['class']!r}, which model files must not have"
+            f"the model file has a parameter of class {value['class']!r}, which must not be in "
+            "such a file"
         )
     parameters = {key: _decode_parameter(inner) for key, inner in value["parameters"].items()}
     return OBJECTS[value["class"]](**parameters)
@@ -544,9 +552,11 @@ def _decode_parameter(value: Any) -> Any:
 def _decode_array(values: Any, dtype: Any) -> NDArray[Any]:
     """Convert the JSON form of an array parameter back to the array.
 
-    values: its values, nested lists; dtype: text such as "<f8". Raise ValueError if the dtype is
-    not numeric.
+    values: values of the array, as nested lists. dtype: text such as "<f8". Raise a ValueError if
+    the dtype is not numeric.
     """
     if not isinstance(dtype, str) or np.dtype(dtype).kind not in _NUMERIC_KINDS:
-        raise DamagedModelError(f"an array parameter must have a numeric dtype, got {dtype!r}")
+        raise DamagedModelError(
+            f"the model file's array parameters must have a numeric dtype, got {dtype!r}"
+        )
     return np.array(values, dtype=dtype)

@@ -12,16 +12,19 @@ from certree.tables.table_source import TableSource
 
 
 def expect_path(path: Any) -> None:
-    """Raise TypeError unless a path is a str or path-like object.
+    """Raise a TypeError unless a path is a str or path-like object; the file need not exist.
 
-    Return None. path: any object that a user has passed; whether the file exists does not matter.
+    path: any object that a user has passed.
     """
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be a str or a path-like object, got {shortened(path)}")
+        raise TypeError(
+            f"path must be a str or a path-like object, got {shortened(path)}: pass the name of a "
+            "file"
+        )
 
 
 def expect_writable(path: str | os.PathLike[str] | None) -> None:
-    """Check, without writing, that a file can be written; call it before long computations.
+    """Raise an OSError if a file cannot be written; nothing is written, so call it early.
 
     Parameters
     ----------
@@ -37,14 +40,20 @@ def expect_writable(path: str | os.PathLike[str] | None) -> None:
         return
     target = Path(os.path.realpath(path))
     if target.is_dir():
-        raise IsADirectoryError(f"the output must be a file, but {path} is a directory")
+        raise IsADirectoryError(
+            f"the output must be a file, but {path} is a directory: add the name of a file"
+        )
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"{path} cannot be written: there is no directory {target.parent}")
+        raise FileNotFoundError(
+            f"{path} cannot be written: there is no directory {target.parent}; create it"
+        )
     # A regular file is replaced by a temporary file from its directory; pipes and devices are not.
     is_replaced = target.is_file() or not target.exists()
     for checked in (target, target.parent) if is_replaced else (target,):
         if checked.exists() and not os.access(checked, os.W_OK):
-            raise PermissionError(f"{path} cannot be written: no permission to write to {checked}")
+            raise PermissionError(
+                f"{path} cannot be written: no permission to write to {checked}; write to another place"
+            )
 
 
 def expect_not_input(
@@ -54,7 +63,7 @@ def expect_not_input(
     *,
     is_table: bool = False,
 ) -> None:
-    """Check that an output file would not replace an input file.
+    """Raise a ValueError if an output file would replace an input file.
 
     Parameters
     ----------

@@ -81,11 +81,11 @@ def write_pipeline(file: BinaryIO, pipeline: Pipeline, model: bytes) -> None:
 
 
 def _renumber_objects(content: bytes) -> bytes:
-    """Return what skops has written with small numbers for objects and a fixed time of its members.
+    """Return an archive of skops in which nothing depends on the process or the time.
 
-    skops writes the address of each object in memory, names the files of arrays by addresses, and adds
-    the time. Without them, equal pipelines have equal files, and thus equal hashes. content: an archive
-    of skops.
+    skops writes the address of each object in memory, names the files of arrays by addresses, and
+    adds the time. Here objects and files get running numbers, and a fixed time. So equal pipelines
+    have equal files, and thus equal hashes. content: bytes of the archive.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -117,7 +117,7 @@ def _renumber_objects(content: bytes) -> bytes:
 
 
 def replace_model(pipeline: Pipeline, model: Any) -> Pipeline:
-    """Return a pipeline with the same steps, of which the last is replaced by `model`."""
+    """Return a pipeline with the same steps, except that the last one is replaced by `model`."""
     name = pipeline.steps[-1][0]
     replaced = Pipeline([*pipeline.steps[:-1], (name, model)], verbose=pipeline.verbose)
     replaced.transform_input = getattr(pipeline, "transform_input", None)
@@ -157,11 +157,12 @@ def split_pipeline(model: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def name_model_features(model: Any) -> Any:
-    """Return the last step of a fitted pipeline with names of the features that it reads.
+    """Return the last step of a fitted pipeline, with names for the features that it reads.
 
-    The names are those that the steps before give to their columns, such as "town_Lima", and change
-    no prediction. model: a fitted estimator of certree, which is returned as it is, or a pipeline
-    that ends in one. The last step is returned as it is if it has names, or its features have none.
+    The names are those that the steps before the last give to their columns, such as "town_Lima".
+    They change no prediction. model: a fitted estimator of certree, which is returned as it is, or
+    a pipeline that ends in one. The last step is returned as it is if it has names already, or if
+    the steps before it give none.
     """
     if not isinstance(model, Pipeline):
         return model
@@ -180,8 +181,9 @@ def name_model_features(model: Any) -> Any:
 def transform_rows(model: Any, rows: Any) -> tuple[Any, Any]:
     """Return the estimator that explanations and reports need, and the dense rows that it reads.
 
-    model: a fitted estimator, or a pipeline that ends in one; rows: the rows that the model reads. Of
-    a pipeline the last step is returned, whose features have the names that the other steps give them.
+    model: a fitted estimator, or a pipeline that ends in one. rows: the rows that the model reads.
+    For a pipeline the result is its last step, with feature names from the other steps, and the
+    rows that these return.
     """
     _, transform = split_pipeline(model)
     X: Any = transform(rows)
@@ -192,8 +194,8 @@ def transform_rows(model: Any, rows: Any) -> tuple[Any, Any]:
 def is_pipeline_file(path: str | os.PathLike[str]) -> bool:
     """Return whether a file is a zip archive with the two members of a pipeline's file.
 
-    path: the file; OSError is raised if it does not exist or cannot be read. Pipes and devices are
-    not read.
+    path: the file. Pipes and devices are not read. Raise an OSError if the file does not exist or
+    cannot be read.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):
         return False
@@ -230,18 +232,23 @@ def read_pipeline(path: str | os.PathLike[str]) -> tuple[Pipeline, bytes]:
     skops = import_extra("skops.io", "pipelines")
     with zipfile.ZipFile(path) as archive:
         if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-            raise ValueError("the members of the pipeline file must not be compressed")
+            raise ValueError(
+                "the pipeline file must have members that are not compressed: save it again by "
+                "certree.save"
+            )
         content, model = archive.read(_STEPS), archive.read(MODEL)
     with zipfile.ZipFile(io.BytesIO(content)) as inner:
         size = sum(member.file_size for member in inner.infolist())
     if size > max(_MIN_BYTE_LIMIT, _MAX_BYTE_RATIO * len(content)):
         raise ValueError(
-            f"the steps of the pipeline have {size:,} bytes, too many for a file of this size"
+            f"the steps of the pipeline have {size:,} bytes, too many for a file of this size: "
+            "save the pipeline again by certree.save"
         )
     unknown = {*skops.get_untrusted_types(data=content)} - {*_TRUSTED}
     if unknown:
         raise ValueError(
-            f"the pipeline file holds types that skops does not trust: {', '.join(sorted(unknown))}"
+            "the pipeline file holds types that skops does not trust, "
+            f"{', '.join(sorted(unknown))}: save the pipeline again by certree.save"
         )
     pipeline = skops.loads(content, trusted=_TRUSTED)
     if not isinstance(pipeline, Pipeline) or pipeline.steps[-1][1] != "passthrough":

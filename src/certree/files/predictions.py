@@ -1,4 +1,4 @@
-"""Prediction of rows from files to a file, batch by batch."""
+"""Predict the rows of files and write the predictions to a file, batch by batch."""
 
 from __future__ import annotations
 
@@ -226,13 +226,13 @@ def predict_files(
 
 @dataclass(slots=True)
 class PredictionCounts:
-    """Numbers of rows that have been predicted.
+    """Numbers of rows that have been predicted: in all, and of each predicted class.
 
     Attributes
     ----------
     n_rows : int
         Number of rows.
-    classes : dict
+    classes : dict of object to int
         Number of rows of each predicted class, in the order of the model's classes; empty for a
         regressor.
     """
@@ -241,7 +241,7 @@ class PredictionCounts:
     classes: dict[Any, int]
 
     def add(self, table: pa.Table) -> None:
-        """Count the rows of an output table."""
+        """Add the rows of an output table, with its column "prediction", to the numbers in place."""
         self.n_rows += len(table)
         if self.classes:
             for entry in table["prediction"].value_counts().to_pylist():
@@ -260,9 +260,12 @@ def write_predictions(
     batch_size: int = ROWS_PER_BATCH,
     verbose: int = 0,
 ) -> PredictionCounts:
-    """Do what `predict_files` does, and return the numbers of rows and of predicted classes.
+    """Predict the rows of files and write the predictions to a file; return the numbers of rows.
 
-    The parameters are those of `predict_files`.
+    The result has the number of all rows and that of each predicted class. The parameters have the
+    same names and meaning as in `predict_files`: source and target are the files to read and the
+    file to write, keep names columns to copy, and threshold and pos_label choose the predicted
+    class.
     """
     check_is_fitted(model)
     if not hasattr(split_pipeline(model)[0], "categories_"):
@@ -303,12 +306,12 @@ def write_predictions(
 
 
 def _find_integer_columns(model: Any, source: Any, keep: Sequence[str]) -> list[str]:
-    """Return which columns of CSV files to copy hold integers only, such as keys, in one pass.
+    """Return the names of columns to copy that hold integers only, such as keys, in CSV files.
 
-    The text of such a column does not change if it becomes a number and is printed again. Features
-    are left out, and so is standard input, which cannot be read twice. model: the fitted model,
-    with whose format of CSV files columns are read; source: files, or folders of files; keep:
-    columns to copy.
+    The text of such a column does not change if it becomes a number and is printed again. The files
+    are read once for it. Features are left out, and so is standard input, which cannot be read
+    twice. model: the fitted model, with whose format of CSV files columns are read. source: files,
+    or folders of files. keep: names of the columns to copy.
     """
     features, _ = list_input_columns(model)
     names = [name for name in keep if name not in (features or [])]
@@ -339,10 +342,10 @@ def predict_batches(
     pos_label: Any,
     integers: Sequence[str] = (),
 ) -> Iterator[pa.Table]:
-    """Yield an output table for each batch of rows, at least one; all have the schema of the first.
+    """Yield an output table for each batch of rows; all have the schema of the first one.
 
     An output table has the columns of `keep`, then the predictions ("prediction", probabilities of
-    classes, and others that the model has).
+    classes, and others that the model has). Raise a ValueError if the source has no rows.
 
     Parameters
     ----------
@@ -351,7 +354,7 @@ def predict_batches(
     source : path, list of paths, or pyarrow.dataset.Dataset
         Files, or folders of files; "-" is CSV from standard input.
     keep : list of str
-        Columns of the source to copy to the output.
+        Names of columns of the source to copy to the output.
     batch_size : int
         Largest number of rows of a batch.
     verbose : int
@@ -362,7 +365,7 @@ def predict_batches(
     pos_label : object or None
         The positive class; None: the second.
     integers : sequence of str
-        Columns among `keep` whose texts become integers.
+        Names of columns among `keep` whose texts become integers.
     """
     estimator, transform = split_pipeline(model)
 
@@ -378,7 +381,8 @@ def predict_batches(
         for batch in batches:
             if not len(batch.table) and batch.is_last and schema is None:
                 raise ValueError(
-                    f"source must hold rows to predict, but {TableSource(source)} holds no rows"
+                    f"source must hold rows to predict, but {TableSource(source)} holds no rows: pass "
+                    "other files"
                 )
             if len(batch.table):
                 table = _predict_batch(model, batch, keep, predict)
@@ -434,9 +438,9 @@ def read_model_batches(
     source : path, list of paths, or pyarrow.dataset.Dataset
         Files, or folders of files; "-" is CSV from standard input.
     target : str or None
-        Column of the target, which is read as well; None: no target is read.
+        Name of the target column, which is read as well; None: no target is read.
     extra_columns : sequence of str
-        Further columns to read that are neither feature nor target. CSV columns are read as text,
+        Names of further columns to read, neither features nor target. CSV columns are read as text,
         columns of other files as they are.
     are_copied : bool
         Whether these columns are the argument `keep`: words such as NA are text in those of CSV files,
@@ -458,7 +462,7 @@ def read_model_batches(
     is_single_file = isinstance(place, str | os.PathLike) and not os.path.isdir(place)
 
     def choose_types(names: Sequence[str]) -> dict[str, InputColumn]:
-        """Return the fitted ones of the columns `names`, which are all columns of a file."""
+        """Return types in the fit, by name, of the columns `names`, which are those of a file."""
         if target is not None:
             expect_target(names, target, table_name)
         if are_copied and is_single_file:  # Of several, a batch names the file that lacks a column.
@@ -478,10 +482,10 @@ def _predict_batch(
 ) -> pa.Table:
     """Return the output table of one batch of rows: the columns to keep, then the predictions.
 
-    model: fitted estimator; batch: the rows as a table, and the name of their file for messages;
-    keep: columns of the batch to copy to the output; predict: takes rows, (n, p), and returns the
-    columns of their predictions by name. Raise ValueError if the batch lacks a column of `keep`, or
-    its name is also that of a prediction column.
+    model: fitted estimator. batch: the rows as a table, and the name of their file for messages.
+    keep: names of columns of the batch to copy to the output. predict: function that takes rows,
+    (n, p), and returns the columns of their predictions by name. Raise a ValueError if the batch
+    lacks a column of `keep`, or its name is also that of a prediction column.
     """
     pa = import_extra("pyarrow", "files")
     expect_known_columns("keep", keep, batch.table.column_names, batch.where)
@@ -500,11 +504,11 @@ def _predict_batch(
 
 
 def _cast_to_schema(table: pa.Table, schema: pa.Schema, table_name: str) -> pa.Table:
-    """Convert the output table of a batch to the column types of that of the first batch.
+    """Convert the output table of a batch to the column types of the first batch's output table.
 
-    table: the output table; schema: that of the first batch; table_name: file of the rows, for the
-    message. Return the converted table. Raise ValueError if a column that is copied from the source
-    cannot be converted.
+    table: the output table. schema: schema of the first batch's output table. table_name: file of
+    the rows, for the message. Return the converted table. Raise a ValueError if a column that is
+    copied from the source cannot be converted.
     """
     if table.schema == schema:
         return table
@@ -512,6 +516,6 @@ def _cast_to_schema(table: pa.Table, schema: pa.Schema, table_name: str) -> pa.T
         return table.cast(schema)
     except import_extra("pyarrow", "files").ArrowInvalid as error:
         raise ValueError(
-            f"keep must name columns of one type, but {table_name} has another type than the files "
-            f"before it: {error}"
+            f"keep must name columns of one type, but {table_name} has another type than earlier "
+            f"files, {error}: convert the column in the files, or leave it out"
         ) from None

@@ -1,4 +1,4 @@
-"""Data sets by name, and writing of tables to CSV and Parquet files."""
+"""Load data sets by name, and write tables to CSV and Parquet files."""
 
 import gzip
 import os
@@ -35,10 +35,9 @@ def _create_numeric_table(X: Any, y: Any, names: Any) -> Table:
 
 
 def _load_bundled(loader: str) -> Table:
-    """Load a data set that is installed with scikit-learn, without a download.
+    """Load a data set that is installed with scikit-learn, and return it as a `Table`.
 
-    loader: name of a function in `sklearn.datasets`, such as "load_iris". Return features and
-    target.
+    loader: name of a function in `sklearn.datasets`, such as "load_iris".
     """
     from sklearn import datasets
 
@@ -102,11 +101,11 @@ def load(name: str, directory: str | os.PathLike[str] | None = None) -> Table:
 
 
 def _download(name: str, reason: str) -> Table:
-    """Download a data set from OpenML, and return its features and target.
+    """Download a data set from OpenML, and return it as a `Table`.
 
-    name: a key of `OPENML_IDS`; reason: text of the error message that says why the data set was
-    not read from a file, such as "there is no file spam.parquet". Raise FileNotFoundError if the
-    download fails.
+    name: a key of `OPENML_IDS`. reason: words of the error message on why the data set was not read
+    from a file, such as "there is no file spam.parquet". Raise FileNotFoundError if the download
+    fails.
     """
     from sklearn.datasets import fetch_openml
 
@@ -125,8 +124,8 @@ def _download(name: str, reason: str) -> Table:
 def _write_csv(batches: "Iterator[pa.Table]", file: IO[bytes], delimiter: str = ",") -> None:
     """Write tables below each other to an open file as CSV in UTF-8, with one header line.
 
-    batches: the tables, at least one, all of one schema; file: open for writing; delimiter:
-    separates columns.
+    batches: the tables, at least one, all of one schema. file: open for writing. delimiter:
+    character between two values.
     """
     csv, first = import_extra("pyarrow.csv", "files"), next(batches)
     how = csv.WriteOptions(delimiter=delimiter)
@@ -165,7 +164,7 @@ _WRITERS: dict[str, Callable[["Iterator[pa.Table]", BinaryIO], None]] = {
 
 
 def expect_table_place(path: str | os.PathLike[str] | None) -> None:
-    """Check, before anything is computed, that a table can be written to a path.
+    """Raise an error if a table cannot be written to a path; nothing is written.
 
     Parameters
     ----------
@@ -210,9 +209,9 @@ def write(table: "pa.Table", path: str | os.PathLike[str] | None) -> None:
 def write_all(batches: "Iterable[pa.Table]", path: str | os.PathLike[str] | None) -> None:
     """Write tables below each other to one file, atomically, or as CSV to standard output.
 
-    batches: the tables, at least one, all of one schema; each is written before the next is
+    batches: the tables, at least one, all of one schema; each is written before the next one is
     requested. path: the file, whose suffix determines the format as in `write`; None or "-":
-    standard output. Raise OSError or ValueError if the file cannot be written.
+    standard output. Raise an OSError or ValueError if the file cannot be written.
     """
     expect_table_place(path)
     if path is None or str(path) == STANDARD_STREAM:

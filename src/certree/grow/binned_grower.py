@@ -65,8 +65,8 @@ class RowSampling(NamedTuple):
     seed : int
         Seed, 0 .. 2^64 - 1; the sample of a tree is a function of the seed and the tree's number.
     group : ndarray of int32, shape (n,), or None
-        Group number of each row, in the order of `BinnedGrower.keys`; None: each row is drawn by
-        itself.
+        Group number of each row, with rows sorted by `BinnedGrower.keys`; None: each row is drawn
+        by itself.
     """
 
     kind: str
@@ -143,7 +143,7 @@ class GrownForest(NamedTuple):
     def means(self) -> Float64:
         """Return the mean target in each node, (M,), of trees on numbers.
 
-        It is the weighted sum of targets divided by the weight, both from `total`; 0 in nodes
+        The mean is the weighted sum of targets divided by the weight, both from `total`; 0 in nodes
         without rows. M is the number of nodes of all trees.
         """
         weight, total = self.total.reshape(-1, 2).T
@@ -191,7 +191,7 @@ class BinnedGrower:
     min_samples_split : int, default=2
         A node of fewer rows is a leaf; a row counts once however often it was drawn.
     min_samples_leaf : int, default=1
-        Least number of rows in each child, counted likewise.
+        Least number of rows in each child; a row counts once however often it was drawn.
     min_gain : float, default=0
         Least gain of a split. On gradients the gain is the sum above minus ``G^2 / (H + l2)`` of
         the node, and must exceed rounding errors as well. On classes and numbers it is the decrease
@@ -393,7 +393,7 @@ class BinnedGrower:
         Returns
         -------
         GrownForest
-            The trees; its entries are weights of classes.
+            The trees, and for each node the weight of each class that occurs in it.
 
         Raises
         ------
@@ -436,7 +436,8 @@ class BinnedGrower:
         Returns
         -------
         GrownForest
-            The trees; its entries are the weight and the weighted sum of the targets.
+            The trees, and for each node the weight of its rows and the weighted sum of their
+            targets.
 
         Raises
         ------
@@ -445,7 +446,9 @@ class BinnedGrower:
         """
         target = _check_numbers("y", y, self.bins.n_rows)
         if not np.isfinite(target).all():
-            raise ValueError("y must be finite, got NaN or infinity")
+            raise ValueError(
+                "y must be finite, got NaN or infinity: leave out rows without a target"
+            )
         criterion = translate_value(criterion, ("squared", "poisson"))
         if criterion not in ("squared", "poisson"):
             raise ValueError(
@@ -483,8 +486,8 @@ class BinnedGrower:
         n_classes : sequence of int, of length q, or None
             Number of classes of each column; None: the columns are numbers.
         shares : array-like of shape (q,), or None
-            Factor of each numeric column's squared distances in the impurity of a node; None:
-            1 / q. Columns of classes always have the factor 1 / q.
+            Factor of each numeric column's squared distances in the impurity of a node; None: 1 /
+            q. Columns of classes always have the factor 1 / q.
         first : int
             Number of the first tree; rows and features are drawn for trees first .. first + n_trees
             - 1.
@@ -499,8 +502,8 @@ class BinnedGrower:
         Returns
         -------
         GrownForest
-            The trees. `total` has the same entries for each node: the weight, then the sum of
-            each numeric column, or the weights of each column's classes.
+            The trees, and in `total` the same entries for each node: the weight of its rows, then
+            the sum of each numeric column, or the weights of each column's classes.
 
         Raises
         ------
@@ -518,7 +521,8 @@ class BinnedGrower:
         """
         if self._constraints[0] is not None:
             raise ValueError(
-                "monotonic_cst must be None for several targets: use grow_classes or grow_numbers"
+                f"monotonic_cst must be None for several targets, got {self.monotonic_cst}: grow "
+                "trees for each target by grow_classes or grow_numbers"
             )
         target = self._check_columns(y)
         q = target.shape[1]
@@ -540,7 +544,7 @@ class BinnedGrower:
             factors = _check_numbers("shares", shares, q)
         if balanced and class_counts is None:
             raise ValueError(
-                "balanced must be False for columns of numbers: only classes can be balanced"
+                "balanced must be False for columns of numbers, got True: pass n_classes for classes"
             )
         weight = self._check_weight(sample_weight, True)
         columns = self._reorder(target), class_counts, factors, _resolve_class_criterion(criterion)
@@ -625,9 +629,9 @@ class BinnedGrower:
     def _limits(self) -> tuple[Any, ...]:
         """Limits of growth, checked, as a tuple for the C++ core.
 
-        It has, in this order: largest number of leaves (2^31 - 1 for no limit), largest depth,
-        `min_samples_split`, `min_samples_leaf`, `min_gain`, `order`, `max_features` (0 for all),
-        `random_cuts`, `ties_by_root`, `feature_order` (an int32 array, (p,), or None). Raise
+        The tuple has, in this order: largest number of leaves (2^31 - 1 for no limit), largest
+        depth, `min_samples_split`, `min_samples_leaf`, `min_gain`, `order`, `max_features` (0 for
+        all), `random_cuts`, `ties_by_root`, `feature_order` (an int32 array, (p,), or None). Raise
         ValueError if one of them is out of range.
         """
         leaves, depth = self.max_leaves, self.max_depth
@@ -686,7 +690,8 @@ class BinnedGrower:
         unsupported = [name for name, is_set in settings.items() if is_set]
         if unsupported:
             raise ValueError(
-                f"grow_gradients does not support {unsupported[0]}: leave it at its default"
+                f"{unsupported[0]} is set, but grow_gradients does not support it: make a grower with "
+                "its default"
             )
         return self._limits
 
@@ -694,7 +699,7 @@ class BinnedGrower:
     def options(self) -> tuple[Any, ...]:
         """Settings of trees on classes or numbers, as a tuple for the C++ core.
 
-        It has four entries: the limits of growth (the tuple `_limits` of numbers such as the
+        The tuple has four entries: the limits of growth (the tuple `_limits` of numbers such as the
         largest depth); monotonic signs (p,), which are 1, -1 or 0, or None; which features may
         interact, (groups, p) uint8 with 1 for the members of each group of `interaction_cst`, or
         None without groups; and the number of threads.
@@ -705,7 +710,7 @@ class BinnedGrower:
     def gradient_options(self) -> tuple[Any, ...]:
         """Settings of trees on gradients, as a tuple for the C++ core.
 
-        It has four entries: the limits of growth (the tuple `_limits` of numbers such as the
+        The tuple has four entries: the limits of growth (the tuple `_limits` of numbers such as the
         largest depth); monotonic signs (p,), which are 1, -1 or 0, or None; which features may
         interact, (groups, p) uint8 with 1 for the members of each group of `interaction_cst`, or
         None without groups; and the number of threads. Raise ValueError if a parameter is set that
@@ -717,9 +722,9 @@ class BinnedGrower:
     def _constraints(self) -> tuple[MonotonicSigns, UInt8 | None, int]:
         """Constraints of growth and number of threads, checked, as a tuple for the C++ core.
 
-        It has: monotonic signs (p,), which are 1, -1 or 0, or None; which features each interaction
-        group holds, (groups, p) uint8 (1 or 0), or None; and the number of threads. Raise
-        ValueError if a constraint is not valid for the p features.
+        The tuple has: monotonic signs (p,), which are 1, -1 or 0, or None; which features each
+        interaction group holds, (groups, p) uint8 (1 or 0), or None; and the number of threads.
+        Raise ValueError if a constraint is not valid for the p features.
         """
         p = self.bins.n_features
         monotonic_signs = check_monotonic_cst(self.monotonic_cst, p, None)
@@ -735,8 +740,8 @@ class BinnedGrower:
     def _n_tree_features(self) -> int:
         """`max_features_per_tree` as an integer in 1 .. p; p for None.
 
-        It is the number of features that are drawn for each tree and may be split on. Raise
-        ValueError if it is out of range.
+        `max_features_per_tree` is the number of features that are drawn for each tree and may be
+        split on. Raise ValueError if it is out of range.
         """
         return self._check_n_features("max_features_per_tree")
 
@@ -746,7 +751,7 @@ class BinnedGrower:
 
         Raise ValueError if `seed` or `n_draws` is out of range. The result holds whether rows are
         drawn with replacement (`kind`), the number of draws per tree, the seed, and the group
-        number of each row in the order of `keys`, or None.
+        number of each row, with rows sorted by `keys`, or None.
         """
         seed: Any = self.seed
         is_whole = isinstance(seed, Integral)
@@ -758,7 +763,9 @@ class BinnedGrower:
             n = int(group.max()) + 1
         n_draws = n if self.n_draws is None else _check_integer("n_draws", self.n_draws, 1)
         if not self.bootstrap and n_draws > n:
-            raise ValueError(f"n_draws must be at most {n} if bootstrap is False, got {n_draws}")
+            raise ValueError(
+                f"n_draws must be at most {n} without bootstrap, got {n_draws}: set bootstrap=True"
+            )
         kind = "repeated" if self.bootstrap else "all" if n_draws == n else "some"
         return RowSampling(kind, n_draws, int(self.seed), group)
 
@@ -774,7 +781,9 @@ class BinnedGrower:
             return None
         keys = to_array("keys", self.keys)
         if keys.dtype != np.uint64:
-            raise TypeError(f"keys must be uint64, got dtype {keys.dtype}")
+            raise TypeError(
+                f"keys must be uint64, got dtype {keys.dtype}: use keys.astype(np.uint64)"
+            )
         if keys.shape != (self.bins.n_rows,):
             raise ValueError(f"keys must have shape ({self.bins.n_rows},), got {keys.shape}")
         return np.argsort(keys, kind="stable")
@@ -784,8 +793,9 @@ class BinnedGrower:
         """Bin numbers by row, (n, p) uint8, with rows in the order of `keys`, for the C++ core.
 
         For a sparse table the tuple of `SparseCodes.to_csr_arrays`: start of each row's entries,
-        feature and bin of each entry, and for each feature the bin of the value 0. They are those
-        of `bins`; 255 is a missing value.
+        feature and bin of each entry, and for each feature the bin of the value 0. The bin numbers
+        are those of `bins`; 255 is a missing value. `keys`, a parameter, is a distinct number for
+        each row.
         """
         codes = self.bins.codes
         if isinstance(codes, SparseCodes):
@@ -808,7 +818,8 @@ class BinnedGrower:
         criterion = _resolve_class_criterion(criterion)
         if n_classes > 2 and self._constraints[0] is not None:
             raise ValueError(
-                f"monotonic_cst must be None for more than two classes, got {n_classes} classes"
+                f"monotonic_cst must be None for more than two classes, got {n_classes} classes: "
+                "leave out the constraints"
             )
         return check_codes("y", y, n, n_classes), n_classes, criterion
 
@@ -827,7 +838,9 @@ class BinnedGrower:
                 f"y must have shape ({self.bins.n_rows}, number of targets), got {columns.shape}"
             )
         if not np.isfinite(columns).all():
-            raise ValueError("y must be finite, got NaN or infinity")
+            raise ValueError(
+                "y must be finite, got NaN or infinity: leave out rows without a target"
+            )
         return to_contiguous(columns, np.float64)
 
     def _reorder(self, column: NDArray[Any]) -> NDArray[Any]:
@@ -841,7 +854,7 @@ class BinnedGrower:
     def _check_weight(
         self, sample_weight: ArrayLike | None, must_be_integer: bool
     ) -> Float64 | None:
-        """Return row weights as float64, (n,), in the order of `keys`; None for None.
+        """Return row weights as float64, (n,), with rows sorted by `keys`; None for None.
 
         sample_weight: weight of each row, >= 0; must_be_integer: whether weights must be integers,
         so small that sums are at most 2^50. Raise TypeError or ValueError otherwise.
@@ -851,7 +864,10 @@ class BinnedGrower:
             return None
         if must_be_integer:
             if (weight != np.floor(weight)).any():
-                raise ValueError("sample_weight must hold integers, got fractions")
+                raise ValueError(
+                    "sample_weight must hold integers, got fractions: multiply all weights by a "
+                    "constant, and round them"
+                )
             group = self.row_sampling.group
             rows_of_draw = 1 if group is None else int(np.bincount(group).max())
             if weight.max() * self.row_sampling.n_draws * rows_of_draw > _MOST_WEIGHT:
@@ -875,7 +891,7 @@ class BinnedGrower:
     def _check_bins(self, bins: Bins | None) -> Bins:
         """Return `bins`, or the grower's bins for None.
 
-        Raise ValueError if they have other numbers of features or rows than the grower's.
+        Raise ValueError if `bins` have another number of features or rows than the grower's.
         """
         if bins is None:
             return self.bins
@@ -987,8 +1003,9 @@ def grow_on_samples(
 def _put_edge_rows_first(X: NDArray[Any], y: Int32, category: UInt8, samples: Int32) -> Int32:
     """Reorder each sample so that the rows that determine its bin edges come first.
 
-    They are the `EDGE_ROWS` (2^17) rows of the sample with the smallest hashes. The hashes depend
-    on the contents of the sample, not on the order of its rows, its features or its category codes.
+    These rows are the `EDGE_ROWS` (2^17) rows of the sample with the smallest hashes. The hashes
+    depend on the contents of the sample, not on the order of its rows, its features or its category
+    codes.
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from reprlib import repr as shortened
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -83,7 +84,7 @@ class SparseCodes(NamedTuple):
         return start, feature, code, self.zero
 
     def column(self, j: int) -> UInt8:
-        """Return the bin of each row for feature number j, (n,) uint8; 255 where it is missing."""
+        """Return the bin of each row for feature j, (n,) uint8; 255 where the value is missing."""
         codes = np.full(self.n_rows, self.zero[j])
         entries = slice(*self.start[j : j + 2])
         codes[self.row[entries]] = self.code[entries]
@@ -206,7 +207,8 @@ class Bins:
         if isinstance(features, SparseFeatures):
             if category.any():
                 raise ValueError(
-                    "categorical must be None for a sparse X: convert X to a dense table"
+                    f"categorical must be None for a sparse X, got {shortened(categorical)}: convert "
+                    "X to a dense table"
                 )
             start, row, code, zero, *edges = bin_sparse_features(features.by_feature(), *options)
             codes = SparseCodes(start, row, code, zero, n)
@@ -216,9 +218,10 @@ class Bins:
         return cls(codes, n_bins, bin_start, low, high, category, *levels)
 
     def with_codes(self, codes: UInt8, codes_by_row: UInt8) -> Bins:
-        """Return a copy with other rows, whose bin numbers are given in both memory layouts.
+        """Return a copy with other rows: the same edges and categories, and other bin codes.
 
-        codes: (p, n); codes_by_row: (n, p), or (0, 0) to make it if it is needed.
+        codes: bin codes of the new rows, (p, n); codes_by_row: the same codes as (n, p), or an
+        array (0, 0) to compute them when they are needed.
         """
         bins = replace(self, codes=codes)
         object.__setattr__(bins, "_transposed", codes_by_row)
@@ -234,7 +237,11 @@ class Bins:
         return replace(self, codes=np.ascontiguousarray(self.codes[:, rows]))
 
     def with_dates(self, dates: DateColumns | None) -> Bins:
-        """Return a copy that knows which features hold dates, by index; None: no feature does."""
+        """Return a copy with the field `dates` set: the description of each date feature by its index.
+
+        dates: None or an empty mapping if no feature holds dates; these bins are then returned as
+        they are.
+        """
         return self if not dates else replace(self, dates=dates)
 
     def place_on_dates(
@@ -243,16 +250,17 @@ class Bins:
         others: Float64 | None = None,
         share_gaps: Callable[[Float64, Float64], tuple[Float64, Float64]] | None = None,
     ) -> AnyTrees:
-        """Return trees that were grown on these bins with round thresholds of dates.
+        """Return trees with the thresholds of date features moved to round dates, such as 1 January.
 
-        A threshold moves within the gap between two bins, so that all rows of the table reach the
-        same leaves; see `DateColumn.round_thresholds`. Without dates the trees are returned as they
-        are.
+        The trees were grown on these bins. A threshold moves within the gap between two bins, so
+        that all rows of the table reach the same leaves; see `DateColumn.round_thresholds`. Without
+        dates the trees are returned as they are.
 
         trees: `Tree` or `Trees` with thresholds between the values of two bins; others: further
         rows, (n_others, p), such as a validation set, which reach the same leaves, too; None: none;
-        share_gaps: for rows on several ranks, replaces the lower ends of gaps between values by the
-        largest of all ranks, and the upper ends by the smallest; None: all rows are here.
+        share_gaps: for rows that are distributed over several processes, a function that takes the
+        lower and upper ends of gaps between the values of this process's rows, and returns the
+        largest lower and smallest upper ends of all processes; None: all rows are in this process.
         """
         if not self.dates:
             return trees
@@ -292,7 +300,7 @@ class Bins:
         return self.codes, self._transposed
 
     def column(self, j: int) -> UInt8:
-        """Return the bin of each row for feature number j, (n,) uint8; 255 where it is missing."""
+        """Return the bin of each row for feature j, (n,) uint8; 255 where the value is missing."""
         return self.codes.column(j) if isinstance(self.codes, SparseCodes) else self.codes[j]
 
     def bin_ranges(self, j: int) -> tuple[Float64, Float64]:
@@ -338,8 +346,8 @@ class Bins:
             return self
         if isinstance(self.codes, SparseCodes):
             raise TypeError(
-                "coarsen needs the bins of a dense table, got those of a sparse one: convert X to "
-                "a dense table"
+                "codes must be those of a dense table for coarsen, got SparseCodes: convert X to a "
+                "dense table"
             )
         columns: Any = coarsen_bins(self.codes, self.core_columns, n_edges, key, feature_order)
         return replace(self, **dict(zip(("codes", "n_bins", "low", "high"), columns, strict=True)))
@@ -359,7 +367,7 @@ class Bins:
     def core_columns(self) -> tuple[Any, ...]:
         """All fields but `codes`, as a tuple of arguments for the C++ core.
 
-        It has: n_bins, bin_start, low, high, is_categorical, category_start, category_codes,
+        The tuple has: n_bins, bin_start, low, high, is_categorical, category_start, category_codes,
         category_bin.
         """
         numbers = (self.n_bins, self.bin_start, self.low, self.high)
@@ -403,9 +411,9 @@ def _check_features(table: Any) -> DenseOrSparseFeatures:
 def make_empty_bins(p: int, categorical: ArrayLike | None = None) -> Bins:
     """Return `Bins` of p features and no rows.
 
-    `grow_on_samples` needs a `BinnedGrower` for its settings only, and gives it these bins. p:
-    number of features; categorical: features that hold category codes, as a mask, indices or None;
-    only the field `is_categorical` of the result depends on it.
+    `grow_on_samples` needs a `BinnedGrower` only to check and pass on settings, and creates it with
+    these bins. p: number of features; categorical: features that hold category codes, as a mask,
+    indices or None; only the field `is_categorical` of the result depends on it.
     """
     ends, starts = np.zeros(0), np.zeros(p + 1, dtype=np.int64)
     codes, levels = np.zeros((p, 0), dtype=np.uint8), np.zeros(0, dtype=np.int32)
@@ -433,10 +441,10 @@ def _mark_categorical(
 def put_edge_rows_first(
     features: DenseOrSparseFeatures, rows: Int32, order: Int32 | None = None
 ) -> Int32:
-    """Return row indices with those first that determine bin edges.
+    """Reorder row indices: those of the rows that determine bin edges come first.
 
-    They are the 2^17 rows (`EDGE_ROWS`) with the smallest hashes of their values; bin edges are
-    placed between their values alone.
+    These rows are the 2^17 rows (`EDGE_ROWS`) with the smallest hashes of their values; bin edges
+    are placed between their values alone.
 
     Parameters
     ----------

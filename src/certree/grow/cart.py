@@ -84,10 +84,10 @@ class Cart(BaseEstimator):
 
     Single trees and forests do not order more than 30 categories of a feature in each node. If
     their mean targets differ by more than chance, the categories are ranked once by these means,
-    and trees split the ranks. A training row has the rank by the rows of four fifths of the training
-    set that do not include it, so that counts in leaves are not too confident. A new category has
-    the rank of the mean of all rows. This holds for one target of numbers or of two to five classes
-    (`grow_cart` ranks nothing).
+    and trees split the ranks. A training row has the rank by the rows of four fifths of the
+    training set that do not include it, so that counts in leaves are not too confident. A new
+    category has the rank of the mean of all rows. This holds for one target of numbers or of two to
+    five classes (`grow_cart` ranks nothing).
 
     Parameters
     ----------
@@ -97,7 +97,8 @@ class Cart(BaseEstimator):
         largest class. For numbers "squared" or "squared_error", the squared distance from the mean;
         "absolute_error", the distance from the median; "poisson", half the Poisson deviance from
         the mean, for targets >= 0: each child needs a positive one. None: "entropy" for classes,
-        "squared" for numbers. It decides about splits only; leaf values are up to the estimator.
+        "squared" for numbers. The criterion only determines splits; the estimator computes the leaf
+        values.
     splitter : {"best", "random"}, default="best"
         "random" draws one split of each feature and uses the best of these: a threshold that is
         uniform between the node's smallest and largest value, or a random child for each category.
@@ -115,8 +116,8 @@ class Cart(BaseEstimator):
         A node of fewer rows is a leaf. A float up to 1 is a fraction of the rows, rounded up. Each
         row counts once, whatever its weight.
     min_samples_leaf : int or float, default=1
-        Least number of rows in each child, counted likewise; a float below 1 is a fraction of the
-        rows, rounded up.
+        Least number of rows in each child, where each row counts once; a float below 1 is a
+        fraction of the rows, rounded up.
     min_weight_fraction_leaf : float, default=0
         Least weight of each child as a fraction of the weight of all rows, at most one half.
     max_bins : int or None, default=None
@@ -235,7 +236,7 @@ class Cart(BaseEstimator):
     def _expect_settings(self) -> None:
         """Raise TypeError or ValueError if a parameter has a wrong type or an unknown value.
 
-        It checks the types of all constructor parameters, and that `splitter` is "best" or
+        The method checks the types of all constructor parameters, and that `splitter` is "best" or
         "random".
         """
         validate_settings(self)
@@ -252,7 +253,7 @@ class Cart(BaseEstimator):
         if rows.n_targets > 1:
             raise ValueError(
                 f"max_bins must be None for several targets, got {self.max_bins!r} and y with "
-                f"{rows.n_targets} columns"
+                f"{rows.n_targets} columns: set max_bins=None, or fit one model for each column"
             )
         self.expect_histogram_settings()
         criterion = self.resolve_histogram_criterion(y)
@@ -293,7 +294,8 @@ class Cart(BaseEstimator):
         if self.min_weight_fraction_leaf != 0:
             raise ValueError(
                 "min_weight_fraction_leaf must be 0 with max_bins, got "
-                f"{self.min_weight_fraction_leaf!r} and max_bins={max_bins!r}"
+                f"{self.min_weight_fraction_leaf!r} and max_bins={max_bins!r}: use min_samples_leaf, "
+                "or set max_bins=None"
             )
 
     def resolve_histogram_criterion(self, y: NDArray[Any]) -> Any:
@@ -313,15 +315,19 @@ class Cart(BaseEstimator):
 
     @property
     def n_ranks(self) -> int:
-        """Largest number of ranks of very many categories: `max_bins`, or 255 if it is None."""
+        """Largest number of ranks that replace the categories of a feature with very many categories.
+
+        Such categories are sorted by their mean target, and trees split on the place (rank) in this
+        order. It is `max_bins`, or 255 if that is None.
+        """
         return MISSING if self.max_bins is None else self.checked_max_bins
 
     @property
     def checked_max_bins(self) -> int:
         """`max_bins` as an int.
 
-        Raise ValueError if it is None, or not an integer in 2 .. 255. It is the largest number of
-        bins of a numeric feature.
+        Raise ValueError if it is None, or not an integer in 2 .. 255. `max_bins` is the largest
+        number of bins of a numeric feature.
         """
         max_bins: Any = self.max_bins
         if not isinstance(max_bins, int | np.integer) or not 2 <= max_bins <= MISSING:
@@ -378,9 +384,10 @@ class Cart(BaseEstimator):
     def _resolve_criterion(self, y: NDArray[Any]) -> Any:
         """Return the main name of the impurity that the parameter `criterion` stands for.
 
-        It is "gini", "entropy", "misclassification", "squared", "absolute_error" or "poisson". None
-        stands for "squared" if the dtype of the targets y is float64, else for "entropy". Raise
-        ValueError if the criterion is unknown, and TypeError if it needs classes and y is float64.
+        The name is "gini", "entropy", "misclassification", "squared", "absolute_error" or
+        "poisson". None stands for "squared" if the dtype of the targets y is float64, else for
+        "entropy". Raise ValueError if the criterion is unknown, and TypeError if it needs classes
+        and y is float64.
         """
         numeric = y.dtype == np.float64
         names = (*_CLASS_CRITERIA, *_NUMBER_CRITERIA)
@@ -392,8 +399,8 @@ class Cart(BaseEstimator):
             )
         if numeric and criterion not in _NUMBER_CRITERIA:
             raise TypeError(
-                f"criterion={criterion!r} needs classes: y must convert to int32 without loss, "
-                f"got dtype {y.dtype}"
+                f"y must convert to int32 without loss, as criterion={criterion!r} needs classes, "
+                f'got dtype {y.dtype}: convert y to integers, or use criterion="squared" for numbers'
             )
         return criterion
 
@@ -404,8 +411,8 @@ class Cart(BaseEstimator):
         classes it has "y", (q, n), and "n_classes", and "target" is None. For numbers it has
         "target", (q, n), scaled by `_prepare_numbers`, "y" is None and "n_classes" 0; several
         numeric targets are standardised before. "criterion" is the name of the impurity in the C++
-        core. The key "unit" is an integer u: numeric targets were divided so that an impurity of
-        the targets is 2**u times the one that the C++ core computes.
+        core. "unit" is an integer u: the impurity of the original targets is 2**u times the
+        impurity that the C++ core computes for the scaled ones.
         """
         y: Any = rows.y
         criterion = self._resolve_criterion(y)
@@ -493,11 +500,11 @@ def grow_cart(
 
 
 def _prepare_classes(y: Int32) -> tuple[Int32, int]:
-    """Return classes, and their number (the largest class plus 1), for counting.
+    """Return class codes that are not much larger than the number of rows, and the number of classes.
 
-    y: int32 classes, (n,) or (n, q); all columns share the number. If the largest class is n q or
-    more, classes are renumbered 0, 1, ... without gaps, as counting empty ones could fill the
-    memory. Raise ValueError if a class is negative.
+    y: int32 classes, (n,) or (n, q); the number is the largest code plus 1, for all columns
+    together. If the largest class is n q or more, classes are renumbered 0, 1, ... without gaps, as
+    counting empty ones could fill the memory. Raise ValueError if a class is negative.
     """
     if y.min() < 0:
         raise ValueError(f"y must hold classes 0, 1, ..., got {y.min()}")
@@ -553,9 +560,9 @@ def _standardise(target: Float64, weight: Float64 | None) -> Float64:
 
 
 def _find_exponent(target: Float64) -> int:
-    """Return the smallest e such that all magnitudes in `target` are below 2^e.
+    """Return the smallest integer e such that all numbers in `target` are below 2^e in magnitude.
 
-    target: numbers, not empty, of any shape.
+    target: an array of any shape with at least one number.
     """
     return int(np.frexp(np.abs(target).max())[1])
 
@@ -578,7 +585,7 @@ def _prepare_numbers(y: NDArray[Any], weight: Float64 | None, criterion: str) ->
         "target": the targets, (q, n), divided by a power of two so that squares neither overflow
         nor vanish. A single target is then centred, except for "poisson"; all but a single target
         for "squared" are rounded, by less than 2^-32. "criterion": the name of the impurity in the
-        C++ core; "unit": exponent e, as impurities of `y` are those of "target" times 2^e; "y":
+        C++ core; "unit": an integer e; the impurity of `y` is that of "target" times 2^e; "y":
         None; "n_classes": 0.
     """
     name, power = _NUMBER_CRITERIA[criterion]
@@ -617,11 +624,11 @@ def _check_weight_fraction(fraction: Any) -> float:
 
 
 def _scale_min_gain(min_decrease: Any, n: float, unit: int) -> float:
-    """Return the least decrease of (weight times impurity) of a split, in units of 2^unit.
+    """Return the least decrease of weight times impurity by which a node is split, scaled for the core.
 
     min_decrease: `Cart.min_impurity_decrease`, a decrease in mean impurity per unit of weight; n:
-    total weight, by which it is multiplied; unit: exponent of the power of two by which impurities
-    were divided. Raise ValueError if `min_decrease` is negative or not finite. The result is
+    total weight, by which it is multiplied; unit: an integer; the C++ core computes impurities
+    divided by 2^unit. Raise ValueError if `min_decrease` is negative or not finite. The result is
     ``min_decrease * n / 2^unit``.
     """
     min_decrease = check_nonnegative("min_impurity_decrease", min_decrease)
@@ -662,12 +669,13 @@ def expect_monotonic_support(settings: GrowthSettings, n_classes: int) -> None:
     """
     if settings.n_targets > 1:
         raise ValueError(
-            "monotonic_cst must be None for several targets, got y with "
-            f"{settings.n_targets} columns"
+            f"monotonic_cst must be None for several targets, got y with {settings.n_targets} "
+            "columns: leave out the constraints, or fit one model for each column"
         )
     if n_classes > 2:
         raise ValueError(
-            f"monotonic_cst must be None for more than two classes, got {n_classes} classes"
+            f"monotonic_cst must be None for more than two classes, got {n_classes} classes: leave "
+            "out the constraints"
         )
     expect_numeric_features(np.asarray(settings.monotonic_signs), settings.categorical, None)
 

@@ -17,9 +17,10 @@ CODES_PER_BLOCK = 2**20
 
 
 def iterate_row_blocks(n: int, n_features: int) -> Iterator[slice]:
-    """Yield blocks of the indices 0 .. n - 1, of so many rows as are converted to float32 at a time.
+    """Yield slices that divide the rows 0 .. n - 1 into blocks of about 2^20 numbers.
 
-    n, n_features: size of the table of bin codes.
+    The bin codes of a block are converted to float32 at once; the blocks limit the memory for this.
+    n, n_features: numbers of rows and columns of the table of bin codes.
     """
     step = max(1, CODES_PER_BLOCK // max(1, n_features))
     for start in range(0, n, step):
@@ -29,7 +30,7 @@ def iterate_row_blocks(n: int, n_features: int) -> Iterator[slice]:
 def convert_codes_to_floats(codes: UInt8) -> NDArray[np.float32]:
     """Convert bin codes to float32, and the code of missing values (255) to NaN.
 
-    codes: of any shape, which the result has, too.
+    codes: an array of any shape; the result has the same shape.
     """
     floats = codes.astype(np.float32)
     floats[codes == MISSING] = np.nan
@@ -39,11 +40,12 @@ def convert_codes_to_floats(codes: UInt8) -> NDArray[np.float32]:
 def convert_trees_to_bin_codes(
     trees: AnyTrees, bins: Bins, unbinned: Collection[int] = ()
 ) -> AnyTrees:
-    """Replace thresholds and categories of splits by bin codes.
+    """Return trees that route rows by their bin codes instead of their values.
 
-    trees: trees whose thresholds are edges of these bins; bins: the edges; unbinned: features whose
-    categories stay, as rows have categories there and not bin codes. Return trees that send the
-    codes of a row, as floats, to the same leaf as the given trees send the row's values.
+    A row of bin codes, as floats, reaches the same leaf in the returned trees as the row's values
+    reach in `trees`. trees: trees whose thresholds lie at bin edges; bins: the bin edges and the
+    bin of each category; unbinned: indices of categorical features for which rows have category
+    codes, not bin codes, so that their category sets stay.
     """
     n_categories = np.diff(trees.category_start)
     threshold = np.zeros(trees.n_nodes)
@@ -72,10 +74,11 @@ def convert_trees_to_bin_codes(
 
 
 def find_divided_feature(trees: AnyTrees, bins: Bins) -> int | None:
-    """Return the index of a feature of which a split separates values of one bin; None: there is none.
+    """Return the index of a feature with a split inside a bin, or None if no split divides a bin.
 
-    `convert_trees_to_bin_codes` takes trees and bins for which this is None. trees: trees, grown on
-    these or on other rows; bins: the edges.
+    A split divides a bin if it sends some values of the bin left and others right;
+    `convert_trees_to_bin_codes` cannot convert such trees. trees: trees that were grown on these or
+    on other rows; bins: the bin edges and the bin of each category.
     """
     for j, nodes in group_by_feature(trees.feature, np.flatnonzero(trees.compares_numbers)):
         low, high = bins.bin_ranges(j)
@@ -97,7 +100,7 @@ def find_divided_feature(trees: AnyTrees, bins: Bins) -> int | None:
 
 
 def route_codes(tree: Tree, bins: Bins, codes: UInt8, leaf: Int32, n_threads: int) -> None:
-    """Find the leaf of each of n rows by the bin codes of their values.
+    """Find the leaf of each of n rows by the bin codes of their values, and write it to `leaf`.
 
     Parameters
     ----------
@@ -108,7 +111,7 @@ def route_codes(tree: Tree, bins: Bins, codes: UInt8, leaf: Int32, n_threads: in
     codes : ndarray of uint8, shape (n, p)
         Bin codes; 255 for a missing value.
     leaf : ndarray of int32, shape (n,)
-        Becomes the node numbers of the leaves.
+        Output array: it is filled with the node number of each row's leaf.
     n_threads : int
         Number of threads.
     """
@@ -118,10 +121,12 @@ def route_codes(tree: Tree, bins: Bins, codes: UInt8, leaf: Int32, n_threads: in
 
 
 def learn_missing_from_codes(tree: Tree, bins: Bins, codes: UInt8) -> Tree:
-    """Return a copy of a tree with `missing_both` set where no row lacks the value of a split.
+    """Return a copy of a tree with `missing_both` set at the nodes where no row lacks a value.
 
-    tree, bins, codes: as in `route_codes`, with the rows that grew the tree. `Tree.learn_missing`
-    does the same by the values of the rows.
+    `missing_both` marks nodes that send rows without the value of their feature to both children,
+    as the rows of the fit do not determine the child. tree: the tree; bins: the bins that it was
+    grown on; codes: bin codes of the rows that grew it, (n, p), 255 for a missing value.
+    `Tree.learn_missing` does the same by the values of the rows.
     """
     code_tree = convert_trees_to_bin_codes(tree, bins)
     found = np.zeros(tree.n_nodes, dtype=np.bool_)

@@ -66,7 +66,7 @@ def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) 
 
 
 def get_resolution(grower: object) -> Any:
-    """Return the parameter `resolution` of a grower: "paper" or None.
+    """Return the parameter `resolution` of an object that grows trees: "paper" or None.
 
     With "paper" each feature is halved equally often, as in the theorems of Scott and Nowak (2003,
     "Near-minimax optimal classification with dyadic classification trees"). The result is None if
@@ -78,14 +78,15 @@ def get_resolution(grower: object) -> Any:
 def compute_even_depth(
     rows: TrainingSamples, resolution: object, exponent: float | None
 ) -> int | None:
-    """Compute the depth at which each feature has been halved `dyadic_resolution` times.
+    """Compute the depth of a dyadic tree that halves each feature as often as a theorem requires.
 
     Parameters
     ----------
     rows : TrainingSamples
         n rows of p features; its `max_depth` must be None if `resolution` is "paper".
     resolution : "paper" or None
-        Parameter of the grower. "paper": each feature is halved equally often; None: it is not.
+        Parameter of the object that grows the tree. "paper": each feature is halved equally often;
+        None: it is not.
     exponent : float or None
         Exponent in the number of intervals per feature, ``(n / log n)^exponent``; None: 1 / p.
 

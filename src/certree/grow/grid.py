@@ -55,7 +55,7 @@ class Grid(BaseEstimator):
         self.exponent = exponent
 
     def grow(self, rows: TrainingSamples) -> Tree:
-        """Return the complete dyadic tree of `box`.
+        """Return the complete dyadic tree of `box`, the parameter of this grower.
 
         Each node is halved at the midpoint of one feature, in turn, and all leaves have the same
         depth. rows: the training samples, of which only n, p and `max_depth` are read. Raise

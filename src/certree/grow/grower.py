@@ -15,9 +15,12 @@ from certree.tree import Tree
 
 
 class Grower(Protocol):
-    """An object that grows a tree (T0, the large tree whose prunings vote) from training samples.
+    """An object that grows a tree from training samples.
 
-    Its constructor parameters are the settings of growth.
+    The tree is large and not pruned; estimators then let its prunings (the tree with some nodes
+    turned into leaves) vote, or choose one.
+
+    The constructor parameters are the settings of growth.
 
     Attributes
     ----------
@@ -58,16 +61,17 @@ class GrownTree(NamedTuple):
     rows: TrainingSamples
 
     def find_leaves(self) -> Int32:
-        """Return the leaf that each row reaches, (n,)."""
+        """Return the leaf of `tree` that each row of `rows` reaches, as index of its node, (n,)."""
         return self.tree.route(self.rows.X, get_n_threads(self.rows.n_jobs))
 
     def replace_training_leaves(self, encoded_tree: Tree, leaf: Int32, train: Indices) -> Int32:
-        """Replace, in the leaves of all rows of a certified fit, those of the training rows.
+        """Replace the leaves of the training rows in an array of leaves of all rows; return the array.
 
-        A training row may be in another leaf of the grown tree than of `encoded_tree` if ranks have
-        replaced category codes (see `rows`). encoded_tree: the tree as that property returns it;
-        leaf: leaf of each of the n rows in it, (n,), which is changed; train: indices of `rows`
-        among the n rows. Return `leaf`, with the leaves of the training rows in `tree`.
+        A certified fit has training and calibration rows; `rows` are the training rows. A training
+        row may be in another leaf of the grown tree than of `encoded_tree` if ranks have replaced
+        category codes (see `rows`). encoded_tree: the value of the property of this name; leaf:
+        leaf of each of all n rows in that tree, (n,), which is changed in place: training rows get
+        their leaves in `tree`; train: indices of the training rows among the n rows.
         """
         if encoded_tree is not self.tree:
             leaf[train] = self.find_leaves()
@@ -75,9 +79,10 @@ class GrownTree(NamedTuple):
 
     @property
     def encoded_tree(self) -> Tree:
-        """The tree with splits on category codes in place of ranks, for encoded rows of the fit.
+        """The tree with splits on category codes, for rows whose categories are encoded as in the fit.
 
-        It is `tree` itself if no ranks have replaced category codes.
+        `tree` may instead split on ranks: the place of a category in the order of mean targets. The
+        value is `tree` itself if no ranks have replaced category codes.
         """
         return self.rows.replace_ranks(self.tree)
 
@@ -91,7 +96,8 @@ def grow_trees(
     """Grow one tree for each fold of a cross-validation, or on all rows, and route all rows.
 
     All trees are grown before the function returns, so before statistics of any of them are
-    computed. Categories that are replaced by ranks get these from the rows of each fold alone.
+    computed. Very many categories of a feature may be replaced by ranks, the places in the order of
+    their mean targets, which are computed from the rows of each fold alone.
 
     Parameters
     ----------

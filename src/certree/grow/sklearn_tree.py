@@ -67,7 +67,7 @@ def from_sklearn(estimator: Any) -> Tree:
     Returns
     -------
     Tree
-        Its splits, without leaf values.
+        The splits of the estimator's tree, without leaf values.
 
     Raises
     ------

@@ -44,9 +44,10 @@ def _keep_tree(tree: Tree) -> Tree:
 
 
 class GrowthSettings(Protocol):
-    """The settings of a fit that histogram-based growth reads, in memory or on blocks of rows.
+    """The settings of a fit that histogram-based growth of trees reads.
 
-    `TrainingSamples` has them for rows in memory, `BlockGrowthSettings` for blocks.
+    Classes with these attributes are `TrainingSamples`, for rows in memory, and
+    `BlockGrowthSettings`, for rows in blocks that are processed one by one or by several processes.
     """
 
     @property
@@ -225,8 +226,8 @@ class TrainingSamples:
     def _make_bins(self, max_bins: int) -> Bins:
         """Return `Bins` of all these rows, with at most `max_bins` bins per numeric feature.
 
-        They are computed at the first call with a value of `max_bins`, and kept in `_bins`, a dict
-        from `max_bins` to `Bins`. Bin edges are computed from these rows, also if they have a
+        The bins are computed at the first call with a value of `max_bins`, and kept in `_bins`, a
+        dict from `max_bins` to `Bins`. Bin edges are computed from these rows, also if they have a
         parent.
         """
         if max_bins not in self._bins and self.compute_bins is not None:
@@ -245,10 +246,10 @@ class TrainingSamples:
     def feature_order(self) -> Int32:
         """Permutation of 0 .. p - 1: order in which features are compared and drawn, (p,).
 
-        It depends on the contents of the columns and not on their order in the table, so that the
-        tree does not depend on the order either. It is computed from all rows of the parent (the
-        samples from which these were selected), from these rows without a parent, or by the field
-        `compute_feature_order`.
+        The order depends on the contents of the columns and not on their order in the table, so
+        that the tree does not depend on the order either. The order is computed from all rows of
+        the parent (the samples from which these were selected), from these rows without a parent,
+        or by the field `compute_feature_order`.
         """
         if self.parent is not None:
             return self.parent.feature_order
@@ -264,10 +265,11 @@ class TrainingSamples:
         codes: NDArray[np.uint8],
         replace_in_bins: Callable[[Bins], Bins],
     ) -> TrainingSamples:
-        """Return a copy in which some features hold codes 0 .. 254, of all rows of `table`.
+        """Return a copy in which some features of all rows of `table` hold codes 0 .. 254.
 
         features: the indices of the q features; codes: (q, n), 255 for a missing value;
-        replace_in_bins: ``replace_in_bins(bins)`` does the same in `Bins` of the rows.
+        replace_in_bins: a function that takes `Bins` of the rows and returns `Bins` with the same
+        replacement.
         """
         table = replace_columns(self.table, features, codes)
         return replace(self, table=table, compute_bins=lambda n: replace_in_bins(self.get_bins(n)))
@@ -275,8 +277,8 @@ class TrainingSamples:
     def select(self, indices: Indices) -> TrainingSamples:
         """Return the samples at `indices` (row numbers, (k,)), with this object as their parent.
 
-        They keep the settings, and the targets and weights of these rows. The rows of X are copied
-        when `X` of the result is first read.
+        The selected samples keep the settings, and the targets and weights of their rows. The rows
+        of X are copied when `X` of the result is first read.
         """
         y = None if self.y is None else self.y[indices]
         weight = None if self.weight is None else self.weight[indices]
@@ -299,8 +301,9 @@ class TrainingSamples:
     def ranks(self) -> NDArray[np.uint32]:
         """The row numbers sorted by each numeric feature, (number of numeric features, 2 n) uint32.
 
-        The C++ core's CART grower reads them. A line has the pairs (rank, row number) of all rows
-        in ascending order of one feature, one pair after the other. Equal values have equal ranks.
+        The CART algorithm of the C++ core reads them. A line has the pairs (rank, row number) of
+        all rows in ascending order of one feature, one pair after the other. Equal values have
+        equal ranks.
         """
         return rank_rows(self.X, self.is_categorical, get_n_threads(self.n_jobs))
 
@@ -308,12 +311,12 @@ class TrainingSamples:
     def parent_ranks(self) -> tuple[NDArray[np.uint32], Int32] | None:
         """Sorted rows of the parent, and which of them are these samples; or None.
 
-        A grower then need not sort the rows of each fold. The parent is the samples from which
-        these were selected. The first entry is its `ranks`, its rows sorted by each feature.
+        With them the rows of each fold need not be sorted again. The parent is the samples from
+        which these were selected. The first entry is its `ranks`, its rows sorted by each feature.
         The second has, for each of the N rows of the parent, its row number in these samples or -1,
         (N,) int32. Without a parent the entries are `ranks` of these samples and 0 .. n - 1.
 
-        None if the grower must sort by itself: because `indices` do not ascend, or because there is
+        None if the rows must be sorted again: because `indices` do not ascend, or because there is
         no parent and `ranks` has not been read before.
         """
         parent, indices = self.parent or self, self.indices
@@ -342,7 +345,7 @@ class TrainingSamples:
 
     @property
     def target_codes(self) -> Int32 | None:
-        """Codes of the targets, (n,) int32, equal for equal targets; None without targets.
+        """One integer per row, (n,) int32, equal for rows with equal targets; None without targets.
 
         For one column of classes they are y itself. Otherwise a code is the index of the row's
         target among the ascending distinct ones; with several targets that of its row of y. A node
@@ -388,14 +391,17 @@ class TrainingSamples:
 
     @property
     def depth_limit(self) -> int:
-        """Depth at which nodes are leaves, from `max_depth`; 2^30 for no limit."""
+        """Depth at which nodes become leaves, as an integer: `max_depth`, or 2^30 for no limit."""
         return resolve_max_depth(self.max_depth, int(self.table.shape[1]), len(self))
 
 
 def replace_columns(
     table: NDArray[np.floating], features: list[int], codes: NDArray[np.uint8]
 ) -> NDArray[np.floating]:
-    """Return a copy of a table, (n, p), in which some features hold codes, (q, n); 255 is NaN."""
+    """Return a copy of a table, (n, p), in which the values of some features are replaced by codes.
+
+    features: indices of the q features; codes: their codes, (q, n), where 255 becomes NaN.
+    """
     replaced = table.copy()
     replaced[:, features] = np.where(codes == MISSING, np.nan, codes).T
     return replaced
@@ -451,7 +457,7 @@ def expect_poisson_targets(y: NDArray[Any], *, are_all: bool = True) -> None:
     if y.min() < 0:
         raise ValueError(
             "Some value(s) of y are negative which is not allowed for Poisson regression, got "
-            f"{y.min():g}"
+            f'{y.min():g}: use criterion="squared_error", or leave out these rows'
         )
     if are_all and y.max() == 0:
         raise ValueError(
@@ -468,8 +474,8 @@ def resolve_row_count(name: str, value: Any, minimum: int, n: float) -> float:
     name : str
         Name of the parameter, for messages.
     value : int or float
-        Its value. In (0, 1) it is a fraction of n, as is the float 1.0 if `minimum` is 2; otherwise
-        it is a number of rows, at least `minimum`, and an integer if `minimum` is 1.
+        Value of the parameter. In (0, 1) it is a fraction of n, as is the float 1.0 if `minimum` is
+        2; otherwise it is a number of rows, at least `minimum`, and an integer if `minimum` is 1.
     minimum : int
         Smallest number of rows, 1 or 2.
     n : float
@@ -515,5 +521,5 @@ def _check_target(y: ArrayLike | None, n: int) -> NDArray[Any] | None:
         return check_column("y", y, "int32", shape)
     target = check_column("y", y, "float64", shape)
     if not np.isfinite(target).all():
-        raise ValueError("y must be finite, got NaN or infinity")
+        raise ValueError("y must be finite, got NaN or infinity: leave out rows without a target")
     return target

@@ -63,12 +63,12 @@ STORED_ELSEWHERE: dict[str, bool] = {"is_elsewhere": True}
 class ArrayRecord:
     """Base class of frozen dataclasses whose fields are read-only arrays, numbers or records.
 
-    It has no fields itself; the constructor of a subclass takes the fields of the subclass. The
-    `__post_init__` of a subclass checks its fields, with `_check`, which also makes them read-only
-    arrays. `repr` prints long arrays as dtype and shape. Copies and unpickled objects are made by
-    the constructor and checked again: arrays in a pickle may have been changed, and the C++ core
-    trusts the arrays that it gets. `to_stored` returns the fields for a model file, from which
-    `from_stored` makes the record again.
+    The base class has no fields itself; the constructor of a subclass takes the fields of the
+    subclass. The `__post_init__` of a subclass checks its fields, with `_check`, which also makes
+    them read-only arrays. `repr` prints long arrays as dtype and shape. Copies and unpickled
+    objects are made by the constructor and checked again: arrays in a pickle may have been changed,
+    and the C++ core trusts the arrays that it gets. `to_stored` returns the fields for a model
+    file, from which `from_stored` makes the record again.
     """
 
     __slots__ = ()
@@ -127,14 +127,14 @@ class ArrayRecord:
         return {name: stored[name] for name in self._stored_first} | stored
 
     @classmethod
-    def from_stored(cls, stored: Any, **known: Any) -> Self:
+    def from_stored(cls, stored: Any, **other_fields: Any) -> Self:
         """Return an object of this class from a section of a model file.
 
         Parameters
         ----------
         stored : StoredState
             Values by stored name. Fields with a default may be absent.
-        **known
+        **other_fields
             Values of the fields that the file does not hold, by field name.
 
         Returns
@@ -149,10 +149,10 @@ class ArrayRecord:
         values = {
             field.name: _read_field(field, stored)
             for field in _list_stored(cls)
-            if field.name not in known
+            if field.name not in other_fields
             and (field.default is MISSING or _get_stored_name(field) in stored)
         }
-        return cls(**known, **values)
+        return cls(**other_fields, **values)
 
     def _check(self, dtype: str, shape: tuple[int | None, ...], *names: str) -> None:
         """Replace some fields of this record by checked, read-only arrays.
@@ -162,7 +162,7 @@ class ArrayRecord:
         dtype : {"float64", "int32", "int64", "uint64", "bool"}
             The dtype of these fields afterwards.
         shape : tuple of int or None
-            Their shape; None stands for any length.
+            Shape of these fields; None stands for any length.
         *names : str
             Names of the fields.
 
@@ -178,7 +178,7 @@ class ArrayRecord:
 def _construct(kind: type[ArrayRecord], values: dict[str, Any]) -> Any:
     """Return an object of the class `kind`, made and checked by its constructor from field values.
 
-    values: values of the fields by name. Records that are pickled or copied are restored by it.
+    values: values of the fields by name. Pickle and copy restore records by this function.
     """
     return kind(**values)
 
@@ -186,7 +186,8 @@ def _construct(kind: type[ArrayRecord], values: dict[str, Any]) -> Any:
 def _get_stored_name(field: Field[Any]) -> str:
     """Return the name of a dataclass field in model files.
 
-    It is the metadata entry `stored_as` of the field, or the field's own name if there is none.
+    The name is the metadata entry `stored_as` of the field, or the field's own name if there is
+    none.
     """
     name: str = field.metadata.get("stored_as", field.name)
     return name
@@ -217,7 +218,8 @@ def _read_field(field: Field[Any], stored: Any) -> Any:
 def is_default(value: Any, default: Any) -> bool:
     """Return whether a value equals the default of its field.
 
-    An array is equal only if it is the very same object.
+    value: value of an attribute or a field. Arrays are not compared by their entries: an array
+    equals the default only if both are the same object.
     """
     return value is default or (not isinstance(value, np.ndarray) and bool(value == default))
 
@@ -540,7 +542,7 @@ def check_codes(name: str, values: ArrayLike, length: int, n_codes: int) -> Int3
     values : array-like of int
         The codes.
     length : int
-        Their number.
+        Number of codes.
     n_codes : int
         Number of possible codes: each must be in 0 .. n_codes - 1.
 
@@ -561,7 +563,8 @@ def check_row_weights(values: ArrayLike | None, n: int) -> Float64 | None:
     """Check sample weights, and return them as a read-only float64 array, (n,).
 
     values: the weights of n rows; for None, which means that all are 1, None is returned. Raise
-    ValueError if there are not n, one is negative or not finite, or their sum is above 1e280.
+    ValueError if the number of weights is not n, a weight is negative or not finite, or their sum
+    is above 1e280.
     """
     if values is None:
         return None
@@ -579,7 +582,7 @@ def check_row_weights(values: ArrayLike | None, n: int) -> Float64 | None:
 
 
 def has_finite_total(weight: Float64) -> bool:
-    """Return whether weights, (n,), sum to at most `MAX_TOTAL_WEIGHT` (1e280)."""
+    """Return whether the sum of `weight`, (n,), is at most `MAX_TOTAL_WEIGHT` (1e280)."""
     with np.errstate(over="ignore"):
         return bool(weight.sum() <= MAX_TOTAL_WEIGHT)
 
@@ -587,7 +590,8 @@ def has_finite_total(weight: Float64) -> bool:
 def to_float(number: Any) -> Any:
     """Convert a NumPy floating-point scalar to float, and return anything else unchanged.
 
-    NumPy compares its scalars in their own, lower precision.
+    number: an object of any type. Comparisons of NumPy scalars, such as float32, would use their
+    own, lower precision.
     """
     return float(number) if isinstance(number, np.floating) else number
 

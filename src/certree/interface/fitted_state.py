@@ -59,32 +59,32 @@ def is_first_in_fit(category: type[Warning]) -> bool:
     return is_first
 
 
-def _make_twin(model: Model, state: dict[str, Any]) -> Model:
-    """Return a new object of the class of a model, whose attributes are the dictionary `state`.
+def _make_with_attributes(model: Model, state: dict[str, Any]) -> Model:
+    """Return a new object of the class of `model`, whose attributes are the dictionary `state`.
 
-    The constructor is not called, and the dictionary is not copied.
+    The constructor is not called, and the dictionary is not copied: the object changes with it.
     """
-    twin = object.__new__(type(model))
-    twin.__dict__ = state
-    return twin
+    copied = object.__new__(type(model))
+    copied.__dict__ = state
+    return copied
 
 
 def get_snapshot(model: Model) -> Model:
-    """Return a shallow copy of a model, with the parameter values that its fit had.
+    """Return a shallow copy of a model, with the parameter values of its last fit.
 
-    These values come from its attribute `_fitted_with`; before the first fit the copy has the
-    present values. Parameters that were set after the fit do not appear in it, except n_jobs and
-    verbose. Later fits of the model do not change the copy.
+    These values come from the model's attribute `_fitted_with`; before the first fit the copy has
+    the present values. Parameters that were set after the fit do not appear in it, except n_jobs
+    and verbose. Later fits of the model do not change the copy.
     """
     # Shallow is enough: a fit replaces attributes, and changes none in place.
     state = model.__dict__
-    return _make_twin(model, {**state, **state.get("_fitted_with", {})})
+    return _make_with_attributes(model, {**state, **state.get("_fitted_with", {})})
 
 
 def keep_parameters(model: Any) -> None:
     """Store copies of the present parameter values of a model in its attribute `_fitted_with`.
 
-    It is a dict of values by name. `atomic_fit` calls this function at the end of a fit;
+    The attribute is a dict of values by name. `atomic_fit` calls this function at the end of a fit;
     `get_snapshot` reads the values. n_jobs and verbose are not stored.
     """
     parameters = model.get_params(deep=False).items()
@@ -108,8 +108,8 @@ def _copy_parameter(value: Any) -> Any:
 def check_parameters_of_fit(
     model: Any,
     *may_change: str,
-    adds: str = "warm_start=True",
-    anew: str = " with warm_start=False",
+    extension: str = "warm_start=True",
+    refit_hint: str = " with warm_start=False",
 ) -> None:
     """Raise ValueError if parameters have changed since a fit that is about to be extended.
 
@@ -120,12 +120,12 @@ def check_parameters_of_fit(
         its attribute `_fitted_with`.
     *may_change : str
         Names of parameters that may have changed.
-    adds : str
-        What extends the fit, for the message: a parameter such as "warm_start=True", or a method
-        name.
-    anew : str
-        End of the message, which says how to fit from the start: text that begins with a space,
-        or "".
+    extension : str
+        What extends the fit, for the message: the setting "warm_start=True", or the name of a
+        method.
+    refit_hint : str
+        End of the message, which says how to fit from the start: text that begins with a space, or
+        "".
 
     Raises
     ------
@@ -135,8 +135,8 @@ def check_parameters_of_fit(
     parameters = {name: getattr(model, name) for name in model._fitted_with}
     for name, before, value in _find_differences(model._fitted_with, parameters, may_change):
         raise ValueError(
-            f"{name} must be {before!r}, as in the fit to which {adds} adds rows or trees, got "
-            f"{value!r}: set it back, or fit the model anew{anew}"
+            f"{name} must be {before!r}, as in the fit to which {extension} adds rows or trees, got "
+            f"{value!r}: set it back, or fit the model anew{refit_hint}"
         )
 
 
@@ -160,7 +160,8 @@ def _find_differences(
 ) -> Iterator[tuple[str, Any, Any]]:
     """Yield name, first value and second value of each parameter that differs between two dictionaries.
 
-    parameters, others: values by name, with the same names; ignored: names that are not compared.
+    parameters, others: two dictionaries of values by name, with the same names; ignored: names that
+    are not compared.
     """
     for name, value in parameters.items():
         if name not in ignored and not _are_equal(value, others[name]):
@@ -170,8 +171,8 @@ def _find_differences(
 def _are_equal(first: Any, second: Any) -> bool:
     """Return whether two values of a parameter are equal.
 
-    Estimators are equal if they have the same class and equal parameters; arrays, lists and tuples
-    if their entries are equal.
+    first, second: the two values, of any types. Estimators are equal if they have the same class
+    and equal parameters; arrays, lists and tuples if their entries are equal.
     """
     if first is second:
         return True
@@ -205,14 +206,14 @@ def atomic_fit(
     def fit_atomically(self: Model, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Model:
         if (delta := getattr(self, "delta", None)) is not None:
             expect_error_probability(delta)
-        twin = _make_twin(self, self.__dict__.copy())
+        copied = _make_with_attributes(self, self.__dict__.copy())
         # An interrupt may come anywhere, so that the fit sets the variable in a context of its own.
         context = copy_context()
         if _warned.get() is None:
             context.run(_warned.set, set())
-        context.run(fit, twin, *args, **kwargs)
-        keep_parameters(twin)
-        self.__dict__ = twin.__dict__
+        context.run(fit, copied, *args, **kwargs)
+        keep_parameters(copied)
+        self.__dict__ = copied.__dict__
         return self
 
     return fit_atomically
@@ -226,7 +227,7 @@ def fit_method(
     Values are checked by the attribute `_parameter_constraints` of the model's class, as
     scikit-learn does; InvalidParameterError is raised. Estimators that the method fits as
     components of the model do not check their own parameters again. A fit that fails changes no
-    attribute; see `atomic_fit`.
+    attribute; see `atomic_fit`. fit: the undecorated method.
     """
     return _decorate_fit(fit, True)
 
@@ -236,8 +237,9 @@ def meta_fit_method(
 ) -> Callable[Concatenate[Model, Arguments], Model]:
     """Decorate a method that fits a meta-estimator: check all parameters, then fit atomically.
 
-    It is `fit_method` for models with estimators as parameters, such as `estimator`: when the
-    method fits these, they check their own parameter values, too.
+    A fit that raises changes no attribute of the model. The decorator is `fit_method` for models
+    with estimators as parameters, such as `estimator`: when the method fits these, they check their
+    own parameter values, too. fit: the undecorated method.
     """
     return _decorate_fit(fit, False)
 
@@ -264,7 +266,8 @@ def snapshot_method(
     """Decorate a method that reads a fitted model, so that a fit in another thread cannot interfere.
 
     At each call `self` is a shallow copy of the model at that moment, with the parameters of its
-    fit; see `get_snapshot`. Attributes that the method sets are lost.
+    fit; see `get_snapshot`. Attributes that the method sets are lost. method: the undecorated
+    method.
     """
 
     @wraps(method)
@@ -331,10 +334,11 @@ class _AvailableUnless:
 
 
 def find_groups_column(model: Any) -> str | None:
-    """Return the column of the groups that a model was fitted with; None if it had no groups.
+    """Return the name of the column with the groups of a model's fit; None if it had no groups.
 
-    model: a fitted estimator. The name is "" if it is not known, as in fits to arrays, and for models
-    of early files, of which the certificate says that it counts groups.
+    Rows of one group, such as one patient, were drawn together. model: a fitted estimator. The name
+    is "" if the fit had groups, but the column's name is unknown, as in fits to arrays, or in a
+    model from an early file whose certificate counts groups.
     """
     return _find_column(model, GROUPS_ATTRIBUTE, "grouped")
 
@@ -361,7 +365,11 @@ def _find_column(model: Any, attribute: str, field: str) -> str | None:
 
 
 def name_groups_column(model: Any, column: str | None) -> None:
-    """Store the column of the groups of a fit in the fitted model; None: it had no groups."""
+    """Store in a fitted model the name of the column with the groups of its rows.
+
+    model: a fitted estimator, which is changed if it was fitted with groups; column: the name, or
+    None to change nothing.
+    """
     if column is not None and find_groups_column(model) is not None:
         setattr(model, GROUPS_ATTRIBUTE, column)
 
@@ -369,7 +377,8 @@ def name_groups_column(model: Any, column: str | None) -> None:
 def expect_rows(n: int, purpose: str) -> None:
     """Raise ValueError if there are no rows to evaluate or to certify a model by.
 
-    n: number of rows; purpose: what they are needed for, such as "certify a model".
+    n: number of rows; purpose: what the rows are needed for, such as "certify a model", for the
+    message.
     """
     if not n:
         raise ValueError(

@@ -39,7 +39,7 @@ def format_count(count: float) -> str:
 def format_bound(bound: float) -> str:
     """Format an upper bound, a fraction, in percent: 0.1234 -> "12.4 %".
 
-    It is rounded up to a tenth, so that the printed bound holds, too.
+    The bound is rounded up to a tenth, so that the printed bound holds, too.
     """
     return f"{math.ceil(1000 * bound - 1e-9) / 10:.1f} %"
 
@@ -47,7 +47,7 @@ def format_bound(bound: float) -> str:
 def format_loss_bound(bound: float) -> str:
     """Format an upper bound on a mean loss in units of the target: 12.34567 -> "12.35".
 
-    It has four significant digits and is rounded up, so that the printed bound holds, too.
+    The text has four significant digits and is rounded up, so that the printed bound holds, too.
     """
     return f"{float(_LOSS_DIGITS.create_decimal_from_float(bound)):.4g}"
 
@@ -63,7 +63,7 @@ def format_confidence(delta: float) -> str:
 def format_percent(fraction: float) -> str:
     """Format a fraction in percent, as an integer: 0.123 -> "12 %".
 
-    It has a decimal if it would read 0 or 100 otherwise: 0.002 -> "0.2 %".
+    The text has a decimal if it would read 0 or 100 otherwise: 0.002 -> "0.2 %".
     """
     integer, decimal = f"{100 * fraction:.0f}", f"{100 * fraction:.1f}"
     needs_decimal = integer in ("0", "100") and decimal not in ("0.0", "100.0")

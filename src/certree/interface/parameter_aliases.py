@@ -310,7 +310,7 @@ def check_for_aliases(model: Any, names: Iterable[str], parameters: Iterable[str
 
 
 def _say_why_unneeded(name: str, parameters: Collection[str]) -> str | None:
-    """Return the advice to leave a parameter or an argument of another library out, or None.
+    """Return advice to leave out a parameter or an argument of another library; None if unknown.
 
     name: the name that the user has passed. parameters: names of the parameters of the estimator.
     The result is the end of a message, with the reason; None if `name` is not in `_UNNEEDED`, or is
@@ -348,8 +348,9 @@ def check_for_unknown_score(scoring: Any) -> None:
 def expect_positive_label(scoring: Any, classes: Any) -> None:
     """Raise ValueError if a score needs a positive class that is not among two classes.
 
-    scoring: the parameter; classes: classes of the model, (K,), or None. scikit-learn takes 1 for
-    the positive class in the scores "f1", "precision", "recall" and "jaccard".
+    scoring: value of the parameter `scoring`; classes: classes of the model, (K,), or None.
+    scikit-learn takes 1 for the positive class in the scores "f1", "precision", "recall" and
+    "jaccard".
     """
     known = [] if classes is None else [*classes]
     if (
@@ -367,11 +368,12 @@ def expect_positive_label(scoring: Any, classes: Any) -> None:
 
 
 def explain_invalid_value(message: str) -> str:
-    """Return the message of an invalid parameter, with what replaces a value of another library.
+    """Append advice to scikit-learn's message on an invalid parameter, and return the message.
 
-    message: as scikit-learn writes it, with the parameter's name in quotes, the values that are
-    accepted, and the invalid one at its end. It is returned unchanged if certree does not know what
-    replaces the value.
+    The advice is what replaces a value that only another library has. message: the message as
+    scikit-learn writes it, with the parameter's name in quotes, the values that are accepted, and
+    the invalid one at its end. It is returned unchanged if certree does not know what replaces the
+    value.
     """
     for name, replacement in _MINUS_ONE.items():
         if f"'{name}'" in message and message.endswith("Got -1 instead."):
@@ -483,7 +485,11 @@ def rejects_argument_aliases(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _needs(argument: inspect.Parameter | None) -> bool:
-    """Return whether a function has an argument without a default."""
+    """Return whether a function must be called with this argument: it has no default.
+
+    argument: the argument in the function's signature, or None if the function lacks it, which
+    gives False.
+    """
     return argument is not None and argument.default is inspect.Parameter.empty
 
 
@@ -493,7 +499,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def suggests_arguments(function: Function) -> Function:
     """Decorate a function: an argument of other libraries raises a TypeError that has certree's name.
 
-    function: it must not have ``**kwargs``. Other unknown keywords are passed on to it.
+    The error is raised when the function is called. function: the undecorated function, which must
+    not have ``**kwargs``. Other unknown keywords are passed on to it.
     """
     arguments = inspect.signature(function).parameters
     # A constructor is called by the name of its class.
@@ -511,7 +518,7 @@ def suggests_arguments(function: Function) -> Function:
 
 
 def _suggest_argument(model: Any, method: str, name: str, arguments: Collection[str]) -> str | None:
-    """Return what to do instead of passing an argument of another library's method, as text.
+    """Return advice, as text, for a call with an argument that only another library's method has.
 
     Parameters
     ----------
@@ -527,7 +534,7 @@ def _suggest_argument(model: Any, method: str, name: str, arguments: Collection[
     Returns
     -------
     str or None
-        End of a message; None if the argument is not known.
+        The end of an error message, such as "use sample_weight"; None if the argument is not known.
     """
     for suggested, aliases in _ARGUMENT_ALIASES.items():
         if name in aliases.split() and suggested.split()[0] in arguments:
@@ -544,7 +551,7 @@ def _suggest_argument(model: Any, method: str, name: str, arguments: Collection[
 
 
 class AttributeHint:
-    """An attribute of another library's fitted models, such as `best_iteration_`.
+    """Descriptor of an attribute that only other libraries' models have, such as `best_iteration_`.
 
     Access raises an AttributeError. Its message names the attribute of certree if the estimator has
     one with this meaning. An estimator that sets the attribute itself is not affected.
@@ -567,11 +574,12 @@ class AttributeHint:
 
 
 def add_attribute_hints(kind: type[Estimator]) -> type[Estimator]:
-    """Decorate a class: attributes that it lacks raise an AttributeError that says what to use.
+    """Decorate an estimator class: for attributes that it lacks, errors say what to use instead.
 
-    These are attributes of other libraries, guarantees, and the rules of single trees. Subclasses
-    and classes before it in the order of inheritance may define them. kind: the class, which is
-    returned.
+    These attributes are those of other libraries' models, such as `best_iteration_`, those of
+    estimators with guarantees, and the rules of single trees. Access raises an AttributeError.
+    Subclasses and mixins that stand before the class in the order of inheritance may define the
+    attributes. kind: the class, which is changed and returned.
     """
     for name in {name for _, _, aliases in _ATTRIBUTE_ALIASES for name in aliases.split()}:
         setattr(kind, name, AttributeHint(name))
@@ -583,12 +591,13 @@ def add_attribute_hints(kind: type[Estimator]) -> type[Estimator]:
 
 
 class GuaranteeHint:
-    """An attribute that estimators lack which give no such guarantee, such as `certificate_`.
+    """Descriptor of an attribute of estimators with guarantees, in estimators without them.
 
-    Access raises an AttributeError whose message says how to get the guarantee. Classes that have the
-    attribute define it themselves, or set it on the object in a fit, where Python finds it first.
+    An example is `certificate_`. Access raises an AttributeError whose message says how to get the
+    guarantee. Classes that have the attribute define it themselves, or set it on the object in a
+    fit, where Python finds it first.
 
-    name: the attribute, one of `GUARANTEES`.
+    name: name of the attribute, one of `GUARANTEES`.
     """
 
     def __init__(self, name: str) -> None:
@@ -641,9 +650,10 @@ def _explain_guarantee(kind: str, name: str, has_sets: bool) -> str:
 
 
 class RulesHint:
-    """A method of single trees, such as `rules`, which sums of trees lack.
+    """Descriptor of a method that only single trees have, such as `rules`, in ensembles of trees.
 
-    Access raises an AttributeError whose message says what to use instead. name: the method.
+    Access raises an AttributeError whose message says what to use instead. name: name of the
+    method.
     """
 
     def __init__(self, name: str) -> None:
@@ -667,7 +677,7 @@ def _get_public_names() -> Collection[str]:
 
 
 def suggest_public_name(name: str, public: Collection[str]) -> str | None:
-    """Return the public name that somebody means who has written another one, or None.
+    """Return the public name of certree that a user probably means by an unknown name, or None.
 
     name: the name that does not exist: one with a typing error, or a class of another library.
     public: the names that exist.

@@ -37,7 +37,7 @@ def find_positive_class(classes: Any, pos_label: Any) -> int:
         found = f"{len(names)} classes: {shortened(names)}" if names else "a target without classes"
         raise ValueError(
             "pos_label must be None unless the target has two classes, got "
-            f"pos_label={shortened(pos_label)} and {found}"
+            f"pos_label={shortened(pos_label)} and {found}: leave pos_label out"
         )
     # Arrays and lists are not hashable, and comparisons with arrays are not a single bool.
     if not isinstance(pos_label, Hashable) or pos_label not in names:
@@ -81,7 +81,7 @@ def check_threshold(classes: Any, threshold: float | None, pos_label: Any = None
     if classes is None or len(classes) != 2:
         raise ValueError(
             "threshold must be None unless the model is a classifier of two classes, got "
-            f"threshold={threshold!r}"
+            f"threshold={threshold!r}: leave threshold out"
         )
     number: Any = to_float(threshold)
     is_number = isinstance(number, Real)

@@ -18,9 +18,9 @@ _writes_lines: ContextVar[bool] = ContextVar("_writes_lines", default=True)
 
 @contextmanager
 def hide_lines() -> Iterator[None]:
-    """Write no lines of progress in the with statement's body; bars are shown as otherwise.
+    """Context manager in which `show_progress` writes no lines of text; bars are still shown.
 
-    Commands use it, as they show progress without being asked to.
+    The command line uses it, as it shows progress without being asked to.
     """
     token = _writes_lines.set(False)
     try:
@@ -105,7 +105,10 @@ def _show_lines(total: int, description: str) -> Iterator[Callable[..., None]]:
     begin = last_time = perf_counter()
 
     def write(note: str, duration: str) -> None:
-        """Write a line with the steps that are done, a note, which may be "", and a duration."""
+        """Write a line to standard error: the number of steps that are done, a note, and a duration.
+
+        note: text, or "" for none; duration: text such as "5 min left".
+        """
         nonlocal shown, last_time
         shown, last_time = done, perf_counter()
         details = ", ".join(text for text in (note, duration) if text)
@@ -114,7 +117,8 @@ def _show_lines(total: int, description: str) -> Iterator[Callable[..., None]]:
     def advance(steps: int = 1, note: str = "") -> None:
         """Add steps to the progress, and print a line if the last one is old enough.
 
-        steps: number of steps since the last call; note: text at the start of the line.
+        steps: number of steps since the last call; note: text in the line, behind the number of
+        steps.
         """
         nonlocal done, last_note
         done, last_note = done + steps, note

@@ -261,7 +261,7 @@ def _make_expected_sequence(annotations: tuple[Any, ...]) -> _Expected | None:
 
 
 def _fits_float64(value: Any) -> bool:
-    """Return whether a number converts to float64 without OverflowError."""
+    """Return whether `value`, a number, converts to float64 without OverflowError."""
     try:
         float(value)
     except OverflowError:
@@ -270,5 +270,5 @@ def _fits_float64(value: Any) -> bool:
 
 
 def _add_article(kind: type) -> str:
-    """Return the name of a class with its article: "a Tree", "an Explainer"."""
+    """Return the name of a class with its indefinite article, such as "a Tree" or "an Explainer"."""
     return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"

@@ -75,7 +75,8 @@ class StoredField:
         """Return the field of an attribute that is a number, text or tuple in the JSON header.
 
         kind: its type, such as ``int``, ``int | None`` or ``tuple[str, ...]``; a float is stored as
-        float. least, most: the smallest and the largest number that is allowed.
+        float. least, most: the smallest and the largest number that is allowed. default: value of
+        the attribute if the file lacks it; REQUIRED: all files have it.
         """
         return cls(
             attribute,
@@ -96,7 +97,8 @@ class StoredField:
         """Return the field of an attribute that is an array of finite numbers in least .. most.
 
         shape: its lengths; a text names the attribute of the model that has the length, such as
-        "n_features_in_", and None stands for any length. The array is float64.
+        "n_features_in_", and None stands for any length. The array is float64. default: value of
+        the attribute if the file lacks it; REQUIRED: all files have it.
         """
 
         def read(stored: StoredState, name: str, model: Any) -> Any:
@@ -108,7 +110,8 @@ class StoredField:
     def record(cls, attribute: str, kind: type[ArrayRecord], default: Any = REQUIRED) -> Self:
         """Return the field of an attribute that is an `ArrayRecord` of the class `kind`.
 
-        The file holds the fields of the record under "<name>.<field>".
+        The file holds the fields of the record under "<name>.<field>". default: value of the
+        attribute if the file lacks it; REQUIRED: all files have it.
         """
 
         def read(stored: StoredState, name: str, model: Any) -> Any:  # noqa: ARG001 -- as others
@@ -118,9 +121,10 @@ class StoredField:
 
 
 def store_fields(model: Any, table: dict[str, StoredField]) -> dict[str, Any]:
-    """Return what a model file holds of the fields of a table, by stored name.
+    """Return what a model file holds of a fitted model: a dictionary of values by stored name.
 
-    model: the fitted estimator. Attributes that have their default value, or that the model lacks,
+    model: the fitted estimator. table: for each name in the file the field that says which
+    attribute it holds, and how. Attributes that have their default value, or that the model lacks,
     are left out.
     """
     values = {name: getattr(model, field.attribute, field.default) for name, field in table.items()}
@@ -134,8 +138,9 @@ def store_fields(model: Any, table: dict[str, StoredField]) -> dict[str, Any]:
 def restore_fields(model: Any, table: dict[str, StoredField], stored: StoredState) -> None:
     """Set the attributes of a model from the content of a model file, in the order of a table.
 
-    Raise ValueError if a required field is missing, or a value fails the check of its field.
-    stored: entries and arrays of the file.
+    model: the estimator, which is changed. table: for each name in the file the field that says
+    which attribute it holds, and how. Raise ValueError if a required field is missing, or a value
+    fails the check of its field. stored: entries and arrays of the file.
     """
     for name, field in table.items():
         if name in stored or field.default is REQUIRED:
@@ -147,7 +152,8 @@ def restore_fields(model: Any, table: dict[str, StoredField], stored: StoredStat
 def get_shape(model: Any, shape: tuple[str | int | None, ...]) -> tuple[int | None, ...]:
     """Return a shape in which names of attributes of a model are replaced by their values.
 
-    shape: lengths; None stands for any length. Names may have dots.
+    model: the estimator. shape: lengths, or names of attributes with a length, such as
+    "n_features_in_"; None stands for any length and stays. Names may have dots.
     """
     return tuple(attrgetter(n)(model) if isinstance(n, str) else n for n in shape)
 

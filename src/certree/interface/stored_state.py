@@ -85,8 +85,8 @@ class StoredState:
     def replace_arrays(self, arrays: Mapping[str, Any]) -> None:
         """Record that arrays of this section were converted from the format of an earlier version.
 
-        They are added to `replaced`, so that a check of the file knows that they differ from what
-        it holds.
+        The arrays are added to `replaced`, so that a check of the file knows that they differ from
+        what the file holds.
 
         arrays: the converted values by name in this section; values that are not arrays are
         ignored.

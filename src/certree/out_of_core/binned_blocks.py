@@ -36,18 +36,21 @@ from certree.rows.training import Training
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SketchedRows:
-    """Result of the pass that finds bin edges; see `sketch_rows`.
+    """What bin edges depend on: a sample of the training rows, and how their weights are scaled.
+
+    `sketch_rows` returns it.
 
     Parameters
     ----------
     sketch : Sketch
-        Sample and distinct values of the training rows, by which bin edges are chosen.
+        Random sample, and distinct values, of the training rows, by which bin edges are chosen.
     weight_scalings : tuple of two (WeightScaling or None)
         How weights of training rows, and of validation rows, are scaled; None: they are not.
     split : ValidationSplit or None
         Which rows are validation rows; None: none.
     target_order : tuple of int
-        Order in which several targets are hashed; (): 0, 1, ...
+        Order in which several targets of a row are hashed, so that hashes do not depend on the order of
+        target columns; (): 0, 1, ...
     """
 
     sketch: Sketch
@@ -57,34 +60,35 @@ class SketchedRows:
 
     @property
     def n(self) -> int:
-        """Number of training rows."""
+        """Number of training rows in all blocks."""
         return self.sketch.n
 
     @property
     def n_val(self) -> int:
-        """Number of validation rows."""
+        """Number of validation rows in all blocks."""
         return 0 if self.split is None else self.split.summary.validation.n
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinningSummary:
-    """Value range of each bin and sums of targets of some blocks; ``+`` adds up those of other blocks.
+    """Value range of each bin and sums of targets of some blocks; ``+`` joins the rows of two.
 
     Parameters
     ----------
     ranges : BinRanges
         Smallest and largest value in each bin.
     totals : Counter
-        Exact sums as `exact_sum` returns them. Classes: the weight of each class, by the number of the
-        target and the class code. Numbers: the weight of all rows, by "weight", and the sum of weight
-        times target, by the number of the target. Without weights, rows are counted.
+        Exact sums: integer multiples of 2^-1126, see `exact_sum`. For class targets, the total
+        weight of each class under the key (number of the target, class code). For numeric targets,
+        the total weight under "weight", and the sum of weight times target under the number of the
+        target. Without weights, rows are counted.
     """
 
     ranges: BinRanges
     totals: Counter[Any]
 
     def __add__(self, other: Self) -> Self:
-        """Return the summary of the rows of both. other: the summary of other rows."""
+        """Return the summary of the rows of both objects. other: the summary of other rows."""
         ranges, totals = self.ranges + other.ranges, Counter(self.totals)
         totals.update(other.totals)  # `+` would drop negative sums
         return replace(self, ranges=ranges, totals=totals)
@@ -98,20 +102,23 @@ def sketch_rows(
     split: ValidationSplit | None = None,
     largest: Float64 | None = None,
 ) -> SketchedRows:
-    """Find what the bin edges of all training rows depend on, in one or two passes.
+    """Draw the sample of training rows that bin edges depend on, in one or two passes over all rows.
+
+    The sample has the rows with the smallest hashes, so that it does not depend on the order of rows.
 
     Parameters
     ----------
     executor : Executor
         Reads the rows.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     weight_scaling : WeightScaling or None
-        How weights are scaled, as far as it is known; None: rows have no weights.
+        Largest weight, by which weights are divided until their mean is known; None: rows have no
+        weights.
     n : int
         Number of rows.
     split : ValidationSplit or None
-        Which rows are validation rows, that are skipped; None: none.
+        Which rows are validation rows, which are skipped; None: there are none.
     largest : ndarray of float64, shape (n_targets,), or None
         Largest magnitude of each target of the training rows, by which several targets are ordered;
         None: the order does not matter.
@@ -119,7 +126,8 @@ def sketch_rows(
     Returns
     -------
     SketchedRows
-        The sketch, and the scaling of weights to a mean of 1.
+        The sample with the distinct values of features, and the factor that scales weights to a
+        mean of 1.
     """
     if split is not None:
         sketch: Sketch = executor.make_blocks(
@@ -135,7 +143,12 @@ def sketch_rows(
 
 
 def compute_training_draw_order(executor: Executor, encoder: Any, split: ValidationSplit) -> Int32:
-    """Return the draw order of the features, (p,), by the training rows; see `Training.draw_order`."""
+    """Return the order in which features are drawn at random, (p,), computed from the training rows.
+
+    The order depends on the contents of columns, not on their positions, so that permuted columns
+    give the same model. See `Training.draw_order`. split: which rows are validation rows, which are
+    skipped.
+    """
     sums: ColumnSums = executor.make_blocks(
         _sum_training_columns, encoder, split.sorter, per_block=split.masks
     )
@@ -154,14 +167,14 @@ def make_binned_blocks(
 ) -> tuple[Bins, Counter[Any]]:
     """Read all rows, and make the binned blocks that the executor holds from then on.
 
-    The keys of the blocks are hashes; see `set_keys`.
+    The field `keys` of each block holds hashes of its rows, which `set_keys` replaces later.
 
     Parameters
     ----------
     executor : Executor
-        Reads the rows, and holds the blocks.
+        Reads the rows. Its blocks are replaced by the binned ones.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     sketched : SketchedRows
         Result of `sketch_rows`.
     n_bins : int
@@ -171,14 +184,15 @@ def make_binned_blocks(
     fine_ends : bool
         Whether bins are narrower near the smallest and largest values; see `Bins.from_table`.
     indexed : tuple of int
-        Categorical features of which blocks store the index of each row's category.
+        Indices of the categorical features for which blocks store the index of each row's category,
+        because they have more categories than bins.
 
     Returns
     -------
     bins : Bins
-        Bins of the training rows, without codes.
+        Bin edges of the features, without the bin codes of rows.
     totals : Counter
-        Sums of targets; see `BinningSummary`.
+        Exact sums of weights and targets over all training rows; see `BinningSummary`.
     """
     edges, split = sketched.sketch.choose_edges(n_bins, fine_ends=fine_ends), sketched.split
     sorters = (
@@ -203,7 +217,11 @@ def make_binned_blocks(
 
 
 def warn_of_identifiers(model: Any, sketch: Sketch) -> None:
-    """Warn of categorical features in which almost every row has a category of its own."""
+    """Warn of categorical features in which almost every row has a category of its own.
+
+    model: its fitted attributes have the names of features and categories; sketch: distinct values
+    of all training rows.
+    """
     names = getattr(model, "feature_names_in_", None)
     categories = getattr(model, "categories_", None)
     for j, values in enumerate(sketch.values):
@@ -213,7 +231,10 @@ def warn_of_identifiers(model: Any, sketch: Sketch) -> None:
 
 
 def add_validation_rows(block: RowBlock, validation: Training | None) -> tuple[RowBlock, int]:
-    """Return a block with validation rows, or the same block for None; and 0."""
+    """Return a block with additional validation rows, and 0 as partial result.
+
+    validation: encoded validation rows; None: the block is returned unchanged.
+    """
     if validation is None:
         return block, 0
     X_val = validation.features.matrix.astype(np.float64)
@@ -232,10 +253,12 @@ def _sketch_chunk(
     largest: Float64 | None,
     below: int | None = None,
 ) -> Sketch | None:
-    """Return the sketch of a chunk, with the sum of its weights; None if it has no rows.
+    """Return the sample and distinct values of a chunk's rows, with the sum of their weights.
 
-    below: the sample has only rows with smaller hashes; None: rows with any hash. The other
-    parameters are those of `sketch_rows`.
+    chunk: raw rows, all of which are training rows; encoder: copy of the model, which encodes rows;
+    weight_scaling: scales weights, or None; largest: largest magnitude of each of several targets,
+    by which they are hashed, or None; below: the sample has only rows whose hash is smaller; None:
+    rows with any hash. Return None if no row has a positive weight.
     """
     training: Any = encode_chunk(encoder, chunk, weight_scaling)
     if training is None:
@@ -252,9 +275,10 @@ def _sketch_training_rows(
     largest: Float64 | None,
     mask: Mask,
 ) -> tuple[RowBlock, Sketch | None]:
-    """Return a block without rows, and the sketch of the training rows of a chunk (None: no rows).
+    """Return a block without rows, and the sample and distinct values of a chunk's training rows.
 
-    mask: True for validation rows, in the order of `sorter`; largest: as in `sketch_rows`.
+    number: number of the block; mask: True for validation rows, which are skipped, in the order of
+    `sorter`; largest: as in `sketch_rows`. The second result is None if there are no training rows.
     """
     training: Any = sorter.read_rows(encoder, chunk)
     sketch = None
@@ -267,9 +291,10 @@ def _sketch_training_rows(
 def _sum_training_columns(
     number: int, chunk: Chunk, encoder: Any, sorter: RowSorter, mask: Mask
 ) -> tuple[RowBlock, ColumnSums | None]:
-    """Return a block without rows, and sums over the training rows of a chunk (None: no rows).
+    """Return a block without rows, and sums of each column over a chunk's training rows.
 
-    mask: True for validation rows, in the order of `sorter`.
+    number: number of the block; mask: True for validation rows, which are skipped, in the order of
+    `sorter`. The second result is None if there are no training rows.
     """
     training, sums = sorter.read_rows(encoder, chunk), None
     if training is not None and not mask.all():
@@ -281,9 +306,11 @@ def _sum_training_columns(
 def _sketch_encoded_rows(
     rows: Any, encoder: Any, largest: Float64 | None, below: int | None = None
 ) -> Sketch:
-    """Return the sketch of encoded rows, with keys of the targets unless `largest` is None.
+    """Return the sample and distinct values of encoded rows.
 
-    rows: a `Training`; largest, below: as in `_sketch_chunk`.
+    rows: a `Training`, the encoded rows; below: the sample has only rows whose hash is smaller;
+    largest: largest magnitude of each target; if it is not None, the result has hashes by which
+    targets are ordered.
     """
     order = rows.draw_order
     sketch = Sketch.from_rows(rows.features, _mark_categorical(encoder), below, order)
@@ -300,8 +327,9 @@ def make_empty_block(
 ) -> RowBlock:
     """Return a block without rows.
 
-    number: number of the block; encoder: fitted as far as `n_outputs_`; weight_scaling: None if rows
-    have no weights; p: number of features; n_indexed: number of rows of `RowBlock.categories`.
+    number: number of the block; encoder: copy of the model, of which only `n_outputs_` is used, the
+    number of targets; weight_scaling: None if rows have no weights; p: number of features;
+    n_indexed: number of features for which `RowBlock.categories` has indices of categories.
     """
     n_targets, codes = getattr(encoder, "n_outputs_", 1), np.zeros((p, 0), dtype=np.uint8)
     y = np.zeros(0) if n_targets == 1 else np.zeros((n_targets, 0))
@@ -311,7 +339,10 @@ def make_empty_block(
 
 
 def _mark_categorical(encoder: Any) -> UInt8:
-    """Return 1 for each categorical feature, and 0 for each numeric one, (p,)."""
+    """Return 1 for each categorical feature, and 0 for each numeric one, (p,) uint8.
+
+    encoder: copy of the model, which has the categories of the features.
+    """
     mask = encoder._category_mask()
     return np.zeros(encoder._n_encoded, np.uint8) if mask is None else mask.astype(np.uint8)
 
@@ -327,22 +358,22 @@ def _make_binned_block(
     sorters: tuple[RowSorter | None, RowSorter | None] = (None, None),
     assigned: tuple[Mask | None, NDArray[np.uint8] | None] = (None, None),
 ) -> tuple[RowBlock, BinningSummary | None]:
-    """Make a binned block of the rows of a chunk; its keys are hashes.
+    """Make a binned block of the rows of a chunk. Its field `keys` holds hashes of the rows.
 
     Parameters
     ----------
     number, chunk : int, Chunk
-        Number of the block, and its rows.
+        Number of the block, and its raw rows.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     weight_scaling : WeightScaling or None
         How weights are scaled if there are no validation rows; None: they are not.
     edges : tuple
-        Bin edges of each feature.
+        Bin edges of each feature, from `Sketch.choose_edges`.
     indexed : tuple of int
-        Features of which the block stores the index of each row's category.
+        Indices of the features for which the block stores the index of each row's category.
     target_order : tuple of int
-        Order of several targets in hashes.
+        Order in which several targets of a row are hashed; (): 0, 1, ...
     sorters : tuple of two (RowSorter or None)
         How the rows are sorted for the mask of validation rows, and for the folds.
     assigned : tuple of two (ndarray or None)
@@ -352,9 +383,10 @@ def _make_binned_block(
     Returns
     -------
     block : RowBlock
-        The block.
+        Bin codes of the training rows, and feature values of the validation rows.
     summary : BinningSummary or None
-        Its bin ranges and sums of targets; None: it has no rows of positive weight.
+        Value range of each bin, and sums of targets, of the training rows; None: no row has a positive
+        weight.
     """
     (sorter, fold_sorter), (mask, folds) = sorters, assigned
     training = encode_chunk(encoder, chunk, None)
@@ -383,14 +415,14 @@ def _make_binned_block(
 
 
 def _scale_weights(training: Training, weight_scaling: WeightScaling | None) -> Training:
-    """Return rows whose weights are scaled; `weight_scaling` or their weights may be None."""
+    """Return rows whose weights are scaled; the same rows if `weight_scaling` or weights are None."""
     if weight_scaling is None or training.weight is None:
         return training
     return replace(training, weight=weight_scaling(training.weight))
 
 
 def _add_fit_hashes(block: RowBlock, encoder: Any, training: Training) -> RowBlock:
-    """Add hashes of the rows to a classifier's block, for checks whether new rows were fitted.
+    """Add hashes of its rows to a classifier's block, by which fitted rows are detected later.
 
     encoder: the model; training: encoded rows of the block. A regressor's block is returned
     unchanged.
@@ -408,7 +440,7 @@ def _make_training_block(
     indexed: tuple[int, ...],
     target_order: tuple[int, ...],
 ) -> tuple[RowBlock, BinningSummary]:
-    """Bin encoded training rows; return their block, and its bin ranges and sums of targets.
+    """Bin encoded training rows; return their block, and value ranges of bins and sums of targets.
 
     number: number of the block; training: a `Training` with scaled weights; encoder: the model that
     has encoded it; edges: bin edges of each feature; indexed: features of which the block stores the
@@ -434,9 +466,12 @@ def _make_training_block(
 
 
 def sum_targets(block: RowBlock, has_classes: bool) -> Counter[Any]:
-    """Sum up weights and targets of the training rows of a block; see `BinningSummary.totals`.
+    """Sum weights and targets of the training rows of a block exactly.
 
-    has_classes: whether targets are class codes.
+    has_classes: whether targets are class codes. Return integer multiples of 2^-1126 (see
+    `exact_sum`): for classes, the total weight under the key (number of the target, class code);
+    for numbers, the total weight under "weight", and the sum of weight times target under the
+    number of the target. Without weights, rows are counted.
     """
     totals: Counter[Any] = Counter()
     if has_classes:
@@ -460,7 +495,11 @@ def hash_rows(rows: Training, target_order: tuple[int, ...]) -> UInt64:
 
 
 def compute_digest(hashes: UInt64, weight: Float64 | None, offset: Float64 | None = None) -> int:
-    """Return a checksum of rows, which changes if their hashes, weights or offsets change."""
+    """Return a checksum of n rows, which changes if their hashes, weights or offsets change.
+
+    hashes: (n,); weight: (n,) or None; offset: (n_outputs, n) or None. It does not depend on the
+    order of the rows.
+    """
     digest = int(hashes.sum(dtype=np.uint64))
     for numbers in (weight, offset):
         if numbers is not None:

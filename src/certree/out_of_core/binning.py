@@ -24,13 +24,16 @@ Values = Float64 | None | tuple[Int32, Int64]
 
 
 def _get_column(features: DenseFeatures, j: int) -> Float64:
-    """Return the values of feature j, (n,), with 0.0 in place of -0.0. features: the n rows."""
+    """Return the values of feature j as float64, (n,), with 0.0 in place of -0.0.
+
+    features: encoded features of n rows.
+    """
     return np.ascontiguousarray(features.columns[j], dtype=np.float64) + 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sketch:
-    """Sample and distinct values of rows, by which bin edges are chosen.
+    """Sample of the rows, and distinct values of each feature, by which bin edges are chosen.
 
     The sample has the rows with the smallest hashes, so it depends neither on the order of rows nor on
     their blocks. Adding two objects joins their rows.
@@ -44,11 +47,14 @@ class Sketch:
     rows : ndarray of float64, shape (k, p)
         The rows with these hashes.
     values : tuple of Values
-        Summary of the values of each feature.
+        For each numeric feature, its distinct values, ascending, or None if there are more than
+        bins. For each categorical feature, its distinct category codes, ascending, and the number
+        of rows of each.
     weight : int
-        Sum of the weights, in units of 2^-1126 as in `exact_sum`; 0 without weights.
+        Sum of the weights as an integer multiple of 2^-1126 (see `exact_sum`); 0 without weights.
     target_keys : ndarray of uint64, shape (n_targets,)
-        Sums of hashes by which several targets are ordered; empty if the order does not matter.
+        For each target the sum of hashes of its values, by which several targets are ordered; empty
+        if the order does not matter.
     """
 
     n: int
@@ -66,12 +72,12 @@ class Sketch:
         below: int | None = None,
         order: Int32 | None = None,
     ) -> Self:
-        """Return the sketch of the rows of one block.
+        """Return the sample and the distinct values of the rows of one block.
 
         Parameters
         ----------
         features : DenseFeatures
-            The rows.
+            Encoded features of the rows.
         category : ndarray of uint8, shape (p,)
             1 for categorical features, 0 for numeric ones.
         below : int or None
@@ -82,7 +88,7 @@ class Sketch:
         Returns
         -------
         Sketch
-            The sketch, with neither weights nor target keys.
+            Sample and distinct values, with neither weights nor target keys.
         """
         hashes, p = hash_samples(*features.tables, order=order), features.n_features
         is_below = True if below is None else hashes < np.uint64(below)
@@ -99,7 +105,7 @@ class Sketch:
         return cls(len(features), hashes, sample, tuple(values))
 
     def __add__(self, other: Self) -> Self:
-        """Return the sketch of the rows of both. other: the sketch of other rows."""
+        """Return the sample and distinct values of the rows of both objects. other: other rows."""
         hashes = np.concatenate([self.hashes, other.hashes])
         smallest, hashes = _select_smallest(hashes)
         both = np.concatenate([self.rows, other.rows])
@@ -150,9 +156,10 @@ class Sketch:
 
 
 def choose_hash_limit(n: int) -> int | None:
-    """Return a limit below which, almost surely, enough of n hashes are to choose bin edges.
+    """Return a bound of hashes, below which almost surely `EDGE_ROWS` of n random hashes lie.
 
-    Return None if n is so small that a sample must have all rows.
+    Bin edges are chosen by a sample of `EDGE_ROWS` rows, those with the smallest hashes. Return
+    None if n is so small that the sample must have all rows.
     """
     wanted = EDGE_ROWS + _SPARE * EDGE_ROWS**0.5
     return None if wanted >= n else int(wanted / n * 2**64)
@@ -173,9 +180,11 @@ def _count_codes(column: Float64) -> tuple[Int32, Int64]:
 
 
 def _join_values(first: Values, second: Values) -> Values:
-    """Return the summary of a feature's values in two sets of rows.
+    """Merge the summaries of a feature's values in two sets of rows.
 
-    first, second: summary of the values in each set.
+    first, second: for a numeric feature the distinct values, ascending, or None if there are more
+    than bins; for a categorical feature the distinct category codes, ascending, and the number of
+    rows of each. Return the summary of both sets.
     """
     if isinstance(first, tuple) and isinstance(second, tuple):
         joined = np.concatenate([first[0], second[0]])
@@ -191,7 +200,7 @@ def _join_values(first: Values, second: Values) -> Values:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinRanges:
-    """Smallest and largest value of rows in each bin. Adding two objects joins their rows.
+    """Smallest and largest value in each bin of each feature. Adding two objects joins their rows.
 
     Parameters
     ----------
@@ -204,7 +213,7 @@ class BinRanges:
     high: Float64
 
     def __add__(self, other: Self) -> Self:
-        """Return the ranges of the rows of both. other: the ranges of other rows."""
+        """Return the ranges of the rows of both objects. other: the ranges of other rows."""
         return replace(
             self, low=np.minimum(self.low, other.low), high=np.maximum(self.high, other.high)
         )
@@ -216,9 +225,11 @@ def bin_rows(features: DenseFeatures, edges: tuple[Any, ...]) -> tuple[UInt8, Bi
     Parameters
     ----------
     features : DenseFeatures
-        The n rows.
+        Encoded features of the n rows.
     edges : tuple, length p
-        Result of `Sketch.choose_edges` for all rows.
+        For each numeric feature its bin edges, ascending, or None; for each categorical feature a
+        tuple of its category codes, the bin of each, and the number of bins. `Sketch.choose_edges`
+        returns it.
 
     Returns
     -------
@@ -253,14 +264,15 @@ def find_category_positions(features: DenseFeatures, categories: Mapping[int, In
     Parameters
     ----------
     features : DenseFeatures
-        The n rows.
+        Encoded features of the n rows.
     categories : mapping of int to ndarray of int32
         Category codes, ascending, of q features, by the index of the feature.
 
     Returns
     -------
     ndarray of int32, shape (q, n)
-        Positions; the number of categories if the value is missing.
+        Position of the row's category among those of each feature; their number if the value is
+        missing.
     """
     positions = np.empty((len(categories), len(features)), dtype=np.int32)
     for row, (j, codes) in zip(positions, categories.items(), strict=True):
@@ -269,12 +281,14 @@ def find_category_positions(features: DenseFeatures, categories: Mapping[int, In
 
 
 def make_bins(edges: tuple[Any, ...], ranges: BinRanges, category: UInt8) -> Bins:
-    """Return the bins of all rows as `Bins` without codes, (p, 0).
+    """Return the bins of all features as a `Bins` object without the codes of rows.
 
     Parameters
     ----------
     edges : tuple, length p
-        Result of `Sketch.choose_edges`.
+        For each numeric feature its bin edges, ascending, or None; for each categorical feature a
+        tuple of its category codes, the bin of each, and the number of bins. `Sketch.choose_edges`
+        returns it.
     ranges : BinRanges
         Range of the values in each bin.
     category : ndarray of uint8, shape (p,)
@@ -283,7 +297,7 @@ def make_bins(edges: tuple[Any, ...], ranges: BinRanges, category: UInt8) -> Bin
     Returns
     -------
     Bins
-        The bins.
+        Bin edges, value ranges and category bins; its codes have shape (p, 0).
     """
     n_bins, categories, category_bin = [], [], []
     for feature_edges in edges:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class Checksums:
-    """Checksums of each column of each block of rows, in the order in which blocks are read."""
+    """Checksums of each column of each block of rows, to detect files that change during a fit.
+
+    Blocks are numbered in the order in which they are read.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Hashable, array[int]] = {}
@@ -33,16 +36,16 @@ class Checksums:
         table : pyarrow.Table
             The rows, of which each column is compared.
         number : int
-            Number of the block. Blocks are read in order, from 0 on.
+            Number of the block within a pass. Passes read blocks in the order 0, 1, ...
         division : hashable
             How rows are divided into blocks. Blocks of different divisions are not compared.
         where : str
-            The file, or the files, for the error message.
+            Path of the file, or paths of the files, with the rows. The error message names it.
 
         Raises
         ------
         ValueError
-            If a column has other values than before.
+            If a column has other values, or another number of rows, than in an earlier pass.
         """
         for name in table.column_names:
             known = self._known.setdefault((division, name), array("Q"))
@@ -60,7 +63,7 @@ class Checksums:
 def checksum(column: pa.ChunkedArray) -> int:
     """Compute the CRC-32 of the values of a column and of the positions of its missing values.
 
-    The bytes that Arrow stores in place of a missing value do not count.
+    Return it as an integer. The bytes that Arrow stores in place of a missing value do not count.
     """
     crc = 0
     has_missing = column.null_count > 0
@@ -77,8 +80,9 @@ def checksum(column: pa.ChunkedArray) -> int:
 def _list_buffers(values: pa.Array) -> list[Any]:
     """Return contiguous buffers of bytes that determine the values of an array.
 
-    values: array without missing values, of any type. Offset and capacity of the array do not change
-    the result. Values of types that no fit accepts are returned as text.
+    values: Arrow array of any type, without missing values. The buffers are bytes-like objects. Two
+    arrays with equal values give equal bytes, whatever their offset and capacity. Values of types
+    that no fit accepts are returned as one buffer of text.
     """
     pa = import_extra("pyarrow", "files")
     types, kind = pa.types, values.type

@@ -21,7 +21,7 @@ from certree.rows.training import Training, check_target_and_weight, training_ro
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """Raw rows of one block, n of them.
+    """The n raw rows of one block, as they are read from a file or a Dask partition.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Chunk:
     weight : array-like of shape (n,), or None
         Sample weights.
     where : str
-        Name of the rows in error messages.
+        Name of the rows in error messages, such as the path of a file.
     is_validation : bool
         Whether the rows belong to a validation set that the user has passed.
     groups : ndarray of shape (n,), or None
@@ -40,7 +40,7 @@ class Chunk:
     offset : ndarray of shape (n,) or (n, n_outputs), or None
         Offset of each row: the score from which boosting starts.
     time : ndarray of float64, shape (n,), or None
-        Time of each row, or of its group.
+        Time of each row, or of its group, as a number; None: rows have no times.
     is_left_out : ndarray of bool, shape (n,), or None
         True for rows that are ignored, as rows of weight zero are; None: none are.
     """
@@ -56,7 +56,7 @@ class Chunk:
     is_left_out: NDArray[np.bool_] | None = None
 
     def take(self, rows: Indices) -> Chunk:
-        """Return the rows at the given positions, (k,)."""
+        """Return a chunk of the rows at the given positions. rows: indices, (k,)."""
         y = np.asarray(self.y)[rows]
         weight = None if self.weight is None else np.asarray(self.weight)[rows]
         groups = None if self.groups is None else self.groups[rows]
@@ -70,7 +70,9 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightScaling:
-    """How weights are scaled: to a mean of 1, or to a largest weight of 1 until the mean is known.
+    """Function that scales sample weights to a mean of 1 over all rows.
+
+    Until the mean is known, it scales the largest weight to 1.
 
     Parameters
     ----------
@@ -84,17 +86,18 @@ class WeightScaling:
     factor: float | None = None
 
     def __call__(self, weight: Float64) -> Float64:
-        """Return the scaled weights of some rows, (n,)."""
+        """Return the scaled weights of some rows. weight: their weights, (n,)."""
         if self.factor is None:
             return divide_by_largest(weight, self.largest)
         return scale_weights(weight, self.factor, self.largest)
 
 
 def select_positive_rows(model: Any, chunk: Chunk) -> Chunk | None:
-    """Check targets and weights, and return the rows of positive weight; None: there are none.
+    """Check targets and weights of a chunk, and return a chunk of the rows of positive weight.
 
-    Weights of the result are multiplied by class weights. model: has `class_weight`. ValueError or
-    TypeError is raised as by `check_target_and_weight`.
+    Weights of the result are multiplied by the class weights `model.class_weight`. Return None if
+    no row has a positive weight. ValueError or TypeError is raised for invalid targets or weights,
+    as by `check_target_and_weight`.
     """
     found = find_positive_rows(model, chunk)
     if found is None:
@@ -105,10 +108,12 @@ def select_positive_rows(model: Any, chunk: Chunk) -> Chunk | None:
 
 
 def find_positive_rows(model: Any, chunk: Chunk) -> tuple[Any, Float64 | None, Indices] | None:
-    """Return checked targets and weights of all rows, and the positions of rows of positive weight.
+    """Check targets and weights of a chunk, and find the rows of positive weight.
 
-    Weights are multiplied by class weights. Return None if there are no rows of positive weight.
-    model, errors: as in `select_positive_rows`.
+    Return targets, (n,) or (n, n_targets), and weights, (n,) or None, of all rows, and the
+    positions of the rows of positive weight, (k,). Weights are multiplied by the class weights
+    `model.class_weight`. Return None if no row has a positive weight. Errors are those of
+    `select_positive_rows`.
     """
     try:
         if not len(chunk.y):
@@ -132,12 +137,15 @@ _OTHER_COLUMNS = ("y", "weight", "groups", "offset")
 
 
 def wrap_in_list(chunk: Chunk) -> list[Chunk]:
-    """Return a list of one chunk, so that a sum over chunks is a list of them."""
+    """Return ``[chunk]``, so that the sum of results over all chunks is the list of chunks."""
     return [chunk]
 
 
 def join_chunks(chunks: list[Chunk]) -> tuple[Any, Any, Any, Any, Any]:
-    """Join the rows of chunks: X, target, and weights, groups and offsets, each or None."""
+    """Join the rows of chunks to one table in memory.
+
+    Return features X, targets, and weights, groups and offsets; each of the last three may be None.
+    """
     filled = [chunk for chunk in chunks if len(chunk.y)] or chunks[:1]
     X: Any = [chunk.X for chunk in filled]
     if not isinstance(X[0], np.ndarray):
@@ -160,10 +168,11 @@ def _join_columns(columns: list[Any]) -> Any:
 
 
 def make_encoder(model: Any, attributes: dict[str, Any]) -> Any:
-    """Return a copy of a model that encodes rows by fitted attributes of all rows.
+    """Return a copy of a model with fitted attributes, which encodes the rows of each chunk.
 
-    attributes: classes, categories and features, by name. The copy does not search for repeated rows,
-    because these may be in several chunks.
+    To encode is to convert features and targets to numbers. attributes: fitted attributes about
+    classes, categories and features of all rows, by name, such as "classes_". The copy does not
+    search for repeated rows, because these may be in several chunks.
     """
     encoder = copy(model)
     encoder.__dict__.update(attributes, sample_hashes_=None, _sample_counts=None, duplicates=None)
@@ -171,7 +180,10 @@ def make_encoder(model: Any, attributes: dict[str, Any]) -> Any:
 
 
 def copy_without_large_attributes(model: Any) -> Any:
-    """Return a copy of a model without trees and hashes of a fit, to be sent to workers."""
+    """Return a shallow copy of a model without the trees and row hashes of a previous fit.
+
+    The copy is sent to workers.
+    """
     copied = copy(model)
     for name in ("sample_hashes_", "_sample_counts", "trees_", "_rows", "_node_sums"):
         copied.__dict__.pop(name, None)
@@ -179,23 +191,28 @@ def copy_without_large_attributes(model: Any) -> Any:
 
 
 def copy_without_class_weights(model: Any) -> Any:
-    """Return a copy of a model with `class_weight` None."""
+    """Return a shallow copy of a model whose parameter `class_weight` is None."""
     copied = copy(model)
     copied.class_weight = None
     return copied
 
 
 def get_group_names(encoder: Any) -> NDArray[Any] | None:
-    """Return the groups of all rows, ascending; None if the encoder does not number them.
+    """Return the names of the groups of all rows, ascending, which the encoder replaces by numbers.
 
-    encoder: copy of the model that encodes rows; see `FitMetadata.with_numbered_groups`.
+    encoder: copy of the model, which encodes rows; see `FitMetadata.with_numbered_groups`. Return
+    None if the encoder does not number groups.
     """
     names: NDArray[Any] | None = encoder.__dict__.get("_group_names")
     return names
 
 
 def number_known_groups(encoder: Any, groups: NDArray[Any]) -> NDArray[Any]:
-    """Return the numbers of groups, (n,); the groups unchanged if the encoder does not number them."""
+    """Return the number of each row's group, (n,), if the encoder numbers groups.
+
+    encoder: copy of the model with the names of all groups, see `get_group_names`; groups: name of
+    each row's group, (n,), which is returned unchanged if the encoder does not number groups.
+    """
     names = get_group_names(encoder)
     return groups if names is None else np.searchsorted(names, groups)
 
@@ -203,7 +220,9 @@ def number_known_groups(encoder: Any, groups: NDArray[Any]) -> NDArray[Any]:
 def encode_chunk(
     encoder: Any, chunk: Chunk, weight_scaling: WeightScaling | None
 ) -> Training | None:
-    """Check and encode the rows of a chunk as a fit in memory does; None: no row has positive weight.
+    """Check the rows of a chunk, and convert features and targets to numbers as a fit in memory does.
+
+    Rows of weight zero are dropped; return None if no row is left.
 
     encoder: copy of the model, from `make_encoder`; weight_scaling: how weights are scaled, None: they
     are not. ValueError or TypeError is raised for invalid rows, with a note that names the chunk.

@@ -46,7 +46,7 @@ _LOGGER = logging.getLogger("certree")
 
 
 class DaskRows:
-    """The rows of Dask collections with equal partitions. See `Source` for its methods.
+    """A table of Dask collections with equal partitions, as a `Source` of row chunks.
 
     Parameters
     ----------
@@ -86,13 +86,15 @@ class DaskRows:
         for name, value in values:
             if isinstance(value, str) and not hasattr(X, "columns"):
                 raise TypeError(
-                    f"{name} must be a collection if X is an array, which has no column names, got "
-                    f"{value!r}"
+                    f"{name} must be a Dask collection if X is an array, which has no column names, "
+                    f"got {value!r}: pass a Dask array, or a Dask data frame as X"
                 )
-        columns = [value for _, value in values if isinstance(value, str)]
-        unknown = [column for column in columns if column not in X.columns]
-        if unknown:
-            raise ValueError(f"{unknown[0]!r} is no column of X; there are {[*X.columns]}")
+        columns = [(name, value) for name, value in values if isinstance(value, str)]
+        for name, column in columns:
+            if column not in X.columns:
+                raise ValueError(
+                    f"{name} must be a column of X, got {column!r}: pass one of {[*X.columns]}"
+                )
         y, offset = ([*value] if isinstance(value, tuple) else value for value in (y, offset))
         # Columns are selected in each partition. If they were selected in the collection, Dask might
         # make other partitions of fewer columns.
@@ -103,7 +105,9 @@ class DaskRows:
             value if name is None else None for value, name in zip(arguments, names, strict=True)
         ]
         if hasattr(X, "numblocks") and len(X.numblocks) != 2:
-            raise ValueError(f"Expected 2D array, got array of shape {X.shape} instead")
+            raise ValueError(
+                f"X must have two dimensions, rows and features, got shape {X.shape}: reshape it"
+            )
         if hasattr(X, "numblocks") and X.numblocks[1] > 1:
             X = X.rechunk({1: -1})
         if groups is not None and getattr(collections[2], "ndim", 1) != 1:
@@ -115,7 +119,7 @@ class DaskRows:
 
     @property
     def n_partitions(self) -> int:
-        """Number of partitions."""
+        """Number of partitions of X."""
         return len(self._rows)
 
     def partition(self, number: int) -> Any:
@@ -128,9 +132,9 @@ class DaskRows:
         return delayed(number, self._rows[number], *columns, self._names)
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """Yield the rows block by block.
+        """Yield the rows of each partition, computed one after the other, as a `Chunk`.
 
-        There is one chunk for each partition of the Dask collection. See `Source.chunks`.
+        targets_only: ignored; chunks always have their features. See `Source.chunks`.
         """
         del targets_only
         dask = import_extra("dask", "dask")
@@ -139,10 +143,11 @@ class DaskRows:
 
 
 def _align_partitions(X: Any, collections: list[Any]) -> tuple[list[Any], list[list[Any] | None]]:
-    """Return the partitions of X, and those of y, weight, groups and offset, as tasks.
+    """Return the partitions of X, and those of y, weight, groups and offset, as Dask tasks.
 
-    collections: for y, weight, groups and offset, or None, for which None is returned. Raise a
-    ValueError if one of them has another number of partitions than X.
+    collections: the collections of y, weight, groups and offset, in this order; None: there is none.
+    Return the list of tasks of X, and for each entry of `collections` its list of tasks, or None. Raise
+    ValueError if a collection has another number of partitions than X.
     """
     aligned = {
         name: _rechunk_as(name, collection, X)
@@ -165,7 +170,7 @@ def _align_partitions(X: Any, collections: list[Any]) -> tuple[list[Any], list[l
 
 
 def _list_tasks(collection: Any, is_optimised: bool) -> list[Any]:
-    """Return the partitions of a Dask collection as tasks, in order.
+    """Return the partitions of a Dask collection as `dask.delayed` objects, in order.
 
     is_optimised: whether Dask may optimise the graph first, which can join partitions.
     """
@@ -174,15 +179,16 @@ def _list_tasks(collection: Any, is_optimised: bool) -> list[Any]:
 
 
 def _rechunk_as(name: str, collection: Any, X: Any) -> Any:
-    """Return a collection with the partitions of X, as far as the numbers of rows are known.
+    """Rechunk a Dask array so that its partitions have as many rows as those of X.
 
-    name: name of the argument. Raise TypeError if it is no Dask collection, and ValueError if it has
-    another number of rows than X.
+    name: name of the argument of fit, for messages; collection: the argument. A collection with unknown
+    numbers of rows, or that is no array, is returned with its own partitions. Raise TypeError if
+    `collection` is no Dask collection, and ValueError if it has another number of rows than X.
     """
     if not hasattr(collection, "to_delayed"):
         raise TypeError(
-            f"{name} must be a Dask collection, as X, or the name of a column, got "
-            f"{type(collection).__name__}"
+            f"{name} must be a Dask collection, as X, or the name of a column of X, got "
+            f"{type(collection).__name__}: pass one of them, or compute X first"
         )
     if hasattr(collection, "chunks") and hasattr(X, "chunks"):
         is_known = not np.isnan([*X.chunks[0], *collection.chunks[0]]).any()
@@ -216,7 +222,7 @@ def make_chunk(
     X : array or data frame
         Features, and the columns in `names`.
     y, weight, groups, offset : array, series, data frame, or None
-        Columns that X does not have.
+        Arguments of fit that are no columns of X; None: the argument is a column of X, or is not used.
     names : sequence of (str, list of str or None), or None
         For each of y, weight, groups and offset the names of its columns in X, or None if it is
         passed; None: X has only features.
@@ -224,7 +230,7 @@ def make_chunk(
     Returns
     -------
     Chunk
-        The rows.
+        Features, targets, weights, groups and offsets of the partition.
 
     Raises
     ------
@@ -242,7 +248,8 @@ def make_chunk(
         if column is not None and len(column) != len(X):
             raise ValueError(
                 f"X and {name} must have equal partitions, but partition {number} has {len(X)} rows of "
-                f"X and {len(column)} of {name}"
+                f"X and {len(column)} of {name}: make both from one collection, or pass the name of a "
+                "column of X"
             )
     weights, groups, offset = (
         None if column is None else np.asarray(column) for column in (weight, groups, offset)
@@ -253,7 +260,7 @@ def make_chunk(
 
 
 class PartitionSource(Protocol):
-    """A table whose partitions Dask computes on workers. It is a protocol without a constructor.
+    """Protocol of a table whose partitions Dask tasks read on workers.
 
     Attributes
     ----------
@@ -265,7 +272,7 @@ class PartitionSource(Protocol):
 
     @property
     def n_partitions(self) -> int:
-        """Number of partitions."""
+        """Number of partitions of the table."""
         ...
 
     def partition(self, number: int) -> Any:
@@ -278,12 +285,12 @@ class PartitionSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WorkerBlocks:
-    """The blocks of one worker.
+    """Handle, on the client, of the row blocks that one Dask worker holds.
 
     Parameters
     ----------
     numbers : tuple of int
-        Numbers of their partitions.
+        Numbers of the partitions of which the blocks were made.
     future : distributed.Future
         Keeps the actor alive; its status tells whether the worker is lost.
     actor : distributed.Actor
@@ -301,11 +308,13 @@ class WorkerBlocks:
 
 
 class _WorkerLost(Exception):  # noqa: N818 # no error: the fit recomputes the blocks of the worker
-    """Raised if a worker is lost."""
+    """Raised if the Dask worker that holds some blocks is lost."""
 
 
 class DaskExecutor:
-    """An executor for rows in the memory of the workers of a Dask cluster. See `Executor`.
+    """An executor for rows in the memory of the workers of a Dask cluster.
+
+    It calls functions for each block of rows on the worker that holds it. See `Executor`.
 
     Parameters
     ----------
@@ -342,19 +351,20 @@ class DaskExecutor:
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks that the executor holds: that of the partitions; see `Executor`."""
+        """Number of blocks of rows, one for each partition of the table."""
         return self._source.n_partitions
 
     def apply_memory_limit(self, need: MemoryNeed) -> None:
-        """Do nothing, as Dask's workers have memory limits of their own; see `Executor`."""
+        """Do nothing: Dask's workers have memory limits of their own. need: ignored."""
 
     def expect_within_limit(self, n_compared: int = 0) -> None:
-        """Do nothing, as Dask's workers have memory limits of their own; see `Executor`."""
+        """Do nothing: Dask's workers have memory limits of their own. n_compared: ignored."""
 
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
-        """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
+        """Read all rows once on the workers, and return the sum of ``f(chunk, *arguments)``.
 
-        See `Executor.scan`.
+        A chunk has the raw rows of a partition (features, targets, weights). targets_only: ignored;
+        chunks always have their features. See `Executor.scan`.
         """
         del targets_only
         return self._sum_futures(self._compute_partitions(_scan_chunk, f, arguments))
@@ -362,9 +372,12 @@ class DaskExecutor:
     def make_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
     ) -> Any:
-        """Read all rows once, and make a block of each chunk; return the sum of partial results.
+        """Read all rows once on the workers, and make a block of each partition.
 
-        See `Executor.make_blocks`.
+        ``f(number, chunk, *arguments)`` returns a `RowBlock`, which the worker keeps, and a partial
+        result; chunk: raw rows of a partition. per_block: for each partition, a further last
+        argument of f. Return the sum of the partial results. Former blocks are freed. See
+        `Executor.make_blocks`.
         """
         # A pickled copy, as callers may change arguments later, such as a random state.
         self._maker = f, dump(arguments), per_block
@@ -380,7 +393,7 @@ class DaskExecutor:
         return result
 
     def _group_by_worker(self, futures: list[Any]) -> list[tuple[int, ...]]:
-        """Return, for each worker, the positions of the futures whose results it has."""
+        """Return, for each worker, the positions in `futures` of the results that it stores."""
         workers = self._client.who_has(futures)
         by_worker: dict[str, list[int]] = {}
         for number, future in enumerate(futures):
@@ -389,39 +402,58 @@ class DaskExecutor:
         return [*map(tuple, by_worker.values())]
 
     def _start_actor(self, numbers: tuple[int, ...], pairs: list[Any]) -> WorkerBlocks:
-        """Start an actor on the worker that has some blocks. pairs: futures of (block, result)."""
+        """Start an actor on the worker that stores some blocks; the actor owns them from then on.
+
+        numbers: numbers of the blocks' partitions; pairs: Dask futures of (block, partial result).
+        Return the
+        client's handle of these blocks.
+        """
         future = self._client.submit(WorkerActor, numbers, *pairs, pure=False, actor=True)
         return WorkerBlocks(numbers, future, self._wait_for_future(future))
 
     def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the sum of ``f(block, *arguments)`` over all blocks; see `Executor`."""
+        """Return the sum of ``f(block, *arguments)`` over the blocks of all workers.
+
+        f returns a partial result; `+` adds partial results, and None is skipped.
+        """
         return self.run_on_root(Leader.reduce, f, *arguments)
 
     def replace_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
     ) -> Any:
-        """Replace each block, and return the sum of partial results; see `Executor`."""
+        """Replace each block on its worker, and return the sum of partial results.
+
+        ``f(block, *arguments)`` returns the new block and a partial result. per_block: for each
+        block, a further last argument of f. See `Executor.replace_blocks`.
+        """
         by_number = None if per_block is None else dict(enumerate(per_block))
         return self.run_on_root(_replace_blocks, f, arguments, by_number)
 
     def run_on_ranks(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """Call ``f(rank, *arguments)`` on each machine, and return the result of rank 0.
+        """Call ``f(rank, *arguments)`` on each worker that holds rows; return the result of rank 0.
 
-        The rows that a worker holds form its rank. See `Executor.run_on_ranks`.
+        rank: a `Rank`, the table of all rows of the worker and what earlier calls have stored. If a
+        worker is lost, its rows and all earlier calls are computed again. See
+        `Executor.run_on_ranks`.
         """
         return self._run_on_ranks(f, arguments, from_all=False)[0]
 
     def gather_from_ranks(self, f: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Call ``f(rank, *arguments)`` on each machine, and return all results, rank 0 first.
+        """Call ``f(rank, *arguments)`` on each worker that holds rows, and return all results.
 
-        See `Executor.gather_from_ranks`.
+        Results are in the order of the ranks' numbers. See `run_on_ranks`.
         """
         return self._run_on_ranks(f, arguments, from_all=True)
 
     def _run_on_ranks(
         self, f: Callable[..., Any], arguments: tuple[Any, ...], *, from_all: bool
     ) -> list[Any]:
-        """Call f(rank, *arguments) on all ranks; return the results of all ranks, or of rank 0."""
+        """Call ``f(rank, *arguments)`` on each worker that holds rows.
+
+        The call is stored, so that it can be repeated after a worker is lost. from_all: whether the
+        results of all ranks are returned, or a list with the result of rank 0 alone. Raise
+        RuntimeError if workers are lost too often.
+        """
         self._calls.append(dump((f, arguments)))
         for _ in range(_MAX_LOSSES):
             try:
@@ -439,7 +471,10 @@ class DaskExecutor:
         raise self._make_loss_error()
 
     def _log_epoch(self) -> None:
-        """Log the addresses of the ranks, and the workers that were lost since the last epoch."""
+        """Log the addresses of the workers with rows, and the workers that were lost.
+
+        An epoch is the time between two losses. The list of lost workers is then cleared.
+        """
         self._n_epochs += 1
         _LOGGER.log(
             logging.WARNING if self._lost else logging.INFO,
@@ -452,16 +487,18 @@ class DaskExecutor:
         self._lost = []
 
     def choose_storage(self, n_bytes: int) -> Storage:
-        """Return storage for arrays of n_bytes in all: memory, or files of the scratch folder.
+        """Return a `Storage`, which allocates arrays on the client: in files if they are large.
 
-        See `Executor.choose_storage`.
+        n_bytes: total size of the arrays. See `Executor.choose_storage`.
         """
         return choose_storage(self._files, n_bytes)
 
     def _call_ranks(self, calls: Sequence[bytes], from_all: bool) -> list[bytes]:
-        """Return the pickled last result of each rank, or raise the error of a rank.
+        """Send calls to all ranks (workers with rows); return the pickled last result of each.
 
-        calls: see `WorkerActor.run_on_rank`; from_all: whether ranks other than 0 send their results.
+        calls: pickled pairs of a function and its arguments, which each rank calls in order;
+        from_all: whether ranks other than 0 send their results, instead of empty bytes. Raise the
+        error of a rank if one fails.
         """
         addresses, token = tuple(self._addresses), str(self._token)
         answers = [
@@ -484,7 +521,7 @@ class DaskExecutor:
         return results
 
     def close(self) -> None:
-        """End the calls of all ranks, close their links, and let workers free their blocks."""
+        """End running calls on all workers, close their links, and let them free their blocks."""
         if self._token is not None:
             with suppress(Exception):  # a worker that does not answer is lost
                 answers = [self._send(blocks, "end_rank") for blocks in self._workers]
@@ -494,14 +531,23 @@ class DaskExecutor:
         self._release_blocks()
 
     def _release_blocks(self) -> None:
-        """Let workers free their blocks. Reference cycles of Dask's actors would hold them longer."""
+        """Let workers free their blocks, and forget them.
+
+        Their futures are cancelled, because reference cycles of Dask's actors would hold the blocks
+        longer.
+        """
         if self._client.status == "running":
             with suppress(Exception):
                 self._client.cancel([blocks.future for blocks in self._workers])
         self._workers = []
 
     def run_on_root(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``f(leader, *arguments)``, which the root of the workers computes with a `Leader`."""
+        """Return ``f(leader, *arguments)``, computed on the root, which is one of the workers.
+
+        f: a job of several passes over the blocks; leader: a `Leader`, whose `reduce` and
+        `replace_blocks` work on the blocks of all workers. If a worker is lost, its blocks are
+        recomputed, and the job is repeated. Raise RuntimeError if workers are lost too often.
+        """
         job = dump((f, arguments))
         for _ in range(_MAX_LOSSES):
             try:
@@ -519,14 +565,17 @@ class DaskExecutor:
         raise self._make_loss_error()
 
     def _make_loss_error(self) -> RuntimeError:
-        """Return the error of a fit that has lost too many workers."""
+        """Return a RuntimeError that says that the fit has lost too many workers."""
         return RuntimeError(
             "workers with rows of the fit were lost several times in a row, or could not connect to "
-            "each other, so the fit was stopped: give them more memory"
+            "each other, so the fit was stopped: raise the memory_limit of the workers in Dask"
         )
 
     def _connect_workers(self) -> None:
-        """Tell each worker its children, after the blocks of lost workers are recomputed."""
+        """Connect the workers to a binary tree, in which each one forwards requests to two children.
+
+        Blocks of lost workers are recomputed on other workers first. Do nothing if all are connected.
+        """
         if self._is_connected:
             return
         connected: dict[int, ChildWorker] = {}
@@ -546,11 +595,21 @@ class DaskExecutor:
         self._is_connected = True
 
     def _call(self, blocks: WorkerBlocks, method: str, *arguments: Any) -> Any:
-        """Call a method of an actor, and return its result."""
+        """Call a method of the actor that holds some blocks, wait, and return the result.
+
+        blocks: handle of these blocks; method: name of a method of `WorkerActor`. Raise
+        `_WorkerLost` or
+        `LinkLost` as `_wait_for_answer` does.
+        """
         return self._wait_for_answer(blocks, self._send(blocks, method, *arguments))
 
     def _send(self, blocks: WorkerBlocks, method: str, *arguments: Any) -> Any:
-        """Call a method of an actor; return an object that waits for the result."""
+        """Start a call of a method of the actor that holds some blocks.
+
+        blocks: handle of these blocks; method: name of a method of `WorkerActor`. Return Dask's
+        future of the
+        result. Raise `_WorkerLost` if the worker is lost.
+        """
         try:
             call = getattr(blocks.actor, method)
         except (RuntimeError, ValueError) as error:  # Dask knows that the worker is lost
@@ -558,9 +617,10 @@ class DaskExecutor:
         return call(*arguments)
 
     def _wait_for_answer(self, blocks: WorkerBlocks, answer: Any) -> Any:
-        """Wait for the result of an actor's method.
+        """Wait for the result of an actor's method, and return it.
 
-        `_WorkerLost` is raised if its worker is lost, `LinkLost` if another one is.
+        blocks: handle of the blocks of the actor; answer: result of `_send`. Raise `_WorkerLost` if
+        the actor's worker is lost, and `LinkLost` if another worker of the fit is lost.
         """
         distributed = import_extra("distributed", "dask")
         while True:
@@ -578,7 +638,11 @@ class DaskExecutor:
         raise _WorkerLost
 
     def _recompute_blocks(self, place: int) -> None:
-        """Recompute the blocks of a lost worker. place: its position in `_workers`."""
+        """Recompute the blocks of a lost worker from their partitions, on another worker.
+
+        place: position of the lost worker in `_workers`, which gets the handle of the new blocks. All
+        replacements of blocks so far are repeated.
+        """
         numbers, (f, arguments, per_block) = self._workers[place].numbers, self._maker
         pairs = self._compute_partitions(
             _make_block, f, pickle.loads(arguments), per_block, numbers
@@ -589,15 +653,16 @@ class DaskExecutor:
 
     @property
     def n_workers(self) -> int:
-        """Number of jobs that `map_jobs` runs at a time: the threads of all workers."""
+        """Number of jobs that `map_jobs` runs at a time: the number of threads of all workers."""
         return max(1, sum(self._client.nthreads().values()))
 
     def map_jobs(
         self, f: Callable[..., Any], shared: tuple[Any, ...], jobs: Sequence[tuple[Any, ...]]
     ) -> Iterator[Any]:
-        """Call ``f(*shared, *job)`` for each job, in parallel; yield the results in order.
+        """Yield ``f(*shared, *job)`` for each job, computed in parallel on the workers, in order.
 
-        See `Executor.map_jobs`.
+        shared: arguments that all jobs have, sent to each worker once; jobs: the further arguments
+        of each job. See `Executor.map_jobs`.
         """
         (copied,) = self._client.scatter([shared], broadcast=True, hash=False)
         for future in [self._submit(_run_job, f, copied, *job) for job in jobs]:
@@ -618,10 +683,11 @@ class DaskExecutor:
         per_block: Sequence[Any] | None = None,
         numbers: Sequence[int] | None = None,
     ) -> list[Any]:
-        """Return futures of ``call(f, arguments, number, chunk)`` for some partitions.
+        """Start ``call(f, arguments, number, chunk)`` on workers for some partitions; return futures.
 
-        per_block: for each partition, a further last argument; numbers: numbers of the partitions,
-        None: all.
+        number, chunk: number and raw rows of a partition; per_block: for each partition, an object
+        that is appended to `arguments`; numbers: numbers of the partitions; None: all. Return one
+        Dask future for each partition.
         """
         delayed = import_extra("dask", "dask").delayed(call, pure=False)
         tasks = [
@@ -637,18 +703,27 @@ class DaskExecutor:
         return futures
 
     def _submit(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the future of ``f(*arguments)``; Dask does not hash the arguments for its key."""
+        """Start ``f(*arguments)`` on a worker, and return its Dask future.
+
+        The call gets a key of its own, so that Dask does not hash the arguments.
+        """
         return self._client.submit(_call_aligned, f, *arguments, pure=False)
 
     def _sum_futures(self, futures: list[Any]) -> Any:
-        """Return the sum of the results of futures; workers add them up if there are many."""
+        """Wait for Dask futures, and return the sum of their partial results; None is skipped.
+
+        Workers add up the results of eight futures at a time if there are more.
+        """
         while len(futures) > _RESULTS_PER_SUM:
             starts = range(0, len(futures), _RESULTS_PER_SUM)
             futures = [self._submit(_sum, *futures[i : i + _RESULTS_PER_SUM]) for i in starts]
         return sum_results(map(self._wait_for_future, futures))
 
     def _wait_for_future(self, future: Any) -> Any:
-        """Wait for the result of a future. RuntimeError is raised if workers or cluster are lost."""
+        """Wait for the result of a Dask future, and return it with arrays aligned in memory.
+
+        RuntimeError is raised if workers are lost several times, or the cluster is closed.
+        """
         distributed = import_extra("distributed", "dask")
         try:
             while True:
@@ -659,7 +734,7 @@ class DaskExecutor:
         except distributed.KilledWorker as error:
             raise RuntimeError(
                 "workers with rows of the fit were lost several times in a row, so the fit was "
-                f"stopped: give them more memory ({error})"
+                f"stopped: raise the memory_limit of the workers in Dask ({error})"
             ) from error
         except (distributed.CancelledError, distributed.comm.CommClosedError) as error:
             raise RuntimeError(
@@ -687,27 +762,29 @@ class DaskExecutor:
 
 
 def _run_job(f: Callable[..., Any], shared: tuple[Any, ...], *job: Any) -> Any:
-    """Return ``f(*shared, *job)``."""
+    """Return ``f(*shared, *job)``; workers run it for `DaskExecutor.map_jobs`."""
     return f(*shared, *job)
 
 
 def _call_aligned(f: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``f(*arguments)`` with aligned arrays."""
+    """Return ``f(*arguments)``, with unaligned arrays in `arguments` replaced by aligned copies."""
     return f(*align_arrays(arguments))
 
 
 def _replace_blocks(
     leader: Leader, f: Callable[..., Any], arguments: tuple[Any, ...], per_block: Any
 ) -> Any:
-    """Replace all blocks of all workers, and return the sum of partial results.
+    """Replace the blocks of all workers, and return the sum of partial results.
 
-    leader: worker that passes the call on; f, arguments, per_block: see `Leader.replace_blocks`.
+    leader: runs on one worker, and sends requests to all blocks; ``f(block, *arguments)`` returns
+    the new block and a partial result; per_block: dictionary from the number of a block to a
+    further last argument of f, or None.
     """
     return leader.replace_blocks(f, *arguments, per_block=per_block)
 
 
 def _sum(*results: Any) -> Any:
-    """Return the sum of results."""
+    """Return the sum of partial results, which `+` adds; None is skipped."""
     return sum_results(results)
 
 
@@ -722,5 +799,9 @@ def _scan_chunk(f: Callable[..., Any], arguments: tuple[Any, ...], _: int, chunk
 def _make_block(
     f: Callable[..., Any], arguments: tuple[Any, ...], number: int, chunk: Chunk
 ) -> Any:
-    """Return ``f(number, chunk, *arguments)`` with aligned arrays."""
+    """Return ``f(number, chunk, *arguments)``, a block and a partial result, on a worker.
+
+    number, chunk: number and raw rows of a partition. Arrays in `arguments` are aligned in memory
+    first.
+    """
     return f(number, chunk, *align_arrays(arguments))

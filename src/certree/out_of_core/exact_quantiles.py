@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Self
 
 import numpy as np
 
 from certree.interface.arrays import Float64, Int64, UInt64
 from certree.out_of_core.exact_sums import convert_to_integers
-from certree.out_of_core.executors import Executor
+from certree.out_of_core.executors import Executor, LocalBlocks
 from certree.out_of_core.row_block import RowBlock
 
 # Number of low bits that each pass ignores. The last pass compares whole numbers. The first compares
@@ -35,14 +36,17 @@ class PrefixCounts:
         Distinct prefixes, ascending.
     counts : ndarray of int64, shape (k,)
         Number of values with each prefix. If rows have weights, the total weight of these rows, as
-        a multiple of 2^unit (see `count_prefixes`).
+        a multiple of the power of two 2^unit that `count_prefixes` was called with.
     """
 
     prefixes: UInt64
     counts: Int64
 
     def __add__(self, other: Self) -> Self:
-        """Return the histogram of the values of both. other: prefixes of the same length."""
+        """Return the histogram of the values of both objects.
+
+        other: histogram of other values, whose prefixes have the same number of bits.
+        """
         prefixes = np.concatenate([self.prefixes, other.prefixes])
         order = np.argsort(prefixes, kind="stable")
         prefixes, starts = _find_distinct(prefixes[order])
@@ -57,7 +61,10 @@ def _find_distinct(ordered: UInt64) -> tuple[UInt64, Int64]:
 
 
 def _encode(values: Float64) -> UInt64:
-    """Return uint64 integers, of the same shape, in the order of the values; -0.0 counts as 0.0."""
+    """Return uint64 integers of the same shape that are ordered as the values.
+
+    values: float64 without NaN. 0.0 and -0.0 get the same integer. `_decode` is the inverse.
+    """
     bits = (values + 0.0).view(np.uint64)
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 
@@ -75,18 +82,21 @@ def count_prefixes(
     step: int = 0,
     begins: UInt64 | None = None,
 ) -> PrefixCounts:
-    """Count the values of a block by the prefixes of their 64-bit encoding.
+    """Count the values of a block of rows by the prefixes (leading bits) of their 64-bit encoding.
+
+    The encoding turns float64 into uint64 and preserves the order. `find_order_statistics` selects
+    values in three passes, of which each counts longer prefixes.
 
     Parameters
     ----------
     block : RowBlock
-        The block.
+        Rows with weights, or without if `block.weight` is None.
     get_values : callable
         ``get_values(block, *arguments)`` returns the numbers of the block, (n,).
     arguments : tuple
         Further arguments of `get_values`.
     unit : int or None
-        The weights of rows are multiples of 2^unit; None: each number counts once.
+        Exponent: the weights of rows are rounded to multiples of 2^unit. None: each number counts once.
     step : int
         Number of the pass: 0, 1 or 2. Later passes have longer prefixes.
     begins : ndarray of uint64, or None
@@ -95,7 +105,7 @@ def count_prefixes(
     Returns
     -------
     PrefixCounts
-        The counts.
+        Number of values, or total weight in multiples of 2^unit, for each prefix that occurs.
     """
     bits = _encode(get_values(block, *arguments))
     weight = (
@@ -108,14 +118,14 @@ def count_prefixes(
     if weight is None:
         distinct, starts = _find_distinct(np.sort(prefixes))
         return PrefixCounts(distinct, np.diff(np.append(starts, len(prefixes))))
-    order = np.argsort(prefixes, kind="stable")
+    order = np.argsort(prefixes)  # not stable, which is faster: sums of integers have no order
     distinct, starts = _find_distinct(prefixes[order])
     counts = np.add.reduceat(weight[order], starts) if len(starts) else weight
     return PrefixCounts(distinct, counts)
 
 
 def find_order_statistics(
-    executor: Executor,
+    executor: Executor | LocalBlocks,
     ranks: Sequence[int],
     get_values: GetValues,
     *arguments: Any,
@@ -129,7 +139,7 @@ def find_order_statistics(
 
     Parameters
     ----------
-    executor : Executor
+    executor : Executor or LocalBlocks
         The blocks.
     ranks : sequence of int
         Ranks, in 0 .. number of values - 1, or total weight / 2^unit - 1.
@@ -138,9 +148,10 @@ def find_order_statistics(
     *arguments : object
         Further arguments of `get_values`.
     first_counts : PrefixCounts or None
-        Result of the first pass, if it was made before; None: it is made here.
+        Sum of `count_prefixes` with step=0 over all blocks, if it is already known. None: the function
+        computes it, in one more pass over the blocks.
     unit : int or None
-        The weights of rows are multiples of 2^unit; None: each number counts once.
+        Exponent: the weights of rows are rounded to multiples of 2^unit. None: each number counts once.
 
     Returns
     -------
@@ -163,10 +174,39 @@ def find_order_statistics(
 
 
 def _find_prefix(prefixes: UInt64, counts: Int64, rank: int) -> tuple[int, int]:
-    """Return the prefix of the number of a rank, and its rank among the numbers with this prefix.
+    """Find the value of a given rank in a histogram of prefixes.
 
-    prefixes, counts: as in `PrefixCounts`; rank: rank among all these numbers.
+    prefixes, counts: distinct prefixes (leading bits) of encoded values, ascending, and number of
+    values with each, (k,); rank: number of smaller values in the histogram. Return the prefix of
+    the value, and the rank of the value among the values with this prefix.
     """
     before = np.append(0, np.cumsum(counts))
     position = int(np.searchsorted(before, rank, side="right")) - 1
     return int(prefixes[position]), rank - int(before[position])
+
+
+def find_quantile(
+    executor: Executor | LocalBlocks,
+    quantile: float,
+    unit: int | None,
+    get_values: GetValues,
+    *arguments: Any,
+) -> Float64:
+    """Return the smallest number that at least a fraction of the rows does not exceed, (1,).
+
+    quantile: the fraction, between 0 and 1. Other parameters are those of `find_order_statistics`.
+    """
+    first: PrefixCounts = executor.reduce(count_prefixes, get_values, arguments, unit)
+    rank = compute_quantile_rank(quantile, int(first.counts.sum()))
+    return find_order_statistics(
+        executor, [rank], get_values, *arguments, first_counts=first, unit=unit
+    )
+
+
+def compute_quantile_rank(quantile: float, total: int) -> int:
+    """Return the index, 0 .. total - 1, of a quantile in a sorted array of `total` numbers.
+
+    It is ceil(quantile * total) - 1: the smallest number at or below which at least the fraction
+    `quantile` of all lies.
+    """
+    return min(max(ceil(quantile * float(total)) - 1, 0), total - 1)

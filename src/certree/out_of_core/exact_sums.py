@@ -33,10 +33,11 @@ def convert_to_integers(values: Float64, unit: int) -> Int64:
 
 
 def exact_sum(values: Float64) -> int:
-    """Sum finite numbers exactly, in units of 2^-1126.
+    """Sum finite numbers exactly; return the sum divided by 2^-1126, as a Python integer.
 
-    values: the numbers, (n,). Sums of several blocks can be added. `round_sum` turns the total into a
-    float, which equals `math.fsum` of all numbers.
+    values: the numbers, (n,). Every float64 number is an integer multiple of 2^-1126, so the
+    integer does not depend on the order of the numbers, and sums of several blocks can be added.
+    `round_sum` turns the total into a float, which equals `math.fsum` of all numbers.
     """
     if not len(values):
         return 0
@@ -52,6 +53,11 @@ def exact_sum(values: Float64) -> int:
     return sum(((h << _HALF) + low_half) << shift for h, low_half, shift in terms)
 
 
+def compute_exact_sum(values: Float64) -> float:
+    """Sum finite numbers, (n,), and round once: in memory the same as `math.fsum`, but faster."""
+    return round_sum(exact_sum(values))
+
+
 def sum_class_weights(codes: NDArray[Any], weight: Float64 | None) -> list[int]:
     """Sum the weights of the rows of each class exactly, or count them.
 
@@ -65,8 +71,8 @@ def sum_class_weights(codes: NDArray[Any], weight: Float64 | None) -> list[int]:
     Returns
     -------
     list of int
-        For each class up to the largest code: the sum of weights in units of 2^-1126, as in
-        `exact_sum`, or the number of rows.
+        For each class up to the largest code: the sum of its weights, as an integer multiple of 2^-1126
+        (see `exact_sum`), or its number of rows.
     """
     counts = np.bincount(codes)
     if weight is None:
@@ -75,14 +81,18 @@ def sum_class_weights(codes: NDArray[Any], weight: Float64 | None) -> list[int]:
 
 
 def round_sum(total: int) -> float:
-    """Return the float64 number nearest to a sum in units of 2^-1126.
+    """Return the float64 number nearest to an exact sum.
 
-    OverflowError is raised if the sum exceeds the range of float64.
+    total: the sum divided by 2^-1126, an integer from `exact_sum`. OverflowError is raised if the
+    sum exceeds the range of float64.
     """
     try:
         number = total / (1 << _PLACES)
     except OverflowError:
         number = float("inf")
     if not isfinite(number):
-        raise OverflowError("the sum of values or weights exceeds the range of float64: scale them")
+        raise OverflowError(
+            "the sum of y or sample_weight exceeds the range of float64, about 1.8e308: divide them by "
+            "a constant"
+        )
     return number

@@ -33,23 +33,23 @@ _NO_LIMIT = 2**62  # bytes
 
 
 class InMemory(Exception):  # noqa: N818 # no error: the caller fits the rows in memory
-    """Raised if there are so few rows that they must be fitted in memory."""
+    """Raised in an out-of-core fit if there are so few rows that the caller must fit them in memory."""
 
 
 def sum_results(results: Iterable[Any]) -> Any:
-    """Return the sum of partial results, of which None is skipped; None if there are no others."""
+    """Return the sum of partial results, which `+` adds; skip None; return None if all are None."""
     return reduce(add_results, (result for result in results if result is not None), None)
 
 
 def add_results(first: Any, second: Any) -> Any:
-    """Return the sum of two partial results; the second if the first is None."""
+    """Return the sum of two partial results; None as the first stands for no result."""
     return second if first is None else first + second
 
 
 class Source(Protocol):
-    """A table that is read block by block. Results do not depend on the order and sizes of blocks.
+    """Protocol of a table that is read block by block, from files or from a Dask collection.
 
-    It is a protocol without a constructor.
+    Models that are fitted to it do not depend on the order and sizes of the blocks.
 
     Attributes
     ----------
@@ -61,27 +61,33 @@ class Source(Protocol):
 
     @property
     def empty_table(self) -> Any:
-        """A table of the features without rows, if no feature can be categorical; else None."""
+        """A table with the columns of the features and no rows.
+
+        None if a feature may be categorical, that is, if some features hold strings, categories or
+        dates.
+        """
         ...
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows; None: unknown before the rows are read."""
+        """Number of rows of the table; None if it is unknown before the rows are read."""
         ...
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """Yield the rows block by block. targets_only: whether blocks may have None as X."""
+        """Yield the rows block by block, as `Chunk` (features X, targets y, weights, groups, offsets).
+
+        targets_only: whether the caller does not use X, so that chunks may have None as X.
+        """
         ...
 
 
 class Executor(Protocol):
-    """Calls a function for each block of the rows, and adds up the results.
+    """Protocol of classes that call a function for each block of rows, and add up the results.
 
     A chunk has raw rows as they are read (`scan` passes over all of them). `make_blocks` turns chunks
     into blocks of binned rows, which the executor holds; `reduce` sums results over these, and
     `replace_blocks` replaces them. Functions must be picklable, as they may be called in another
-    process, and must not change their arguments, as they may be called again if a worker is lost. It
-    is a protocol without a constructor.
+    process, and must not change their arguments, as they may be called again if a worker is lost.
 
     Attributes
     ----------
@@ -96,33 +102,40 @@ class Executor(Protocol):
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks that the executor holds."""
+        """Number of blocks of binned rows that the executor holds."""
         ...
 
     @property
     def empty_table(self) -> Any:
-        """A table of the features without rows, if no feature can be categorical; else None."""
+        """A table with the columns of the features and no rows.
+
+        None if a feature may be categorical, that is, if some features hold strings, categories or
+        dates.
+        """
         ...
 
     def apply_memory_limit(self, need: MemoryNeed) -> None:
         """Choose the largest block sizes with which the fit stays within its memory limit, if any.
 
-        Call it once, after the first pass over the rows. need: memory of the fit. Raise ValueError
-        if the smallest block sizes exceed the limit.
+        Call it once, after the first pass over the rows. need: terms from which the memory of the
+        fit is estimated. Raise ValueError if even the smallest block sizes exceed the limit.
         """
         ...
 
     def expect_within_limit(self, n_compared: int = 0) -> None:
         """Raise ValueError if the process exceeds its memory limit, or would in the next step.
 
-        n_compared: number of rows whose hashes are compared in the next step.
+        n_compared: number of rows whose hashes are in memory at the same time in the next step; 0 if it
+        compares no hashes.
         """
         ...
 
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
         """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
 
-        targets_only: whether f does not use X, so that features need not be read.
+        A chunk has raw rows: features X, targets y, weights, groups and offsets. Results are added
+        with `+`; None is skipped. targets_only: whether f does not use X, so that features need not
+        be read.
         """
         ...
 
@@ -131,43 +144,52 @@ class Executor(Protocol):
     ) -> Any:
         """Read all rows once, and make a block of each chunk; return the sum of partial results.
 
-        ``f(number, chunk, *arguments)`` returns the block and a partial result. per_block:
-        for each chunk, a further last argument of f.
+        A chunk has raw rows. ``f(number, chunk, *arguments)`` returns a `RowBlock`, which the
+        executor holds from then on, and a partial result; number: number of the chunk. Partial
+        results are added with `+`; None is skipped. per_block: for each chunk, a further last
+        argument of f.
         """
         ...
 
     def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the sum of ``f(block, *arguments)`` over all blocks."""
+        """Return the sum of ``f(block, *arguments)`` over all blocks that the executor holds.
+
+        f returns a partial result; `+` adds partial results, and None is skipped.
+        """
         ...
 
     def replace_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
     ) -> Any:
-        """Replace each block, and return the sum of partial results.
+        """Replace each block that the executor holds, and return the sum of partial results.
 
-        ``f(block, *arguments)`` returns the new block and a partial result. per_block:
-        for each block, a further last argument of f.
+        ``f(block, *arguments)`` returns the new block and a partial result. `+` adds partial
+        results, and None is skipped. per_block: for each block, a further last argument of f.
         """
         ...
 
     def run_on_ranks(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """Call ``f(rank, *arguments)`` on each machine, and return the result of rank 0.
+        """Call ``f(rank, *arguments)`` in each process that holds rows; return the result of rank 0.
 
-        The first call joins the blocks of each machine to the table of a `Rank`, and drops the blocks.
-        Functions may store results in the rank for later calls. If a machine is lost, all calls are
+        A `Rank` is the state of one process (a Dask worker, or this one): the table of all rows
+        that the process holds, and what earlier calls have stored. The first call joins the blocks
+        of each process to this table, and drops the blocks. If a worker is lost, all calls are
         repeated from the first.
         """
         ...
 
     def gather_from_ranks(self, f: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Call ``f(rank, *arguments)`` on each machine, and return all results, rank 0 first.
+        """Call ``f(rank, *arguments)`` in each process that holds rows, and return all results.
 
-        `run_on_ranks` describes the calls.
+        Results are in the order of the ranks' numbers. `run_on_ranks` describes ranks and calls.
         """
         ...
 
     def choose_storage(self, n_bytes: int) -> Storage:
-        """Return storage for arrays of n_bytes in all: memory, or files of the scratch folder."""
+        """Return a `Storage`, which allocates arrays in memory or in files of the temporary folder.
+
+        n_bytes: total size of the arrays, by which the storage is chosen.
+        """
         ...
 
     @property
@@ -198,7 +220,7 @@ class ExecutorWrapper:
     Parameters
     ----------
     executor : Executor
-        Reads all rows.
+        Reads all rows. Calls other than `scan` and `make_blocks` are passed on to it.
     """
 
     def __init__(self, executor: Executor) -> None:
@@ -215,25 +237,22 @@ class ExecutorWrapper:
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks that the executor holds; see `Executor`."""
+        """Number of blocks of binned rows that the wrapped executor holds."""
         return self._executor.n_blocks
 
     @property
     def n_workers(self) -> int:
-        """Number of jobs that `map_jobs` runs at a time; 1: one after the other in this process.
-
-        See `Executor.n_workers`.
-        """
+        """Number of jobs that `map_jobs` runs at a time; 1: one after the other in this process."""
         return self._executor.n_workers
 
 
 class LocalBlocks:
-    """Blocks that this process holds, and calls functions for in several threads.
+    """Row blocks in this process; functions are called for several of them at a time, in threads.
 
     Parameters
     ----------
     blocks : list of RowBlock
-        The blocks.
+        The blocks: rows with bin codes, targets and weights.
     n_threads : int
         Number of blocks that are processed at a time.
     scratch : Scratch or None
@@ -247,24 +266,31 @@ class LocalBlocks:
         self._set_n_threads(n_threads)
 
     def _set_n_threads(self, n_threads: int) -> None:
-        """Set the number of threads, that is, of blocks that are processed at a time."""
+        """Replace the pool of threads. n_threads: number of blocks that are processed at a time."""
         self._n_threads = n_threads
         # One pool for all calls: the core keeps memory in each thread for its next call.
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks."""
+        """Number of blocks of rows that this process holds."""
         return len(self._blocks)
 
     def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the sum of ``f(block, *arguments)`` over all blocks; see `Executor`."""
+        """Return the sum of ``f(block, *arguments)`` over all blocks.
+
+        f returns a partial result; `+` adds partial results, and None is skipped.
+        """
         return sum_results(self._map_in_threads(partial(_call, f, arguments), iter(self._blocks)))
 
     def replace_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
     ) -> Any:
-        """Replace each block, and return the sum of partial results; see `Executor`."""
+        """Replace each block by a new one, and return the sum of partial results.
+
+        ``f(block, *arguments)`` returns the new block and a partial result. per_block: for each
+        block, a further last argument of f. See `Executor.replace_blocks`.
+        """
         each = [()] * self.n_blocks if per_block is None else [(one,) for one in per_block]
         items = zip(self._blocks, each, strict=True)
         return sum_results(
@@ -273,18 +299,21 @@ class LocalBlocks:
             )
         )
 
-    def _store_blocks(self, made: Iterator[tuple[RowBlock, Any]]) -> Iterator[Any]:
-        """Replace all blocks by new ones, and yield the partial result that comes with each.
+    def _store_blocks(self, pairs: Iterator[tuple[RowBlock, Any]]) -> Iterator[Any]:
+        """Replace the blocks of this object by new ones, and yield their partial results.
 
-        made: pairs (new block, partial result), in the order of the blocks.
+        pairs: (new block, partial result), in the order of the blocks.
         """
         self._blocks = []
-        for block, result in made:
+        for block, result in pairs:
             self._blocks.append(block)
             yield result
 
     def _map_in_threads(self, f: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
-        """Yield ``f(item)`` in order, and take no more items at a time than there are threads."""
+        """Yield ``f(item)`` for each item, in order, computed in threads.
+
+        items: what f is called with; no more of them are taken at a time than there are threads.
+        """
         if self._pool is None:
             yield from map(f, items)
             return
@@ -313,7 +342,7 @@ class LocalExecutor(LocalBlocks):
     scratch : Scratch or None
         Stores the arrays of blocks in files; None: they are in memory.
     n_threads : int
-        Number of blocks that are processed at a time, at most.
+        Largest number of blocks that are processed at a time.
     is_shown : bool
         Whether a progress bar shows how many rows have been read.
     memory_limit : int or None
@@ -369,7 +398,7 @@ class LocalExecutor(LocalBlocks):
     def _set_block_sizes(self, block_sizes: BlockSizes) -> None:
         """Set the numbers of rows that all further passes process at a time.
 
-        block_sizes: the numbers. Call it before `make_blocks`.
+        block_sizes: the numbers of rows, and of threads. Call it before `make_blocks`.
         """
         source: Any = self._source
         source.block_rows = block_sizes.block_rows
@@ -378,16 +407,18 @@ class LocalExecutor(LocalBlocks):
 
     @property
     def empty_table(self) -> Any:
-        """A table of the features without rows, if no feature can be categorical; else None.
+        """A table with the columns of the features and no rows.
 
-        See `Source.empty_table`.
+        None if a feature may be categorical, that is, if some features hold strings, categories or
+        dates.
         """
         return self._source.empty_table
 
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
         """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
 
-        See `Executor.scan`.
+        A chunk has raw rows (features, targets, weights). targets_only: whether f does not use the
+        features, so that they need not be read. See `Executor.scan`.
         """
         chunks = self._read_chunks(targets_only=targets_only)
         result = sum_results(
@@ -397,23 +428,25 @@ class LocalExecutor(LocalBlocks):
         return result
 
     def run_on_ranks(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """Call ``f(rank, *arguments)`` on each machine, and return the result of rank 0.
+        """Return ``f(rank, *arguments)``.
 
-        See `Executor.run_on_ranks`. There is one rank.
+        rank: the table of all rows, and what earlier calls have stored. There is one `Rank`,
+        because this process holds all rows. The first call joins the blocks to this table. See
+        `Executor.run_on_ranks`.
         """
         if self._rank is None:
             self._rank = Rank(self._join())
         return f(self._rank, *arguments)
 
     def gather_from_ranks(self, f: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Call ``f(rank, *arguments)`` on each machine, and return all results, rank 0 first.
+        """Return ``[f(rank, *arguments)]``, a list of one result, because this process holds all rows.
 
-        See `Executor.gather_from_ranks`. There is one rank.
+        See `run_on_ranks`.
         """
         return [self.run_on_ranks(f, *arguments)]
 
     def _join(self) -> JoinedRows:
-        """Join all blocks to one table, and drop them."""
+        """Join the rows of all blocks to one table, which is returned, and drop the blocks."""
         joined = JoinedRows.join(self._blocks, self.choose_storage(count_bytes(self._blocks)))
         if self._scratch is not None:
             self._scratch.clear()
@@ -421,14 +454,18 @@ class LocalExecutor(LocalBlocks):
         return joined
 
     def choose_storage(self, n_bytes: int) -> Storage:
-        """Return storage for arrays of n_bytes in all: memory, or files of the scratch folder.
+        """Return a `Storage`, which allocates arrays in memory or in files of the temporary folder.
 
-        See `Executor.choose_storage`. Files if a memory limit is set, or the rows are many.
+        n_bytes: total size of the arrays. Files are used if a memory limit is set, or the arrays
+        are large. See `Executor.choose_storage`.
         """
         return choose_storage(self._scratch, n_bytes, is_limited=self._memory_limit is not None)
 
     def _release_after(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return f, which releases freed memory to the system afterwards if memory is limited."""
+        """Return f, or a function that calls f and then releases freed memory to the system.
+
+        The second is returned if the fit has a memory limit.
+        """
         return f if self._memory_limit is None else partial(_call_and_release, f)
 
     def make_blocks(
@@ -436,19 +473,23 @@ class LocalExecutor(LocalBlocks):
     ) -> Any:
         """Read all rows once, and make a block of each chunk; return the sum of partial results.
 
-        See `Executor.make_blocks`.
+        ``f(number, chunk, *arguments)`` returns a `RowBlock` and a partial result; chunk: raw rows.
+        per_block: for each chunk, a further last argument of f. See `Executor.make_blocks`.
         """
         each = repeat(()) if per_block is None else ((one,) for one in per_block)
         chunks = zip(count(), self._read_chunks(), each, strict=False)
-        made = self._map_in_threads(
+        pairs = self._map_in_threads(
             self._release_after(partial(_make_block, f, arguments, self._scratch)), chunks
         )
-        result = sum_results(self._store_blocks(made))
+        result = sum_results(self._store_blocks(pairs))
         release_memory()
         return result
 
     def _read_chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """Yield all rows chunk by chunk, and show progress. targets_only: as in `Source.chunks`."""
+        """Yield all rows as chunks, and show a progress bar if it was asked for.
+
+        targets_only: whether chunks may have None as their features X.
+        """
         n_rows = self._source.n_rows
         with show_progress(self._is_shown and n_rows is not None, n_rows or 0, "reading") as show:
             pace = RowRate()
@@ -463,18 +504,19 @@ class LocalExecutor(LocalBlocks):
 
     @property
     def n_workers(self) -> int:
-        """Number of jobs that `map_jobs` runs at a time; 1: one after the other in this process.
+        """1, because `map_jobs` runs its jobs one after the other in this process.
 
-        See `Executor.n_workers`. The jobs themselves use several threads.
+        Each job uses several threads. See `Executor.n_workers`.
         """
         return 1
 
     def map_jobs(
         self, f: Callable[..., Any], shared: tuple[Any, ...], jobs: Sequence[tuple[Any, ...]]
     ) -> Iterator[Any]:
-        """Call ``f(*shared, *job)`` for each job, in parallel; yield the results in order.
+        """Yield ``f(*shared, *job)`` for each job, one after the other in this process.
 
-        See `Executor.map_jobs`.
+        shared: arguments that all jobs have; jobs: the further arguments of each job. See
+        `Executor.map_jobs`.
         """
         return (f(*shared, *job) for job in jobs)
 
@@ -491,14 +533,14 @@ class LocalExecutor(LocalBlocks):
 
 
 def _call_and_release(f: Callable[[Any], Any], item: Any) -> Any:
-    """Return ``f(item)``, and release freed memory to the system."""
+    """Return ``f(item)``, and release freed memory to the operating system afterwards."""
     result = f(item)
     release_memory()
     return result
 
 
 def _call(f: Callable[..., Any], arguments: tuple[Any, ...], item: Any) -> Any:
-    """Return ``f(item, *arguments)``."""
+    """Return ``f(item, *arguments)``. `functools.partial` fixes f and `arguments`."""
     return f(item, *arguments)
 
 
@@ -508,9 +550,25 @@ def _make_block(
     scratch: Scratch | None,
     item: tuple[int, Chunk, tuple[Any, ...]],
 ) -> tuple[RowBlock, Any]:
-    """Make a block of a chunk; return it, stored in files unless `scratch` is None, and the result.
+    """Make a block of a chunk.
 
-    f, arguments: as in `Executor.make_blocks`; item: number, chunk and own arguments of the block.
+    Parameters
+    ----------
+    f : callable
+        ``f(number, chunk, *arguments, *per_block)`` returns a block and a partial result.
+    arguments : tuple
+        Arguments of f that all blocks share.
+    scratch : Scratch or None
+        Stores the arrays of the block in files; None: they stay in memory.
+    item : tuple
+        Number of the block, its raw rows, and the tuple `per_block` of further arguments of f.
+
+    Returns
+    -------
+    block : RowBlock
+        The block, whose arrays are memory maps if `scratch` is not None.
+    result : object
+        The partial result.
     """
     number, chunk, per_block = item
     block, result = f(number, chunk, *arguments, *per_block)
@@ -523,9 +581,25 @@ def _change_block(
     scratch: Scratch | None,
     item: tuple[RowBlock, tuple[Any, ...]],
 ) -> tuple[RowBlock, Any]:
-    """Replace a block; return the new one, stored in files unless `scratch` is None, and the result.
+    """Replace a block.
 
-    f, arguments: as in `Executor.replace_blocks`; item: the block, and its own arguments.
+    Parameters
+    ----------
+    f : callable
+        ``f(block, *arguments, *per_block)`` returns the new block and a partial result.
+    arguments : tuple
+        Arguments of f that all blocks share.
+    scratch : Scratch or None
+        Stores the arrays of the new block in files; None: they stay in memory.
+    item : tuple
+        The block, and the tuple `per_block` of further arguments of f.
+
+    Returns
+    -------
+    block : RowBlock
+        The new block, whose arrays are memory maps if `scratch` is not None.
+    result : object
+        The partial result.
     """
     block, result = f(item[0], *arguments, *item[1])
     return block if scratch is None else scratch.store(block), result

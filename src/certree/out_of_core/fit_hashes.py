@@ -24,23 +24,26 @@ def add_hashes(
     *,
     is_validation: bool = False,
 ) -> RowBlock:
-    """Return a block with the hashes by which a classifier detects its rows later.
+    """Add hashes of its rows to a block; a classifier later detects fitted rows by them.
 
     Parameters
     ----------
     block : RowBlock
-        The block.
+        Binned rows of the block, without these hashes.
     features : tuple of ndarray
-        Tables of the features of its n rows, as `hash_samples` takes them.
+        Feature values of the n rows: one or more 2-D tables with n rows each, numbers or category
+        codes, as `certree.rows.hashes.hash_samples` accepts them.
     y : ndarray, shape (n,) or (n, n_targets)
-        Class codes.
+        Class code of each row and target.
     is_validation : bool
-        Whether the rows are a validation set, which counts as a table of its own.
+        Whether the rows are those of a validation set, whose table gets a separate hash.
 
     Returns
     -------
     RowBlock
-        The block with the fields `fit_hashes`, `rounded_hashes` and `table_hashes`.
+        The block with the fields `fit_hashes` (hash of each row, ascending), `rounded_hashes` (of
+        the rows with values rounded to float32, distinct and ascending) and `table_hashes` (hash of
+        the training rows and of the validation rows; one of them is 0).
     """
     hashes = hash_samples(*features)
     table = hash_table(hashes, y)
@@ -53,8 +56,10 @@ def add_hashes(
 def set_hashes_of_fit(model: Any, executor: Any, n: int, *, continues: bool) -> None:
     """Set the attributes by which a classifier recognises the n rows of its fit.
 
-    model: the classifier, whose `sample_hashes_` and `_sample_counts` are set; executor: its rows;
-    continues: whether the rows are added to those of its fit before, as a warm start does.
+    model: the classifier. `model.sample_hashes_` becomes the hashes of all rows, and
+    `model._sample_counts` the numbers of repeated rows. executor: holds the rows in blocks with
+    hashes from `add_hashes`; continues: whether the rows are added to those of the previous fit
+    (warm start).
     """
     if not continues:
         model.sample_hashes_, model._sample_counts = merge_fit_hashes(executor, n)
@@ -69,7 +74,7 @@ def set_hashes_of_fit(model: Any, executor: Any, n: int, *, continues: bool) -> 
 
 
 def merge_fit_hashes(
-    executor: Any, n: int, beside: tuple[UInt64, RepeatCounts] | None = None
+    executor: Any, n: int, earlier: tuple[UInt64, RepeatCounts] | None = None
 ) -> tuple[UInt64, RepeatCounts]:
     """Merge the hashes of all blocks, and remove them from the blocks.
 
@@ -79,9 +84,9 @@ def merge_fit_hashes(
         The blocks, with hashes from `add_hashes`. They are replaced by blocks without hashes.
     n : int
         Number of rows in all blocks.
-    beside : tuple of ndarray of uint64 and RepeatCounts, or None
-        Hashes and counts of other rows of the same table, which are merged with those of the blocks.
-        The hashes ascend.
+    earlier : tuple of ndarray of uint64 and RepeatCounts, or None
+        Ascending hashes, and counts, of rows of an earlier fit, which are merged with those of the
+        blocks. None: there was no earlier fit.
 
     Returns
     -------
@@ -91,7 +96,7 @@ def merge_fit_hashes(
     counts : RepeatCounts
         Numbers of distinct and of repeated rows, and the hash of each table.
     """
-    others, before = (_NONE, RepeatCounts(0, 0, _NONE, _NONE)) if beside is None else beside
+    others, before = (_NONE, RepeatCounts(0, 0, _NONE, _NONE)) if earlier is None else earlier
     # Pages of the buffer that are never written take no memory.
     buffer, n_kept = np.empty(2 * n + len(others), dtype=np.uint64), 0
     counts, tables = [before], _add_tables(executor.reduce(_get_tables), before.tables)
@@ -115,7 +120,7 @@ def merge_fit_hashes(
 
 
 def _add_counts(counts: list[RepeatCounts], tables: tuple[int, ...]) -> RepeatCounts:
-    """Return the counts of all ranges of hashes in one object.
+    """Merge the counts of distinct and repeated rows of all ranges of hashes.
 
     counts: first the counts of rows before this fit, then the counts of each range, by ascending
     hashes; the repeated hashes of the first object are contained in the others. tables: hash of each
@@ -131,15 +136,19 @@ def _add_counts(counts: list[RepeatCounts], tables: tuple[int, ...]) -> RepeatCo
 
 
 def _get_tables(block: RowBlock) -> list[tuple[int, int]]:
-    """Return the hash sums of a block, of training rows and validation set, as a list of one pair."""
+    """Return ``[(hash of the training rows of a block, hash of its validation rows)]``.
+
+    The list lets `Executor.reduce` concatenate the pairs of all blocks.
+    """
     return [block.table_hashes]
 
 
 def _add_tables(sums: list[tuple[int, int]], before: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the hash of the training table and, if there is one, of the validation set's table.
+    """Return the hash of the training table and, if there is a validation set, the hash of its table.
 
-    sums: hash sums of each block, of training rows and of rows of the validation set; before: hashes of
-    other rows of the training table.
+    sums: for each block, the hash of its training rows and the hash of its validation rows; before:
+    hashes of the rows of earlier fits. A table's hash is the sum of the hashes of its blocks modulo
+    2^64.
     """
     fit, validation = (sum(column) % 2**64 for column in zip(*sums, strict=True))
     total = (fit + sum(before)) % 2**64
@@ -147,19 +156,20 @@ def _add_tables(sums: list[tuple[int, int]], before: tuple[int, ...]) -> tuple[i
 
 
 def get_hashes_between(block: RowBlock, first: int, last: int) -> list[tuple[UInt64, UInt64]]:
-    """Return the hashes of a block in a range.
+    """Return those hashes of a block's rows that are in a range.
 
     Parameters
     ----------
     block : RowBlock
-        The block.
+        Rows with hashes from `add_hashes`.
     first, last : int
         Ends of the range, both included.
 
     Returns
     -------
     list of one tuple of two ndarrays of uint64
-        Hashes of values, and hashes of values rounded to float32; both ascend.
+        Hashes of the rows, and hashes of the rows with values rounded to float32; both ascend. The
+        list lets `Executor.reduce` concatenate the tuples of all blocks.
     """
     # The slices are views, because blocks in files are mapped and must not be copied to memory.
     return [
@@ -171,7 +181,7 @@ def get_hashes_between(block: RowBlock, first: int, last: int) -> list[tuple[UIn
 
 
 def _take_between(hashes: UInt64, first: int, last: int) -> UInt64:
-    """Return the view of ascending hashes in first .. last, both included."""
+    """Return those of ascending hashes that are in first .. last, both included, as a view."""
     ends = np.array([first, last], dtype=np.uint64)
     begin = int(np.searchsorted(hashes, ends[0], side="left"))
     end = int(np.searchsorted(hashes, ends[1], side="right"))
@@ -179,5 +189,5 @@ def _take_between(hashes: UInt64, first: int, last: int) -> UInt64:
 
 
 def drop_hashes(block: RowBlock) -> tuple[RowBlock, int]:
-    """Return a block without the hashes of `add_hashes`, and 0."""
+    """Return a block without the row hashes that `add_hashes` has stored, and 0 as partial result."""
     return replace(block, fit_hashes=_NONE, rounded_hashes=_NONE), 0

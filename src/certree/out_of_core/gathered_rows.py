@@ -1,4 +1,4 @@
-"""All training rows of an out-of-core fit in one table of bin codes, from which single trees grow.
+"""All training rows of an out-of-core fit in one table of bin codes, from which trees grow.
 
 A code takes one byte, so the table is an eighth of the rows in float64. Its arrays are mapped files
 if they are large or memory is limited.
@@ -6,7 +6,7 @@ if they are large or memory is limited.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -29,29 +29,29 @@ _BYTES_PER_ROW = 25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GatheredRows:
-    """The n training rows of a fit, in the order of their blocks.
+    """The n training rows of a fit, by default in the order of their blocks.
 
-    `gather_rows` makes it.
+    `gather_rows` makes it, and `fill_rows` writes to its arrays.
 
     Parameters
     ----------
     codes : ndarray of uint8, shape (n, p)
         Bin codes of the features; 255 for a missing value.
-    y : ndarray of int32 or float64, shape (n,)
-        Class codes, or a numeric target.
+    y : ndarray of int32 or float64, shape (n,), or (n, n_targets)
+        Class codes, or numeric targets.
     weight : ndarray of float64, shape (n,), or None
         Positive weights; None: 1.
     fold : ndarray of uint8, shape (n,), or None
         Number of the fold whose validation set has the row; None: there are no folds.
     categories : ndarray of int32, shape (n, q)
-        Index of each row's category among all of a feature, for the q features of very many
-        categories.
+        Index of each row's category in the q features that have more categories than bins.
     keys : ndarray of uint64, shape (n,)
-        Random keys of the rows; (0,) if q is 0.
+        Random keys of the rows (hashes of their values and their number among equal rows), by which
+        rows have the same order whatever their blocks; (0,) if q is 0.
     storage : Storage
-        Where large arrays lie.
+        Allocates large arrays, in memory or in files.
     block_rows : int
-        Number of rows of which temporary arrays are made at a time.
+        Number of rows that are processed at a time, which limits temporary arrays.
     """
 
     codes: UInt8
@@ -64,10 +64,11 @@ class GatheredRows:
     block_rows: int
 
     def make_reduce(self, make_block: Callable[[slice], Any], n_threads: int) -> Callable[..., Any]:
-        """Return a function ``reduce(f, *arguments)``: the sum of ``f(block, *arguments)``.
+        """Return a function that sums results over ranges of the rows, in threads.
 
-        make_block: takes a slice of 0 .. n - 1, and returns the block of these rows; n_threads:
-        number of blocks at a time. `certree.stats.exact_leaf_sums` calls such functions.
+        ``reduce(f, *arguments)`` returns the sum of ``f(block, *arguments)``. make_block: takes a
+        slice of 0 .. n - 1, and returns the block of these rows; n_threads: number of blocks at a
+        time. The functions of `certree.stats.exact_leaf_sums` take such a function.
         """
         slices = [
             slice(begin, begin + self.block_rows)
@@ -89,7 +90,7 @@ class GatheredRows:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BinnedSamples(TrainingSamples):
-    """Training samples of which only bin codes are known, for histogram-based growth.
+    """Training samples of which only bin codes are stored, from which histogram-based trees grow.
 
     The field `table` holds the codes, (n, p) uint8. See `TrainingSamples` for all other fields.
 
@@ -98,14 +99,17 @@ class BinnedSamples(TrainingSamples):
     edges : Bins
         Bin edges of the p features; their codes are not used.
     storage : Storage
-        Where the codes of selected samples lie.
+        Allocates the codes of selected samples, in memory or in files.
     """
 
     edges: Bins
     storage: Storage
 
     def get_bins(self, max_bins: int) -> Bins:
-        """Return these rows as `Bins`. max_bins: ignored, as the rows are binned already."""
+        """Return the bin edges with the codes of these rows.
+
+        max_bins: ignored, as the rows are binned already.
+        """
         del max_bins
         return replace(self.edges, codes=self.table.T)
 
@@ -115,10 +119,10 @@ class BinnedSamples(TrainingSamples):
         codes: UInt8,
         replace_in_bins: Callable[[Bins], Bins],
     ) -> BinnedSamples:
-        """Return a copy in which some features hold codes 0 .. 254; the table is copied.
+        """Return a copy in which some features have other bin codes; the table is copied.
 
-        features: the indices of the q features; codes: (q, n), 255 for a missing value;
-        replace_in_bins: ``replace_in_bins(bins)`` does the same in `Bins`.
+        features: indices of the q features; codes: their new codes, (q, n), 255 for a missing value;
+        replace_in_bins: ``replace_in_bins(bins)`` returns the bin edges after the same replacement.
         """
         table = self.storage.allocate(self.table.shape, np.uint8)
         table[:] = self.table
@@ -153,14 +157,14 @@ def gather_rows(
     Parameters
     ----------
     executor : Executor
-        Has the blocks, which stay as they are.
+        Holds the blocks, which are not changed.
     bins : Bins
         Bin edges of the p features.
     has_classes, has_weights, has_folds : bool
         Whether targets are classes, rows have weights, and rows are assigned to folds.
     n_ranked : int
-        Number of features of which blocks keep the indices of categories; if there are some, blocks
-        have keys in place of hashes.
+        Number of features for which blocks store indices of categories. If it is not 0, the field
+        `keys` of the blocks must have keys, not hashes.
 
     Returns
     -------
@@ -170,7 +174,7 @@ def gather_rows(
     Raises
     ------
     ValueError
-        If a block that was lost has been made again of other rows.
+        If a block was lost, and recomputed from other rows than before.
     OSError
         If there is no space for the arrays.
     """
@@ -188,52 +192,86 @@ def gather_rows(
         storage=storage,
         block_rows=executor.block_sizes.block_rows,
     )
-    digests, begin = {number: digest for number, _, digest in sizes}, 0
-    for first, last in _batch(sizes, executor.block_sizes.result_bytes // row_bytes):
-        for block in sorted(executor.reduce(copy_rows, first, last), key=itemgetter(0)):
-            number, digest, codes, categories, keys, *columns = block
-            if digest != digests[number]:
-                raise_for_changed_rows(number)
-            place = slice(begin, begin + codes.shape[1])
-            rows.codes[place] = codes.T
-            if n_ranked:
-                rows.categories[place], rows.keys[place] = categories.T, keys
-            for to, column in zip((rows.y, rows.weight, rows.fold), columns, strict=True):
-                if to is not None and column is not None:
-                    to[place] = column
-            begin += codes.shape[1]
+    places, begin = {}, 0
+    for number, size, digest in sizes:
+        places[number], begin = (begin, digest), begin + size
+    fill_rows(executor, rows, row_bytes, places)
     return rows
 
 
-def _batch(sizes: Sequence[tuple[int, int, int]], most: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of the numbers of blocks, each with at most `most` rows or with one block.
+def fill_rows(
+    executor: Executor,
+    rows: GatheredRows,
+    row_bytes: int,
+    places: Mapping[int, tuple[int, int]] | None = None,
+) -> None:
+    """Copy the training rows of all blocks to the arrays of one table.
 
-    sizes: number, number of rows and digest of each block, in ascending order. A range is a pair
-    (first, last), both included.
+    Parameters
+    ----------
+    executor : Executor
+        Has the blocks.
+    rows : GatheredRows
+        The arrays, which are overwritten.
+    row_bytes : int
+        Bytes of a row in messages; rows that are copied at a time take at most
+        `BlockSizes.result_bytes`, or they are one row.
+    places : mapping of int to tuple of two int, or None
+        For each block, by number, the index of its first row in the table, and its digest; None:
+        the keys of the blocks are the indices of their rows in the table.
+
+    Raises
+    ------
+    ValueError
+        If a block has another digest.
     """
-    first, n_rows = 0, 0
-    for place, (_, size, _) in enumerate(sizes):
-        if place > first and n_rows + size > most:
-            yield sizes[first][0], sizes[place - 1][0]
-            first, n_rows = place, 0
-        n_rows += size
-    if sizes:
-        yield sizes[first][0], sizes[-1][0]
+    step = max(1, executor.block_sizes.result_bytes // row_bytes)
+    for first in range(0, len(rows.y), step):
+        for copied in executor.reduce(copy_rows, first, first + step, places):
+            place, codes, categories, keys, *columns = copied
+            rows.codes[place] = codes
+            if rows.categories.size:
+                rows.categories[place] = categories.T
+            if len(rows.keys):
+                rows.keys[place] = keys
+            for to, column in zip((rows.y, rows.weight, rows.fold), columns, strict=True):
+                if to is not None and column is not None:
+                    to[place] = column.T
 
 
 def list_sizes(block: RowBlock) -> list[tuple[int, int, int]]:
-    """Return number, number of training rows and digest of a block, as a list of one entry."""
+    """Return ``[(number, number of training rows, checksum)]`` of a block.
+
+    `Executor.reduce` concatenates such lists.
+    """
     return [(block.number, block.n, block.digest)]
 
 
-def copy_rows(block: RowBlock, first: int, last: int) -> list[tuple[Any, ...]]:
-    """Return the rows of a block if its number is in first .. last, as a list of one entry.
+def copy_rows(
+    block: RowBlock, first: int, end: int, places: Mapping[int, tuple[int, int]] | None
+) -> list[tuple[Any, ...]]:
+    """Return the rows of a block at the indices first .. end - 1 of the table; [] if it has none.
 
-    The entry has number, digest, codes (p, n), categories (q, n), keys, targets, weights
-    or None, and numbers of folds or None. Return an empty list for other blocks.
+    The list has one entry: indices of k rows in the table, codes (k, p), categories (q, k), keys,
+    targets (k,) or (n_targets, k), weights or None, and numbers of folds or None. places: as in
+    `fill_rows`. Raise ValueError if the block has another digest.
     """
-    if not first <= block.number <= last:
+    rows: Any
+    place: Any
+    if places is None:
+        rows = np.flatnonzero((block.keys >= np.uint64(first)) & (block.keys < np.uint64(end)))
+        rows = rows[np.argsort(block.keys[rows])]
+        place = block.keys[rows].astype(np.intp)
+        codes = np.ascontiguousarray(block.codes[:, rows].T)
+    else:
+        begin, digest = places[block.number]
+        if digest != block.digest:
+            raise_for_changed_rows(block.number)
+        rows = slice(max(first - begin, 0), max(min(end - begin, block.n), 0))
+        place, codes = slice(begin + rows.start, begin + rows.stop), block.codes[:, rows].T
+    if not len(codes):
         return []
-    fold = block.fold if len(block.fold) == block.n else None
-    codes = block.codes, block.categories, block.keys
-    return [(block.number, block.digest, *codes, block.y, block.weight, fold)]
+    weight = None if block.weight is None else block.weight[rows]
+    fold = block.fold[rows] if len(block.fold) == block.n else None
+    columns = block.keys[rows], block.y[..., rows], weight, fold
+    return [(place, codes, block.categories[:, rows], *columns)]

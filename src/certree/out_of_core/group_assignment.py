@@ -17,11 +17,12 @@ from certree.rows.folds import Indices, number_groups
 
 
 def number_all_groups(names: Sequence[NDArray[Any] | None]) -> tuple[int, list[Indices]]:
-    """Number the groups of all blocks 0, 1, ... in sorted order.
+    """Number the groups of all blocks 0, 1, ... in the sorted order of their names.
 
-    names: distinct groups of each block; None: the block has no rows. Return the number of distinct
-    groups, and for each block the numbers of its groups, (number of its groups,) intp. TypeError is
-    raised if groups cannot be sorted.
+    names: for each block of rows, the distinct group names that occur in it, ascending, or None for
+    a block without rows. Return the number of distinct groups over all blocks, and for each block
+    with rows the numbers of its groups in the order of `names`, (number of its groups,) intp. Raise
+    TypeError if group names of different types cannot be sorted together.
     """
     ends = np.cumsum([0, *(0 if groups is None else len(groups) for groups in names)])
     distinct, number = number_groups(
@@ -35,24 +36,30 @@ def assign_by_groups(
 ) -> list[NDArray[Any]]:
     """Assign the rows of each block to the folds or sets of their groups.
 
+    A block is a range of rows of the table. A set is a part of the rows, such as the training or the
+    calibration set.
+
     Parameters
     ----------
     executor : Executor
-        Blocks of `RowsToAssign`. The field `group` becomes the number among the groups of all blocks.
+        Holds blocks of type `RowsToAssign`, whose field `group` is the position of each row's group
+        among the groups of its block. The call replaces it by the number among the groups of all
+        blocks.
     numbers : sequence of ndarray of intp
-        For each block the numbers of its groups, from `number_all_groups`.
+        For each block the numbers of its groups among those of all blocks, from `number_all_groups`.
     assigned : ndarray, shape (n_groups,)
-        Fold or set of each group.
+        Number of the fold or set of each group.
 
     Returns
     -------
     list of ndarray
-        For each block the folds or sets of its rows, in the order of the block.
+        For each block the numbers of the folds or sets of its rows, (n_rows,), in the order of the
+        rows.
 
     Raises
     ------
     ValueError
-        If the process holds more memory than its limit.
+        If the process holds more memory than the `memory_limit` of the fit.
     """
     executor.expect_within_limit()
     own = [(number, assigned[number]) for number in numbers]
@@ -68,16 +75,18 @@ def _assign_block(
     Parameters
     ----------
     block : RowsToAssign
-        The block, with k groups.
+        The block. Its field `group` has the position 0 .. k - 1 of each row's group among the k
+        groups of the block, or is None if the block has one group or no rows.
     groups : tuple of two ndarrays, shape (k,)
-        Number among all groups, and fold or set, of each group of the block.
+        For each group of the block: its number among the groups of all blocks, and the number of
+        its fold or set.
 
     Returns
     -------
     block : RowsToAssign
-        The block with the new numbers.
+        The block whose field `group` has the numbers among the groups of all blocks.
     assigned : list of one tuple
-        Number of the block, and fold or set of each row.
+        Number of the block, and number of the fold or set of each row, (n_rows,).
     """
     number, assigned = groups
     if block.group is None:

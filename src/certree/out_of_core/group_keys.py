@@ -16,9 +16,11 @@ from certree.rows.queries import sum_weights_by_group
 
 
 def set_group_keys(executor: Executor, n_groups: int) -> None:
-    """Replace the hashes of rows in all blocks by the keys of their groups.
+    """Replace the hashes of rows in all blocks by random keys of their groups.
 
-    The keys are those of `compute_group_keys`. executor: has the rows, whose blocks have `group`;
+    A group's key depends on the rows of the group alone, so that sorting by keys gives the same
+    order of groups whatever the partition. The keys are those of `compute_group_keys`. executor:
+    holds blocks whose field `keys` has hashes of rows, and whose field `group` has group numbers;
     n_groups: number of groups.
     """
     sums: UInt64 = executor.reduce(_sum_hashes, n_groups)
@@ -28,10 +30,11 @@ def set_group_keys(executor: Executor, n_groups: int) -> None:
 
 
 def _sum_weights(executor: Executor, sums: UInt64) -> Float64:
-    """Return numbers that order groups with equal rows, (n_groups,); 0 if rows have no weights.
+    """Return numbers that order groups with equal rows by their weights, (n_groups,).
 
-    They are those of `sum_weights_by_group`, 0 for groups that no other group equals, and infinite for
-    groups without rows. sums: sum of the hashes of each group, (n_groups,).
+    They are those of `sum_weights_by_group`: 0 for groups without an equal group, or if rows have
+    no weights, and infinite for groups without rows. sums: sum of the row hashes of each group,
+    (n_groups,); two groups have equal rows if their sums are equal.
     """
     n_groups = len(sums)
     n_rows: Int64 = executor.reduce(_count_rows, n_groups)
@@ -71,7 +74,7 @@ def _sum_hashes(block: RowBlock, n_groups: int) -> UInt64 | None:
 
 
 def _count_rows(block: RowBlock, n_groups: int) -> Int64 | None:
-    """Count the rows of each group in a block; return (n_groups,), or None if it has no rows."""
+    """Count the rows of each group in a block; return (n_groups,), or None for a block without rows."""
     if block.group is None:
         return None
     return np.bincount(block.group, minlength=n_groups).astype(np.int64)
@@ -80,9 +83,10 @@ def _count_rows(block: RowBlock, n_groups: int) -> Int64 | None:
 def _list_rows(
     block: RowBlock, is_wanted: NDArray[np.bool_]
 ) -> list[tuple[UInt64, NDArray[Any], Float64]]:
-    """Return hashes, group numbers and weights of the rows of some groups; []: there are no weights.
+    """Return hashes, group numbers and weights of the rows of some groups in a block.
 
-    is_wanted: whether the rows of a group are returned, (n_groups,).
+    is_wanted: for each group whether its rows are returned, (n_groups,). Return a list of one tuple of
+    three arrays, or [] if rows have no weights.
     """
     if block.group is None or block.weight is None:
         return []
@@ -91,7 +95,10 @@ def _list_rows(
 
 
 def _with_group_keys(block: RowBlock, keys: UInt64) -> tuple[RowBlock, int]:
-    """Return a block whose rows have the keys of their groups, and 0. keys: by group, (n_groups,)."""
+    """Return a block in which each row has the random key of its group, and 0 as partial result.
+
+    keys: key of each group, (n_groups,).
+    """
     if block.group is None:
         return block, 0
     return replace(block, keys=keys[block.group], group=None), 0

@@ -17,7 +17,10 @@ from certree.out_of_core.memory_limit import BlockSizes
 
 
 def count_hash_ranges(n: int, block_sizes: BlockSizes) -> int:
-    """Return the number of ranges of n hashes, each with about `block_sizes.compared_rows` hashes."""
+    """Return the number of ranges into which n hashes are divided, at least 1.
+
+    Each range gets about `block_sizes.compared_rows` hashes.
+    """
     return max(1, -(-n // block_sizes.compared_rows))
 
 

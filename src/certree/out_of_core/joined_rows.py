@@ -28,29 +28,29 @@ _MOST_BYTES_IN_MEMORY = 2**28
 
 
 class Storage(Protocol):
-    """Allocates the arrays of joined rows: in memory, or in files. A protocol without a constructor."""
+    """Protocol of classes that allocate large arrays: in memory, or in memory-mapped files."""
 
     def allocate(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Return an uninitialised array. Raise OSError if it is in a file and the disk is full."""
+        """Return a new array of arbitrary values.
+
+        Raise OSError if it is stored in a file and the disk is full.
+        """
         ...
 
     def hold_core_arrays(self) -> AbstractContextManager[Any]:
-        """Return a context in which the core allocates its large arrays in this storage."""
+        """Return a context in which the compiled core allocates its large arrays in this storage."""
         ...
 
 
 class _Memory:
-    """Arrays in memory."""
+    """A `Storage` that allocates arrays in memory."""
 
     def allocate(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Return an uninitialised array in memory; see `Storage`."""
+        """Return a new array of arbitrary values in memory."""
         return np.empty(shape, dtype)
 
     def hold_core_arrays(self) -> AbstractContextManager[Any]:
-        """Return a context in which the core allocates its large arrays in this storage.
-
-        See `Storage.hold_core_arrays`.
-        """
+        """Return a context that does nothing, as the compiled core allocates in memory by default."""
         return nullcontext()
 
 
@@ -58,16 +58,22 @@ MEMORY = _Memory()
 
 
 def choose_storage(files: Storage | None, n_bytes: int, *, is_limited: bool = False) -> Storage:
-    """Return `files` for arrays of n_bytes in all if they are large or memory is limited, else memory.
+    """Choose where arrays are allocated: in files if they are large or memory is limited.
 
-    files: storage in files; None: there is none, and arrays are in memory.
+    Return `files`, or the storage `MEMORY`, whose arrays are in memory.
+
+    files: storage in files; None: there is none, and arrays are in memory; n_bytes: total size of
+    the arrays; is_limited: whether the fit has a memory limit.
     """
     in_memory = files is None or (n_bytes <= _MOST_BYTES_IN_MEMORY and not is_limited)
     return MEMORY if in_memory or files is None else files
 
 
 def count_bytes(blocks: Sequence[RowBlock]) -> int:
-    """Estimate the bytes of arrays that rounds of boosting need for the rows of blocks."""
+    """Estimate the bytes of the arrays that boosting needs for the rows of all blocks.
+
+    They decide whether the joined rows are stored in memory or in files. blocks: at least one.
+    """
     p = len(blocks[0].codes)
     per_row = _BYTES_PER_CODE * p + _BYTES_PER_ROW
     return sum(block.n * per_row + block.X_val.nbytes for block in blocks)
@@ -75,22 +81,24 @@ def count_bytes(blocks: Sequence[RowBlock]) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinedRows:
-    """The training rows of an out-of-core fit, followed by its validation set.
+    """The n training rows of an out-of-core fit as one table, followed by the n_val validation rows.
 
     Parameters
     ----------
     codes : ndarray of uint8, shape (p, n)
-        Bins of the training rows.
+        Bin codes of the training rows.
     y : ndarray of float64, shape (n_targets, n + n_val)
         Targets of all rows: numbers or class codes.
     weight : ndarray of float64, shape (n + n_val,), or None
         Weights of all rows; None: 1.
     keys : ndarray of uint64, shape (n,)
-        Random keys of the training rows.
+        Random key of each training row: a hash of its values and of its number among equal rows.
+        Rows sorted by key have the same order whatever the division into blocks.
     X_val : ndarray of float64, shape (n_val, p), or None
         Feature values of the validation set; None: there is none.
     digests : mapping of int to int
-        Digest of each block by its number, by which a recomputed block is compared with the first.
+        Checksum of each block of which the table was joined, by the number of the block. Later passes
+        compare blocks that were recomputed with it.
     storage : Storage
         Allocates these arrays, and others of the fit.
     offset : ndarray of float64, shape (n_outputs, n + n_val), or None
@@ -98,8 +106,8 @@ class JoinedRows:
     fold : ndarray of uint8, shape (n,), or None
         Number of the fold whose validation set has each training row; None: there are no folds.
     categories : ndarray of int32, shape (q, n)
-        Index of the category of each training row in q features of many categories; q is 0 if it is
-        not needed.
+        Index of the category of each training row in q features that have more categories than
+        bins; q is 0 if these indices are not needed.
     """
 
     codes: UInt8
@@ -115,7 +123,10 @@ class JoinedRows:
 
     @classmethod
     def join(cls, blocks: Sequence[RowBlock], storage: Storage) -> JoinedRows:
-        """Join the rows of blocks in one table. storage: allocates its arrays."""
+        """Join the rows of all blocks in one table: training rows, then validation rows.
+
+        blocks: at least one; storage: allocates the arrays of the table, in memory or in files.
+        """
         n = sum(block.n for block in blocks)
         n_val = sum(block.n_val for block in blocks)
         has_weights = any(len(weight) for block in blocks for weight in _list_weights(block))
@@ -138,11 +149,15 @@ class JoinedRows:
 
     @property
     def n(self) -> int:
-        """Number of training rows."""
+        """Number of training rows of the table, without validation rows."""
         return len(self.keys)
 
     def transpose_codes(self) -> UInt8:
-        """Return the codes row by row, (n, p), or (0, 0) if they fit in the processor's cache."""
+        """Return the bin codes row by row, (n, p), so that those of a row are adjacent in memory.
+
+        Return an empty (0, 0) array if the codes fit in the processor's cache, where the order does
+        not matter.
+        """
         return transpose_codes(self.codes, self.storage)
 
 
@@ -163,7 +178,7 @@ def transpose_codes(codes: UInt8, storage: Storage) -> UInt8:
 
 
 def _list_weights(block: RowBlock) -> Iterator[Float64]:
-    """Yield the weights of the training rows, and of the validation rows, of a block, if any."""
+    """Yield the weights of a block: of training rows, then of validation rows, unless None."""
     for weight in (block.weight, block.weight_val):
         if weight is not None:
             yield weight
@@ -183,7 +198,10 @@ def _join(storage: Storage, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _stack(storage: Storage, tables: Sequence[Float64]) -> Float64:
-    """Join float64 tables along the first axis. storage: allocates the result; tables: at least one."""
+    """Join float64 tables, (n_i, p), along the first axis, that of the rows.
+
+    storage: allocates the result; tables: at least one.
+    """
     shape = sum(map(len, tables)), tables[0].shape[1]
     joined, start = storage.allocate(shape, np.float64), 0
     for table in tables:

@@ -21,7 +21,7 @@ from certree.rows.hashes import (
     ChangedRowsError,
     EarlierCopies,
     compute_keys,
-    count_rows_with_copies,
+    count_equal_rows,
     mark_run_starts,
     order_by_hash,
 )
@@ -32,7 +32,7 @@ _BITS_PER_ROW = 4
 
 @dataclass(frozen=True, slots=True)
 class HashRange:
-    """The hashes that are compared at a time: those with remainder i after division by n.
+    """The hashes with remainder i after division by n, which are compared at a time.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class HashRange:
     bits: int
 
     def find_positions(self, hashes: UInt64) -> NDArray[np.intp]:
-        """Return the positions in `hashes` of those in this range, ascending."""
+        """Return the positions of the hashes that are in this range, ascending. hashes: (n,) uint64."""
         return np.flatnonzero(find_hash_ranges(hashes, self.n) == self.i)
 
     def compute_prefixes(self, hashes: UInt64) -> NDArray[np.intp]:
@@ -59,7 +59,7 @@ class HashRange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HashPrefixes:
-    """Prefixes of hashes that occur in any block, and in several blocks.
+    """Prefixes (leading bits) of row hashes that occur in any block, and in several blocks.
 
     Each field is a bit mask of all 2^bits prefixes, packed by `numpy.packbits`. Adding two objects
     merges the blocks of both.
@@ -74,20 +74,20 @@ class HashPrefixes:
     in_several: NDArray[np.uint8]
 
     def __add__(self, other: Self) -> Self:
-        """Return the prefixes of the blocks of both. other: the prefixes of other blocks."""
+        """Return the prefixes of the blocks of both objects. other: the prefixes of other blocks."""
         in_several = self.in_several | other.in_several | (self.in_any & other.in_any)
         return replace(self, in_any=self.in_any | other.in_any, in_several=in_several)
 
 
 def find_prefixes(block: RowBlock, among: HashRange) -> HashPrefixes:
-    """Return the prefixes of the hashes of a block that are in a range.
+    """Return the prefixes (leading bits) of those hashes of a block that are in a range.
 
     Parameters
     ----------
     block : RowBlock
-        The block, whose `keys` are hashes still.
+        The block, whose field `keys` still has hashes of rows.
     among : HashRange
-        The range.
+        The range of hashes, and the length of the prefixes.
 
     Returns
     -------
@@ -116,7 +116,7 @@ class SharedRows:
     counts : ndarray of int64, shape (k,)
         Number of rows of each entry.
     n_repeated : int
-        Of the rows that occur in no other block: number of rows that have a copy in this block.
+        Number of rows that occur in no other block, but have a copy in this block.
     """
 
     number: int
@@ -134,7 +134,7 @@ def count_shared_rows(
     Parameters
     ----------
     block : RowBlock
-        The block, whose `keys` are hashes still.
+        The block, whose field `keys` still has hashes of rows.
     among : HashRange
         The range of the hashes that are compared.
     in_several : ndarray of uint8
@@ -147,7 +147,7 @@ def count_shared_rows(
     """
     rows = among.find_positions(block.keys)
     is_shared = np.unpackbits(in_several).view(np.bool_)[among.compute_prefixes(block.keys[rows])]
-    n_repeated = count_rows_with_copies(block.keys[rows[~is_shared]])
+    n_repeated = count_equal_rows(block.keys[rows[~is_shared]])
     rows = rows[is_shared]
     ties = None if block.ties is None else block.ties[..., rows]
     order = order_by_hash(block.keys[rows], ties)
@@ -159,7 +159,9 @@ def count_shared_rows(
 
 
 def number_shared_rows(shared: Sequence[SharedRows], n_blocks: int) -> list[EarlierCopies]:
-    """Number equal rows of all blocks by weight and offsets, ascending, and then by block.
+    """Find, for each block, at which copy number its rows start among equal rows of all blocks.
+
+    Equal rows are numbered 0, 1, ... by weight and offsets, ascending, and then by block.
 
     Parameters
     ----------
@@ -171,7 +173,8 @@ def number_shared_rows(shared: Sequence[SharedRows], n_blocks: int) -> list[Earl
     Returns
     -------
     list of EarlierCopies
-        For each block the numbers at which its rows start, in the order of block numbers.
+        For each block, in the order of block numbers: the hashes of its shared rows, and the copy
+        number of the first of them, that is, the number of equal rows before it.
     """
     shared = sorted(shared, key=attrgetter("number"))
     hashes = np.concatenate([rows.hashes for rows in shared])
@@ -190,14 +193,17 @@ def number_shared_rows(shared: Sequence[SharedRows], n_blocks: int) -> list[Earl
 
 
 def replace_hashes(block: RowBlock, before: EarlierCopies) -> tuple[RowBlock, int]:
-    """Replace the hashes of the rows of a block by their keys.
+    """Replace the hashes of the rows of a block by their random keys.
+
+    A key is a hash of a row's values and of its copy number: 0 for the first of equal rows of all
+    blocks, 1 for the second, ...
 
     Parameters
     ----------
     block : RowBlock
-        The block, whose `keys` are hashes still.
+        The block, whose field `keys` still has hashes of rows.
     before : EarlierCopies
-        Numbers of its rows that also occur in other blocks.
+        First copy number of each row that also occurs in other blocks, by its hash.
 
     Returns
     -------
@@ -218,10 +224,11 @@ def replace_hashes(block: RowBlock, before: EarlierCopies) -> tuple[RowBlock, in
 
 
 def _list_shared_rows(executor: Any, n: int) -> Iterator[list[SharedRows]]:
-    """Yield the counts of shared rows of all blocks for one range of hashes after the other.
+    """Yield, for each range of hashes, the counts of rows that may occur in several blocks.
 
-    executor: executor with the blocks; n: number of their rows. ValueError is raised if the process
-    holds more memory than its limit.
+    executor: holds the blocks, whose field `keys` has hashes; n: number of rows in all blocks. Each
+    list has one `SharedRows` per block. ValueError is raised if the process holds more memory than
+    its limit.
     """
     n_ranges = count_hash_ranges(n, executor.block_sizes)
     bits = max(8, (_BITS_PER_ROW * n // n_ranges).bit_length())
@@ -233,10 +240,13 @@ def _list_shared_rows(executor: Any, n: int) -> Iterator[list[SharedRows]]:
 
 
 def _count_repeated(shared: list[SharedRows]) -> int:
-    """Return the number of rows with a copy in any block. shared: counts of all blocks, one range."""
+    """Return the number of rows in one range of hashes that equal another row of any block.
+
+    shared: counts of the rows that may occur in several blocks, from all blocks, for this range.
+    """
     hashes = np.concatenate([rows.hashes for rows in shared])
     counts = np.concatenate([rows.counts for rows in shared])
-    return sum(rows.n_repeated for rows in shared) + count_rows_with_copies(hashes, counts)
+    return sum(rows.n_repeated for rows in shared) + count_equal_rows(hashes, counts)
 
 
 def count_repeated_rows(executor: Any, n: int) -> int:
@@ -245,14 +255,14 @@ def count_repeated_rows(executor: Any, n: int) -> int:
     Parameters
     ----------
     executor : Executor
-        The blocks, whose `keys` are hashes still.
+        Holds the blocks, whose field `keys` still has hashes of rows.
     n : int
         Number of rows in all blocks.
 
     Returns
     -------
     int
-        Number of these rows.
+        Number of rows that equal at least one other row.
 
     Raises
     ------
@@ -263,12 +273,15 @@ def count_repeated_rows(executor: Any, n: int) -> int:
 
 
 def set_keys(executor: Any, n: int) -> int:
-    """Replace the hashes in all blocks by the keys that the rows would have in one table.
+    """Replace the row hashes in all blocks by random keys, as they would be in one table.
+
+    The key of a row is a hash of its values and of its copy number: 0 for the first of equal rows,
+    1 for the second, ... Rows sorted by key have the same order whatever the division into blocks.
 
     Parameters
     ----------
     executor : Executor
-        The blocks, whose `keys` are hashes still; they are replaced by blocks with keys.
+        Holds the blocks, whose field `keys` still has hashes. They are replaced by blocks with keys.
     n : int
         Number of rows in all blocks.
 
@@ -283,22 +296,25 @@ def set_keys(executor: Any, n: int) -> int:
         If the process holds more memory than its limit, or a recomputed block has other rows.
     """
     n_blocks, n_repeated = executor.n_blocks, 0
-    copies: list[list[EarlierCopies]] = [[] for _ in range(n_blocks)]
+    repeats: list[list[EarlierCopies]] = [[] for _ in range(n_blocks)]
     for shared in _list_shared_rows(executor, n):
         n_repeated += _count_repeated(shared)
-        for ranges, more in zip(copies, number_shared_rows(shared, n_blocks), strict=True):
+        for ranges, more in zip(repeats, number_shared_rows(shared, n_blocks), strict=True):
             ranges.append(more)
     joined = []
-    while copies:  # Ranges are dropped at once, so that memory holds no copy twice.
-        joined.append(_join_ranges(copies.pop(0)))
+    while repeats:  # Ranges are dropped at once, so that memory holds no entry twice.
+        joined.append(_join_ranges(repeats.pop(0)))
     executor.replace_blocks(replace_hashes, per_block=joined)
     return n_repeated
 
 
 def _join_ranges(ranges: list[EarlierCopies]) -> EarlierCopies:
-    """Return the entries of a block for all ranges of hashes in one object, by ascending hash."""
+    """Join the first copy numbers of a block's rows over all ranges of hashes, by ascending hash.
+
+    A copy number is that of a row among equal rows: 0, 1, ... ranges: one object for each range.
+    """
     none = np.zeros(0, dtype=np.uint64)
-    hashes = np.concatenate([none, *(copies.hashes for copies in ranges)])
+    hashes = np.concatenate([none, *(one.hashes for one in ranges)])
     order = np.argsort(hashes, kind="stable")
-    numbers = np.concatenate([none, *(copies.numbers for copies in ranges)])
+    numbers = np.concatenate([none, *(one.numbers for one in ranges)])
     return EarlierCopies(hashes[order], numbers[order])

@@ -75,7 +75,7 @@ def _expect_array(predictions: Any) -> NDArray[Any]:
     """
     if isinstance(predictions, list):
         raise ValueError(
-            "probabilities of a Dask collection need a model of one target, got a model of "
+            "X must not be a Dask collection for probabilities of several targets, got a model of "
             f"{len(predictions)} targets: fit one model for each column, such as by "
             "sklearn.multioutput.MultiOutputClassifier"
         )

@@ -47,7 +47,7 @@ _BIN_BYTES, _BINS = 24, 256
 
 @dataclass(frozen=True, slots=True)
 class BlockSizes:
-    """How many rows are processed at a time.
+    """How many rows a fit to files processes at a time; smaller numbers need less memory.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ class BlockSizes:
     compared_rows : int
         Number of rows, over all blocks, whose hashes are compared at a time.
     result_bytes : int
-        Approximate size in bytes of the histograms or bin codes that are requested from all blocks at
-        a time.
+        Approximate size, in bytes, of the partial results (gradient histograms or bin codes) that are
+        requested at a time, over all blocks.
     """
 
     n_threads: int = 1
@@ -77,9 +77,9 @@ class RowsRead:
     n, n_features : int
         Numbers of rows and features.
     row_bytes : float
-        Bytes of a row as it is read.
+        Estimated bytes of a row in the Arrow table that is read.
     text_bytes : float
-        Bytes of the Python objects that the strings of a row become.
+        Estimated bytes of the Python str objects that are made of the strings of a row.
     reader_bytes : int
         Largest number of bytes that the reader of a file buffers.
     file : str
@@ -96,20 +96,23 @@ class RowsRead:
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
-    """Memory of a fit apart from the rows that are read, and its temporary files, in bytes.
+    """Terms from which the memory of a fit to files is estimated, in bytes.
+
+    The rows as they are read (`RowsRead`) are not included.
 
     Parameters
     ----------
     fixed : float
         Bytes from the first pass to the end of the fit.
     per_read_row : float
-        Bytes for each row of a block that a thread reads.
+        Bytes of temporary arrays for each row of a block that a thread reads.
     per_compared_row : float
         Bytes for each row whose hash is compared with others at the same time.
     after_reading : float
-        Bytes after all rows have been read.
+        Bytes that the fit holds while it grows trees, after all rows have been read.
     per_thread, per_thread_row : float
-        Bytes after all rows have been read: for each thread, and for each row of the thread's block.
+        Bytes that each thread holds while trees are grown: a constant, and bytes for each row of the
+        thread's block.
     result_copies : float
         Number of copies of the partial results of all blocks, each of `BlockSizes.result_bytes` bytes.
         Each thread adds one copy. 0: there are none.
@@ -132,7 +135,7 @@ class MemoryNeed:
         Parameters
         ----------
         rows : RowsRead
-            The table.
+            Size of the table, and memory for reading it.
         block_sizes : BlockSizes
             How many of its rows are processed at a time.
 
@@ -171,16 +174,16 @@ def choose_block_sizes(limit: int, need: MemoryNeed, rows: RowsRead, n_threads: 
     limit : int
         Limit of the anonymous memory of the process, in bytes.
     need : MemoryNeed
-        Memory of the fit.
+        Terms of the memory of the fit.
     rows : RowsRead
-        The table.
+        Size of the table, and memory for reading it.
     n_threads : int
         Largest number of threads.
 
     Returns
     -------
     BlockSizes
-        The block sizes.
+        Threads, and rows per block.
 
     Raises
     ------
@@ -205,7 +208,7 @@ def choose_block_sizes(limit: int, need: MemoryNeed, rows: RowsRead, n_threads: 
         )
     raise ValueError(
         f"memory_limit={limit:,} is too little for this fit: it needs at least {least:,} bytes, of "
-        f"which the process holds {int(before):,} before the fit{large_file}"
+        f"which the process holds {int(before):,} before the fit: raise it{large_file}"
     )
 
 
@@ -215,16 +218,16 @@ def make_plan(need: MemoryNeed, rows: RowsRead, block_sizes: BlockSizes) -> FitP
     Parameters
     ----------
     need : MemoryNeed
-        Memory of the fit.
+        Terms of the memory of the fit.
     rows : RowsRead
-        The table.
+        Size of the table, and memory for reading it.
     block_sizes : BlockSizes
         How many of its rows are processed at a time.
 
     Returns
     -------
     FitPlan
-        The plan. Its memory includes that of the process at the moment.
+        The plan. Its memory is the estimated peak of the whole process, including what it holds now.
     """
     return FitPlan(
         rows.n,
@@ -252,7 +255,11 @@ def _list_block_sizes(n: int, n_threads: int) -> Iterator[BlockSizes]:
 
 
 def get_smallest_block_sizes(n: int) -> BlockSizes:
-    """Return the smallest block sizes for n rows, which the metadata pass uses."""
+    """Return the smallest allowed block sizes for a table of n rows.
+
+    The first pass over the files, which collects column types and categories, uses them, because the
+    memory of the fit is not yet known.
+    """
     return [*_list_block_sizes(n, 1)][-1]
 
 
@@ -262,7 +269,7 @@ def count_histogram_bytes(n_features: int) -> int:
 
 
 def count_group_bytes(n: int, n_groups: int) -> float:
-    """Return an upper bound of the memory for the groups of rows, in bytes.
+    """Return an upper bound of the memory, in bytes, for `groups`, the group of each row.
 
     n: number of rows; n_groups: number of groups; 0: there are none. The names of the groups do not
     count: they are in memory before the bound is needed.
@@ -327,12 +334,15 @@ def parse_size(size: Any) -> int:
         n_bytes = int(float(number) * units[unit.lower()])
     elif isinstance(size, bool) or not isinstance(size, Integral):
         raise TypeError(
-            f"memory_limit must be a number of bytes, a string or None, got {type(size).__name__}"
+            'memory_limit must be a number of bytes, a size such as "2GB", or None, got '
+            f"{type(size).__name__}"
         )
     else:
         n_bytes = int(size)
     if n_bytes < 1:
-        raise ValueError(f"memory_limit must be at least 1 byte, got {size!r}")
+        raise ValueError(
+            f'memory_limit must be at least 1 byte, got {size!r}: set a size such as "2GB", or None'
+        )
     return n_bytes
 
 
@@ -354,10 +364,11 @@ def count_most_categories(metadata: Any) -> int:
 
 
 def count_rank_bytes(metadata: Any, least: int) -> float:
-    """Return an upper bound of the bytes of a row for ranks of very many categories.
+    """Return an upper bound of the bytes per row that ordering very many categories takes.
 
-    They are indices of categories, keys and targets of rows, as they are gathered and selected.
-    metadata: as in `count_most_categories`; least: features with more categories get ranks.
+    Features with more than `least` categories get ordered categories: each category gets a rank by its
+    mean target. For this, indices of categories, random keys and targets of all rows are gathered.
+    metadata: metadata of the rows, see `certree.out_of_core.metadata_pass.FitMetadata`.
     """
     n_ranked = sum(n > least for n in count_categories(metadata))
     return 30.0 * n_ranked + 60.0 * (n_ranked > 0)
@@ -414,12 +425,15 @@ def measure_memory() -> int:
 
 
 def release_memory() -> None:
-    """Release freed memory, which Arrow and the C library keep, to the system."""
+    """Release freed memory, which Arrow and the C library keep, to the operating system."""
     import_extra("pyarrow", "files").default_memory_pool().release_unused()
     _find_trim()(0)
 
 
 @cache
 def _find_trim() -> Any:
-    """Return `malloc_trim` of GNU's C library; `int`, which does nothing, for other C libraries."""
+    """Return `malloc_trim` of GNU's C library, which returns freed memory to the system.
+
+    Return `int`, which does nothing when it is called with 0, if the C library has no `malloc_trim`.
+    """
     return getattr(ctypes.CDLL(None), "malloc_trim", int)

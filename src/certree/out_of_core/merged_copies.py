@@ -25,25 +25,26 @@ from certree.out_of_core.train_calibration_split import (
     share_keys,
 )
 from certree.out_of_core.transformed_rows import TransformedRows
-from certree.rows.duplicates import raise_for_copies_in_groups
+from certree.rows.duplicates import sum_copies
 
 
 def merge_copies_of_blocks(executor: Executor, encoder: Any) -> Executor:
-    """Return an executor of the same rows, in which one copy of each row has a positive weight.
+    """Merge equal rows: return an executor that reads the first copy with the weight of all copies.
 
-    It is the first copy in the order of the blocks, and its weight is the sum over all copies.
+    The first copy in the order of the blocks gets the sum of the weights of all copies; the other
+    copies get weight 0, so that fits leave them out.
 
     Parameters
     ----------
     executor : Executor
         Reads the rows.
     encoder : object
-        Copy of the model that encodes rows. Weights are multiplied by its class weights, if any.
+        Copy of the model, which encodes rows. Weights are multiplied by its class weights, if any.
 
     Returns
     -------
     Executor
-        `executor` itself if no row equals another one.
+        Reads the rows with the new weights; `executor` itself if no row equals another one.
 
     Raises
     ------
@@ -63,7 +64,7 @@ def merge_copies_of_blocks(executor: Executor, encoder: Any) -> Executor:
     for i in range(n_ranges):
         found: list[tuple[UInt64, Int64, Float64, NDArray[Any]]]
         found = executor.reduce(_collect_range, i, n_ranges)
-        keys, first, weight = _sum_copies(*map(np.concatenate, zip(*found, strict=True)))
+        keys, first, weight = sum_copies(*map(np.concatenate, zip(*found, strict=True)))
         if len(keys):
             has_copies = True
             executor.replace_blocks(_merge_range, i, n_ranges, keys, first, weight)
@@ -77,42 +78,29 @@ def merge_copies_of_blocks(executor: Executor, encoder: Any) -> Executor:
 def _collect_range(
     block: HashedRows, i: int, n: int
 ) -> list[tuple[UInt64, Int64, Float64, NDArray[Any]]]:
-    """Return key, number, weight and group (0: none) of the rows in the i-th of n ranges of hashes."""
+    """Return the rows of a block whose hashes are in the i-th of n ranges of hashes.
+
+    Return a list of one tuple of four arrays, (k,): hash, number of the row over all blocks,
+    weight, and number of the group (0 without groups).
+    """
     rows = find_hash_ranges(block.key, n) == i
     group = np.zeros(len(rows), np.intp) if block.group is None else block.group
     return [(block.key[rows], _number_rows(block)[rows], block.weight[rows], group[rows])]
 
 
 def _number_rows(block: HashedRows) -> Int64:
-    """Return a number for each row that ascends from block to block, and within one, (n,)."""
-    return (np.int64(block.number) << 40) + block.row
+    """Return a number for each row of a block, (n,).
 
-
-def _sum_copies(
-    keys: UInt64, number: Int64, weight: Float64, group: NDArray[Any]
-) -> tuple[UInt64, Int64, Float64]:
-    """Sum the weights of rows with equal keys, in the order of their numbers.
-
-    keys, number, weight, group: of n rows, (n,); see `_collect_range`. Return the keys that several
-    rows have, ascending, the smallest number of these rows, and the sum of their weights. Raise
-    ValueError if they have several groups.
+    Numbers are unique over all blocks. They ascend from block to block and, within a block, in the
+    order in which rows were read.
     """
-    order = np.lexsort((number, keys))
-    keys, number, weight, group = keys[order], number[order], weight[order], group[order]
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-    n_copies = np.diff(np.append(starts, len(keys)))
-    run = np.repeat(np.arange(len(starts)), n_copies)
-    if (group != group[starts][run]).any():
-        raise_for_copies_in_groups()
-    total: Float64 = np.bincount(run, weight).astype(np.float64)  # in the order of the numbers
-    is_copied = n_copies > 1
-    return keys[starts][is_copied], number[starts][is_copied], total[is_copied]
+    return (np.int64(block.number) << 40) + block.row
 
 
 def _merge_range(
     block: HashedRows, i: int, n: int, keys: UInt64, first: Int64, total: Float64
 ) -> tuple[HashedRows, int]:
-    """Set the weights of copies in the i-th of n ranges to the sum, or to 0; see `_sum_copies`."""
+    """Set the weights of copies in the i-th of n ranges to the sum, or to 0; see `sum_copies`."""
     rows = np.flatnonzero(find_hash_ranges(block.key, n) == i)
     position = np.minimum(np.searchsorted(keys, block.key[rows]), len(keys) - 1)
     is_copy = keys[position] == block.key[rows]
@@ -123,16 +111,20 @@ def _merge_range(
 
 
 def _list_weights(block: HashedRows) -> list[tuple[int, Float64]]:
-    """Return the number of a block, and the weights of its rows in input order, as a list of a pair."""
+    """Return the number of a block, and the weights of its rows, in the order in which they were read.
+
+    The list of one pair lets `Executor.reduce` concatenate the pairs of all blocks.
+    """
     weight = np.empty(len(block.row))
     weight[block.row] = block.weight
     return [(block.number, weight)]
 
 
 def _with_weights(chunk: Chunk, encoder: Any, weight: Float64) -> Chunk:
-    """Return a chunk with the weights of merged copies.
+    """Return a chunk with the weights that its rows have after copies were merged.
 
-    weight: weights of its rows that have a positive weight, (k,).
+    encoder: copy of the model, which checks targets and weights; weight: new weights of the rows whose
+    original weight is positive, (k,).
     """
     found, weights = find_positive_rows(encoder, chunk), np.zeros(len(chunk.y))
     rows = np.zeros(0, np.intp) if found is None else found[2]

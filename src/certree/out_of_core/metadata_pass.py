@@ -60,7 +60,7 @@ from certree.tables.table_source import TableFormat
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowMetadata:
-    """Metadata of the rows of one or several blocks.
+    """Types, classes, categories and sums of the rows of one or several blocks.
 
     Adding two objects joins their rows.
 
@@ -79,13 +79,13 @@ class RowMetadata:
     ends : ndarray of float64, shape (n_targets, 2)
         Smallest and largest value of each target; empty for classification.
     totals : tuple of Counter, one per target
-        Sum of the weights of each class, by the class, in units of 2^-1126 as in `exact_sum`. Without
-        weights the number of its rows. For regression the key is "all", and the sum is 0 without
-        weights.
+        Sum of the weights of each class, by the class, as an integer multiple of 2^-1126 (see
+        `exact_sum`). Without weights, the number of rows of the class. For regression, the sum of all
+        weights under the key "all"; 0 without weights.
     weight_unit : WeightUnit
         Largest weight, and the number of which all weights are multiples.
     spread : WeightSpread
-        Sums by which the effective sample size is computed.
+        Sums of weights and of their squares, from which Kish's effective sample size is computed.
     dates : dict of int to DateColumn
         Features that hold dates, by index.
     where : str
@@ -112,20 +112,21 @@ class RowMetadata:
     table_format: TableFormat | None = None
 
     def __add__(self, other: Self) -> Self:
-        """Return the metadata of the rows of both.
+        """Return the metadata of the rows of both objects.
 
         other: metadata of other rows. ValueError is raised if both have different features or
         different numbers of targets.
         """
         if self.names != other.names or self.n_features != other.n_features:
             raise ValueError(
-                f"all rows must have the same features, but {self.where} has "
-                f"{_describe_features(self)} and {other.where} {_describe_features(other)}"
+                f"X must have the same features in all rows, but {self.where} has "
+                f"{_describe_features(self)} and {other.where} {_describe_features(other)}: make both "
+                "from one table"
             )
         if self.n_targets != other.n_targets:
             raise ValueError(
-                f"all rows must have as many targets, but {self.where} has {self.n_targets} and "
-                f"{other.where} {other.n_targets}"
+                f"y must have the same number of columns in all rows, but {self.where} has "
+                f"{self.n_targets} and {other.where} {other.n_targets}: make both from one table"
             )
         classes = self.classes
         if classes is not None and other.classes is not None:
@@ -144,9 +145,10 @@ class RowMetadata:
         )
 
     def _join_dates(self, other: Self) -> dict[int, DateColumn]:
-        """Return the features that hold dates in these or in other rows, by index.
+        """Merge the date features of these and of other rows.
 
-        Raise a ValueError that names a feature with two kinds of dates.
+        other: metadata of the other rows. Return the merged type of each date feature, by its
+        index. Raise a ValueError that names a feature with two kinds of dates.
         """
         dates = {**self.dates, **other.dates}
         for j in self.dates.keys() & other.dates.keys():
@@ -159,21 +161,21 @@ class RowMetadata:
 
     @property
     def largest(self) -> float:
-        """Largest weight; 0 without weights."""
+        """Largest sample weight of the rows; 0 if rows have no weights."""
         return self.weight_unit.largest
 
     def total(self) -> int:
-        """Return the sum of all weights, in units of 2^-1126 as in `exact_sum`."""
+        """Return the exact sum of all weights, as an integer multiple of 2^-1126 (see `exact_sum`)."""
         return sum(self.totals[0].values())
 
     @property
     def n_targets(self) -> int:
-        """Number of targets."""
+        """Number of target columns."""
         return len(self.totals)
 
     @property
     def largest_targets(self) -> Float64:
-        """Largest magnitude of each target, or its largest class code, (n_targets,)."""
+        """Largest absolute value of each target, or its largest class code, (n_targets,)."""
         if self.classes is not None:
             return np.array([len(classes) - 1.0 for classes in self.classes])
         return find_largest_targets(self.ends)
@@ -206,20 +208,23 @@ def join_ranges(first: Float64, second: Float64) -> Float64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitMetadata:
-    """Metadata of all rows of a fit, by which its rows are encoded. See `collect_metadata`.
+    """Classes, categories and sums over all rows of a fit, by which its rows are encoded.
+
+    `collect_metadata` returns it.
 
     Parameters
     ----------
     rows : RowMetadata
         Sums over all rows. Weights are multiplied by class weights.
     attributes : dict of str to object
-        Fitted attributes of classes, categories and features, by name.
+        Fitted attributes about classes, categories and features, by name, such as "classes_".
     encoder : object
-        Copy of the model with these attributes, which encodes rows.
+        Copy of the model with these attributes, which converts features and targets of rows to numbers.
     weight_scaling : WeightScaling or None
-        How weights are scaled; None: rows have no weights.
+        Scales the weights of rows; None: rows have no weights.
     draw_order : ndarray of int32, shape (p,)
-        Order in which features are hashed and drawn, see `Training.draw_order`.
+        Order in which features are hashed and drawn at random. It depends on the contents of the
+        columns, so that permuted columns give the same model; see `Training.draw_order`.
     """
 
     rows: RowMetadata
@@ -229,13 +234,16 @@ class FitMetadata:
     draw_order: Int32
 
     def with_draw_order(self, order: Int32) -> Self:
-        """Return a copy with another order of the features, (p,) int32."""
+        """Return a copy with another order in which features are hashed and drawn.
+
+        order: indices of the features, (p,).
+        """
         encoder = copy(self.encoder)
         encoder._draw_order = order
         return replace(self, encoder=encoder, draw_order=order)
 
     def with_numbered_groups(self, executor: Executor) -> Self:
-        """Return a copy whose reader replaces groups by their numbers in sorted order.
+        """Return a copy whose encoder replaces the names of groups by their numbers in sorted order.
 
         This takes two passes over the groups. Call it before `Executor.apply_memory_limit`, so that the
         memory of the names counts. executor: reads the rows. Return this object if rows have no groups.
@@ -250,14 +258,17 @@ class FitMetadata:
         return replace(self, encoder=encoder)
 
     def with_groups_of(self, other: Self) -> Self:
-        """Return a copy that numbers groups as `other` does, of whose rows these are some."""
+        """Return a copy whose encoder numbers groups as that of `other` does.
+
+        other: metadata with numbered groups of a table, of which these rows are a part.
+        """
         encoder = copy(self.encoder)
         encoder._group_names = get_group_names(other.encoder)
         return replace(self, encoder=encoder)
 
     @property
     def n_groups(self) -> int:
-        """Number of groups after `with_numbered_groups`; 0 without groups."""
+        """Number of groups of rows, if `with_numbered_groups` was called; 0 without groups."""
         names = get_group_names(self.encoder)
         return 0 if names is None else len(names)
 
@@ -269,9 +280,9 @@ class FitMetadata:
         set_learned_attributes(model, {**self.attributes, TIME_ATTRIBUTE: time_column})
 
     def expect_same_encoding(self, model: Any) -> None:
-        """Raise ValueError if a warm start of `model` would encode rows otherwise than its last fit.
+        """Check before a warm start that rows are encoded as in the last fit of the model.
 
-        Features, categories, dates, targets and classes must be those of the fitted model.
+        Raise ValueError unless features, categories, dates, targets and classes are those of `model`.
         """
         fitted, attributes = model.__dict__, self.attributes
         of_features = ("n_features_in_", "feature_names_in_", "categories_", "dates_")
@@ -286,7 +297,10 @@ class FitMetadata:
 
 
 def _are_equal(first: Any, second: Any) -> bool:
-    """Return whether two values of a fitted attribute about features or classes are equal."""
+    """Return whether two values of a fitted attribute are equal.
+
+    first, second: arrays, lists of arrays, `Categories` or other objects.
+    """
     if isinstance(first, Categories) and isinstance(second, Categories):
         return first.equals(second)
     if isinstance(first, list) and isinstance(second, list):  # classes of several targets
@@ -313,17 +327,17 @@ def collect_metadata(
     executor : Executor
         Reads the rows.
     are_all : bool
-        Whether these are all rows of the fit, so that very different weights cause a warning.
+        Whether `executor` reads all rows of the fit. Only then very different weights cause a warning.
     has_calendar_parts : bool
-        Whether calendar parts of dates are chosen. False if some of the rows are calibration rows, on
-        which a model must not depend.
+        Whether calendar parts of dates (such as month and weekday) are chosen as features. False if
+        some of the rows are calibration rows, on which a model must not depend.
     classes : ndarray of shape (K,), or None
         The classes of the model, sorted; None: those of the rows.
 
     Returns
     -------
     FitMetadata
-        What was found.
+        Classes, categories and sums over all rows, and a copy of the model that encodes rows.
 
     Raises
     ------
@@ -345,7 +359,10 @@ def collect_metadata(
     attributes = _make_attributes(found, model)
     if classes is not None and found.classes is not None:
         if len(unknown := np.setdiff1d(found.classes[0], classes)):
-            raise ValueError(f"y must hold classes among {classes}, got {unknown}")
+            raise ValueError(
+                f"y must hold classes among {classes}, got {unknown}: add them to classes, or leave "
+                "out their rows"
+            )
         attributes |= {"classes_": classes, "n_classes_": len(classes)}
     size = found.spread.effective_size if is_weighed else float(found.n)
     attributes["effective_sample_size_"] = size
@@ -367,10 +384,11 @@ def collect_metadata(
 def _choose_parts(
     attributes: dict[str, Any], encoder: Any, executor: Executor
 ) -> dict[int, DateColumn]:
-    """Choose the calendar parts of dates by a sample that does not depend on the order of rows.
+    """Choose the calendar parts of dates, such as month and weekday, that become features.
 
-    attributes: fitted attributes so far; encoder: copy of the model that encodes rows; executor:
-    the rows. Return the date columns by index.
+    They are chosen on a sample that does not depend on the order of rows. attributes: fitted
+    attributes so far, by name; encoder: copy of the model, which encodes rows; executor: reads the
+    rows. Return the date columns with their parts, by the index of the column.
     """
     dates: dict[int, DateColumn] = attributes["dates_"]
     samples: Any = executor.scan(_sample_dates, encoder)
@@ -391,7 +409,7 @@ class _DateSamples:
     by_column: dict[int, DateSample]
 
     def __add__(self, other: Self) -> Self:
-        """Return the samples of the rows of both. other: samples of other rows."""
+        """Return the samples of the rows of both objects. other: samples of other rows."""
         return replace(
             self,
             by_column={j: sample + other.by_column[j] for j, sample in self.by_column.items()},
@@ -399,10 +417,9 @@ class _DateSamples:
 
 
 def _sample_dates(chunk: Chunk, encoder: Any) -> _DateSamples | None:
-    """Draw rows of a block, by which calendar parts are chosen.
+    """Draw a sample of a chunk's rows for each date column, by which calendar parts are chosen.
 
-    chunk: the block; encoder: copy of the model that encodes rows. Return None if the block has no
-    rows.
+    encoder: copy of the model, which encodes rows. Return None if no row has a positive weight.
     """
     rows: Any = encode_chunk(encoder, chunk, None)
     if rows is None:
@@ -411,10 +428,12 @@ def _sample_dates(chunk: Chunk, encoder: Any) -> _DateSamples | None:
 
 
 def _number_categories(attributes: dict[str, Any], encoder: Any, executor: Executor) -> Int32:
-    """Number the categories of each feature by sums over all rows; return `Training.draw_order`.
+    """Number the categories of each feature, and the features, by sums over all rows.
 
-    attributes: fitted attributes, of which "categories_" is replaced; encoder: copy of the model that
-    encodes rows; executor: the rows.
+    The numbers depend on contents, not on names and positions. attributes: fitted attributes, of
+    which "categories_" is replaced; encoder: copy of the model, which encodes rows; executor: reads
+    the rows. Return the order in which features are drawn at random, (p,); see
+    `Training.draw_order`.
     """
     sums: ColumnSums = executor.scan(_sum_columns, encoder)
     categories: Categories | None = attributes["categories_"]
@@ -425,9 +444,9 @@ def _number_categories(attributes: dict[str, Any], encoder: Any, executor: Execu
 
 
 def _sum_columns(chunk: Chunk, encoder: Any) -> ColumnSums | None:
-    """Return the sums of a block by column and category; None if it has no rows.
+    """Sum hashes of a chunk's rows by column and by category, to order columns and categories.
 
-    chunk: the block; encoder: copy of the model that encodes rows.
+    encoder: copy of the model, which encodes rows. Return None if no row has a positive weight.
     """
     rows = encode_chunk(encoder, chunk, None)
     if rows is None:
@@ -437,16 +456,16 @@ def _sum_columns(chunk: Chunk, encoder: Any) -> ColumnSums | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValidationMetadata:
-    """Metadata of a validation set, whose features are encoded as the rows of the fit.
+    """Targets and weights of a validation set, summarized; features are encoded as those of the fit.
 
     Parameters
     ----------
     rows : RowMetadata
-        Metadata of targets and weights. Weights are multiplied by class weights.
+        Classes, target ranges and sums of weights. Weights are multiplied by class weights.
     encoder : object
-        Copy of the model that encodes the rows, with class weights if there are any.
+        Copy of the model, which encodes the rows of the validation set, with its class weights.
     weight_scaling : WeightScaling or None
-        How weights are scaled to a mean of 1; None: rows have no weights.
+        Scales the weights of the validation set to a mean of 1; None: rows have no weights.
     """
 
     rows: RowMetadata
@@ -457,7 +476,7 @@ class ValidationMetadata:
 def collect_validation_metadata(
     model: Any, metadata: FitMetadata, validation: Any
 ) -> ValidationMetadata:
-    """Find targets and weights of a validation set, in up to three passes.
+    """Summarize targets and weights of a validation set, in up to three passes.
 
     Parameters
     ----------
@@ -471,7 +490,7 @@ def collect_validation_metadata(
     Returns
     -------
     ValidationMetadata
-        What was found.
+        Classes, target ranges and sums of weights.
 
     Raises
     ------
@@ -494,10 +513,10 @@ def collect_validation_metadata(
 
 
 def _scan_targets(encoder: Any, rows: Any) -> RowMetadata:
-    """Return metadata of targets and weights of all rows.
+    """Read targets and weights of all rows, and return their metadata without features.
 
-    encoder: model that checks them, and has the class weights; rows: executor that reads the rows.
-    ValueError is raised if no row has a positive weight.
+    encoder: copy of the model with class weights, by which weights are multiplied; rows: executor that
+    reads the rows. ValueError is raised if no row has a positive weight.
     """
     found: RowMetadata | None = rows.scan(_scan_block, encoder, targets_only=True)
     if found is None:
@@ -506,11 +525,11 @@ def _scan_targets(encoder: Any, rows: Any) -> RowMetadata:
 
 
 def _sum_scaled_weights(chunk: Chunk, encoder: Any, largest: float) -> int | None:
-    """Return the exact sum of the weights of a block, divided by the largest weight of all blocks.
+    """Sum the weights of a chunk's rows, divided by the largest weight of all rows, exactly.
 
-    chunk: the block; encoder: model that has the class weights; largest: the largest weight. The
-    unit is 2^-1126 as in `exact_sum`. Return None if no row has a positive weight, or there are no
-    weights.
+    encoder: copy of the model with class weights, by which weights are multiplied; largest: the largest
+    weight. Return the sum as an integer multiple of 2^-1126 (see `exact_sum`), or None if no row has a
+    positive weight, or there are no weights.
     """
     found = find_positive_rows(encoder, replace(chunk, X=chunk.y))
     if found is None or found[1] is None:
@@ -519,9 +538,9 @@ def _sum_scaled_weights(chunk: Chunk, encoder: Any, largest: float) -> int | Non
 
 
 def _scan(model: Any, encoder: Any, executor: Executor) -> RowMetadata:
-    """Return metadata of all rows.
+    """Read all rows, and return their metadata.
 
-    If the schema determines the categories, features are not read.
+    If the schema shows that all features are numeric, features are not read.
 
     Parameters
     ----------
@@ -535,7 +554,7 @@ def _scan(model: Any, encoder: Any, executor: Executor) -> RowMetadata:
     Returns
     -------
     RowMetadata
-        The metadata.
+        Classes, categories, dates, names of features, and sums of weights.
 
     Raises
     ------
@@ -601,7 +620,7 @@ def measure_effective_size(encoder: Any, executor: Executor) -> float:
 
 
 def _add_features(found: RowMetadata, X: Any, model: Any) -> RowMetadata:
-    """Return metadata with names, categories, dates and format of the features of a table.
+    """Add names, categories, dates and CSV format of the features of a table to metadata.
 
     found: metadata of targets and weights; X: rows, or a table without rows that has the columns;
     model: the model that is fitted, by whose parameters categorical features are chosen.
@@ -622,7 +641,10 @@ def _add_features(found: RowMetadata, X: Any, model: Any) -> RowMetadata:
 
 
 def _set_last_dates(dates: dict[int, DateColumn], X: Any) -> dict[int, DateColumn]:
-    """Return the features that hold dates, by index, with the latest dates of the rows X, in days."""
+    """Store in each date feature the latest date of the rows X.
+
+    dates: features that hold dates, by index. Return them with the latest date, as a number of days.
+    """
     if not dates:
         return dates
     columns = TableColumns.read(X).columns
@@ -633,10 +655,10 @@ def _set_last_dates(dates: dict[int, DateColumn], X: Any) -> dict[int, DateColum
 
 
 def _scan_block(chunk: Chunk, model: Any) -> RowMetadata | None:
-    """Return metadata of a block; None if no row has a positive weight.
+    """Return metadata of a chunk's rows of positive weight; None if there are none.
 
-    chunk: the block, without metadata of features if its X is None; model: checks targets and weights,
-    and has the class weights by which weights are multiplied.
+    chunk: raw rows; if its X is None, the result has no metadata of features; model: copy of the
+    model with class weights, by which weights are multiplied.
     """
     rows = select_positive_rows(model, chunk if chunk.X is not None else replace(chunk, X=chunk.y))
     if rows is None:
@@ -698,7 +720,7 @@ def _set_class_weights(model: Any, found: RowMetadata, is_weighed: bool) -> Any:
     if isinstance(class_weight, list) and len(class_weight) != found.n_targets:
         raise ValueError(
             f"class_weight must hold a dict for each of {found.n_targets} columns, got "
-            f"{len(class_weight)}"
+            f"{len(class_weight)}: pass one dict per column of y, in their order"
         )
     for k, (classes, class_totals) in enumerate(zip(found.classes, found.totals, strict=True)):
         if isinstance(class_weight, str):
@@ -714,7 +736,7 @@ def _set_class_weights(model: Any, found: RowMetadata, is_weighed: bool) -> Any:
 
 
 def _make_attributes(found: RowMetadata, model: Any) -> dict[str, Any]:
-    """Return the fitted attributes of classes, categories and features, by name.
+    """Return the fitted attributes about classes, categories and features, by name.
 
     found: metadata of all rows; model: the model that is fitted.
     """
@@ -752,23 +774,23 @@ def _count_missing_groups(chunk: Chunk) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _GroupNames:
-    """Distinct groups of rows. Adding two objects joins the rows.
+    """Names of the distinct groups of some rows. Adding two objects joins the rows.
 
     Parameters
     ----------
     names : ndarray of shape (n_groups,)
-        The groups, ascending.
+        The names (values of the argument `groups` of fit), ascending.
     """
 
     names: NDArray[Any]
 
     def __add__(self, other: Self) -> Self:
-        """Return the groups of the rows of both. other: groups of other rows."""
+        """Return the names of the groups of both objects. other: names of the groups of other rows."""
         return replace(self, names=number_groups(np.concatenate([self.names, other.names]))[0])
 
 
 def _list_groups(chunk: Chunk) -> _GroupNames | None:
-    """Return the distinct groups of a chunk's rows; None if it has no rows."""
+    """Return the names of the distinct groups of a chunk's rows; None if it has no rows."""
     if not len(chunk.y):
         return None
     return _GroupNames(number_groups(np.asarray(chunk.groups))[0])

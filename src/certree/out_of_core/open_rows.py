@@ -19,7 +19,10 @@ from certree.tables.table_source import with_format
 
 
 def get_current_client() -> Any:
-    """Return the current Dask client of this process; None if there is none."""
+    """Return the current Dask client of this process.
+
+    Return None if there is no client, or Dask is not installed.
+    """
     try:
         return import_extra("distributed", "dask").get_client()
     except (ValueError, ImportError):
@@ -58,7 +61,8 @@ def open_rows(
     Yields
     ------
     Executor
-        The executor; an `ExecutorWithValidation` if there is a validation set.
+        Calls functions for each block of the rows; an `ExecutorWithValidation` if there is a
+        validation set.
 
     Raises
     ------
@@ -93,7 +97,10 @@ def open_rows(
 
 
 def _leave_task_slot() -> AbstractContextManager[Any]:
-    """Return a context in which a Dask task that fits a model leaves its thread to other tasks."""
+    """Return a context in which a Dask task that fits a model leaves its thread to other tasks.
+
+    Otherwise the task could wait for its own tasks. The context does nothing outside of Dask tasks.
+    """
     distributed = import_extra("distributed", "dask")
     try:
         distributed.get_worker()
@@ -108,7 +115,9 @@ def _open_source(
 ) -> FileRows | DaskRows:
     """Return a source that reads the rows of files or of a Dask collection block by block.
 
-    The parameters are those of `fit`; `open_rows` describes them and the errors.
+    X: files or a Dask collection; y, sample_weight, groups, offset: names of columns, or Dask
+    collections, or None. A `memory_limit` of `resources` is for files only. `open_rows` describes
+    the errors.
     """
     limit = get_memory_limit()
     if not is_dask_collection(X):
@@ -123,7 +132,11 @@ def _open_source(
 
 
 def _wrap_validation(executor: Executor, source: Any) -> Executor:
-    """Return an executor that keeps the validation set apart, if the source has one."""
+    """Return an executor whose passes skip the validation set, if the source has one.
+
+    source: the source that the executor reads. Without validation set the executor is returned
+    unchanged.
+    """
     if isinstance(source, SourceWithValidation):
         return ExecutorWithValidation(executor, source)
     return executor

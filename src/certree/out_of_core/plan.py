@@ -42,7 +42,7 @@ class FitPlan:
     scratch_bytes: int
 
     def __str__(self) -> str:
-        """Return the plan as a sentence."""
+        """Return the plan as a sentence with its numbers of rows, blocks, threads and bytes."""
         size = f"{format_quantity(self.n_rows, 'row')} of {format_quantity(self.n_features, 'feature')}"
         if self.n_blocks == 0:
             return f"{size} are read into memory and fitted there"
@@ -55,7 +55,10 @@ class FitPlan:
 
 
 class DryRunError(Exception):
-    """Raised by `fit` in a dry run, when it knows the plan and would read the rows next."""
+    """Raised by `fit` inside `plan_fit`, once it has estimated its memory, in place of fitting.
+
+    plan: the estimate.
+    """
 
     def __init__(self, plan: FitPlan) -> None:
         super().__init__(plan)
@@ -73,7 +76,7 @@ def is_dry_run() -> bool:
 
 @contextmanager
 def _dry_run() -> Iterator[None]:
-    """Make `is_dry_run` return True inside the with statement, in this thread."""
+    """Return a context in which fits of this thread are dry runs: `is_dry_run` returns True."""
     token = _IS_DRY_RUN.set(True)
     try:
         yield
@@ -137,4 +140,7 @@ def plan_fit(model: Any, X: Any, y: Any, **fit_params: Any) -> FitPlan:
             clone(model).fit(X, y, **fit_params)
         except DryRunError as planned:
             return planned.plan
-    raise TypeError(f"{type(model).__name__} does not fit files")
+    raise TypeError(
+        "model must be an estimator whose fit reads files, such as BoostedTreesClassifier, got "
+        f"{type(model).__name__}: pass such a model"
+    )

@@ -18,47 +18,56 @@ _WORD_BITS, _N_WORDS = 32, 70
 
 
 class Links(Protocol):
-    """The links of a rank to the others.
+    """Protocol of the connections of one process to the other processes of a fit.
 
-    All ranks make the same calls in the same order. Methods raise an exception if a link is lost.
+    A rank is the number of a process (Dask worker) that holds some of the rows. All ranks must make
+    the same calls in the same order. Methods raise an exception if a connection is lost.
     """
 
     @property
-    def decides(self) -> bool:
-        """Whether this is rank 0, which chooses splits and computes the values of nodes."""
+    def is_rank_0(self) -> bool:
+        """Whether this process has rank 0, which chooses splits and computes the values of nodes."""
         ...
 
     def reduce(self, words: Int64, n_sums: int) -> None:
-        """Reduce words to rank 0: the first n_sums by their sum, the others by their maximum.
+        """Reduce an array over all ranks to rank 0, element by element.
 
-        The array is changed in place at rank 0, and is undefined afterwards at other ranks. It must
-        not be kept.
+        words: integers, (n,); the first n_sums elements are summed, the others reduced to their
+        maximum. The array is changed in place at rank 0, and is undefined afterwards at other
+        ranks. Implementations must not keep a reference to it.
         """
         ...
 
     def share(self, words: Int64) -> None:
-        """Copy the words of rank 0 to all ranks, in place. The array must not be kept."""
+        """Copy an array of integers from rank 0 to all ranks, in place.
+
+        words: (n,) at each rank. Implementations must not keep a reference to it.
+        """
         ...
 
 
 @dataclass(slots=True, eq=False)
 class Rank:
-    """The rows of one machine, and what a fit keeps there.
+    """The rows that one process (a Dask worker, or this one) holds, and the state of the fit there.
+
+    `Executor.run_on_ranks` calls functions with it, one after the other.
 
     Parameters
     ----------
     rows : JoinedRows
-        The rows.
+        All training and validation rows of the process, as one table.
     links : Links or None
-        Links to the other ranks; None: there are none.
+        Connections to the other processes of the fit; None: there are none.
     n_threads : int or None
-        Number of threads; None: as many as the model says.
+        Number of threads; None: as the `n_jobs` of the model says.
     state : object
-        What a function leaves for those that are called after it.
+        Object that a call has stored for later calls.
     scored : ndarray of intp, shape (m,)
-        Indices of the rows that a scorer gets, of training rows and the validation set behind them.
+        Indices of the rows on which a scorer evaluates rounds, among the training rows followed by the
+        validation rows.
     third_scores : list of ndarray of float64, shape (n_outputs, n)
-        Scores of the training rows by the fits to thirds, for standard errors.
+        Scores of the training rows by each of the models that are fitted to thirds of the rows, from
+        which standard errors are estimated.
     model_scores, deviations : ndarray of float64, shape (n_outputs, n)
         Scores of the training rows by the model, and sums of the deviations of their leaves, for
         standard errors.
@@ -74,21 +83,24 @@ class Rank:
     deviations: Float64 = field(default_factory=lambda: np.zeros((0, 0)))
 
 
-def sum_over_ranks(totals: Sequence[int], links: Links) -> list[float]:
-    """Add exact sums of all ranks, and round the results.
+def sum_over_ranks(totals: Sequence[int], links: Links | None) -> list[float]:
+    """Add exact sums over all processes of a fit, and round the totals to float64.
 
     Parameters
     ----------
     totals : sequence of int
-        Sums over the rows of this rank in units of 2^-1126, as `exact_sum` returns them.
-    links : Links
-        Links to the other ranks.
+        Sums over the rows of this process, as integer multiples of 2^-1126, from `exact_sum`.
+    links : Links or None
+        Connections to the other processes; None: there are none. All must call this function with
+        as many totals.
 
     Returns
     -------
     list of float
-        The sums over all ranks, which rank 0 rounds.
+        The sums over all processes, in the order of `totals`.
     """
+    if links is None:
+        return [round_sum(total) for total in totals]
     mask, shifts = (1 << _WORD_BITS) - 1, [_WORD_BITS * k for k in range(_N_WORDS)]
     # The last word has the sign.
     words = np.array(
@@ -101,7 +113,7 @@ def sum_over_ranks(totals: Sequence[int], links: Links) -> list[float]:
     every = words.ravel()
     links.reduce(every, len(every))
     sums = np.zeros(len(totals))
-    if links.decides:
+    if links.is_rank_0:
         reduced: Any = every.reshape(words.shape).tolist()
         sums[:] = [
             round_sum(sum(word << shift for word, shift in zip(row, shifts, strict=True)))

@@ -80,7 +80,10 @@ def resources(*, client: Any = None, memory_limit: int | str | None = None) -> I
     ...     pass  # the same
     """
     if client is not None and not (hasattr(client, "submit") and hasattr(client, "scheduler_info")):
-        raise TypeError(f"client must be a distributed.Client or None, got {type(client).__name__}")
+        raise TypeError(
+            f"client must be a distributed.Client or None, got {type(client).__name__}: pass "
+            "distributed.Client(cluster)"
+        )
     limit = None if memory_limit is None else parse_size(memory_limit)
     if limit is not None and client is not None:
         raise ValueError(

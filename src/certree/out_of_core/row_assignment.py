@@ -28,14 +28,14 @@ from certree.out_of_core.hash_ranges import (
 )
 from certree.rows.folds import (
     Indices,
+    compute_sort_keys,
     find_class_sets,
     hash_contents,
-    mix_copies,
     number_groups,
     rank_classes,
     sum_classes,
 )
-from certree.rows.hashes import count_rows_with_copies, hash_samples, mix
+from certree.rows.hashes import count_equal_rows, hash_samples, mix
 from certree.rows.training import Training
 
 Mask = NDArray[np.bool_]
@@ -45,7 +45,7 @@ Groups = tuple[NDArray[Any], Indices]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowsToAssign:
-    """Fields by which the n rows of a block are assigned to folds or sets.
+    """The n rows of a block, without features, as they are assigned to folds or sets.
 
     Rows are sorted by class, then by content and then by weight; see `RowSorter.sort_rows`.
 
@@ -85,13 +85,15 @@ class RowsToAssign:
 
     @property
     def weight(self) -> Float64:
-        """Weights, (n,), 1 where there are none."""
+        """Weight of each row, (n,); 1 if rows have no weights."""
         return self.ties[-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSorter:
-    """Hash, sort and split the rows of a block, and scale their weights, alike in each pass.
+    """Sorts and splits the rows of a block in the same way in each pass, and scales their weights.
+
+    The order depends on the contents of rows, not on the order in which they are read.
 
     Parameters
     ----------
@@ -115,9 +117,9 @@ class RowSorter:
         Parameters
         ----------
         encoder : object
-            Copy of the model that encodes rows.
+            Copy of the model, which converts features and targets of rows to numbers.
         chunk : Chunk
-            The block.
+            Raw rows of the block.
 
         Returns
         -------
@@ -154,7 +156,11 @@ class RowSorter:
         return np.lexsort((groups[1], *keys)), content, classes, groups
 
     def _hash_rows(self, training: Training) -> tuple[UInt64, Int32]:
-        """Return a hash and the classes of each row, as in `sort_rows`."""
+        """Return the hash and the classes of each row.
+
+        Return uint64, (n,), and int32, (n,) or (n, n_targets); classes are 0 for numeric targets or
+        without `random_state`.
+        """
         order = training.draw_order if self.feature_order is None else self.feature_order
         if self.random_state is not None:
             rng = deepcopy(self.random_state)
@@ -178,8 +184,8 @@ class RowSorter:
         """
         if n != n_now:
             raise ValueError(
-                f"a block has {n_now} rows, but had {n} before: its source must give the same rows in "
-                "each pass"
+                f"X must give the same rows whenever it is read, but a block has {n_now} rows, and had "
+                f"{n} before: fit again when no program changes the source of X"
             )
 
     def split_rows(self, training: Training, mask: Mask) -> list[Training]:
@@ -222,18 +228,18 @@ def read_sorted_rows(
     Parameters
     ----------
     number, chunk : int, Chunk
-        Number of the block, and the block.
+        Number of the block, and its raw rows.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     sorter : RowSorter
-        How rows are hashed and sorted.
+        Hashes and sorts the rows.
 
     Returns
     -------
     RowsToAssign
         The rows of positive weight.
     list of tuple
-        One entry: number of the block, number of its rows, and its distinct groups or None.
+        One tuple: number of the block, number of its rows, and names of its distinct groups or None.
     """
     rows, order, names = sort_block(number, sorter.read_rows(encoder, chunk), sorter)
     return rows, [(number, len(order), names)]
@@ -251,7 +257,7 @@ def sort_block(
     training : Training or None
         Its n rows; None: there are none.
     sorter : RowSorter
-        How rows are hashed and sorted.
+        Hashes and sorts the rows.
 
     Returns
     -------
@@ -300,23 +306,25 @@ def _list_ties(training: Training) -> Float64:
 def make_sorted_blocks(
     executor: Executor, encoder: Any, sorter: RowSorter
 ) -> tuple[list[int], list[NDArray[Any] | None]]:
-    """Make a `RowsToAssign` of each block, and number combinations of classes as strata.
+    """Read and sort the rows of each block for their assignment to sets, and number the strata.
+
+    A stratum is a class or, with several targets, a combination of their classes.
 
     Parameters
     ----------
     executor : Executor
-        Reads the rows, and holds the results in place of its blocks.
+        Reads the rows. Its blocks are replaced by blocks of type `RowsToAssign`.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     sorter : RowSorter
-        How rows are hashed and sorted.
+        Hashes and sorts the rows.
 
     Returns
     -------
     sizes : list of int
         Number of rows of positive weight in each block.
     names : list of (ndarray or None)
-        Distinct groups of each block; None: the block has no groups, or no rows.
+        Names of the distinct groups of each block; None: the block has no groups, or no rows.
     """
     blocks = sorted(executor.make_blocks(read_sorted_rows, encoder, sorter), key=itemgetter(0))
     n_classes = getattr(encoder, "n_classes_", 0)
@@ -328,9 +336,9 @@ def make_sorted_blocks(
 
 
 def _sum_classes(block: RowsToAssign, n_classes: list[int]) -> UInt64 | None:
-    """Return `sum_classes` of a block; None if it has no rows.
+    """Sum the row hashes of each class in a block, by which classes get numbers; see `sum_classes`.
 
-    block: the block; n_classes: number of classes of each target.
+    n_classes: number of classes of each target. Return None if the block has no rows.
     """
     if not len(block.content):
         return None
@@ -338,10 +346,11 @@ def _sum_classes(block: RowsToAssign, n_classes: list[int]) -> UInt64 | None:
 
 
 def _list_class_sets(block: RowsToAssign, n_classes: list[int], rank: Int32) -> list[Int32]:
-    """Return the distinct combinations of classes in a block, as a list of one array or of none.
+    """Return the distinct combinations of classes of several targets in a block.
 
-    block: the block; n_classes: number of classes of each target; rank: result of `rank_classes`
-    for all blocks.
+    n_classes: number of classes of each target; rank: numbers of the classes, from `rank_classes`
+    for all blocks. Return a list of one array, (k, n_targets), or an empty list if the block has no
+    rows.
     """
     if not len(block.content):
         return []
@@ -351,10 +360,11 @@ def _list_class_sets(block: RowsToAssign, n_classes: list[int], rank: Int32) -> 
 def _set_strata(
     block: RowsToAssign, n_classes: list[int], rank: Int32, sets: Int32
 ) -> tuple[RowsToAssign, int]:
-    """Return a block whose strata are the numbers of combinations of classes, and 0.
+    """Number the strata of a block's rows by their combinations of classes; return it, and 0.
 
-    block: the block; n_classes, rank: as in `_list_class_sets`; sets: distinct combinations in all
-    blocks.
+    n_classes: number of classes of each target; rank: position of each class in an order that
+    depends on contents, from `rank_classes` for all blocks; sets: distinct combinations in all
+    blocks, sorted, (k, n_targets).
     """
     if not len(block.content):
         return block, 0
@@ -381,13 +391,14 @@ def assign_rows(
     Parameters
     ----------
     executor : Executor
-        Blocks of `RowsToAssign`. Their sort keys are replaced.
+        Holds blocks of type `RowsToAssign`, whose sort keys are replaced.
     initial : sequence of ndarray
         For each block an array of zeros, with an entry for each row, of the dtype of the result.
     stratum_sizes : ndarray of int64, shape (n_strata,)
         Number of rows of each stratum in all blocks. Rows are ordered by stratum first.
     assign : callable
-        Returns the number of the set, or a mask, for an array of positions in 0 .. n - 1.
+        ``assign(positions)`` returns for each position 0 .. n - 1 in the order of all rows the
+        number of its set, or a bool.
     word : uint64 or None
         Random number that changes the order, see `compute_random_word`; None: the order depends on
         the hashes of rows only.
@@ -435,16 +446,16 @@ def assign_rows(
 def _compute_sort_keys(
     executor: Executor, i: int, n_ranges: int, word: np.uint64 | None
 ) -> tuple[list[UInt64], int]:
-    """Compute the sort keys of the rows whose hashes are in one range.
+    """Compute the pseudo-random sort keys of the rows whose hashes are in one range.
 
     Parameters
     ----------
     executor : Executor
-        Blocks of `RowsToAssign`.
+        Holds blocks of type `RowsToAssign`.
     i, n_ranges : int
         Number of the range, and number of ranges.
     word : uint64 or None
-        As in `assign_rows`.
+        Random number that changes the keys; None: keys depend on the rows only.
 
     Returns
     -------
@@ -458,12 +469,11 @@ def _compute_sort_keys(
     stratum, content = (np.concatenate([block[k] for block in found]) for k in (1, 2))
     # Blocks without rows do not have offsets.
     ties = [block[3] for block in found if len(block[2])]
-    order = np.lexsort((*(np.concatenate(ties, axis=-1) if ties else ()), content, stratum))
-    sort_key = np.empty(len(order), dtype=np.uint64)
-    numbers = mix_copies(content[order], stratum[order])
-    sort_key[order] = numbers if word is None else mix(numbers ^ word)
+    sort_key = compute_sort_keys(
+        content, stratum, np.concatenate(ties, axis=-1) if ties else (), word
+    )
     # Rows of equal features and different classes are not equal.
-    n_repeated = count_rows_with_copies(mix(content) + stratum.astype(np.uint64))
+    n_repeated = count_equal_rows(mix(content) + stratum.astype(np.uint64))
     return [sort_key[a:b] for a, b in pairwise(ends)], n_repeated
 
 
@@ -473,22 +483,22 @@ def count_in_ranges(block: RowsToAssign, n: int) -> Int64:
     Parameters
     ----------
     block : RowsToAssign
-        The block.
+        Rows of a block, with their hashes and sort keys.
     n : int
         Number of ranges.
 
     Returns
     -------
     ndarray of int64, shape (n,)
-        The counts.
+        Number of rows in each range.
     """
     return np.bincount(_find_range(block, n), minlength=n).astype(np.int64)
 
 
 def _find_range(block: RowsToAssign, n: int) -> NDArray[np.intp]:
-    """Return the number of the range of each row's hash, of n ranges.
+    """Return for each row of a block in which of n ranges its hash is, 0 .. n - 1.
 
-    block: the block. Hashes are mixed again, because hashes of rows of integers end in the same bits.
+    Hashes are mixed again, because hashes of rows of integers end in the same bits.
     """
     return find_hash_ranges(mix(block.content), n)
 
@@ -499,7 +509,7 @@ def get_contents_in_range(block: RowsToAssign, i: int, n: int) -> list[tuple[Any
     Parameters
     ----------
     block : RowsToAssign
-        The block.
+        Rows of a block, with their hashes and sort keys.
     i, n : int
         Number of the range, and number of ranges.
 
@@ -520,7 +530,7 @@ def set_sort_keys(
     Parameters
     ----------
     block : RowsToAssign
-        The block.
+        Rows of a block, with their hashes and sort keys.
     i, n : int
         Number of the range, and number of ranges.
     sort_keys : ndarray of uint64
@@ -544,7 +554,7 @@ def get_rows_between(block: RowsToAssign, first: int, last: int) -> list[tuple[A
     Parameters
     ----------
     block : RowsToAssign
-        The block.
+        Rows of a block, with their hashes and sort keys.
     first, last : int
         Ends of the range, both included.
 

@@ -19,7 +19,9 @@ from certree.interface.arrays import Float64, Int32, UInt64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowBlock:
-    """Binned training rows of a block, n of them, and raw rows of the validation set, n_val of them.
+    """A block of n binned training rows, and n_val raw rows of the validation set.
+
+    A block is a range of rows of an out-of-core fit that are processed together.
 
     Parameters
     ----------
@@ -32,7 +34,9 @@ class RowBlock:
     weight : ndarray of float64, shape (n,), or None
         Weights of the training rows; None: 1.
     keys : ndarray of uint64, shape (n,)
-        Random keys of the training rows. Before keys are computed, the hashes of the rows.
+        Random key of each training row: a hash of its values and of its number among equal rows. Rows
+        sorted by key have the same order whatever the division into blocks. Until `set_keys` computes
+        keys, the field holds hashes of the values.
     digest : int
         Checksum of all rows of the block, by which a recomputed block is compared with the first one.
     fit_hashes, rounded_hashes : ndarray of uint64
@@ -77,18 +81,19 @@ class RowBlock:
 
     @property
     def n(self) -> int:
-        """Number of training rows."""
+        """Number of training rows in the block."""
         return int(self.y.shape[-1])
 
     @property
     def n_val(self) -> int:
-        """Number of validation rows."""
+        """Number of validation rows in the block."""
         return int(self.y_val.shape[-1])
 
     def select_training_rows(self, rows: NDArray[Any]) -> RowBlock:
-        """Return a block of some of the training rows, without bin codes, which would be copied.
+        """Return a block of some of the training rows, without their bin codes.
 
-        rows: mask or indices of the rows. Validation rows and stored hashes are left out, too.
+        rows: mask or indices of the rows. Bin codes, validation rows and the hashes of `add_hashes`
+        are left out, as they are not needed and would be copied.
         """
         selected: dict[str, Any] = {
             name: np.asarray(value)[..., rows]
@@ -100,9 +105,10 @@ class RowBlock:
 
     @property
     def ties(self) -> Float64 | None:
-        """Weights, (n,), or offsets followed by weights, (k, n), by which equal rows are ordered.
+        """Numbers by which equal training rows are ordered.
 
-        The last row of the array is compared first. None: rows have neither weights nor offsets.
+        Weights, (n,); with offsets an array (k, n) of offsets and, in its last row, weights. The
+        last row is compared first. None: rows have neither weights nor offsets.
         """
         if self.offset is None:
             return self.weight
@@ -110,19 +116,22 @@ class RowBlock:
 
 
 def expect_same_rows(block: RowBlock, digests: Mapping[int, int]) -> None:
-    """Raise ValueError if a block was recomputed from other rows. digests: by the number of a block."""
+    """Raise ValueError if a block was recomputed from other rows than before.
+
+    digests: checksum of each block when it was first read, by its number.
+    """
     if digests[block.number] != block.digest:
         raise_for_changed_rows(block.number)
 
 
 def raise_for_changed_rows(number: int) -> NoReturn:
-    """Raise a ValueError that says that a recomputed partition has other rows. number: its number."""
+    """Raise ValueError: a partition was read again, and has other rows. number: its number."""
     raise ValueError(
-        f"partition {number} has other rows than before, although its source must give the same rows "
-        "whenever it is read: fit again when no program changes the source"
+        f"X must give the same rows whenever it is read, but partition {number} has other rows than "
+        "before: fit again when no program changes the source of X"
     )
 
 
 def list_digests(block: RowBlock) -> list[tuple[int, int]]:
-    """Return number and digest of a block, as a list of one pair."""
+    """Return ``[(number, checksum)]`` of a block; `Executor.reduce` concatenates such lists."""
     return [(block.number, block.digest)]

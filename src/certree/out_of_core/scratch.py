@@ -23,7 +23,7 @@ _WRITE_SIZE = 2**20
 
 
 class Scratch:
-    """A folder of memory-mapped arrays.
+    """A folder for the arrays of row blocks, which are files that are mapped to memory.
 
     Parameters
     ----------
@@ -36,9 +36,10 @@ class Scratch:
         self._mapped: dict[str, NDArray[Any]] = {}
 
     def store(self, block: RowBlock) -> RowBlock:
-        """Return a copy of a block whose arrays are in files; an earlier block is overwritten.
+        """Copy the arrays of a block to files, and return the block with memory maps of them.
 
-        Arrays that are mapped already stay where they are. OSError is raised if the disk is full.
+        Files of an earlier block with the same number are overwritten. Arrays that are memory maps
+        already are not copied. OSError is raised if the disk is full.
         """
         stored: dict[str, Any] = {
             field.name: self._store_array(f"{block.number}.{field.name}", value)
@@ -66,7 +67,7 @@ class Scratch:
 
     @contextmanager
     def hold_core_arrays(self) -> Iterator[None]:
-        """Make the core allocate its large arrays in files of the folder inside the with statement."""
+        """Return a context in which the compiled core allocates large arrays in the folder."""
         before = set_scratch_folder(str(self.folder))
         try:
             yield
@@ -80,7 +81,11 @@ class Scratch:
         self._mapped.clear()
 
     def allocate(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Return an array of zeros that is mapped from a file; the file is deleted with the array."""
+        """Return an array of zeros that is mapped from a file.
+
+        The file has no name any more, so that the disk space is free once the array is deleted.
+        OSError is raised if the disk is full.
+        """
         if not prod(shape):
             return np.zeros(shape, dtype)
         array = self.map_file("allocated", shape, dtype)
@@ -90,8 +95,8 @@ class Scratch:
     def map_file(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """Return an array of zeros that is mapped to a new file, (shape).
 
-        name: name of the file; an old file of this name is replaced. Space is allocated first.
-        OSError is raised if the disk is full.
+        name: name of the file; an old file of this name is replaced. Space on the disk is allocated
+        first, and OSError is raised if there is too little.
         """
         file, n_bytes = self.folder / name, prod(shape) * np.dtype(dtype).itemsize
         try:
@@ -109,7 +114,10 @@ class Scratch:
 
 
 def _fill(file: BinaryIO, n_bytes: int) -> None:
-    """Allocate n_bytes on the disk, because writing to a mapped sparse file may kill the process."""
+    """Allocate n_bytes for a file on the disk, filled with zeros.
+
+    Writing to a mapped file without allocated space may kill the process if the disk is full.
+    """
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, n_bytes)
         return

@@ -46,7 +46,7 @@ _STRING_BYTES = 150
 
 
 class FileRows:
-    """The rows of files, or of an Arrow data set, in blocks. See `Source` for its methods.
+    """A table in files, or in an Arrow data set, which is read block by block as a `Source`.
 
     Parameters
     ----------
@@ -67,7 +67,9 @@ class FileRows:
     features : sequence of str or None
         Names of the features; names that are no columns are ignored. None: all other columns.
     types : callable
-        Takes the names of the columns, and returns the columns of a fitted model, by name.
+        ``types(names)`` takes the names of all columns, and returns a dictionary from the names of
+        those that a fitted model has read to `InputColumn` objects, which have their types. Other
+        columns, and by default all, have the types that the files suggest.
 
     Attributes
     ----------
@@ -113,7 +115,8 @@ class FileRows:
         ):
             if value is not None and not isinstance(value, kinds):
                 raise TypeError(
-                    f"{name} must be the name of a column if X is a file, got {type(value).__name__}"
+                    f"{name} must be the name of a column if X is a file, got "
+                    f"{type(value).__name__}: pass a name, or load X into memory"
                 )
         self._y, self._weight, self._groups, self._offset = y, weight, groups, offset
         self.block_rows, self._is_limited = block_rows, is_limited
@@ -144,7 +147,7 @@ class FileRows:
             self._warn_of_exceptions()
 
     def _warn_of_exceptions(self) -> None:
-        """Warn of values that are no numbers in columns of numbers that a fit reads."""
+        """Warn of values that are no numbers in columns of numbers, if the fit reads these columns."""
         for name in (*self.features, *self._list_other_columns()):
             column = self.inferred_schema.columns[name]
             n, examples = describe_exceptions(column)
@@ -152,13 +155,13 @@ class FileRows:
                 kind = f"{name_type(column.kind)}s"
                 warn(
                     f"column {name!r} of {self._tables[0].name}: {n:,} values are no {kind} and "
-                    f"count as missing: {examples}",
+                    f"count as missing: {examples}. Correct them unless they stand for missing values",
                     stacklevel=2,
                 )
 
     @cached_property
     def about(self) -> RowsRead:
-        """Size of the table, and the memory that reading it takes under a memory limit."""
+        """Size of the table in the files, and estimated memory of reading it under a memory limit."""
         columns = [*self.features, *self._list_other_columns()]
         largest = max(self._tables, key=lambda table: table.held(columns))
         numbers = [name for name in columns if not is_text_type(self._schema.field(name).type)]
@@ -174,10 +177,10 @@ class FileRows:
         )
 
     def _estimate_text_bytes(self, columns: list[str]) -> list[float]:
-        """Return the bytes of a value in each column of text, with a margin.
+        """Estimate the mean bytes of a value in each column of text, with a margin.
 
         columns: names of the columns. The first rows of each file are measured, and the largest mean is
-        taken.
+        taken. Return one number for each column.
         """
         schema = import_extra("pyarrow", "files").schema(
             [self._schema.field(name) for name in columns]
@@ -193,7 +196,7 @@ class FileRows:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
+        """Number of rows of all files."""
         return sum(self._n_rows)
 
     @property
@@ -203,7 +206,10 @@ class FileRows:
 
     @property
     def empty_table(self) -> pa.Table | None:
-        """A table of the features without rows; None if some hold strings, categories or dates."""
+        """A table with the columns of the features and no rows.
+
+        None if some features hold strings, categories or dates, and so may be categorical.
+        """
         kinds = [self._schema.field(name).type for name in self.features]
         if any(is_text_type(kind) or is_date_type(kind) for kind in kinds):
             return None
@@ -212,10 +218,10 @@ class FileRows:
         )
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """Yield all rows in blocks of `block_rows` rows, or of fewer if strings are long.
+        """Yield all rows as chunks of `block_rows` rows, or of fewer if strings are long.
 
-        targets_only: whether blocks have no X. ValueError is raised if a file has changed since an
-        earlier pass.
+        targets_only: whether features are not read, and chunks have None as X. ValueError is raised
+        if a file has changed since an earlier pass.
         """
         others = self._list_other_columns()
         columns = others if targets_only else [*self.features, *others]
@@ -228,8 +234,8 @@ class FileRows:
     def _make_chunk(self, table: pa.Table, where: str, *, with_features: bool = True) -> Chunk:
         """Return a table of rows as a `Chunk`.
 
-        table: columns of the target, weights and groups, and of the features; where: name of the rows
-        in error messages; with_features: whether the result has an X.
+        table: columns of the targets, weights, groups and offsets, and of the features; where: name
+        of the rows in error messages; with_features: whether the chunk has features X, or None.
         """
         weight = None
         if self._weight is not None:
@@ -248,12 +254,15 @@ class FileRows:
 
     @property
     def n_partitions(self) -> int:
-        """Number of partitions of a fit on a cluster."""
+        """Number of partitions into which the files are divided for a fit on a Dask cluster."""
         return len(self._pieces)
 
     @cached_property
     def _pieces(self) -> list[tuple[int, Piece]]:
-        """For each partition the index of its file, and the piece of it; see `TableFile.pieces`."""
+        """For each partition the index of its file, and its part of this file.
+
+        See `TableFile.pieces`.
+        """
         return [
             (i, piece)
             for i, table in enumerate(self._tables)
@@ -263,7 +272,7 @@ class FileRows:
     def partition(self, number: int) -> Any:
         """Return a partition as a `dask.delayed` object, which reads its `Chunk` on a worker.
 
-        number: 0 .. n_parts - 1. Workers must find the files at the same paths.
+        number: 0 .. n_partitions - 1. Workers must find the files at the same paths.
         """
         i, piece = self._pieces[number]
         alone = copy(self)
@@ -273,19 +282,19 @@ class FileRows:
         return delayed(alone, piece, number)
 
     def piece(self, piece: Piece, number: int) -> Chunk:
-        """Read a piece of the first file.
+        """Read a part of the first file, which is a partition of the fit on a Dask worker.
 
         Parameters
         ----------
         piece : Piece
-            The piece, see `TableFile.pieces`.
+            The part of the file; see `TableFile.pieces`.
         number : int
             Number of the partition, for error messages.
 
         Returns
         -------
         Chunk
-            Its rows.
+            The rows of the part.
 
         Raises
         ------
@@ -304,7 +313,10 @@ class FileRows:
 
     @property
     def _block_limits(self) -> tuple[int, float]:
-        """Most rows of a record batch, and most bytes of a block, which only long strings reach."""
+        """Largest number of rows of a record batch, and largest size of a block in bytes.
+
+        Without a memory limit the second is infinite. With one, only blocks with long strings reach it.
+        """
         if not self._is_limited:
             return self.block_rows, np.inf
         batch_rows = _BATCH_ROWS if self.about.text_bytes == 0 else _TEXT_BATCH_ROWS
@@ -326,9 +338,10 @@ class FileRows:
         return [*dict.fromkeys(name for name in names if name is not None)]
 
     def _read_blocks(self, columns: list[str]) -> Iterator[tuple[pa.Table, str]]:
-        """Yield blocks of rows, each with the names of its files for error messages.
+        """Yield blocks of rows, each as an Arrow table and the names of its files for error messages.
 
-        columns: names of the columns to read. A block may have rows of several files.
+        columns: names of the columns to read. A block may have rows of several files. ValueError is
+        raised if a file has changed.
         """
         pa = import_extra("pyarrow", "files")
         schema = pa.schema([self._schema.field(name) for name in columns])
@@ -354,35 +367,45 @@ class FileRows:
 
 
 def _list_names(names: Any) -> tuple[str, ...]:
-    """Return the names that `normalize_targets` has returned as a tuple; () for None."""
+    """Return a result of `normalize_targets` as a tuple of column names.
+
+    names: tuple of names; one name; or None, for which () is returned.
+    """
     return names if isinstance(names, tuple) else () if names is None else (names,)
 
 
 def normalize_targets(name: str, y: Any) -> Any:
-    """Return a list of column names as a tuple, or as one name if it has one; any other y unchanged.
+    """Return a list of column names as a tuple, and a list of one name as this name.
 
-    name: name of the argument of `fit`, for messages; y: the argument. TypeError is raised if a list
-    holds anything else than names, ValueError if it is empty or holds a name twice.
+    name: name of the argument of `fit`, for messages; y: the argument, which is returned unchanged
+    if it is neither list nor tuple. TypeError is raised if a list holds anything else than names,
+    ValueError if it is empty or holds a name twice.
     """
     if not isinstance(y, list | tuple):
         return y
     wrong = [name for name in y if not isinstance(name, str)]
     if wrong:
         kind = type(wrong[0]).__name__
-        raise TypeError(f"{name} must hold names of columns, got one that is {kind}")
+        raise TypeError(
+            f"{name} must hold names of columns, got one that is {kind}: pass a list of str"
+        )
     if not y:
-        raise ValueError(f"{name} must name at least one column, got none")
+        raise ValueError(
+            f"{name} must name at least one column, got an empty list: pass the name of a column"
+        )
     repeated = [column for i, column in enumerate(y) if column in y[:i]]
     if repeated:
-        raise ValueError(f"{name} must name each column once, got {repeated[0]!r} twice")
+        raise ValueError(
+            f"{name} must name each column once, got {repeated[0]!r} twice: remove one of them"
+        )
     return y[0] if len(y) == 1 else tuple(y)
 
 
 def _read_piece(rows: FileRows, piece: Piece, number: int) -> Chunk:
-    """Read a partition on a worker of a cluster.
+    """Read a part of a file as a partition, on a worker of a Dask cluster.
 
-    rows: the source, whose only file is the one to read; piece: see `TableFile.pieces`; number: number
-    of the partition. FileNotFoundError is raised if the worker does not find the file.
+    rows: a source that reads one file; piece: the part of the file, see `TableFile.pieces`; number:
+    number of the partition. FileNotFoundError is raised if the worker does not find the file.
     """
     try:
         return rows.piece(piece, number)

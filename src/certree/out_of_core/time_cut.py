@@ -21,86 +21,61 @@ from certree.out_of_core.executors import Executor
 from certree.out_of_core.group_assignment import assign_by_groups, number_all_groups
 from certree.out_of_core.row_assignment import RowsToAssign
 from certree.rows.time_order import (
-    RowTimes,
-    expect_earlier_rows,
+    SortedTimes,
+    TimeCut,
+    find_time_cut,
     is_before_gap,
-    raise_for_equal_times,
 )
-
-# Sets of rows: the latest ones, earlier ones, and those of the gap between both.
-LATEST, EARLIER, GAP = 0, 1, 2
-
-
-@dataclass(frozen=True, slots=True)
-class TimeCut:
-    """Boundaries between earlier and later rows, or groups.
-
-    Parameters
-    ----------
-    end : float
-        Rows before this time are the earlier ones.
-    first_latest : float
-        Rows from this time on are the latest ones. Rows between both are in the gap.
-    """
-
-    end: float
-    first_latest: float
-
-    def assign(self, time: Float64) -> NDArray[np.uint8]:
-        """Return the set of each row, (n,): `LATEST`, `EARLIER` or `GAP`. time: of each row."""
-        sets = np.full(len(time), GAP, dtype=np.uint8)
-        sets[time < self.end] = EARLIER
-        sets[time >= self.first_latest] = LATEST
-        return sets
 
 
 def get_time(block: Any) -> Float64:
-    """Return the times of the rows of a block, (n,)."""
+    """Return the times of the rows of a block, (n,). block: has the field `time`."""
     time: Float64 = block.time
     return time
 
 
-def find_cut_of_rows(executor: Executor, n_latest: int, gap: int | timedelta) -> TimeCut:
-    """Return the boundaries of the latest rows; see `RowTimes.split_latest`.
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockTimes:
+    """Order statistics of the times of all blocks; see `certree.rows.time_order.TimeStatistics`.
 
     Parameters
     ----------
     executor : Executor
         Holds blocks that have times.
-    n_latest : int
-        Wanted number of latest rows.
-    gap : int or timedelta
-        Rows to leave out before them.
-
-    Returns
-    -------
-    TimeCut
-
-    Raises
-    ------
-    ValueError
-        If all times are equal, or the gap leaves no earlier rows.
     """
-    n = count_rows(executor)
-    n_earlier = min(max(n - n_latest, 0), n - 1)
-    value = float(find_order_statistics(executor, [n_earlier], get_time)[0])
-    n_less, n_most = (int(one) for one in executor.reduce(_count_around, value))
-    later = executor.reduce(_find_next, value)
-    cut, n_before = value, n_less
-    # Of two equally near boundaries it is the earlier one, which makes more rows the latest.
-    if later and (not n_less or n_most - n_earlier < n_earlier - n_less):
-        cut, n_before = min(later), n_most
-    if not n_before:
-        raise_for_equal_times(n, has_groups=False)
-    end = cut
-    if isinstance(gap, timedelta):
-        end = min(executor.reduce(_list_gap, cut, gap), default=cut)
-    elif gap:
-        rank = max(n_before - gap, 0)
-        end = float(find_order_statistics(executor, [rank], get_time)[0])
-    has_earlier = int(executor.reduce(_count_around, end)[0]) > 0
-    expect_earlier_rows(has_earlier, gap, n - n_before, n)
-    return TimeCut(end, cut)
+
+    executor: Executor
+
+    @property
+    def n(self) -> int:
+        """Number of times."""
+        return count_rows(self.executor)
+
+    def find_at_rank(self, rank: int) -> float:
+        """Return the time of a rank; the earliest time has rank 0."""
+        return float(find_order_statistics(self.executor, [rank], get_time)[0])
+
+    def count_around(self, value: float) -> tuple[int, int]:
+        """Return how many times are before a time, and how many are before or at it."""
+        n_less, n_most = self.executor.reduce(_count_around, value)
+        return int(n_less), int(n_most)
+
+    def find_next(self, value: float) -> float | None:
+        """Return the earliest time after `value`; None if there is none."""
+        return min(self.executor.reduce(_find_next, value), default=None)
+
+    def find_gap_start(self, cut: float, gap: timedelta) -> float:
+        """Return the earliest time that is less than `gap` before `cut`; `cut` if there is none."""
+        return min(self.executor.reduce(_list_gap, cut, gap), default=cut)
+
+
+def find_cut_of_rows(executor: Executor, n_latest: int, gap: int | timedelta) -> TimeCut:
+    """Return the boundaries of the latest rows of all blocks; see `find_time_cut`.
+
+    executor: holds blocks that have times; n_latest, gap: as in `find_time_cut`.
+    """
+    times = BlockTimes(executor)
+    return find_time_cut(times, times, n_latest, gap)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,53 +87,43 @@ class GroupTimes:
     time : ndarray of float64, shape (n_groups,)
         Time of the latest row of each group; -inf without rows.
     n_rows : ndarray of int64, shape (n_groups,)
-        Number of its rows.
+        Number of rows of each group.
     """
 
     time: Float64
     n_rows: Int64
 
     def find_cut(self, size: float, gap: int | timedelta) -> TimeCut:
-        """Return the boundaries of the latest groups; see `RowTimes.split_latest`.
+        """Find the time that separates the latest groups from the earlier ones.
 
-        size: wanted number of latest groups, or their fraction; gap: rows, or time, to leave out
-        before them. Groups without rows are ignored.
+        `RowTimes.split_latest` does the same for a table in memory.
+
+        size: wanted number (int) or fraction (float) of latest groups; gap: number of rows, or
+        duration, to leave out before them. Groups without rows are ignored.
         """
         has_rows = self.n_rows > 0
         time, n_rows = self.time[has_rows], self.n_rows[has_rows]
-        n_latest = count_latest(size, len(time))
-        times = RowTimes(time, gap=gap if isinstance(gap, timedelta) else 0)
-        is_earlier, is_latest = times.split_latest(n_latest)
-        first = float(time[is_latest].min())
-        end = float(time[~is_earlier].min())
-        if not isinstance(gap, timedelta) and gap:
-            earlier = np.flatnonzero(is_earlier)
-            order = earlier[np.argsort(-time[earlier])]
-            n_left_out = np.cumsum(n_rows[order])
-            place = int(np.searchsorted(n_left_out, gap))
-            end = float(time[order[min(place, len(order) - 1)]])
-            has_earlier = bool((time < end).any())
-            expect_earlier_rows(has_earlier, gap, int(n_rows[is_latest].sum()), int(n_rows.sum()))
-        return TimeCut(end, first)
+        rows = SortedTimes.count(time, n_rows)
+        return find_time_cut(SortedTimes.count(time), rows, count_latest(size, len(time)), gap)
 
 
 def count_rows(executor: Executor) -> int:
-    """Return the number of rows of all blocks. executor: has blocks `RowsToAssign` with times."""
+    """Return the number of rows of all blocks. executor: holds blocks of `RowsToAssign` with times."""
     return int(executor.reduce(_count_rows))
 
 
 def has_times(executor: Executor) -> bool:
-    """Return whether the rows have times. executor: has blocks `RowsToAssign`."""
+    """Return whether the rows have times. executor: holds blocks of type `RowsToAssign`."""
     return any(executor.reduce(_has_times))
 
 
 def _has_times(block: RowsToAssign) -> list[bool]:
-    """Return whether a block has rows with times, as a list of one entry."""
+    """Return ``[whether a block has rows with times]``; `Executor.reduce` concatenates such lists."""
     return [block.time is not None and len(block.time) > 0]
 
 
 def _count_rows(block: Any) -> int:
-    """Return the number of rows of a block."""
+    """Return the number of rows of a block, which has the field `time`."""
     return len(block.time)
 
 
@@ -191,7 +156,7 @@ def _list_gap(block: Any, cut: float, gap: timedelta) -> list[float]:
 
 
 def has_order(executor: Executor) -> bool:
-    """Return whether two rows have different times. executor: has blocks of rows with times."""
+    """Return whether at least two rows have different times. executor: holds blocks with times."""
     ends = np.array(executor.reduce(_list_ends))
     return bool(len(ends) and ends.min() < ends.max())
 
@@ -204,18 +169,20 @@ def _list_ends(block: Any) -> list[float]:
 def assign_by_time(
     executor: Executor, names: Sequence[NDArray[Any] | None], size: float, gap: int | timedelta
 ) -> list[NDArray[np.uint8]]:
-    """Assign the rows of each block, or whole groups, to `LATEST`, `EARLIER` or `GAP`.
+    """Assign the rows of each block, or whole groups, to the sets `LATEST`, `EARLIER` or `GAP`.
+
+    Rows of the gap, between the earlier and the latest rows, are not used.
 
     Parameters
     ----------
     executor : Executor
-        Blocks of `RowsToAssign` that have times.
+        Holds blocks of type `RowsToAssign` with times.
     names : sequence of (ndarray or None)
-        Distinct groups of each block; None: the block has no groups, or no rows.
+        Names of the distinct groups of each block; None: the block has no groups, or no rows.
     size : int or float
-        Number of latest rows, or groups, or their fraction.
+        Wanted number (int) or fraction (float) of latest rows, or of groups if there are some.
     gap : int or timedelta
-        Rows to leave out before them.
+        What to leave out before the latest rows: a number of rows, or a duration.
 
     Returns
     -------
@@ -235,9 +202,10 @@ def assign_by_time(
 
 
 def assign_by_cut(executor: Executor, cut: TimeCut) -> list[NDArray[np.uint8]]:
-    """Return the set of each row of each block, in the order of the block.
+    """Assign the rows of each block to the sets `LATEST`, `EARLIER` or `GAP` by their times.
 
-    executor: blocks of `RowsToAssign` that have times; cut: boundaries of the sets.
+    executor: holds blocks of type `RowsToAssign` with times; cut: boundaries of the sets. Return
+    for each block the set of each row, (n,), in the order of the block.
     """
     return [sets for _, sets in sorted(executor.reduce(_assign_block, cut), key=itemgetter(0))]
 
@@ -252,7 +220,11 @@ def _assign_block(block: RowsToAssign, cut: TimeCut) -> list[tuple[int, NDArray[
 
 
 def _list_group_times(block: RowsToAssign) -> list[tuple[int, Float64, Int64]]:
-    """Return number of a block, and time and number of rows of its groups, as a list of one tuple."""
+    """Return the number of a block, and time and number of rows of each of its groups.
+
+    The list of one tuple lets `Executor.reduce` concatenate; it is empty if rows have no groups.
+    The arrays have shape (number of groups in the block,).
+    """
     if block.group is None:
         return []
     n_rows = np.bincount(block.group).astype(np.int64)
@@ -262,5 +234,5 @@ def _list_group_times(block: RowsToAssign) -> list[tuple[int, Float64, Int64]]:
 
 
 def count_latest(size: float, n: int) -> int:
-    """Return how many of n rows, or groups, are the latest. size: the number, or a fraction."""
+    """Return how many of n rows, or groups, are the latest. size: the number (int), or a fraction."""
     return size if isinstance(size, int) else max(1, round(size * n))

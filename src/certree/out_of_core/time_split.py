@@ -17,21 +17,18 @@ from certree.out_of_core.chunks import (
     number_known_groups,
 )
 from certree.out_of_core.executors import Executor
-from certree.out_of_core.time_cut import (
-    EARLIER,
-    GAP,
-    LATEST,
-    GroupTimes,
-    TimeCut,
-    find_cut_of_rows,
-)
+from certree.out_of_core.time_cut import GroupTimes, find_cut_of_rows
 from certree.out_of_core.transformed_rows import TransformedRows
 from certree.rows.dates import DateColumn
 from certree.rows.folds import Indices
 from certree.rows.split import count_training_units
 from certree.rows.time_order import (
+    EARLIER,
+    GAP,
+    LATEST,
     Period,
     RowTimes,
+    TimeCut,
     raise_for_equal_times,
 )
 
@@ -47,7 +44,7 @@ class TimeArguments:
     gap : int or timedelta
         Rows to leave out between earlier and later rows: their number, or the time that they span.
     is_independent : bool
-        Whether rows of one period are independent draws.
+        Whether the user declares that rows of one period are independent draws, despite their times.
     """
 
     column: str
@@ -56,10 +53,12 @@ class TimeArguments:
 
     @classmethod
     def read(cls, time: Any, gap: Any = 0, independent: bool = False) -> Self | None:
-        """Check the arguments of `fit`, and return them; None if `time` is None.
+        """Check the arguments `time`, `gap` and `independent` of `fit`, and return them as one object.
 
-        Raise TypeError if `time` is no name, and ValueError if `gap` or `independent` is set
-        without times.
+        Return None if `time` is None, that is, if rows have no times.
+
+        Raise TypeError if `time` is no name of a column, and ValueError if `gap` or `independent`
+        is set without times.
         """
         if time is None:
             RowTimes.read(None, None, 0, gap, independent)
@@ -67,7 +66,7 @@ class TimeArguments:
         if not isinstance(time, str):
             raise TypeError(
                 "time must be the name of a column of X for out-of-core or distributed data, got "
-                f"{type(time).__name__}"
+                f"{type(time).__name__}: pass the name, or load the rows into memory"
             )
         return cls(time, gap, independent)
 
@@ -81,7 +80,7 @@ class TimedBlock:
     number : int
         Number of the block.
     time : ndarray of float64, shape (n,)
-        Times, as numbers.
+        Time of each row: a number, or a date as a number of days.
     group : ndarray of intp, shape (n,), or None
         Number of each row's group; None: no groups.
     """
@@ -98,9 +97,9 @@ class OutOfCoreTimes:
     Parameters
     ----------
     arguments : TimeArguments
-        The arguments of `fit`.
+        Name of the column of times, and the gap, as `fit` got them.
     rows : RowTimes
-        The earliest and the latest time, what dates are, and the checked gap.
+        Earliest and latest time of each block, with the type of the dates and the checked gap.
     n_blocks : int
         Number of blocks.
     n : int
@@ -116,24 +115,28 @@ class OutOfCoreTimes:
     groups: GroupTimes | None
 
     @property
-    def of_groups(self) -> Float64 | None:
+    def group_times(self) -> Float64 | None:
         """Latest time of each group, by its number, (n_groups,); None: rows have no groups."""
         return None if self.groups is None else self.groups.time
 
     def attach(self, executor: Executor, encoder: Any, cut: TimeCut | None = None) -> Executor:
-        """Return an executor whose chunks have times; rows of a group have that of its latest row.
+        """Return an executor that reads the same rows with their times, as the field `Chunk.time`.
 
-        executor: reads the rows; encoder: copy of the model that encodes rows; cut: rows of its gap
-        are left out, as rows of weight zero are; None: no rows are left out.
+        All rows of a group get the time of its latest row. executor: reads the rows; encoder: copy
+        of the model, which encodes rows; cut: boundaries of the gap between earlier and latest
+        rows, whose rows are left out as rows of weight zero are; None: no rows are left out.
         """
-        arguments = encoder, self.arguments.column, self.of_groups, cut
+        arguments = encoder, self.arguments.column, self.group_times, cut
         return TransformedRows(executor, _add_times, arguments, [None] * self.n_blocks)
 
     def find_period(self, executor: Executor, train_size: float) -> LatestPeriod:
-        """Find the latest rows, or groups, which calibrate.
+        """Find the time that separates the training set from the later calibration set.
 
-        executor: as `read_times` has left it; train_size: fraction of the rows, or groups, that
-        train, rows of the gap among them. Raise ValueError if one of the sets would be empty.
+        Rows of a group are in one set.
+
+        executor: holds the blocks of times that `read_times` has made; train_size: fraction of the
+        rows, or groups, before this time, including the gap. Raise ValueError if one of the sets
+        would be empty.
         """
         gap = self.rows.gap
         if self.groups is None:
@@ -143,26 +146,31 @@ class OutOfCoreTimes:
             n_groups = int((self.groups.n_rows > 0).sum())
             n_train = count_training_units(train_size, n_groups, self.n, "groups")
             cut = self.groups.find_cut(n_groups - n_train, gap)
-        ends = executor.reduce(_find_ends_of_sets, cut, self.of_groups)
-        return LatestPeriod(self, cut, *(self._name(one) for one in _join_ends(ends)))
+        ends = executor.reduce(_find_ends_of_sets, cut, self.group_times)
+        return LatestPeriod(
+            self, cut, *(self._make_period(ends_of_set) for ends_of_set in _join_ends(ends))
+        )
 
-    def _name(self, ends: Float64) -> Period:
-        """Return the period between two times, with their units. ends: first and last time, (2,)."""
+    def _make_period(self, ends: Float64) -> Period:
+        """Return the period between two times as a `Period`, whose text has dates or numbers.
+
+        ends: first and last time as numbers, (2,).
+        """
         return replace(self.rows, values=ends).name_period(None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LatestPeriod:
-    """The latest rows of a fit, which calibrate, and the earlier ones, which train.
+    """The times that divide a fit into earlier rows, which train, and the latest ones, which calibrate.
 
     Parameters
     ----------
     times : OutOfCoreTimes
         Times of all rows.
     cut : TimeCut
-        Boundaries of both sets.
+        End of the earlier rows, and beginning of the latest ones; rows between them are left out.
     earlier, latest : Period
-        Periods of both sets.
+        First and last time of the earlier rows, and of the latest ones.
     """
 
     times: OutOfCoreTimes
@@ -178,7 +186,8 @@ class LatestPeriod:
     def attach(self, executor: Executor, encoder: Any) -> Executor:
         """Return an executor that adds times to the chunks and leaves out the rows of the gap.
 
-        executor: reads the chunks; encoder: the model that encodes rows. See `OutOfCoreTimes`.
+        The gap lies between earlier and latest rows. executor: reads the chunks; encoder: copy of
+        the model, which encodes rows. See `OutOfCoreTimes.attach`.
         """
         return self.times.attach(executor, encoder, self.cut)
 
@@ -189,15 +198,16 @@ def read_times(executor: Executor, encoder: Any, arguments: TimeArguments) -> Ou
     Parameters
     ----------
     executor : Executor
-        Reads the rows, and holds a `TimedBlock` in place of each block.
+        Reads the rows. Its blocks are replaced by blocks of type `TimedBlock`.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     arguments : TimeArguments
-        The arguments of `fit`.
+        Name of the column of times, and the gap.
 
     Returns
     -------
     OutOfCoreTimes
+        Times of groups, ends of the times, and numbers of rows.
 
     Raises
     ------
@@ -206,11 +216,11 @@ def read_times(executor: Executor, encoder: Any, arguments: TimeArguments) -> Ou
         or all times are equal.
     """
     found = sorted(executor.make_blocks(_read_block, encoder, arguments.column), key=itemgetter(0))
-    _, sizes, dates, ends, numbers, of_groups = zip(*found, strict=True)
+    _, sizes, dates, ends, numbers, group_times = zip(*found, strict=True)
     names, groups = get_group_names(encoder), None
     if names is not None:
         groups = GroupTimes(np.full(len(names), -np.inf), np.zeros(len(names), dtype=np.int64))
-        for number, block in zip(numbers, of_groups, strict=True):
+        for number, block in zip(numbers, group_times, strict=True):
             np.maximum.at(groups.time, number, block.time)
             groups.n_rows[number] += block.n_rows
     known: list[DateColumn] = [one for one in dates if one is not None]
@@ -224,11 +234,12 @@ def read_times(executor: Executor, encoder: Any, arguments: TimeArguments) -> Ou
 
 
 def _read_block(number: int, chunk: Chunk, encoder: Any, column: str) -> tuple[TimedBlock, Any]:
-    """Return the times of the rows of positive weight in a block, and what is known of all of them.
+    """Read the times of the rows of positive weight in a block.
 
-    The second entry is a list of one tuple: number of the block, number of rows, what dates are (None
-    for numbers or without rows), earliest and latest time, and numbers of the distinct groups with
-    their `GroupTimes`.
+    number, chunk: number of the block, and its raw rows; column: name of the column of times.
+    Return the times, and a list of one tuple, which summarizes them: number of the block, number of
+    rows, type of the dates (None for numbers or without rows), earliest and latest time (2,), and
+    numbers of the distinct groups with their `GroupTimes`.
     """
     none, no_numbers = np.zeros(0), np.zeros(0, dtype=np.int64)
     numbers, groups, group = no_numbers, GroupTimes(none, no_numbers), None
@@ -249,9 +260,10 @@ def _read_block(number: int, chunk: Chunk, encoder: Any, column: str) -> tuple[T
 
 
 def _read_column(chunk: Chunk, column: str) -> RowTimes:
-    """Return the times of a chunk's rows, which a column of the chunk holds.
+    """Read the times of a chunk's rows from one of its columns.
 
-    column: name of the column. Errors have a note that names the chunk.
+    column: name of the column. ValueError or TypeError is raised for invalid times, with a note
+    that names the chunk.
     """
     try:
         times = RowTimes.read(column, chunk.X, len(chunk.y))
@@ -266,40 +278,41 @@ def _add_times(
     chunk: Chunk,
     encoder: Any,
     column: str,
-    of_groups: Float64 | None,
+    group_times: Float64 | None,
     cut: TimeCut | None,
     per_block: None,
 ) -> Chunk:
-    """Return a chunk with the times of its rows, of which those of the gap are left out.
+    """Return a chunk with the times of its rows, in which rows of the gap are marked as left out.
 
-    of_groups: latest time of each group, by its number; all other arguments: as in
-    `OutOfCoreTimes.attach` and `TransformedRows`.
+    column: name of the column of times; group_times: latest time of each group, by its number, or None;
+    cut: boundaries of the gap, or None; per_block: not used. `TransformedRows` calls this function.
     """
     del per_block
     if not len(chunk.y):
         return replace(chunk, time=np.zeros(0))
     time = _read_column(chunk, column).values
-    if of_groups is not None:
+    if group_times is not None:
         time = time.copy()
         rows = find_positive_rows(encoder, chunk)
         if rows is not None:
             assert chunk.groups is not None
             groups = number_known_groups(encoder, chunk.groups[rows[2]])
-            time[rows[2]] = of_groups[groups]
+            time[rows[2]] = group_times[groups]
     left_out = None if cut is None else cut.assign(time) == GAP
     return replace(chunk, time=time, is_left_out=left_out)
 
 
 def _find_ends_of_sets(
-    block: TimedBlock, cut: TimeCut, of_groups: Float64 | None
+    block: TimedBlock, cut: TimeCut, group_times: Float64 | None
 ) -> list[tuple[Float64, Float64]]:
-    """Return times of the earlier and of the latest rows of a block: both ends, or no times.
+    """Find the first and last time of the earlier rows, and of the latest rows, of a block.
 
-    cut: boundaries of both sets; of_groups: time of each group, which its rows have; None: no groups.
+    cut: boundaries of both sets; group_times: time of each group, which its rows have,
+    or None. Return a list of one pair of arrays, (2,) or, for a set without rows, (0,).
     """
     time = block.time
-    if of_groups is not None and block.group is not None:
-        time = of_groups[block.group]
+    if group_times is not None and block.group is not None:
+        time = group_times[block.group]
     sets = cut.assign(time)
     of_sets = (time[sets == one] for one in (EARLIER, LATEST))
     earlier, latest = (np.array([one.min(), one.max()]) if len(one) else one for one in of_sets)
@@ -307,7 +320,10 @@ def _find_ends_of_sets(
 
 
 def _join_ends(ends: list[tuple[Float64, Float64]]) -> Iterator[Float64]:
-    """Yield both ends of the times of the earlier rows of all blocks, and of the latest rows."""
+    """Yield the first and last time of the earlier rows of all blocks, (2,), then of the latest rows.
+
+    ends: for each block the pair from `_find_ends_of_sets`.
+    """
     for times in zip(*ends, strict=True):
         every = np.concatenate(times)
         yield np.array([every.min(), every.max()])

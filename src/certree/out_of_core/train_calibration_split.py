@@ -1,6 +1,6 @@
 """The training and the calibration set of a certified fit whose rows are stored in several blocks.
 
-Rows are assigned to the two sets as the rows of one table, see `TrainCalibrationSplitter`.
+The result is the same as for the rows in one table, see `TrainCalibrationSplitter`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ from certree.out_of_core.row_assignment import (
     sort_block,
 )
 from certree.out_of_core.row_block import RowBlock
-from certree.out_of_core.time_cut import LATEST, TimeCut, assign_by_cut
+from certree.out_of_core.time_cut import assign_by_cut
 from certree.out_of_core.transformed_rows import TransformedRows
+from certree.rows.duplicates import count_repeated_units, mark_repeats_by_key
 from certree.rows.folds import Indices, compute_random_word, number_groups
 from certree.rows.hashes import RowHashes, merge_hashes
 from certree.rows.near_copies import NearCopies
@@ -47,20 +48,24 @@ from certree.rows.split import (
     draw_training_groups,
     rank_units,
 )
+from certree.rows.time_order import LATEST, TimeCut
 from certree.rows.training import encode_classes, get_first_untrained_code, training_rows
 from certree.tree import Tree
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainCalibrationMasks:
-    """The calibration rows of all blocks; the other rows are the training set. See `split_blocks`.
+    """Masks of the calibration rows of all blocks; all other rows are the training set.
+
+    Rows are stored in several blocks, and only rows of positive weight count. `split_blocks`
+    returns it.
 
     Parameters
     ----------
     encoder : object
-        Copy of the model that encodes all rows.
+        Copy of the model, which converts features and targets of all rows to numbers.
     sorter : RowSorter
-        How the rows of a block are sorted.
+        Sorts the rows of a block in the order of the masks, which does not depend on the file.
     masks : list of ndarray of bool
         For each block: True for calibration rows, in the order of `RowSorter.sort_rows`.
     n : int
@@ -71,8 +76,8 @@ class TrainCalibrationMasks:
         Number of calibration rows that equal a training row or another calibration row. With groups,
         equal rows of one group count once.
     is_worst : list of ndarray of bool, or None
-        For each block: True for repeated calibration rows that count as errors, in the same order;
-        None: no such rows.
+        For each block: True for repeated calibration rows, which certificates count as errors (worst
+        case), in the order of `masks`; None: there are no such rows.
     """
 
     encoder: Any
@@ -85,12 +90,12 @@ class TrainCalibrationMasks:
 
     @property
     def n_calibration(self) -> int:
-        """Number of calibration rows."""
+        """Number of calibration rows in all blocks."""
         return sum(int(mask.sum()) for mask in self.masks)
 
     @property
     def n_units(self) -> int:
-        """Number of groups, or of rows if there are no groups."""
+        """Number of groups in all blocks, or of rows of positive weight if rows have no groups."""
         return self.n if self.n_groups is None else self.n_groups
 
 
@@ -106,21 +111,21 @@ def split_blocks(
     Parameters
     ----------
     executor : Executor
-        Reads the rows, and holds rows with hashes in place of its blocks, for `mark_worst_case`.
+        Reads the rows. Its blocks are replaced by `HashedRows`, which `mark_worst_case` needs later.
     encoder : object
-        Copy of the model that encodes rows, by the classes and categories of all rows.
+        Copy of the model, which encodes rows by the classes and categories of all rows.
     train_size : float
         Fraction of the rows, or groups, in the training set.
     random_state : RandomState
         Source of randomness.
     cut : TimeCut or None
-        Boundary between earlier rows, or groups, which train, and the latest ones, which calibrate;
-        None: the draw is random.
+        Time that separates earlier rows, or groups, which become the training set, from the latest
+        ones, which become the calibration set. None: rows are assigned at random.
 
     Returns
     -------
     TrainCalibrationMasks
-        The calibration rows.
+        Which rows are calibration rows, and how many of them are repeated.
 
     Raises
     ------
@@ -147,11 +152,11 @@ def split_blocks(
         n_groups, numbers = number_all_groups(names)
         is_calibration = ~draw_training_groups(train_size, n_groups, n, random_state)
         masks = assign_by_groups(executor, numbers, is_calibration)
-    repeats = _count_repeats(executor, masks, n, has_groups=n_groups is not None)
+    repeats = _count_repeats(executor, masks, n)
     return TrainCalibrationMasks(encoder, sorter, masks, n, n_groups, repeats)
 
 
-def _count_repeats(executor: Executor, masks: list[Mask], n: int, *, has_groups: bool) -> int:
+def _count_repeats(executor: Executor, masks: list[Mask], n: int) -> int:
     """Count the calibration rows that equal a training row or another calibration row.
 
     Rows of all blocks are compared by their hashes, one range of hashes at a time. The blocks are
@@ -161,38 +166,47 @@ def _count_repeats(executor: Executor, masks: list[Mask], n: int, *, has_groups:
     Parameters
     ----------
     executor : Executor
-        Blocks of `HashedRows`.
+        Holds blocks of type `HashedRows`.
     masks : list of ndarray of bool
         For each block: True for calibration rows.
     n : int
         Number of rows in all blocks.
-    has_groups : bool
-        Whether rows have groups, so that equal rows of one group count once.
 
     Returns
     -------
     int
-        Number of repeats.
+        Number of repeats; equal rows of one group count once.
     """
     executor.replace_blocks(_set_calibration_rows, per_block=masks)
     n_ranges, repeats = count_hash_ranges(n, executor.block_sizes), 0
     share_keys(executor, n_ranges)
     for i in range(n_ranges):
-        found = executor.reduce(_get_hashes_in_range, i, n_ranges)
-        train, calibration, unit = (np.concatenate(column) for column in zip(*found, strict=True))
-        if has_groups:
-            pairs = np.stack([calibration, unit.view(np.uint64)])
-            calibration = np.unique(pairs, axis=1)[0]
-        n_new = int((~np.isin(np.unique(calibration), train)).sum())
-        repeats += len(calibration) - n_new
+        _, rows = _collect_calibration_rows(executor, i, n_ranges)
+        repeats += count_repeated_units(*rows)
     return repeats
 
 
-def share_keys(executor: Executor, n_ranges: int) -> None:
-    """Give rows that were rounded to float32 the hashes of the rows of which they are copies.
+def _collect_calibration_rows(
+    executor: Executor, i: int, n: int
+) -> tuple[list[int], tuple[UInt64, Mask, Int64]]:
+    """Return the calibration rows with a key in the i-th of n ranges, in the order of the blocks.
 
-    executor: blocks of `HashedRows`, which are changed; n_ranges: number of ranges of hashes, one of
-    which is compared at a time.
+    executor: blocks of `HashedRows`. Return the number of rows of each block, and the arguments of
+    `mark_repeats_by_key`.
+    """
+    found = sorted(executor.reduce(_get_hashes_in_range, i, n), key=itemgetter(0))
+    sizes = [len(keys) for _, _, keys, _ in found]
+    train, keys, units = (np.concatenate([block[k] for block in found]) for k in (1, 2, 3))
+    return sizes, (keys, np.isin(keys, train), units)
+
+
+def share_keys(executor: Executor, n_ranges: int) -> None:
+    """Give equal keys to rows that are copies of each other after rounding to float32.
+
+    A copy that was stored as float32 gets the same key as its original in float64, so that `key`
+    finds it as a repeated row. executor: holds blocks of type `HashedRows`, whose field `key` is
+    changed; n_ranges: number of ranges into which hashes are divided, one of which is compared at a
+    time.
     """
     kinds = executor.reduce(_has_both_kinds)
     if not all(any(has_kind) for has_kind in zip(*kinds, strict=True)):
@@ -208,40 +222,42 @@ def share_keys(executor: Executor, n_ranges: int) -> None:
 
 
 def _has_both_kinds(block: HashedRows) -> list[tuple[bool, bool]]:
-    """Return whether a block has fractional rows, and rows that are exact in float32, as one pair."""
+    """Return whether float32 rounds some rows of a block, and whether others are exact in float32.
+
+    The two bools are returned as a list of one pair, which `Executor.reduce` concatenates.
+    """
     return [(len(block.rounded) > 0, bool(block.is_float32.any()))]
 
 
 def _get_float32_hashes(block: HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
-    """Return the hashes of a block in the i-th of n ranges, as a list of one pair.
+    """Return those hashes of a block's rows that are in the i-th of n ranges of hashes.
 
-    block: the block. The pair has the hashes of rows that are exact in float32, and the hashes of
-    fractional rows after rounding to float32.
+    Return a list of one pair: the hashes of rows that are exact in float32, and the hashes after
+    rounding to float32 of rows that are not.
     """
-    exact = block.key[block.is_float32]
-    rounded = block.rounded[block.rounded != block.key] if len(block.rounded) else block.rounded
+    exact, rounded = block.key[block.is_float32], block.rounded
     return [(exact[find_hash_ranges(exact, n) == i], rounded[find_hash_ranges(rounded, n) == i])]
 
 
 def _set_shared_keys(block: HashedRows, shared: UInt64) -> tuple[HashedRows, int]:
-    """Return a block in which copies have the hash of the rounded row as key, and 0.
+    """Return a block whose rows with a float32 copy have the key of the copy; and 0.
 
-    block: the block; shared: hashes, ascending, that rows exact in float32 and rounded rows have in
-    common.
+    block: n rows with hashes; shared: hashes, ascending, that some row has without rounding, and
+    another one after rounding to float32.
     """
-    if not len(block.rounded):
-        return block, 0
-    is_copy = find_positions(shared, block.rounded)[1]
-    return replace(block, key=np.where(is_copy, block.rounded, block.key)), 0
+    hashes = RowHashes(block.key, block.fractional, block.rounded, block.is_float32)
+    return replace(block, key=hashes.compute_keys_among(shared)), 0
 
 
 def mark_worst_case(executor: Executor, n: int) -> list[Mask]:
-    """Mark the repeated calibration rows, which count as errors in the worst case.
+    """Mark the repeated calibration rows, which certificates count as errors in the worst case.
+
+    A calibration row is repeated if it equals a training row or an earlier calibration row.
 
     Parameters
     ----------
     executor : Executor
-        The blocks as `split_blocks` has left them.
+        Holds the blocks of type `HashedRows` that `split_blocks` has made.
     n : int
         Number of rows in all blocks.
 
@@ -253,65 +269,45 @@ def mark_worst_case(executor: Executor, n: int) -> list[Mask]:
     """
     n_ranges = count_hash_ranges(n, executor.block_sizes)
     for i in range(n_ranges):
-        found = executor.reduce(_get_hashes_in_range, i, n_ranges)
-        train, calibration, unit = (np.concatenate(column) for column in zip(*found, strict=True))
-        order = np.lexsort((unit, calibration))
-        hashes, start = np.unique(calibration[order], return_index=True)
-        # If a training row has the hash, all calibration rows are repeats (no unit is -1). Otherwise
-        # rows of the first unit with the hash are not.
-        first = np.where(np.isin(hashes, train), -1, unit[order][start])
-        executor.replace_blocks(_mark_block, i, n_ranges, hashes, first)
+        sizes, rows = _collect_calibration_rows(executor, i, n_ranges)
+        marks = np.split(mark_repeats_by_key(*rows), np.cumsum(sizes)[:-1])
+        executor.replace_blocks(_mark_block, i, n_ranges, per_block=marks)
     masks: list[tuple[int, Mask]] = executor.reduce(_get_worst_rows)
     return [mask for _, mask in sorted(masks, key=itemgetter(0))]
 
 
-def _mark_block(
-    block: HashedRows, i: int, n: int, hashes: UInt64, first: Int64
-) -> tuple[HashedRows, int]:
-    """Mark the calibration rows of a block that are not of the first unit with their hash.
+def _mark_block(block: HashedRows, i: int, n: int, marks: Mask) -> tuple[HashedRows, int]:
+    """Mark repeated calibration rows of a block; return the block with the marks, and 0.
 
-    Parameters
-    ----------
-    block : HashedRows
-        The block.
-    i, n : int
-        Number of the range of hashes, and number of ranges.
-    hashes : ndarray of uint64, shape (k,)
-        Hashes of all calibration rows in the range, distinct and ascending.
-    first : ndarray of int64, shape (k,)
-        First unit with each hash; -1: none, because a training row has the hash.
-
-    Returns
-    -------
-    tuple of HashedRows and int
-        The block with the marks, and 0.
+    i, n: number of the range of hashes, and number of ranges; marks: True for repeats, for each
+    calibration row in the range.
     """
     rows = (find_hash_ranges(block.key, n) == i) & block.is_calibration
-    positions, _ = find_positions(hashes, block.key[rows])
     is_worst = block.is_worst.copy()
-    is_worst[rows] = block.units[rows] != first[positions]
+    is_worst[rows] = marks
     return replace(block, is_worst=is_worst), 0
 
 
 def _get_worst_rows(block: HashedRows) -> list[tuple[int, Mask]]:
-    """Return number and marks of a block, as a list of one pair."""
+    """Return the number of a block and its mask of repeated calibration rows, as a list of one pair."""
     return [(block.number, block.is_worst)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HashedRows(RowsToAssign):
-    """The n rows of a block with hashes by which equal rows of all blocks are found.
+    """The n rows of a block, with hashes by which equal rows are found over all blocks.
 
-    See `RowsToAssign` for all other fields.
+    A fractional row has values that float32 rounds. See `RowsToAssign` for all other fields.
 
     Parameters
     ----------
     key : ndarray of uint64, shape (n,)
         Hashes of features and target. After `share_keys` rows have the same key if one of them is a
         copy of the other that was rounded to float32; see `RowHashes`.
-    rounded : ndarray of uint64, shape (n,) or (0,)
-        Hashes of fractional rows after rounding to float32; for all other rows the hash `key`. Empty
-        if no row is fractional.
+    fractional : ndarray of intp, shape (m,)
+        Indices of the fractional rows.
+    rounded : ndarray of uint64, shape (m,)
+        Hashes of the fractional rows after rounding to float32.
     is_float32 : ndarray of bool, shape (n,)
         True for rows whose values are exact in float32.
     is_calibration : ndarray of bool, shape (n,)
@@ -323,6 +319,7 @@ class HashedRows(RowsToAssign):
     """
 
     key: UInt64
+    fractional: Indices
     rounded: UInt64
     is_float32: Mask
     is_calibration: Mask
@@ -331,7 +328,7 @@ class HashedRows(RowsToAssign):
 
     @property
     def units(self) -> Int64:
-        """Number of each row's group or, without groups, of the row, over all blocks, (n,)."""
+        """Number of each row's group over all blocks, (n,); without groups, a number of the row."""
         if self.group is not None:
             return self.group.astype(np.int64)
         return (np.int64(self.number) << 40) + self.row
@@ -345,19 +342,19 @@ def read_hashed_rows(
     Parameters
     ----------
     number, chunk : int, Chunk
-        Number of the block, and the block.
+        Number of the block, and its raw rows.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     sorter : RowSorter
-        How rows are sorted.
+        Sorts the rows in an order that does not depend on the file.
 
     Returns
     -------
     HashedRows
         The rows of positive weight.
     list of tuple
-        One entry: number of the block, number of its rows, sum of their hashes modulo 2^64, and its
-        distinct groups or None.
+        One tuple: number of the block, number of its rows, sum of their hashes modulo 2^64, and
+        names of its distinct groups, or None if rows have no groups.
     """
     training = sorter.read_rows(encoder, chunk)
     rows, order, names = sort_block(number, training, sorter)
@@ -366,18 +363,15 @@ def read_hashed_rows(
     )
     if training is not None:
         hashes = RowHashes.hash_rows(training.features.tables, training.y)
-    key, rounded = hashes.exact[order], hashes.exact
-    if len(hashes.fractional):
-        rounded = rounded.copy()
-        rounded[hashes.fractional] = hashes.rounded
-        rounded = rounded[order]
-    else:
-        rounded = rounded[:0]
+    key = hashes.exact[order]
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
     none = np.zeros(len(key), dtype=np.bool_)
     block = HashedRows(
         **{field.name: getattr(rows, field.name) for field in fields(rows)},
         key=key,
-        rounded=rounded,
+        fractional=place[hashes.fractional],
+        rounded=hashes.rounded,
         is_float32=hashes.is_float32[order],
         is_calibration=none,
         is_worst=none,
@@ -387,22 +381,25 @@ def read_hashed_rows(
 
 
 def _set_calibration_rows(block: HashedRows, mask: Mask) -> tuple[HashedRows, int]:
-    """Return a block with its calibration rows marked, and 0.
+    """Store in a block which of its rows are calibration rows; return the new block, and 0.
 
-    block: the block; mask: True for calibration rows, in the order of the block.
+    mask: True for calibration rows, in the order of the block's rows.
     """
     return replace(block, is_calibration=mask), 0
 
 
-def _get_hashes_in_range(block: HashedRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
+def _get_hashes_in_range(
+    block: HashedRows, i: int, n: int
+) -> list[tuple[int, UInt64, UInt64, Int64]]:
     """Return the keys of a block in the i-th of n ranges, as a list of one entry.
 
-    block: the block. The entry has the keys of training rows, the keys of calibration rows, and the
-    units of the calibration rows.
+    block: the block. The entry has the number of the block, the keys of training rows, the keys of
+    calibration rows, and the units of the calibration rows.
     """
     is_inside = find_hash_ranges(block.key, n) == i
     train, calibration = ~block.is_calibration & is_inside, block.is_calibration & is_inside
-    return [(block.key[train], block.key[calibration], block.units[calibration])]
+    keys = block.key[train], block.key[calibration]
+    return [(block.number, *keys, block.units[calibration])]
 
 
 def select_training_set(
@@ -415,7 +412,7 @@ def select_training_set(
     executor : Executor
         Reads all rows.
     encoder : object
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     sorter : RowSorter
         Sorts the rows of a block in the order of the masks, which does not depend on the file.
     masks : sequence of ndarray of bool
@@ -432,16 +429,16 @@ def _find_rows(
     Parameters
     ----------
     chunk : Chunk
-        The block.
+        Raw rows of the block.
     encoder, sorter : object, RowSorter
-        Copy of the model that encodes rows, and how rows are sorted.
+        Copy of the model, which encodes rows; and the order of the rows in `mask`.
     mask : ndarray of bool, shape (k,)
         Mask of the k rows of positive weight, in the order of `RowSorter.sort_rows`.
 
     Returns
     -------
     target : ndarray
-        Target of all rows of the block.
+        Checked target of all rows of the block, those of weight 0 included.
     rows : ndarray of intp, shape (k,)
         Positions of the rows of positive weight in the block, ascending.
     mask : ndarray of bool, shape (k,)
@@ -466,7 +463,9 @@ def _find_rows(
 def _take_training_rows(chunk: Chunk, encoder: Any, sorter: RowSorter, mask: Mask) -> Chunk:
     """Return the training rows of a block, in the order in which they were read.
 
-    chunk, encoder, sorter, mask: as in `_find_rows`; the mask is True for all other rows.
+    chunk: raw rows of the block; encoder: copy of the model, which encodes rows; sorter: order of
+    the rows in the mask; mask: for each row of positive weight, True for the other (calibration)
+    rows, which are left out.
     """
     target, rows, is_calibration = _find_rows(chunk, encoder, sorter, mask)
     return _take(chunk, target, rows[~is_calibration])
@@ -482,7 +481,7 @@ def _take(chunk: Chunk, target: Any, rows: Indices) -> Chunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CalibrationBlock:
-    """The calibration rows of one block, m of the k rows of positive weight.
+    """The m calibration rows of a block with k rows of positive weight.
 
     Parameters
     ----------
@@ -496,11 +495,11 @@ class CalibrationBlock:
         Names of the groups of the k rows, ascending, and for each row the index of its group among
         them; None: rows have no groups.
     is_worst : ndarray of bool, shape (m,), or None
-        True for repeated calibration rows that count as errors; None: no such rows.
+        True for repeated calibration rows, which certificates count as errors; None: no such rows.
     leaf : ndarray of int32, shape (m,)
         Node number of the leaf that each calibration row reaches.
     y : ndarray, shape (m,)
-        Class code of each calibration row, int32, or its target, float64.
+        Class code (int32) or numeric target (float64) of each calibration row.
     weight : ndarray of float64, shape (m,), or None
         Weight of each calibration row; None: 1.
     """
@@ -533,15 +532,16 @@ def route_calibration_rows(
     number, chunk : int, Chunk
         Number of the block, and all of its rows.
     encoder : object
-        Encodes rows by the classes and categories of the training set.
+        Copy of the model, which encodes rows by the classes and categories of the training set.
     tree : Tree
         The tree that was grown on the training set.
     of_all : object
-        Encodes rows by the classes of all rows.
+        Copy of the model, which encodes rows by the classes of the training and the calibration set.
     sorter : RowSorter
-        How rows are ordered within a block.
+        Sorts the rows of a block in the order of the masks.
     are_classes_given : bool
-        Whether `fit` got the classes; all others then have one code.
+        Whether the user has passed the classes to `fit`. All classes without training rows then get the
+        same code.
     masks : tuple of two ndarrays of bool
         Which rows are calibration rows, and which count as errors (None: no such rows), in the
         order of `sorter`.
@@ -549,9 +549,10 @@ def route_calibration_rows(
     Returns
     -------
     RowBlock
-        A block without rows; a classifier's block has the hashes of the calibration rows.
+        A block without rows, which replaces the former one. A classifier's block has the hashes of the
+        calibration rows.
     list of CalibrationBlock
-        One entry.
+        One entry: the calibration rows of the block, with their leaves and targets.
     """
     mask, worst = masks
     target, rows, is_calibration = _find_rows(chunk, of_all, sorter, mask)
@@ -610,10 +611,11 @@ def _multiply_class_weights(
 
 
 def _number_row_groups(groups: list[Groups | None]) -> Indices | None:
-    """Return the number, over all blocks, of each row's group; None: rows have no groups.
+    """Number the groups of all blocks, and return the number of each row's group, (n,).
 
-    groups: groups of each block; None: the block has no rows, or rows have no groups. The rows of the
-    blocks follow each other.
+    groups: for each block the names of its groups and the index of each row's group, or None for a
+    block without rows. The rows of the blocks are joined in this order. Return None if rows have no
+    groups.
     """
     if all(block is None for block in groups):
         return None
@@ -634,7 +636,7 @@ def join_calibration_blocks(
     repeats : int
         Number of calibration rows that equal a training row or another calibration row.
     is_distinct : bool
-        Whether equal rows were merged.
+        Whether equal rows of the table were merged to one row before the split.
 
     Returns
     -------
@@ -673,13 +675,16 @@ def join_calibration_blocks(
 
 
 def _join_masks(masks: list[Mask | None]) -> Mask | None:
-    """Join the masks of all blocks; None if they are all None."""
+    """Join the masks of all blocks in the order of the blocks; return None if all are None."""
     known = [mask for mask in masks if mask is not None]
     return np.concatenate(known) if known else None
 
 
 def _join_positions(blocks: list[CalibrationBlock]) -> Indices | None:
-    """Return the positions of the rows of positive weight among the rows of all blocks; None: all."""
+    """Return the positions, in the whole table, of the rows of positive weight.
+
+    blocks: the blocks of the table, in order. Return None if all rows have positive weight.
+    """
     if all(block.rows is None for block in blocks):
         return None
     starts: Int64 = np.cumsum([0, *(block.n_given for block in blocks)])[:-1]

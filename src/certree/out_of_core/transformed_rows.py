@@ -12,7 +12,7 @@ from certree.out_of_core.row_block import RowBlock
 
 
 class TransformedRows(ExecutorWrapper):
-    """An executor of rows that a function changes before each pass, such as to leave out some.
+    """An executor that changes the rows of another one before each pass, such as to drop some.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ class TransformedRows(ExecutorWrapper):
         Arguments of `transform` that all blocks share. The first is a copy of the model that
         encodes rows.
     per_block : sequence
-        For each block, the last argument of `transform`.
+        For each block, the last argument of `transform`, such as the numbers of the rows to keep.
     has_weights : bool or None
-        Whether changed rows have weights; None: if the rows of `executor` have some.
+        Whether the changed rows have weights; None: as the rows of `executor`.
     """
 
     def __init__(
@@ -49,9 +49,11 @@ class TransformedRows(ExecutorWrapper):
         self.load_rows, self.apply_memory_limit = executor.load_rows, executor.apply_memory_limit
 
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:  # noqa: ARG002 -- `transform` needs the features, and the number of the block
-        """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
+        """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the changed chunks.
 
-        See `Executor.scan`.
+        A chunk has the raw rows of one block (features, targets, weights). `transform` changes it
+        before f gets it. targets_only: ignored, because `transform` needs the features. See
+        `Executor.scan`.
         """
         arguments = f, arguments, self._transform, self._transform_arguments
         return self._executor.make_blocks(_scan_transformed, *arguments, per_block=self._per_block)
@@ -59,9 +61,11 @@ class TransformedRows(ExecutorWrapper):
     def make_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Sequence[Any] | None = None
     ) -> Any:
-        """Read all rows once, and make a block of each chunk; return the sum of partial results.
+        """Read all rows once, make a block of each changed chunk, and sum the partial results.
 
-        See `Executor.make_blocks`.
+        A chunk has raw rows, which `transform` changes; ``f(number, chunk, *arguments)`` returns a
+        `RowBlock` and a partial result. per_block: for each chunk, a further last argument of f.
+        The sum of the partial results is returned. See `Executor.make_blocks`.
         """
         each = (
             [()] * len(self._per_block)
@@ -82,10 +86,30 @@ def _scan_transformed(
     transform_arguments: tuple[Any, ...],
     per_block: Any,
 ) -> tuple[RowBlock, Any]:
-    """Return a block without rows, and ``f(rows, *arguments)`` for the changed rows of a block.
+    """Transform the raw rows of a block, and compute a function of them.
 
-    number, chunk: number of the block, and its rows; transform, transform_arguments, per_block: see
-    `TransformedRows`.
+    The signature is the one that `Executor.make_blocks` calls, although no block is kept.
+
+    Parameters
+    ----------
+    number : int
+        Number of the block.
+    chunk : Chunk
+        Raw rows of the block.
+    f : callable
+        ``f(changed_chunk, *arguments)`` returns a partial result.
+    arguments : tuple
+        Further arguments of f.
+    transform, transform_arguments, per_block
+        ``transform(chunk, *transform_arguments, per_block)`` returns the changed chunk. The first
+        entry of `transform_arguments` is the model that encodes rows.
+
+    Returns
+    -------
+    block : RowBlock
+        A block without rows.
+    result : object
+        The partial result.
     """
     encoder = transform_arguments[0]
     block = make_empty_block(number, encoder, None, encoder._n_encoded)
@@ -101,10 +125,27 @@ def _make_transformed(
     transform_arguments: tuple[Any, ...],
     per_block: tuple[Any, tuple[Any, ...]],
 ) -> tuple[Any, Any]:
-    """Return the block, and partial result, that f makes of the changed rows of a block.
+    """Transform the raw rows of a block, and make a block of the changed rows.
 
-    They are ``f(number, rows, *arguments, *per_block[1])``. number, chunk: number of the block, and
-    its rows; transform, arguments, per_block[0]: see `TransformedRows`.
+    Parameters
+    ----------
+    number : int
+        Number of the block.
+    chunk : Chunk
+        Raw rows of the block.
+    f : callable
+        ``f(number, changed_chunk, *arguments, *per_block[1])`` returns a block and a partial result.
+    arguments : tuple
+        Arguments of f that all blocks share.
+    transform, transform_arguments
+        ``transform(chunk, *transform_arguments, per_block[0])`` returns the changed chunk.
+    per_block : tuple
+        Last argument of `transform` for this block, and a tuple of further arguments of f.
+
+    Returns
+    -------
+    tuple
+        What f returns: the block, and its partial result.
     """
     block: tuple[Any, Any] = f(
         number, transform(chunk, *transform_arguments, per_block[0]), *arguments, *per_block[1]

@@ -27,7 +27,7 @@ from certree.out_of_core.row_block import RowBlock
 
 
 class SourceWithValidation:
-    """A source of the rows of a fit, followed by its validation set.
+    """A source that reads the rows of a fit, and then the user's validation set.
 
     Parameters
     ----------
@@ -42,21 +42,22 @@ class SourceWithValidation:
 
     @property
     def empty_table(self) -> Any:
-        """A table of the features without rows, if no feature can be categorical; else None.
+        """A table with the columns of the features and no rows.
 
-        See `Source.empty_table`.
+        None if a feature may be categorical, that is, if some features hold strings, categories or
+        dates.
         """
         return self._rows.empty_table
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows; None: unknown before the rows are read; see `Source`."""
+        """Number of rows of both tables; None if it is unknown before the rows are read."""
         numbers = self._rows.n_rows, self._validation.n_rows
         return None if None in numbers else sum(numbers)
 
     @property
     def n_validation(self) -> int | None:
-        """Number of rows in the validation set; None: unknown."""
+        """Number of rows in the validation set; None if it is unknown before they are read."""
         n: int | None = self._validation.n_rows
         return n
 
@@ -78,7 +79,7 @@ class SourceWithValidation:
 
     @property
     def block_rows(self) -> int:
-        """Number of rows in a block."""
+        """Number of rows in a block of either table."""
         n: int = self._rows.block_rows
         return n
 
@@ -87,21 +88,24 @@ class SourceWithValidation:
         self._rows.block_rows = self._validation.block_rows = n
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
-        """Yield the rows block by block; see `Source`."""
+        """Yield the rows of the fit, and then those of the validation set, as chunks.
+
+        targets_only: whether chunks may have None as their features X. See `Source.chunks`.
+        """
         yield from self._rows.chunks(targets_only=targets_only)
         for chunk in self._validation.chunks(targets_only=targets_only):
             yield _mark_validation(chunk)
 
     @property
     def n_partitions(self) -> int:
-        """Number of partitions of a fit on a cluster."""
+        """Number of partitions of both tables, for a fit on a Dask cluster."""
         n: int = self._rows.n_partitions + self._validation.n_partitions
         return n
 
     def partition(self, number: int) -> Any:
         """Return a partition as a `dask.delayed` object, which computes its `Chunk` on a worker.
 
-        number: 0 .. n_parts - 1. The last partitions are the validation set.
+        number: 0 .. n_partitions - 1. The last partitions are the validation set.
         """
         n = self._rows.n_partitions
         if number < n:
@@ -111,12 +115,12 @@ class SourceWithValidation:
 
 
 def _mark_validation(chunk: Chunk) -> Chunk:
-    """Return a copy of a chunk that is marked as part of the validation set `X_val`."""
+    """Return a copy of a chunk of rows that is marked as part of the user's validation set `X_val`."""
     return replace(chunk, is_validation=True, where=f"{chunk.where} of X_val")
 
 
 class ExecutorWithValidation(ExecutorWrapper):
-    """An executor for the rows of a fit, with blocks of the validation set among its blocks.
+    """An executor for the rows of a fit that also holds blocks of the validation set.
 
     Passes over the rows skip the validation set. The validation set has blocks of
     its own, without training rows.
@@ -146,17 +150,17 @@ class ExecutorWithValidation(ExecutorWrapper):
 
     @property
     def n_validation(self) -> int | None:
-        """See `SourceWithValidation`."""
+        """Number of rows in the validation set; None if it is unknown before they are read."""
         return self._source.n_validation
 
     def get_validation_executor(self) -> ValidationExecutor:
-        """Return an executor for the validation set alone."""
+        """Return an executor whose passes read the validation set, and skip the rows of the fit."""
         return ValidationExecutor(self._executor, self._source.validation_has_weights)
 
     def scan_validation_set(
         self, model: Any, metadata: FitMetadata, *, has_hashes: bool
     ) -> ValidationMetadata:
-        """Scan the targets and weights of the validation set, which later calls of `make_blocks` need.
+        """Read targets and weights of the validation set, on which later calls of `make_blocks` depend.
 
         Parameters
         ----------
@@ -171,7 +175,7 @@ class ExecutorWithValidation(ExecutorWrapper):
         Returns
         -------
         ValidationMetadata
-            Metadata of the validation set.
+            Classes, target ranges and sums of weights of the validation set.
 
         Raises
         ------
@@ -187,7 +191,8 @@ class ExecutorWithValidation(ExecutorWrapper):
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
         """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
 
-        See `Executor.scan`. Rows of the validation set are skipped.
+        Chunks of the validation set are skipped. targets_only: whether f does not use the features. See
+        `Executor.scan`.
         """
         return self._executor.scan(_scan_table, False, f, arguments, targets_only=targets_only)
 
@@ -196,8 +201,10 @@ class ExecutorWithValidation(ExecutorWrapper):
     ) -> Any:
         """Read all rows once, and make a block of each chunk; return the sum of partial results.
 
-        See `Executor.make_blocks`. Blocks of the validation set have no training rows. Before
-        `scan_validation_set` they have no validation rows either.
+        ``f(number, chunk, *arguments)`` returns a `RowBlock` and a partial result; per_block: for
+        each chunk, a further last argument of f. Chunks of the validation set become blocks without
+        training rows. Before `scan_validation_set` is called, these blocks have no validation rows
+        either. See `Executor.make_blocks`.
         """
         return self._executor.make_blocks(
             _make_block, f, arguments, self._encoding, per_block=per_block
@@ -213,12 +220,12 @@ class ExecutorWithValidation(ExecutorWrapper):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValidationEncoding:
-    """How rows of the validation set are encoded and weighted.
+    """How features, targets and weights of the validation set are converted to numbers.
 
     Parameters
     ----------
     encoder : object
-        Copy of the model that encodes rows, by the classes and categories of the rows of the fit.
+        Copy of the model, which encodes rows by the classes and categories of the rows of the fit.
     weight_scaling : WeightScaling or None
         How weights are scaled; None: they are not scaled.
     has_hashes : bool
@@ -246,14 +253,16 @@ class ValidationExecutor:
     has_weights: bool
 
     def scan(self, f: Callable[..., Any], *arguments: Any, targets_only: bool = False) -> Any:
-        """Read all rows once, and return the sum of ``f(chunk, *arguments)`` over the chunks.
+        """Read the validation set once, and return the sum of ``f(chunk, *arguments)`` over its chunks.
 
-        See `Executor.scan`.
+        targets_only: whether f does not use the features. See `Executor.scan`.
         """
         return self.executor.scan(_scan_table, True, f, arguments, targets_only=targets_only)
 
     def load_rows(self) -> tuple[Any, Any, Any, Any, Any]:
-        """Read all rows into memory: X, target, and weights, groups and offsets (each may be None).
+        """Read the validation set into memory: X, target, weights, groups and offsets.
+
+        Each of the last three may be None.
 
         See `Executor.load_rows`.
         """
@@ -263,9 +272,9 @@ class ValidationExecutor:
 def _scan_table(
     chunk: Chunk, is_validation: bool, f: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> Any:
-    """Return ``f(chunk, *arguments)`` for a block of one of the two tables, else None.
+    """Return ``f(chunk, *arguments)`` for a chunk of one of the two tables, and None for the other.
 
-    is_validation: whether the function is called for the validation set, or for the rows of the fit.
+    is_validation: whether f is called for chunks of the validation set, or for those of the fit.
     """
     return f(chunk, *arguments) if chunk.is_validation == is_validation else None
 
@@ -283,7 +292,7 @@ def _make_block(
     Parameters
     ----------
     number, chunk : int, Chunk
-        Number of the block, and the block.
+        Number of the block, and its raw rows.
     f, arguments : callable, tuple
         ``f(number, chunk, *arguments, *block_arguments)`` makes a block of training rows, and a
         partial result.
@@ -295,7 +304,7 @@ def _make_block(
     Returns
     -------
     block : RowBlock
-        The block.
+        Block of training rows without validation rows, or the other way round.
     result : object
         The partial result; for the validation set the one for a block without rows.
     """

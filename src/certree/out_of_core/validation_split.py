@@ -31,7 +31,6 @@ from certree.out_of_core.row_assignment import (
     make_sorted_blocks,
 )
 from certree.out_of_core.time_cut import (
-    LATEST,
     assign_by_time,
     count_rows,
     has_order,
@@ -44,6 +43,7 @@ from certree.rows.folds import (
     hash_contents,
     mark_validation_places,
 )
+from certree.rows.time_order import LATEST
 from certree.rows.training import (
     VALIDATION_FRACTION,
     count_held_out,
@@ -63,7 +63,8 @@ class SetSummary:
     n : int
         Number of rows.
     n_of_stratum : ndarray of int64, shape (n_strata,)
-        Number of rows in each stratum.
+        Number of rows in each stratum: a class, or combination of classes of several targets, whose
+        rows are assigned in proportion.
     n_of_class : list of ndarray of int64
         For each target the number of rows of each class.
     largest : float
@@ -79,7 +80,7 @@ class SetSummary:
     ends: Float64
 
     def __add__(self, other: SetSummary) -> SetSummary:
-        """Return the summary of the rows of both. other: the summary of other rows."""
+        """Return the summary of the rows of both sets. other: the summary of the other set."""
         # A block without rows has one column, even if there are several targets.
         none = np.zeros(0, dtype=np.int64)
         both = zip_longest(self.n_of_class, other.n_of_class, fillvalue=none)
@@ -93,7 +94,7 @@ class SetSummary:
 
 
 def _add_counts(first: Int64, second: Int64) -> Int64:
-    """Return first + second, two arrays of counts, of which the shorter one is filled with zeros."""
+    """Add two arrays of counts, of which the shorter one is filled with zeros."""
     counts = np.zeros(max(len(first), len(second)), dtype=np.int64)
     counts[: len(first)] += first
     counts[: len(second)] += second
@@ -114,24 +115,27 @@ class SplitSummary:
     validation: SetSummary
 
     def __add__(self, other: SplitSummary) -> SplitSummary:
-        """Return the summaries of the rows of both. other: the summaries of other rows."""
+        """Return the summaries of the rows of both objects, set by set."""
         return SplitSummary(self.train + other.train, self.validation + other.validation)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValidationSplit:
-    """The validation rows of all blocks; see `split_validation_set`.
+    """Masks of the validation rows of all blocks; all other rows are training rows.
+
+    Rows are stored in several blocks. `split_validation_set` returns it.
 
     Parameters
     ----------
     sorter : RowSorter
-        How the rows of a block are sorted and weighted.
+        Sorts the rows of a block in the order of the masks, and scales the weights of both sets.
     masks : list of ndarray of bool
         For each block: True for validation rows, in the order of `RowSorter.sort_rows`.
     summary : SplitSummary
         Summaries of the training set and of the validation set.
     n_repeated : int
-        Number of rows, of both sets, that equal another row, target included; 0 if groups are held out.
+        Number of rows, of both sets, that equal another row in features and target; 0 if whole
+        groups of rows are assigned.
     """
 
     sorter: RowSorter
@@ -148,20 +152,21 @@ def split_validation_set(
     Parameters
     ----------
     executor : Executor
-        Reads the rows, and holds `RowsToAssign` in place of its blocks.
+        Reads the rows. Its blocks are replaced by blocks of type `RowsToAssign`.
     encoder : estimator
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     weight_scaling : WeightScaling or None
         How weights are scaled; None: rows have no weights.
     size : int or float
-        Number of validation rows, or groups, or their fraction.
+        Number (int) or fraction (float) of the validation rows, or of the groups if rows have groups.
     seed : int
-        Seed of the choice.
+        Seed of the random choice.
 
     Returns
     -------
     ValidationSplit
-        The validation rows. The weights of each set are scaled to a mean of 1.
+        Which rows are validation rows, and a summary of both sets. Its sorter scales the weights of
+        each set to a mean of 1.
 
     Raises
     ------
@@ -200,8 +205,9 @@ def _choose_latest_rows(
 ) -> list[Mask]:
     """Choose the latest rows, or groups, as the validation set.
 
-    executor: holds `RowsToAssign` with times; names: distinct groups of each block, or None; size:
-    number of validation rows, or groups, or their fraction. Return their mask for each block.
+    executor: holds blocks of type `RowsToAssign` with times; names: for each block the names of its
+    groups, or None; size: number (int) or fraction (float) of validation rows, or of groups if
+    there are some. Return for each block a mask of its rows, True for validation rows.
     """
     is_grouped = any(groups is not None for groups in names)
     n = number_all_groups(names)[0] if is_grouped else count_rows(executor)
@@ -212,12 +218,12 @@ def _choose_latest_rows(
 def _choose_validation_rows(
     executor: Executor, sizes: list[int], size: float, has_classes: bool
 ) -> tuple[list[Mask], int]:
-    """Choose the rows of the validation set if rows have no groups.
+    """Choose the rows of the validation set at random, if rows have neither groups nor times.
 
     Parameters
     ----------
     executor : Executor
-        Holds `RowsToAssign` in place of its blocks.
+        Holds blocks of type `RowsToAssign`.
     sizes : list of int
         Number of rows of each block.
     size : int or float
@@ -258,12 +264,12 @@ def _count_lost_classes(summary: SplitSummary) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldAssignment:
-    """The fold of each row of all blocks; see `assign_to_folds`.
+    """The cross-validation fold of each row of all blocks; see `assign_to_folds`.
 
     Parameters
     ----------
     sorter : RowSorter
-        How the rows of a block are sorted.
+        Sorts the rows of a block in the order of `folds`, which does not depend on the file.
     folds : list of ndarray of uint8
         For each block: number of the fold whose validation set has each row, in the order of
         `RowSorter.sort_rows`.
@@ -271,8 +277,8 @@ class FoldAssignment:
         Number of rows that equal another row, target included; 0 if rows are assigned by groups;
         None if it is not known.
     is_timed : bool
-        Whether rows are assigned by time: `folds` then has the sets `LATEST`, which validates,
-        `EARLIER` and `GAP`.
+        Whether rows are assigned by time. `folds` then has the codes of the sets `LATEST`
+        (validation set), `EARLIER` (training set) and `GAP` (left out between them).
     """
 
     sorter: RowSorter
@@ -295,20 +301,21 @@ def assign_to_folds(
     Parameters
     ----------
     executor : Executor
-        Reads the rows, and holds `RowsToAssign` in place of its blocks.
+        Reads the rows. Its blocks are replaced by blocks of type `RowsToAssign`.
     encoder : estimator
-        Copy of the model that encodes rows.
+        Copy of the model, which converts features and targets of rows to numbers.
     n_folds : int
         Number of folds, 2 .. 255.
     random_state : RandomState
-        Source of randomness, which is advanced as for one table.
+        Source of randomness. Its state afterwards is the same as after a fit to one table.
     gap : int, timedelta or None
-        Rows to leave out before the latest fifth; None: rows have no times.
+        What to leave out between the training set and the latest fifth: a number of rows or a duration.
+        None: rows have no times.
 
     Returns
     -------
     FoldAssignment
-        The folds.
+        The fold of each row.
 
     Raises
     ------
@@ -347,7 +354,7 @@ def summarize_split(block: RowsToAssign, mask: Mask) -> tuple[RowsToAssign, Spli
     Parameters
     ----------
     block : RowsToAssign
-        The block, with n rows.
+        A block of n rows.
     mask : ndarray of bool, shape (n,)
         True for validation rows, in the order of the block.
 
@@ -356,13 +363,13 @@ def summarize_split(block: RowsToAssign, mask: Mask) -> tuple[RowsToAssign, Spli
     block : RowsToAssign
         The block, unchanged.
     summary : SplitSummary
-        The summaries.
+        Numbers of rows and classes, largest weight and target ranges of both sets.
     """
     return block, SplitSummary(_summarize(block, ~mask), _summarize(block, mask))
 
 
 def _summarize(block: RowsToAssign, rows: Mask) -> SetSummary:
-    """Return the summary of some rows of a block. block: the block; rows: mask of the rows."""
+    """Summarize some of the n rows of a block. rows: mask of these rows, (n,)."""
     target = block.target[rows] if block.target.ndim > 1 else block.target[rows, None]
     least, most = target.min(axis=0, initial=np.inf), target.max(axis=0, initial=-np.inf)
     ends = np.column_stack([least, most])
@@ -372,7 +379,11 @@ def _summarize(block: RowsToAssign, rows: Mask) -> SetSummary:
 
 
 def _count_codes(codes: Int32, rows: Mask) -> Int64:
-    """Count the rows that a mask selects by their codes, (largest code of all rows + 1,)."""
+    """Count the rows with each code among those that a mask selects.
+
+    codes: integer codes of n rows, from 0 on; rows: the mask, (n,). Return (largest code of all
+    rows + 1,).
+    """
     n_codes = int(codes.max(initial=-1)) + 1
     return np.bincount(codes[rows], minlength=n_codes).astype(np.int64)
 
@@ -380,12 +391,12 @@ def _count_codes(codes: Int32, rows: Mask) -> Int64:
 def sum_weights(
     block: RowsToAssign, largest: tuple[float, float], mask: Mask
 ) -> tuple[RowsToAssign, NDArray[Any]]:
-    """Return a block unchanged, and the exact sums of the weights of its training and validation rows.
+    """Sum the weights of the training rows, and of the validation rows, of a block exactly.
 
     Parameters
     ----------
     block : RowsToAssign
-        The block, with n rows.
+        A block of n rows.
     largest : tuple of two float
         Largest weight of all training rows, and of all validation rows.
     mask : ndarray of bool, shape (n,)
@@ -394,9 +405,9 @@ def sum_weights(
     Returns
     -------
     block : RowsToAssign
-        The block.
+        The block, unchanged.
     sums : ndarray of int (object), shape (2,)
-        Sums of the weights divided by `largest`, in units of 2^-1126 as in `exact_sum`.
+        Sums of the weights divided by `largest`, as integer multiples of 2^-1126 (see `exact_sum`).
     """
     sums = [
         exact_sum(divide_by_largest(block.weight[rows], most))

@@ -35,16 +35,18 @@ _INTERVAL = 1.0
 
 @dataclass(frozen=True, slots=True)
 class BlockRequest:
-    """A call of a function for all blocks of a fit.
+    """A request that the client sends to workers: call a function for each of their row blocks.
 
     Parameters
     ----------
     f : callable
-        ``f(block, *arguments)``, as in `Executor.reduce` or `Executor.replace_blocks`.
+        ``f(block, *arguments)`` returns a partial result, or a new block and a partial result if
+        `replacement` is not None. See `Executor.reduce` and `Executor.replace_blocks`.
     arguments : tuple
         Arguments that all blocks share.
     replacement : int or None
-        Number of the replacement of all blocks, counted from 0; None: blocks are not replaced.
+        The request is the replacement of all blocks with this number, counted from 0 in a fit, so
+        that a worker does not repeat it. None: blocks are not replaced.
     per_block : mapping of int to object, or None
         Last argument for each block, by the number of the block; None: there is none.
     """
@@ -55,9 +57,9 @@ class BlockRequest:
     per_block: Mapping[int, Any] | None = None
 
     def select(self, numbers: Sequence[int]) -> BlockRequest:
-        """Return the part of the request that concerns some blocks.
+        """Return a copy of the request whose `per_block` has only the entries of some blocks.
 
-        numbers: numbers of these blocks, whose arguments `per_block` is reduced to.
+        numbers: numbers of these blocks.
         """
         if self.per_block is None:
             return self
@@ -66,14 +68,14 @@ class BlockRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChildWorker:
-    """A worker to which another one forwards requests.
+    """A Dask worker to which another worker, its parent in a tree of workers, forwards requests.
 
     Parameters
     ----------
     address, key : str
         Dask's address of the worker, and key of its actor.
     numbers : tuple of int
-        Numbers of its blocks, and of those of its descendants.
+        Numbers of the blocks that the worker and its descendants in the tree hold.
     """
 
     address: str
@@ -82,7 +84,9 @@ class ChildWorker:
 
 
 class WorkerActor(LocalBlocks):
-    """The blocks of a fit on one worker; as many are processed at a time as the worker has threads.
+    """Dask actor that holds the row blocks of a fit on one worker, and calls functions for them.
+
+    It processes as many blocks at a time as the worker has threads.
 
     Requests run in threads of the actor. Dask has one thread for all actors of a worker, which may
     hold two actors of a fit after another worker was lost, and the event loop has few threads, which
@@ -93,7 +97,7 @@ class WorkerActor(LocalBlocks):
     numbers : tuple of int
         Numbers of the blocks.
     *pairs : tuple of (RowBlock, object)
-        For each block, the block and the partial result of the function that has made it.
+        For each number, the block and the partial result that came with it, which is ignored.
     """
 
     def __init__(self, numbers: tuple[int, ...], *pairs: tuple[Any, Any]) -> None:
@@ -116,23 +120,33 @@ class WorkerActor(LocalBlocks):
         PendingConnections.get_or_register(worker)
 
     async def set_children(self, children: Sequence[ChildWorker]) -> str:
-        """Replace the children, and return the address of this worker."""
+        """Replace the children, and return the address of this worker.
+
+        children: workers to which this one forwards requests.
+        """
         self._cancel_answers()
         await self._run_in_thread(self._set_children, children)
         return str(self._worker.address)
 
     def _cancel_answers(self) -> None:
-        """Let the request that waits for children raise `LinkLost`: a lost worker never answers."""
+        """Cancel the answers of the children; the request that waits for them raises `LinkLost`.
+
+        A lost worker would never answer.
+        """
         for answer in self._answers:
             answer.cancel()
 
     async def _run_in_thread(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``f(*arguments)``, computed in a thread of the actor."""
+        """Return ``f(*arguments)``, computed in a thread of the actor while the event loop goes on."""
         loop = asyncio.get_running_loop()
         return await self._wait(loop.run_in_executor(self._threads, f, *arguments))
 
     async def _wait(self, call: asyncio.Future[Any]) -> Any:
-        """Return the result of a call; end the call if the client is gone, so the actor is dropped."""
+        """Wait for the result of a call that runs in a thread, and return it.
+
+        If Dask has dropped the actor meanwhile, as the client is gone, end the call: `LinkLost` is
+        raised.
+        """
         while not (await asyncio.wait([call], timeout=_INTERVAL))[0]:
             if not any(actor is self for actor in self._worker.state.actors.values()):
                 self._is_dropped = True
@@ -142,12 +156,12 @@ class WorkerActor(LocalBlocks):
         return call.result()
 
     def _set_children(self, children: Sequence[ChildWorker]) -> None:
-        """Replace the children once the current request has ended."""
+        """Replace the workers to which this one forwards requests, after the current request."""
         with self._turn:
             self._children = children
 
     async def answer(self, request: bytes) -> list[Any]:
-        """Return the result of a request over the blocks of this worker and its descendants.
+        """Process a request, and return the sum of the results of this worker and its descendants.
 
         request: a pickled `BlockRequest`. The result is encoded by `pack`. Raise `LinkLost` if a
         worker is lost.
@@ -158,12 +172,15 @@ class WorkerActor(LocalBlocks):
         return result
 
     async def run_job(self, job: bytes, n_replacements: int) -> tuple[bytes, bytes, int]:
-        """Run a job of several requests on this worker, the root; see `DaskExecutor.run_on_root`.
+        """Run a job of several requests on this worker, the root of the tree of workers.
+
+        The job sends each request to all workers. See `DaskExecutor.run_on_root`.
 
         Parameters
         ----------
         job : bytes
-            A function and a tuple of its arguments, pickled; its first argument is a `Leader`.
+            Pickled pair (f, arguments) of a function and a tuple; ``f(leader, *arguments)`` is
+            called, where leader is a `Leader`.
         n_replacements : int
             How often blocks have been replaced before.
 
@@ -185,14 +202,22 @@ class WorkerActor(LocalBlocks):
         return result
 
     def _run_job(self, job: bytes, n_replacements: int) -> tuple[bytes, bytes, int]:
-        """See `run_job`."""
+        """Run a job of several requests in a thread of this worker.
+
+        job: pickled pair of a function and its arguments, which is called with a `Leader`;
+        n_replacements: how often blocks have been replaced before. Return the pickled result, the
+        pickled requests that replaced blocks, and their number. See `run_job`.
+        """
         leader = Leader(self, n_replacements)
         f, arguments = pickle.loads(job)
         result = dump(f(leader, *arguments))
         return result, dump(leader.replacements), len(leader.replacements)
 
     def process(self, request: BlockRequest) -> Any:
-        """Return the sum of results over the blocks of this worker and its descendants, or a failure.
+        """Return the sum of the results of a request over this worker and its descendants.
+
+        If the function of the request has raised an error on a worker, return it as a `_Failure`
+        instead.
 
         Raises
         ------
@@ -218,9 +243,10 @@ class WorkerActor(LocalBlocks):
         return failed[0] if failed else sum_results(results)
 
     def _process_here(self, request: BlockRequest) -> Any:
-        """Return the result over the blocks of this worker.
+        """Return the sum of the results of a request over the blocks of this worker.
 
-        Errors are returned as `_Failure`, because other workers still answer the request.
+        Errors of the function are returned as `_Failure`, because other workers still answer the
+        request.
         """
         try:
             if request.replacement is None:
@@ -235,16 +261,19 @@ class WorkerActor(LocalBlocks):
             return _Failure(error)
 
     async def run_on_rank(self, epoch: Epoch, calls: Sequence[bytes], from_all: bool) -> bytes:
-        """Call functions with the rank of the rows of this worker; see `Executor.run_on_ranks`.
+        """Call functions with the `Rank` of this worker: the table of its rows, and stored state.
+
+        See `Executor.run_on_ranks`.
 
         Parameters
         ----------
         epoch : Epoch
-            The set of ranks. If it is new, the ranks connect first, and lose their state.
+            The workers that take part, and their ranks. If it is new, the workers connect to each
+            other first, and drop the state that earlier calls have stored.
         calls : sequence of bytes
-            Pickled pairs of a function and a tuple of arguments, which are called in order.
+            Pickled pairs (f, arguments); ``f(rank, *arguments)`` is called for each, in order.
         from_all : bool
-            Whether all ranks return the last result, or rank 0 alone.
+            Whether all workers return the result of the last call, or rank 0 alone.
 
         Returns
         -------
@@ -275,7 +304,7 @@ class WorkerActor(LocalBlocks):
         return result
 
     async def end_rank(self) -> None:
-        """Close the links of the rank, and wait until its thread has ended."""
+        """Close the links to other workers, and wait until the current `run_on_rank` has ended."""
         if self._links is not None:
             self._links.close()
         if self._call is not None:
@@ -283,9 +312,12 @@ class WorkerActor(LocalBlocks):
         self._epoch, self._links, self._call = "", None, None
 
     def _run_calls(self, links: WorkerLinks, calls: Sequence[bytes], from_all: bool) -> bytes:
-        """Call functions in the thread of the rank; see `run_on_rank` for arguments and result.
+        """Call functions with the `Rank` of this worker in order; return the last result, pickled.
 
-        The first call joins the blocks of this worker to one table. An error closes the links.
+        The first call joins the blocks of this worker to one table. links: connections to the other
+        workers, which an error closes; calls: pickled pairs (f, arguments) for ``f(rank,
+        *arguments)``; from_all: False: only the worker of rank 0 returns the result, others empty
+        bytes. See `run_on_rank`.
         """
         try:
             if self._rank is None:
@@ -296,17 +328,23 @@ class WorkerActor(LocalBlocks):
             for call in calls:
                 f, arguments = pickle.loads(call)
                 result = f(self._rank, *arguments)
-            return dump(result) if from_all or links.decides else b""
+            return dump(result) if from_all or links.is_rank_0 else b""
         except BaseException:
             links.abort()  # so that all other ranks end, too
             raise
 
     async def repeat_replacements(self, jobs: Sequence[bytes]) -> None:
-        """Replace recomputed blocks as jobs have replaced the lost ones. jobs: see `run_job`."""
+        """Replace the blocks of this worker, which were recomputed, as the lost blocks were replaced.
+
+        jobs: for each job so far the pickled list of its requests that replaced blocks, from `run_job`.
+        """
         await self._run_in_thread(self._repeat_replacements, jobs)
 
     def _repeat_replacements(self, jobs: Sequence[bytes]) -> None:
-        """See `repeat_replacements`."""
+        """Replace the blocks of this worker as the jobs so far have replaced the lost ones.
+
+        jobs: for each job the pickled list of its requests that replaced blocks.
+        """
         for job in jobs:
             for request in pickle.loads(job):
                 raise_if_failed(self._process_here(request))
@@ -314,20 +352,23 @@ class WorkerActor(LocalBlocks):
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """The result of a request that has raised an error."""
+    """The result of a request whose function has raised an error. error: the error."""
 
     error: Exception
 
 
 def raise_if_failed(result: Any) -> Any:
-    """Return a result, or raise the error of a failed request."""
+    """Return the result of a request; raise its error if it is a `_Failure`."""
     if isinstance(result, _Failure):
         raise result.error
     return result
 
 
 async def _forward(worker: Any, child: ChildWorker, request: BlockRequest) -> list[Any]:
-    """Send a request to a child, as one Dask actor calls another; return its packed result."""
+    """Send a request to a child worker, as one Dask actor calls another, and return the result.
+
+    worker: this Dask worker. The result is encoded by `pack`. Raise `LinkLost` if the child is lost.
+    """
     serialize = import_extra("distributed.protocol", "dask").to_serialize
     arguments = [serialize(dump(request.select(child.numbers)))]
     try:
@@ -343,20 +384,21 @@ async def _forward(worker: Any, child: ChildWorker, request: BlockRequest) -> li
 
 
 def dump(value: Any) -> bytes:
-    """Pickle a value that may hold functions of the user, which need not be in a module."""
+    """Pickle a value by cloudpickle; it may hold functions that are not in an importable module."""
     pickled: bytes = import_extra("cloudpickle", "dask").dumps(value, protocol=5)
     return pickled
 
 
 def pack(value: Any) -> list[Any]:
-    """Return the bytes of the large arrays of a value, if any, and then everything else, pickled.
+    """Encode a value for a Dask message: a list of its large arrays and, last, the rest, pickled.
 
-    Dask sends an array without a copy, but each array takes time, so small ones are pickled.
+    The arrays are returned as raw bytes, 1-D uint8. Dask sends an array without a copy, but each
+    array takes time, so small ones are pickled with the rest. `unpack` decodes the list.
     """
     large: list[Any] = []
 
     def is_small(buffer: pickle.PickleBuffer) -> bool:
-        """Return whether a buffer is pickled; a large one is appended to the list."""
+        """Return whether an array's buffer is pickled; append the bytes of a large one to `large`."""
         raw = buffer.raw()
         if raw.nbytes >= _LARGE:
             large.append(np.frombuffer(raw, dtype=np.uint8))
@@ -367,14 +409,16 @@ def pack(value: Any) -> list[Any]:
 
 
 def unpack(packed: list[Any]) -> Any:
-    """Return the value that `pack` has encoded."""
+    """Return the value that `pack` has encoded. packed: the list that `pack` has returned."""
     *large, rest = packed
     aligned = [raw if raw.ctypes.data % _ALIGNED == 0 else raw.copy() for raw in large]
     return pickle.loads(rest, buffers=aligned)
 
 
 class Leader:
-    """Sends requests to all blocks of a fit from the root of the workers, as an `Executor` does.
+    """Calls functions for all row blocks of a fit from one of the workers, as an `Executor` does.
+
+    That worker is the root of the tree of workers.
 
     Parameters
     ----------
@@ -394,13 +438,20 @@ class Leader:
         self.replacements: list[BlockRequest] = []
 
     def reduce(self, f: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the sum of ``f(block, *arguments)`` over all blocks; see `Executor`."""
+        """Return the sum of ``f(block, *arguments)`` over the blocks of all workers.
+
+        f returns a partial result; `+` adds partial results, and None is skipped.
+        """
         return raise_if_failed(self._root.process(BlockRequest(f, arguments)))
 
     def replace_blocks(
         self, f: Callable[..., Any], *arguments: Any, per_block: Mapping[int, Any] | None = None
     ) -> Any:
-        """Replace each block, and return the sum of partial results; see `Executor`."""
+        """Replace each block on its worker, and return the sum of partial results.
+
+        ``f(block, *arguments)`` returns the new block and a partial result. per_block: for the
+        number of each block, a further last argument of f. See `Executor.replace_blocks`.
+        """
         number = self._n_replacements + len(self.replacements)
         request = BlockRequest(f, arguments, number, per_block)
         result = raise_if_failed(self._root.process(request))

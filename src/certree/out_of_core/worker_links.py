@@ -54,14 +54,14 @@ class Epoch:
 
     @property
     def parent(self) -> int | None:
-        """The rank to which this one sends its sums; None for rank 0."""
+        """Rank of the worker to which this worker sends its sums; None for rank 0."""
         if self.rank == 0:
             return None
         return 0 if len(self.addresses) <= _MAX_STAR else (self.rank - 1) // 2
 
     @property
     def children(self) -> list[int]:
-        """The ranks whose sums this one receives."""
+        """Ranks of the workers whose sums this worker receives."""
         n, rank = len(self.addresses), self.rank
         if n <= _MAX_STAR:
             return [*range(1, n)] if rank == 0 else []
@@ -82,14 +82,21 @@ class _PendingConnection:
 
 
 class PendingConnections:
-    """The connections to a worker that its ranks have not taken yet, by token and rank."""
+    """Connections that other workers have opened to a worker, and that no fit uses yet.
+
+    They are stored by the token of the fit's epoch and the rank of the other worker.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, int], asyncio.Future[_PendingConnection]] = {}
 
     @classmethod
     def get_or_register(cls, worker: Any) -> PendingConnections:
-        """Return the pending connections of a worker; the first call registers a handler for them."""
+        """Return the pending connections of a Dask worker.
+
+        The first call for a worker creates them, and registers a handler that Dask calls for new
+        connections.
+        """
         if _OPERATION not in worker.extensions:
             connections = cls()
             worker.extensions[_OPERATION] = connections
@@ -98,7 +105,11 @@ class PendingConnections:
         return registered
 
     async def accept(self, comm: Any, token: str, rank: int) -> Any:
-        """Hold a connection of a child rank until it is closed; Dask calls this as a handler."""
+        """Hold a connection of a child worker until it is closed; Dask calls this as a handler.
+
+        comm: Dask's connection; token: token of the epoch; rank: rank of the child. A connection
+        that nobody takes within a minute is closed.
+        """
         connection, key = _PendingConnection(comm), (token, rank)
         future = self._get_future(key)
         if not future.done():
@@ -112,7 +123,11 @@ class PendingConnections:
         return import_extra("distributed", "dask").core.Status.dont_reply
 
     async def take(self, token: str, rank: int) -> _PendingConnection:
-        """Wait for the connection of a child rank, and return it. Raise `LinkLost` after a minute."""
+        """Wait for the connection of a child worker, and return it.
+
+        token: token of the epoch; rank: rank of the child. Raise `LinkLost` after a minute without
+        connection.
+        """
         key = token, rank
         try:
             connection = await asyncio.wait_for(self._get_future(key), _PATIENCE)
@@ -124,9 +139,10 @@ class PendingConnections:
         return connection
 
     def _get_future(self, key: tuple[str, int]) -> asyncio.Future[_PendingConnection]:
-        """Return the future of the connection of a child; key: token of its epoch, and its rank.
+        """Return the future of a child worker's connection, whose result is a `_PendingConnection`.
 
-        The first call for a key creates the future. Its result is a `_PendingConnection`.
+        key: token of the epoch (workers that take part until one is lost), and number of the child.
+        The first call for a key creates the future.
         """
         if key not in self._waiting:
             self._waiting[key] = asyncio.get_running_loop().create_future()
@@ -158,11 +174,8 @@ class WorkerLinks:
         self._step, self._is_closed = 0, False
 
     @property
-    def decides(self) -> bool:
-        """Whether this is rank 0, which chooses splits and computes the values of nodes.
-
-        See `Links.decides`.
-        """
+    def is_rank_0(self) -> bool:
+        """Whether this worker has rank 0, which chooses splits and computes the values of nodes."""
         return self._epoch.rank == 0
 
     async def open(self) -> None:
@@ -171,7 +184,7 @@ class WorkerLinks:
         Raises
         ------
         LinkLost
-            If a rank cannot be reached.
+            If another worker cannot be reached.
         """
         token, rank, parent = self._epoch.token, self._epoch.rank, self._epoch.parent
         try:
@@ -205,11 +218,14 @@ class WorkerLinks:
 
     @property
     def _comms(self) -> list[Any]:
-        """The connections to children and parent."""
+        """Dask's connections to the children and to the parent of this worker."""
         return [*self._children, *([] if self._parent is None else [self._parent])]
 
     def close(self) -> None:
-        """Close all links; a call that waits for a message raises `LinkLost`."""
+        """Close the connections to parent and children.
+
+        A call that waits for a message raises `LinkLost` then.
+        """
         self._is_closed = True
         for comm in self._comms:
             comm.abort()
@@ -218,26 +234,32 @@ class WorkerLinks:
             connection.is_closed.set()
 
     def abort(self) -> None:
-        """Close all links from another thread."""
+        """Close the connections to parent and children from a thread other than the event loop's."""
         self._is_closed = True
         self._loop.call_soon_threadsafe(self.close)
 
     def reduce(self, words: Int64, n_sums: int) -> None:
-        """Reduce words to rank 0: the first n_sums by their sum, the others by their maximum.
+        """Reduce an array over all workers to rank 0, element by element.
 
-        See `Links.reduce`.
+        words: integers, (n,); the first n_sums elements are summed, the others reduced to their
+        maximum. It is changed in place at rank 0 only. All workers must make the same calls. See
+        `Links.reduce`.
         """
         self._step += 1
         total = words.copy()  # a message may be sent after this method has returned
         reduced = self._start(self._reduce(total, n_sums, self._step))
-        if self.decides:
+        if self.is_rank_0:
             self._wait(reduced)
             words[:] = total
         else:
             self._sending = reduced
 
     async def _reduce(self, total: Int64, n_sums: int, step: int) -> None:
-        """Add the words of the children to `total`, in place, and send it to the parent."""
+        """Reduce the arrays of the children into `total`, in place, and send it to the parent.
+
+        total: integers of this worker, (n,); n_sums: number of elements that are summed; of the
+        others the maximum is taken; step: number of the message.
+        """
         for comm in self._children:
             other = await self._read(comm, step, len(total))
             total[:n_sums] += other[:n_sums]
@@ -246,26 +268,35 @@ class WorkerLinks:
             await self._write(self._parent, step, total)
 
     def share(self, words: Int64) -> None:
-        """Copy the words of rank 0 to all ranks, in place; see `Links`."""
+        """Copy an array of integers from rank 0 to all workers, in place.
+
+        words: the array at rank 0; at other ranks an array of the same size, which is overwritten.
+        """
         self._step += 1
-        if self.decides:
+        if self.is_rank_0:
             self._sending = self._start(self._send_to_children(words.copy(), self._step))
             return
         words[:] = self._wait(self._start(self._share(len(words), self._step)))
 
     async def _share(self, n: int, step: int) -> Int64:
-        """Receive n words from the parent, send them to the children, and return them."""
+        """Receive n integers from the parent, send them to the children, and return them.
+
+        step: number of the message.
+        """
         words = await self._read(self._parent, step, n)
         await self._send_to_children(words, step)
         return words
 
     async def _send_to_children(self, words: Int64, step: int) -> None:
-        """Send the words of a step to all child ranks."""
+        """Send integers, (n,), to all child workers. step: number of the message."""
         for comm in self._children:
             await self._write(comm, step, words)
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
-        """Start a coroutine on the event loop, after the previous message was sent."""
+        """Start a coroutine on the event loop, after the previous message was sent; return its future.
+
+        Raise `LinkLost` if the connections are closed.
+        """
         try:
             if self._sending is not None:
                 self._wait(self._sending)
@@ -277,21 +308,24 @@ class WorkerLinks:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _wait(self, started: Future[Any]) -> Any:
-        """Wait for the result of a coroutine. Raise `LinkLost` if a connection was closed."""
+        """Wait for the result of a coroutine, and return it.
+
+        started: future from `_start`. Raise `LinkLost` if a connection was closed.
+        """
         try:
             return started.result()
         except (OSError, CancelledError) as error:
             raise LinkLost from error
 
     async def _write(self, comm: Any, step: int, words: Int64) -> None:
-        """Send words, (n,), with the number of their step. comm: Dask's connection."""
+        """Send integers, (n,), with the number of the message. comm: Dask's connection."""
         serialized = import_extra("distributed.protocol", "dask").Serialized
         await comm.write([step, serialized({}, [words.data.cast("B")])])
 
     async def _read(self, comm: Any, step: int, n: int) -> Int64:
-        """Receive n words of a step from a connection of Dask, and return them, (n,) int64.
+        """Receive n integers from a connection of Dask, and return them, (n,) int64.
 
-        Raise RuntimeError if the message has another step or size.
+        step: expected number of the message. Raise RuntimeError if it has another number or size.
         """
         other, message = await comm.read()
         frames = message.frames

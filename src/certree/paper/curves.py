@@ -42,7 +42,7 @@ _CURVES = (PRUNING, "SN-pruning", "PAC-Bayes joint", "HS-vote", "unpruned")
 
 
 def _make_handle(**style: Any) -> Any:
-    """Return a matplotlib line without points, whose style appears in a legend only.
+    """Return a matplotlib line without points, which serves as an entry of a legend.
 
     style: keyword arguments of `matplotlib.lines.Line2D`.
     """

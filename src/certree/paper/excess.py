@@ -370,11 +370,14 @@ def compute_excess_bound(
     """Bound the excess risk of a penalised vote, for any measure of a pruning's complexity.
 
     A pruning is the tree with some nodes turned into leaves. Its risk is the probability of an
-    error; excess risk is the risk minus that of the Bayes classifier. The bound is on the majority
-    vote of the prunings, weighted by a posterior that `excess_posterior` computes from n rows. It
-    has the formula of `excess_bound`, with the returned complexity in place of -log P(T): ``K / (1
-    - lambda / 2)`` times the smallest sum over prunings of excess risk, penalties of the leaves,
-    ``complexity / (lambda n)``, and terms that only depend on n, delta and lambda.
+    error; excess risk is the risk minus that of the Bayes classifier. `population` holds the true
+    probability of each class in each node, and `bayes_risk` is the error of the best possible
+    classifier. delta is the probability of failure, and lambda_error the inverse temperature of the
+    posterior. The bound is on the majority vote of the prunings, weighted by a posterior that
+    `excess_posterior` computes from n rows. It has the formula of `excess_bound`, with the returned
+    complexity in place of -log P(T): ``K / (1 - lambda / 2)`` times the smallest sum over prunings
+    of excess risk, penalties of the leaves, ``complexity / (lambda n)``, and terms that only depend
+    on n, delta and lambda.
 
     Parameters
     ----------
@@ -403,9 +406,10 @@ def compute_excess_bound(
     def compute_bound(lam: float) -> OracleBound:
         """Bound the excess risk of the vote at the inverse temperature `lam`, in (0, 2).
 
-        The vote is the majority vote of prunings, weighted by the posterior with this inverse
-        temperature; its excess risk is its error minus `bayes_risk`. All other quantities are
-        variables of the enclosing call: its arguments (`tree`, `population`, `prior`, `penalty`,
+        The vote is the majority vote of prunings (the tree with some nodes turned into leaves),
+        weighted by the posterior with this inverse temperature, the factor of their errors; its
+        excess risk is its error minus `bayes_risk`. All other quantities are variables of the
+        enclosing call: its arguments (`tree`, `population`, `prior`, `penalty`,
         `compute_complexity`, `bayes_risk`), the number of rows `rows`, and two terms that depend on
         delta, `log_delta` and `deviation`. Return the bound, at most 1, with the pruning at which
         it is attained.
@@ -479,11 +483,12 @@ def minimise_over_temperatures(
 ) -> OracleBound:
     """Return the bound at one inverse temperature, or the lowest over a grid of them.
 
-    compute_bound: takes an inverse temperature of a posterior over prunings, and returns the bound
-    on the excess risk of their vote. lambda_error: the inverse temperature, strictly between 0 and
-    2. None: evaluate a grid from 2^-12.75 to 2^0.75 in steps of a factor 2^0.25, and return the
-    bound with the smallest `gibbs_excess`, which bounds the excess risk of a randomly drawn
-    pruning.
+    A pruning is a tree with some nodes turned into leaves; the inverse temperature is the factor of
+    its errors. compute_bound: takes an inverse temperature of a posterior over prunings, and
+    returns the bound on the excess risk of their vote. lambda_error: the inverse temperature,
+    strictly between 0 and 2; None: evaluate a grid from 2^-12.75 to 2^0.75 in steps of a factor
+    2^0.25, and return the bound with the smallest `gibbs_excess`, which bounds the excess risk of a
+    randomly drawn pruning.
     """
     if lambda_error is not None:
         return compute_bound(bounds.check_lambda_error(lambda_error))

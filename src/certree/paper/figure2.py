@@ -22,8 +22,8 @@ class Curve:
     ----------
     dataset, grower, method : str
         Name of the data set; name of the grower, the algorithm that grew the tree, such as "kd";
-        and name of the method that prunes the tree or lets prunings vote, such as "PAC-Bayes
-        joint".
+        and name of the method that prunes the tree, or lets its prunings (subtrees with the same
+        root) vote, such as "PAC-Bayes joint".
     rows : tuple of int
         Numbers of training rows, ascending.
     errors : tuple of Mean

@@ -52,7 +52,7 @@ class ExperimentMethod:
     Parameters
     ----------
     name : str
-        Its name in tables.
+        Name of the method in tables of results.
     candidate : Candidate
         Two things: `family`, a callable that takes a tree and the class counts of its nodes and
         returns the posteriors, one for each value of the inverse temperatures; and `voting`, how
@@ -94,21 +94,25 @@ UNPRUNED, GIBBS = "unpruned", "Gibbs"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The results of all methods on the tree of one grower in one repetition.
+    """Test errors of all methods of the experiment on one tree: one data set, grower and repetition.
+
+    A method prunes the tree, or lets its prunings (subtrees with the same root) vote by posterior
+    weights.
 
     Parameters
     ----------
     dataset, grower : str
         Name of the data set, and name of the grower (the algorithm that grew the tree).
     repeat : int
-        Number of the repetition, from 0.
+        Number of the repetition, from 0; each has other training and test rows.
     n_train, n_test : int
         Numbers of training and test rows.
     errors : dict of float
         Fraction of the test rows that each method misclassified, by its name; also for the
         "unpruned" tree and for "Gibbs", a pruning drawn from the posterior "PAC-Bayes joint".
     temperatures : dict of tuple of float
-        Inverse temperatures that cross-validation chose for each method, by its name.
+        Inverse temperatures (factors of errors and penalties in the posterior) that
+        cross-validation chose for each method, by its name.
     n_nodes : int
         Number of nodes of the tree.
     outside : float or None
@@ -129,18 +133,18 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """The training and test rows of one repetition.
+    """The training and test rows of one repetition of the experiment, with their classes.
 
     Parameters
     ----------
     X : ndarray of float64, shape (n_train, p)
         Training rows.
     y : ndarray of int32, shape (n_train,)
-        Their classes, 0 .. n_classes - 1.
+        Classes of the training rows, 0 .. n_classes - 1.
     X_test : ndarray of float64, shape (n_test, p)
         Test rows.
     y_test : ndarray of int32, shape (n_test,)
-        Their classes.
+        Classes of the test rows.
     n_classes : int
         Number of classes of the data set.
     """
@@ -155,15 +159,15 @@ class Sample:
 def draw(dataset: str, table: Table, repeat: int, fraction: float = 1.0) -> Sample:
     """Draw the training and test rows of a repetition from a data set, without replacement.
 
-    There are 2000 test rows, or a third of the rows if these are fewer than 4000. Of "crowd" only
-    the first 10545 rows are used.
+    There are 2000 test rows, or a third of the rows if these are fewer than 4000. Only the first
+    10545 rows of "crowd" are used.
 
     Parameters
     ----------
     dataset : str
         Name of the data set.
     table : Table
-        Its rows and their target.
+        Rows of the data set, and their target.
     repeat : int
         Number of the repetition, which determines the draw.
     fraction : float
@@ -204,9 +208,9 @@ def evaluate_methods(
 ) -> Outcome:
     """Tune all methods on the training rows with one grower, and measure their errors on the test rows.
 
-    A grower is an algorithm that grows a tree. A method prunes the tree, or lets its prunings vote.
-    The inverse temperatures of a method are tuned by two-fold cross-validation. The final tree is
-    grown on all training rows.
+    A grower is an algorithm that grows a tree. A method prunes the tree, or lets its prunings
+    (subtrees with the same root) vote. The inverse temperatures of a method (factors of errors and
+    penalties) are tuned by two-fold cross-validation. The final tree is grown on all training rows.
 
     Parameters
     ----------
@@ -273,12 +277,14 @@ def evaluate_methods(
 
 
 def _tune(method: ExperimentMethod, folds: Sequence[GrownFold]) -> tuple[float, ...]:
-    """Choose the inverse temperatures of a method with the fewest cross-validation errors.
+    """Choose the inverse temperatures of a method that give the fewest cross-validation errors.
 
-    folds: for each fold the tree grown on its training rows, with the class counts of its training
-    rows and of its validation rows in each node. The errors are those of the vote of the tree's
-    prunings on the validation rows, over all folds. Return `method.n_temperatures` numbers, each
-    from a log grid of ten values from 2^-8 to 2^6 and then ten values around the best.
+    Inverse temperatures are factors of errors and penalties in the posterior weight of a pruning, a
+    tree with some nodes turned into leaves. method: the method; folds: for each fold the tree grown
+    on its training rows, with the class counts of its training rows and of its validation rows in
+    each node. The errors are those of the vote of the tree's prunings on the validation rows, over
+    all folds. Return `method.n_temperatures` numbers, each from a log grid of ten values from 2^-8
+    to 2^6 and then ten values around the best.
     """
     objective = Objective.for_candidate(folds, method.candidate, "error")
     return tune(objective, [None] * method.n_temperatures, method.search)
@@ -343,7 +349,12 @@ def run(
     ]
 
     def task(name: str, repeat: int, fraction: float) -> list[Outcome]:
-        """Draw the rows of one repetition of a data set; return an outcome for each grower."""
+        """Draw the rows of one repetition of a data set; return the test errors for each grower.
+
+        name: name of the data set; repeat: number of the repetition, from 0; fraction: fraction of
+        the training rows to use. The growers, names of algorithms that grow trees, are those of the
+        enclosing call.
+        """
         sample = draw(name, tables[name], repeat, fraction)
         return [evaluate_methods(name, sample, grower, repeat) for grower in growers]
 

@@ -41,7 +41,8 @@ DECORATED_SMOOTHNESS = 3
 def _zigzag(u: Float64) -> Float64:
     """Return a piecewise linear wave of period 1 at each number u, with values in -1 .. 1.
 
-    It is the Lipschitz counterpart of a sine wave, as the height of a boundary between classes.
+    The wave is the Lipschitz counterpart of a sine wave, as the height of a boundary between
+    classes.
     """
     return 4 * np.abs(u % 1 - 0.5) - 1
 
@@ -61,7 +62,7 @@ class Boundary:
     Parameters
     ----------
     name : str
-        Its name in tables.
+        Name of the boundary in tables of results.
     wave : callable
         A function of period 1 with values in -1 .. 1, elementwise. The height of the graph is 0.48
         plus 0.2 times the mean of ``wave(1.3 x + 0.1)`` over the features x but the last.
@@ -74,9 +75,10 @@ class Boundary:
     smoothness: float
 
     def is_above(self, X: Float64) -> NDArray[np.bool_]:
-        """Return whether the last feature of each point is above the graph: the class without noise.
+        """Return whether each point lies above the boundary's graph, which is its class without noise.
 
-        X: points of the unit cube, (n, dimension), dimension >= 2. Return booleans, (n,).
+        The last feature is compared with the height of the graph at the other features. X: points
+        of the unit cube, (n, dimension), dimension >= 2. Return booleans, (n,).
         """
         # No bend or level is a dyadic number, where a dyadic tree would split exactly.
         height = 0.48 + 0.2 * self.wave(1.3 * X[:, :-1] + 0.1).mean(axis=1)
@@ -95,7 +97,7 @@ class RatedRule:
     Parameters
     ----------
     name : str
-        Its name in tables.
+        Name of the classifier in tables of results.
     model : classifier
         It is cloned before each fit.
     exponent : callable
@@ -226,7 +228,7 @@ class Rate:
 
     @property
     def fitted_rows(self) -> tuple[int, ...]:
-        """The larger half of this rate's numbers of training rows, to which the exponent is fitted."""
+        """The larger half of `rows`, the numbers of training rows; the exponent is fitted to these."""
         return self.rows[len(self.rows) // 2 :]
 
 
@@ -317,7 +319,12 @@ def simulate(
     tasks = list(product(dict.fromkeys(dimensions), BOUNDARIES, sorted(set(sizes)), range(repeats)))
 
     def task(dimension: int, boundary: Boundary, rows: int, repeat: int) -> list[Trial]:
-        """Draw one sample of `rows` training rows; return a trial of each classifier on it."""
+        """Draw one sample of `rows` training rows; return the excess error of each classifier on it.
+
+        dimension: number of features; boundary: the boundary between the two classes; repeat:
+        number of the repetition, which determines the draw. The fraction of wrong labels, and the
+        points on which errors are computed, are variables of the enclosing call.
+        """
         sample = draw_rows(boundary, dimension, rows, repeat, noise)
         truth = boundary.is_above(points[dimension])
         trials = []
@@ -417,7 +424,10 @@ def _fit_rate(dimension: int, boundary: str, rule: str, sizes: dict[int, list[Tr
 
 
 def compute_log_n_over_n(rows: Sequence[int]) -> Float64:
-    """Compute ``log n / n`` for each number n of training rows, (k,). Rates are powers of it."""
+    """Compute ``log n / n`` for each number n of training rows in `rows`, (k,).
+
+    Theoretical rates of excess errors are powers of it.
+    """
     n = np.asarray(rows, dtype=np.float64)
     return np.log(n) / n
 

@@ -31,7 +31,7 @@ class DatasetSize:
     Parameters
     ----------
     dataset : str
-        Its name.
+        Name of the data set.
     features, classes : int
         Number of features, and number of different classes in the rows.
     n_train, n_test : int
@@ -92,7 +92,8 @@ def measure_dataset(dataset: str, table: Table) -> DatasetSize:
 def measure_datasets(tables: Mapping[str, Table]) -> list[DatasetSize]:
     """Measure the sizes of several data sets and of the rows that the experiment draws from them.
 
-    tables: rows and target of each data set, by its name. Return one size for each, in this order.
+    tables: rows and target of each data set, by its name. Return a `DatasetSize` for each, in the
+    order of `tables`.
     """
     return [measure_dataset(name, table) for name, table in tables.items()]
 

@@ -139,7 +139,7 @@ class Mean:
     value : float
         The mean.
     standard_error : float
-        Its standard error; NaN for a single repetition.
+        Standard error of the mean; NaN for a single repetition.
     """
 
     value: float
@@ -170,9 +170,10 @@ def compute_mean(values: ArrayLike) -> Mean:
 class Line:
     """One line of Table 2: the mean test errors of all methods on one data set with one grower.
 
-    A grower is an algorithm that grows a tree; a method prunes the tree or lets its prunings vote.
-    Ratios compare each method with the method "pruning": cost-complexity pruning chosen by
-    cross-validation. The table is Table 2 of Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018.
+    A grower is an algorithm that grows a tree; a method prunes the tree, or lets its prunings
+    (subtrees with the same root) vote. Ratios compare each method with the method "pruning":
+    cost-complexity pruning chosen by cross-validation. The table is Table 2 of Nguyen and Kpotufe,
+    "PAC-Bayes Tree", NeurIPS 2018.
 
     Parameters
     ----------
@@ -211,10 +212,10 @@ class Line:
     def is_far(self, method: str) -> bool:
         """Return whether this line's ratio for a method is far from the one that the paper prints.
 
-        It is if they differ by more than two standard errors of our ratio plus .0005, as the paper,
-        Nguyen and Kpotufe (2018), rounds to three decimals. A ratio is the method's test error
-        divided by that of cost-complexity pruning. False if the paper has no ratio or there is no
-        standard error.
+        A ratio is far if the two differ by more than two standard errors of our ratio plus .0005,
+        as the paper, Nguyen and Kpotufe (2018), rounds to three decimals. A ratio is the method's
+        test error divided by that of cost-complexity pruning. False if the paper has no ratio or
+        there is no standard error.
         """
         paper, ours = self.paper(method), self.ratios[method]
         if paper is None or np.isnan(ours.standard_error):
@@ -224,7 +225,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class DistantRatio:
-    """A ratio of Table 2 that is far from the one that the paper prints.
+    """A ratio of test errors that is far from the one that Table 2 of the paper prints.
 
     Parameters
     ----------
@@ -235,12 +236,12 @@ class DistantRatio:
     paper : float
         The ratio that Nguyen and Kpotufe (2018) print.
     reason : str
-        Likely reason of the difference. It begins with "empty cells" (the ratio is near the
-        paper's on a tree that has leaves for regions without rows), "draw" (the paper's ratio lies
-        in the range of ten sets of five repetitions, as in "draw: 0.979 to 1.037"), "silent cells"
-        (the ratio is nearer to the paper's if leaves without rows do not vote), "unknown" (no
-        inverse temperatures give a ratio as low as the paper's) or "temperatures" (other ones would
-        give the paper's ratio); or it is "not examined".
+        Likely reason of the difference. It begins with "empty cells" (the ratio is near the paper's
+        on a tree that has leaves for regions without rows), "draw" (the paper's ratio lies in the
+        range of ten sets of five repetitions, as in "draw: 0.979 to 1.037"), "silent cells" (the
+        ratio is nearer to the paper's if leaves without rows do not vote), "unknown" (no inverse
+        temperatures give a ratio as low as the paper's) or "temperatures" (other ones would give
+        the paper's ratio); or it is "not examined".
     """
 
     line: Line
@@ -370,8 +371,8 @@ def _compute_distance(table: Sequence[Line], method: str) -> float | None:
     """Compute the mean absolute difference between a method's ratios and those that the paper prints.
 
     A ratio is the method's test error divided by that of cost-complexity pruning; the paper is
-    Nguyen and Kpotufe (2018). The mean is over the lines that have both ratios; None if there are
-    none.
+    Nguyen and Kpotufe (2018). table: lines of Table 2; method: name of the method. The mean is over
+    the lines that have both ratios; None if there are none.
     """
     distances = [
         abs(line.ratios[method].value - paper)
@@ -432,8 +433,9 @@ def write_notes(table: Sequence[Line]) -> list[str]:
 def to_json(outcomes: Sequence[Outcome], table: Sequence[Line]) -> dict[str, Any]:
     """Return outcomes, table, ratios far from the paper's, and notes as a dictionary for a JSON file.
 
-    Keys: "experiment", which is "table2"; "outcomes" and "table", lists of dictionaries of their
-    fields; "mean_ratios", the mean ratio over data sets by grower and method; "far_from_paper", a
+    Keys: "experiment", which is "table2"; "outcomes" (test errors of single repetitions) and
+    "table" (lines with their means), lists of dictionaries of their fields; "mean_ratios", the mean
+    ratio over data sets by grower (algorithm that grows a tree) and method; "far_from_paper", a
     list of dictionaries with "grower", "dataset", "method", "paper" (the ratio printed there) and
     "reason"; and "notes", a list of sentences.
     """

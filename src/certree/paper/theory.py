@@ -137,21 +137,22 @@ def theorem_bound(
     """Bound the excess risk of the paper's vote by the best pruning's excess risk and size: Theorem 1.
 
     A pruning is the tree with some nodes turned into leaves; prunings vote with posterior weights.
-    Excess risk is the probability of an error minus that of the Bayes classifier. The vote is the
-    majority vote of ``theorem_posterior(tree, stats, lambda_error, delta)``, where stats counts n
-    independent rows on which neither the tree nor its labels depend: the posterior of Nguyen and
-    Kpotufe (2018), whose log prior is -3 D0 for each leaf. With probability at least ``1 - 4
-    delta`` over these rows, for all inverse temperatures 0 < lambda < 2 at once, its excess risk is
+    Excess risk is the probability of an error minus that of the Bayes classifier. `population`
+    holds the true probability of each class in each node. The vote is the majority vote of
+    ``theorem_posterior(tree, stats, lambda_error, delta)``, where stats counts n independent rows
+    on which neither the tree nor its labels depend: the posterior of Nguyen and Kpotufe (2018),
+    whose log prior is -3 D0 for each leaf. With probability at least ``1 - 4 delta`` over these
+    rows, for all inverse temperatures 0 < lambda < 2 at once, its excess risk is
     at most ``K / (1 - lambda / 2)`` times the sum ::
 
         min over prunings T of [ R(T) - Bayes risk + sum of `deviation_limit` over the leaves of T
                                  + 3 D0 |T| / (lambda n) ]
             + log(2 sqrt(n) / delta) / (lambda n) + sqrt(2 log(1 / delta) / n)
 
-    with R(T) the risk of T, ``|T|`` its number of leaves, D0 the depth of the tree and K the number of
-    classes. This is `excess_bound` with that prior, and `deviation_limit` as penalties. The excess
-    is inside the minimum, so the bound falls to 0 at every inverse temperature if prunings approach
-    the Bayes risk.
+    with R(T) the risk of T, ``|T|`` its number of leaves, D0 the depth of the tree and K the number
+    of classes. This is `excess_bound` with that prior, and `deviation_limit` as penalties. The
+    excess is inside the minimum, so the bound falls to 0 at every inverse temperature if prunings
+    approach the Bayes risk.
 
     Parameters
     ----------
@@ -182,10 +183,11 @@ def theorem_bound(
 
     def compute_complexity(pruning: NodeWeights) -> float:
         # The paper's prior sums to less than 1, so this is slightly more than that of `prior`.
-        """Return 3 times the tree's depth times the number of leaves of a pruning, in nats.
+        """Return the complexity of a pruning, in nats: 3 times the tree's depth times its leaves.
 
-        pruning: weight 1 of its leaves, 0 of other nodes. The tree is `tree` of the enclosing call,
-        whose variable `leaf_cost` is 3 times its depth.
+        pruning: the tree with some nodes turned into leaves, as weight 1 of its leaves and 0 of
+        other nodes. The tree is `tree` of the enclosing call, whose variable `leaf_cost` is 3 times
+        its depth.
         """
         return leaf_cost * pruning.expected_leaves
 
@@ -208,19 +210,20 @@ def chernoff_oracle_bound(
     """Bound the excess risk of a Gibbs posterior's vote by the best pruning's risk and size.
 
     A pruning is the tree with some nodes turned into leaves; prunings vote with posterior weights.
-    Excess risk is the probability of an error minus that of the Bayes classifier. This is certree's
-    own derivation by Chernoff's inequality, not the theorem of Nguyen and Kpotufe (2018). The
-    posterior has no penalty, and any prior is allowed. The *risk* of the best pruning is inside the
-    minimum, times a factor slightly above 1. So the bound only falls to 0 with n if the inverse
-    temperature falls, too.
+    Excess risk is the probability of an error minus that of the Bayes classifier. `population`
+    holds the true probability of each class in each node. This is certree's own derivation by
+    Chernoff's inequality, not the theorem of Nguyen and Kpotufe (2018). The posterior has no
+    penalty, and any prior is allowed. The *risk* of the best pruning is inside the minimum, times a
+    factor slightly above 1. So the bound only falls to 0 with n if the inverse temperature falls,
+    too.
 
     The vote is the majority vote of ``gibbs_posterior(tree, stats, prior, lambda_error)``, where
     stats counts n independent rows on which neither the tree, nor its labels, nor the prior depend.
     With probability at least ``1 - delta`` over these rows the risk of a drawn pruning is at most
     ::
 
-        min over prunings T of a R(T) - 2 log P(T) / (lambda n), plus
-        (2 log(2 / delta) + log xi(n)) / (lambda n), all over 1 - lambda / 2
+        min over prunings T of a R(T) - 2 log P(T) / (lambda n), plus (2 log(2 / delta) + log xi(n))
+        / (lambda n), all over 1 - lambda / 2
 
     where R(T) is the risk of T, P(T) its prior probability, ``a = (exp(lambda) - 1) / lambda`` and
     log xi(n) is half of log n up to a constant. The excess risk of the vote is at most K, the
@@ -289,10 +292,11 @@ def chernoff_oracle_bound(
 def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
     """Compute the rate at which the excess risk falls if class probabilities are Hoelder smooth.
 
-    The mean excess risk of the vote of a cyclic dyadic tree falls at this rate, up to a constant,
-    if its leaves are labelled by further rows, and leaves without rows by the first class. Regions
-    of side h have a bias of ``h^smoothness``. As there are ``h^-dimension`` of them, the estimation
-    error is ``sqrt(h^-dimension log(n) / n)``.
+    The mean excess risk of the vote of the prunings of a cyclic dyadic tree (which halves the
+    features in turn) falls at this rate, up to a constant, if its leaves are labelled by further
+    rows, and leaves without rows by the first class. Regions of side h have a bias of
+    ``h^smoothness``. As there are ``h^-dimension`` of them, the estimation error is
+    ``sqrt(h^-dimension log(n) / n)``.
 
     Parameters
     ----------

@@ -15,11 +15,11 @@ from certree.weights.node_weights import NodeWeights, expect_pruning
 
 
 def compute_leaf_losses(votes: ValidationStatistics, scoring: Scoring) -> Float64:
-    """Compute the loss of the validation rows in each node if the node is a leaf, (m,).
+    """Compute for each node the loss of its validation rows if the node is a leaf, (m,).
 
     votes: the prediction of each node as a leaf, and statistics of the validation set, which must
-    not be sparse; scoring: "error" (misclassified rows), "log_loss" (nats) or "squared" (numeric
-    targets). Losses are summed over the rows of each node by their weights.
+    not be sparse; scoring: "error" (weight of misclassified rows), "log_loss" (nats) or "squared"
+    (numeric targets). Losses are summed over the rows of each node by their weights.
     """
     validation, values = votes.validation, votes.values
     predicted: Float64 = np.eye(validation.shape[1])[votes.label] if values is None else values
@@ -39,24 +39,30 @@ def compute_leaf_losses(votes: ValidationStatistics, scoring: Scoring) -> Float6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SolvedPrunings:
-    """The prunings of a rule that finds the pruning of each alpha by itself.
+    """The prunings that a pruning rule finds, computed one by one: one pruning for each alpha.
 
-    `PruningRule.family` returns it for rules that define `PruningRule.solve`. It implements the
-    protocol `TuningCandidates`, so that cross-validation can choose alpha.
+    A pruning is the tree with some nodes turned into leaves; alpha is the factor of the rule's
+    penalty. `PruningRule.family` returns this object for rules that define `PruningRule.solve`. It
+    implements the protocol `TuningCandidates`, so that cross-validation can choose alpha.
 
     Parameters
     ----------
     tree : Tree
         The tree, with m nodes.
     find : callable
-        ``find(alpha)`` returns the pruning of an alpha >= 0 as `NodeWeights`.
+        ``find(alpha)`` returns the pruning for an alpha >= 0 as `NodeWeights`: weight 1 at its
+        leaves, 0 at other nodes.
     """
 
     tree: Tree
     find: Callable[[float], NodeWeights]
 
     def solve(self, alpha: float) -> NodeWeights:
-        """Return the pruning of `alpha`, after a check that it is a pruning of the tree."""
+        """Return the pruning that the rule finds for `alpha`, as `NodeWeights` of 0 and 1.
+
+        alpha: factor of the penalty, >= 0. The weight is 1 at the leaves of the pruning. Raise
+        TypeError or ValueError if the rule has returned something else.
+        """
         found = self.find(alpha)
         if not isinstance(found, NodeWeights):
             raise TypeError(f"solve of a pruning rule must return a NodeWeights, got {found!r}")
@@ -69,11 +75,12 @@ class SolvedPrunings:
         scoring: Scoring,
         n_threads: int,  # noqa: ARG002 -- part of the protocol `TuningCandidates`, but not needed here
     ) -> Float64:
-        """Compute the validation loss of the pruning of each alpha, (g,).
+        """Compute the validation loss of the prunings for several alphas, (g,).
 
-        temperatures: the alphas of g prunings, one in each row, (g, 1); votes: the prediction of
-        each node as a leaf, and statistics of the validation set; scoring: the loss; n_threads: not
-        used.
+        A pruning is the tree with some nodes turned into leaves; alpha is the factor of its
+        penalty. temperatures: the alphas of g prunings, (g, 1); votes: the prediction of each node
+        as a leaf, and statistics of the validation set; scoring: "error" (weight of misclassified
+        rows), "log_loss" (nats) or "squared"; n_threads: not used.
         """
         loss = compute_leaf_losses(votes, scoring)
         alphas = temperatures[:, 0].tolist()

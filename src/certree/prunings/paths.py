@@ -46,17 +46,18 @@ class PruningPath(ArrayRecord):
         self._check("float64", (self.tree.n_nodes,), "critical")
 
     def pruning(self, step: int) -> NodeWeights:
-        """Return a pruning of the path as `NodeWeights`: 1 at its leaves, 0 at other nodes.
+        """Return one of the s prunings of this path as `NodeWeights`: 1 at its leaves, else 0.
 
-        step: its number, 0 .. s - 1, in the order of `alphas`, so 0 is the largest pruning.
+        step: number of the pruning, 0 .. s - 1; 0 is the largest pruning, s - 1 the smallest.
         """
         return self.solve(self.alphas[step])
 
     def solve(self, alpha: float) -> NodeWeights:
-        """Return the pruning of an alpha >= 0 as `NodeWeights`.
+        """Return the pruning for a value of alpha, as `NodeWeights`.
 
-        The weight is 1 at its leaves and 0 at other nodes. alpha: the price of a leaf, or, for
-        `MergePath`, by how much a merge may raise the cost.
+        The weight is 1 at the leaves of the pruning and 0 at other nodes. alpha: a number >= 0. It
+        is the price of a leaf in the cost that the pruning minimises; for `MergePath`, the amount
+        by which merging two leaves may raise the cost.
         """
         return make_pruning(self.tree, self.critical > alpha)
 
@@ -68,7 +69,8 @@ class PruningPath(ArrayRecord):
         n_leaves : int
             Largest number of leaves, at least 1.
         alpha : float
-            Only prunings of at least this alpha are considered; >= 0.
+            Price of a leaf, >= 0. Only prunings that are optimal for this price or a higher one are
+            considered.
 
         Returns
         -------
@@ -89,12 +91,14 @@ class PruningPath(ArrayRecord):
         scoring: Scoring,
         n_threads: int,  # noqa: ARG002 -- part of the protocol `TuningCandidates`, but not needed here
     ) -> Float64:
-        """Compute the validation loss of the pruning of each alpha.
+        """Compute the validation loss of the prunings for several alphas.
+
+        A pruning is the tree with some nodes turned into leaves; alpha is the price of a leaf.
 
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, 1)
-            The alphas of g prunings, one in each row.
+            The alphas of g prunings.
         votes : ValidationStatistics
             The prediction of each node of `tree` as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
@@ -113,7 +117,10 @@ class PruningPath(ArrayRecord):
         return self.compute_totals(full_total, compute_gains(self.tree, loss), temperatures[:, 0])
 
     def compute_totals(self, full_total: float, gains: Float64, alphas: Float64) -> Float64:
-        """Sum a quantity over the leaves of the pruning of each alpha, in O(m log m) time.
+        """Sum a quantity over the leaves of the prunings for several alphas, in O(m log m) time.
+
+        A pruning is the tree, of m nodes, with some nodes turned into leaves; alpha is the price of
+        a leaf.
 
         Parameters
         ----------
@@ -139,10 +146,11 @@ class PruningPath(ArrayRecord):
 
 
 def _find_alphas(critical: Float64) -> Float64:
-    """Return 0 and the distinct positive values of `critical`, ascending: the alphas of a path.
+    """Return the alphas (prices of a leaf) at which the pruning of a path changes, ascending from 0.
 
-    critical: smallest alpha at which each node is not split, (m,), -1 at leaves; infinite entries
-    are left out.
+    The alphas are 0 and the distinct positive values of `critical`. critical: smallest alpha at
+    which the pruning does not split a node, (m,), -1 at leaves of the tree; infinite entries are
+    left out.
     """
     changes = np.unique(critical[(critical > 0) & np.isfinite(critical)])
     return np.concatenate([[0.0], changes])
@@ -150,10 +158,12 @@ def _find_alphas(critical: Float64) -> Float64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergePath(PruningPath):
-    """The path on which sibling leaves merge one pair at a time, up to the root.
+    """The sequence of prunings in which sibling leaves merge one pair at a time, up to the root.
 
-    The pruning of an alpha has all merges before the first one that raises the cost by more than
-    alpha. `sibling_merge_path` makes the object, with the fields of `PruningPath` and two more.
+    A pruning is the tree with some nodes turned into leaves; a merge turns the parent of two leaves
+    into a leaf. The pruning of a number alpha has all merges before the first one that raises the
+    cost by more than alpha. `sibling_merge_path` makes the object, with the fields of `PruningPath`
+    and two more.
 
     Parameters
     ----------
@@ -180,10 +190,11 @@ class MergePath(PruningPath):
         self._check("float64", (self.tree.n_nodes // 2,), "rises")
 
     def pruning_after(self, n_merges: int) -> NodeWeights:
-        """Return the pruning after the first `n_merges` merges, as `NodeWeights` of 0 and 1.
+        """Return the pruning after the first `n_merges` merges.
 
-        n_merges: a number in 0 .. m // 2 for a tree of m nodes; each merge makes the parent of two
-        leaves a leaf. 0 is the whole tree, m // 2 the root alone.
+        The result has weight 1 at the leaves of the pruning and 0 at other nodes. n_merges: a
+        number in 0 .. m // 2 for a tree of m nodes; each merge makes the parent of two leaves a
+        leaf. 0 is the whole tree, m // 2 the root alone.
         """
         return make_pruning(self.tree, self.order >= n_merges)
 
@@ -192,7 +203,7 @@ Cost = Literal["error", "gini", "entropy", "squared", "log_loss", "squared_error
 
 
 def compute_costs(stats: Stats, cost: Cost = None) -> Float64:
-    """Compute the cost of each node as a leaf, (m,): its loss, or its weight times its impurity.
+    """Compute the cost of each node if it is a leaf, (m,): its loss, or its weight times its impurity.
 
     Parameters
     ----------
@@ -201,9 +212,9 @@ def compute_costs(stats: Stats, cost: Cost = None) -> Float64:
     cost : {"error", "gini", "entropy", "squared"} or None
         "error": the weight of misclassified rows; "gini", "entropy": weight times impurity (nats
         for entropy); "squared": the sum of squares of a numeric target; None: the loss
-        `Stats.loss`, which is errors, or the sum of squares divided by `TargetStats.unit`; for
-        several targets the mean of their losses. "log_loss" and "squared_error" are synonyms of
-        "entropy" and "squared".
+        `Stats.loss`, which is errors, or the sum of squares divided by `TargetStats.unit` (the
+        squared distance that counts as one error); for several targets the mean of their losses.
+        "log_loss" and "squared_error" are synonyms of "entropy" and "squared".
 
     Raises
     ------
@@ -224,12 +235,13 @@ def compute_costs(stats: Stats, cost: Cost = None) -> Float64:
 
 
 def compute_leaf_gains(tree: Tree, stats: Stats, count_empty: bool = False) -> Float64:
-    """Compute how many leaves splitting each node adds to a pruning, (m,) float64; 0 at leaves.
+    """Compute by how much splitting each node raises the number of leaves, (m,) float64; 0 at leaves.
 
     tree: the tree; stats: statistics of its nodes, of which `n`, the weight of the rows, is read;
     count_empty: whether leaves without rows count; if not, a split whose rows all go to one child
-    adds 0. If they do, a split inside a chain (a node that stands for several nested regions with
-    the same rows) adds one leaf without rows. Raise ValueError if `count_empty` is not a bool.
+    adds 0 instead of 1. If they do, a split inside a chain (a node that stands for several nested
+    regions with the same rows) adds one leaf without rows. Raise ValueError if `count_empty` is not
+    a bool.
     """
     if not isinstance(count_empty, bool | np.bool_):
         raise ValueError(f"count_empty must be True or False, got {count_empty!r}")
@@ -244,7 +256,8 @@ def cost_complexity_path(
 ) -> PruningPath:
     """Find every alpha at which the cost-complexity pruning changes, in O(m log m) time for m nodes.
 
-    The pruning of an alpha has the smallest sum of costs over its leaves plus alpha per leaf.
+    A pruning is the tree with some nodes turned into leaves. That of an alpha has the smallest sum
+    of costs over its leaves plus alpha per leaf.
 
     Parameters
     ----------
@@ -255,9 +268,9 @@ def cost_complexity_path(
     cost : {"error", "gini", "entropy", "squared"} or None
         Cost of a leaf besides the penalty: errors, rows times impurity (nats for entropy), or sums
         of squares. None: the loss, which is errors, or sums of squares divided by
-        `TargetStats.unit`. "log_loss" is "entropy", and "squared_error" is "squared".
-        scikit-learn's ``ccp_alpha`` is alpha for the impurity of the criterion, divided by the
-        number of rows.
+        `TargetStats.unit` (the squared distance that counts as one error). "log_loss" is "entropy",
+        and "squared_error" is "squared". scikit-learn's ``ccp_alpha`` is alpha for the impurity of
+        the criterion, divided by the number of rows.
     count_empty : bool
         Whether leaves without rows pay the penalty too, also those inside chains (nodes that stand
         for several nested regions with the same rows).
@@ -305,11 +318,12 @@ def round_to_scale(values: Float64, largest: float) -> Float64:
 
 @validate_arguments
 def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath:
-    """Merge sibling leaves one pair at a time, always the pair that raises the cost least, O(m log m).
+    """Merge sibling leaves pair by pair, each time the pair that raises the cost least, O(m log m).
 
     Every merge removes one leaf. `cost_complexity_path` may instead collapse a large subtree at
-    once, by its mean rise per leaf. The pruning of an alpha is that of critical value pruning: a
-    node is split if its own rise, or that of a node below it, is higher than alpha.
+    once, by its mean rise per leaf. The pruning for a number alpha is that of critical value
+    pruning: a node stays split if merging its children, or those of a node below it, raises the
+    cost by more than alpha.
 
     Parameters
     ----------
@@ -320,7 +334,7 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
     cost : {"error", "gini", "entropy", "squared"} or None
         Cost of a leaf. "error": errors; "gini", "entropy": rows times impurity (nats for entropy);
         "squared": sum of squares of a numeric target; None: errors, or sums of squares divided by
-        `TargetStats.unit`.
+        `TargetStats.unit` (the squared distance that counts as one error).
 
     Returns
     -------
@@ -353,25 +367,27 @@ class SiblingMerge(PruningRule):
     """Pruning rule that merges sibling leaves as long as a merge raises the cost by at most alpha.
 
     The pair that raises the cost least merges first; merging stops before the first merge that
-    raises the cost by more than alpha, which the estimator chooses. A merge turns the parent of two
-    leaves into a leaf; the cost of a pruning is the sum of the costs of its leaves.
+    raises the cost by more than alpha, a number that the estimator chooses, for instance by
+    cross-validation. A merge turns the parent of two leaves into a leaf; the cost of a pruning is
+    the sum of the costs of its leaves.
 
     Parameters
     ----------
     cost : {"error", "gini", "entropy", "squared"} or None, default=None
         Cost of a leaf. "error": errors; "gini", "entropy": rows times impurity (nats for entropy);
         "squared": sum of squares of a numeric target; None: errors, or sums of squares divided by
-        `TargetStats.unit`.
+        `TargetStats.unit` (the squared distance that counts as one error).
     """
 
     def __init__(self, cost: Cost = None) -> None:
         self.cost: Cost = cost
 
     def family(self, tree: Tree, stats: Stats) -> MergePath:
-        """Return the path of prunings of a tree for all alphas.
+        """Return the prunings of a tree for all alphas: the sequence of merges of sibling leaves.
 
-        The cost of a leaf is that of the parameter `cost`. tree: the tree; stats: statistics of its
-        nodes, such as class counts (`NodeStats`). `MergePath.solve` returns the pruning of an
-        alpha.
+        A pruning is the tree with some nodes turned into leaves; alpha is the largest rise in cost
+        of a merge. The cost of a leaf is that of the parameter `cost`. tree: the tree; stats:
+        statistics of its nodes, such as class counts (`NodeStats`). `MergePath.solve` returns the
+        pruning for an alpha.
         """
         return sibling_merge_path(tree, stats, self.cost)

@@ -23,11 +23,12 @@ def _build_family(
     split: Float64 | float = 0.0,
     unit: float = 1.0,
 ) -> PosteriorFamily:
-    """Build the family of prunings with the smallest cost plus alpha times penalty.
+    """Build the set of prunings with the smallest cost plus alpha times penalty, one for each alpha.
 
-    Cost and penalty are sums over the leaves of a pruning. There may be several penalties, each
-    with its own alpha. The pruning of given alphas has the largest weighted sum of the `terms`,
-    with the factor minus alpha for a penalty and -1 for the cost.
+    A pruning is the tree with some nodes turned into leaves. Its cost and penalty are sums over its
+    leaves. There may be several penalties, each with its own alpha. The pruning of given alphas has
+    the largest weighted sum of the `terms`, with the factor minus alpha for a penalty and -1 for
+    the cost.
 
     Parameters
     ----------
@@ -42,8 +43,7 @@ def _build_family(
     split : float or ndarray of float64, shape (m,)
         Amount by which splitting a node raises the first penalty.
     unit : float
-        Number by which the last term, the cost, is divided, such as the mean weight of a
-        row.
+        Number by which the last term, the cost, is divided, such as the mean weight of a row.
 
     Returns
     -------
@@ -106,14 +106,16 @@ class CostComplexity(PruningRule):
     """Pruning rule that minimises errors + alpha * leaves, of which only leaves with rows count.
 
     The constructor has no arguments. The estimator chooses alpha. For a numeric target the errors
-    are the sum of squares divided by `TargetStats.unit`.
+    are the sum of squares divided by `TargetStats.unit` (the squared distance that counts as one
+    error).
     """
 
     def family(self, tree: Tree, stats: Stats) -> PosteriorFamily:
         """Return the prunings with the fewest errors + alpha * leaves, for all alphas.
 
+        A pruning is the tree with some nodes turned into leaves. alpha is the price of a leaf.
         tree: the tree; stats: statistics of its nodes, with their errors and numbers of rows.
-        `PosteriorFamily.solve` returns the pruning of an alpha >= 0. Only leaves with rows count.
+        `PosteriorFamily.solve` returns the pruning for an alpha >= 0. Only leaves with rows count.
         """
         has_rows = (stats.check_tree(tree).n > 0).astype(np.float64)
         return _build_family(tree, [has_rows, stats.loss], [-1.0], unit=stats.weight_unit)
@@ -150,20 +152,22 @@ def cost_complexity(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
 
 
 class DepthPenalised(PruningRule):
-    """Pruning rule whose penalty grows with the depth of the leaves.
+    """Pruning rule (choice of a subtree with the same root) whose penalty grows with the leaves' depth.
 
-    It minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d / n) d / n)``, where p is the
-    fraction of the n rows in a leaf, d its depth, and err the errors among the n rows. It is the
-    penalty C2 ("SN-pruning") of Nguyen and Kpotufe (2018), after Scott and Nowak (2006). The
-    estimator chooses alpha. The constructor has no arguments.
+    The rule chooses the subtree that minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d
+    / n) d / n)``, where p is the fraction of the n rows in a leaf, d its depth, and err the errors
+    among the n rows. It is the penalty C2 ("SN-pruning") of Nguyen and Kpotufe (2018), after Scott
+    and Nowak (2006). The estimator chooses alpha, for instance by cross-validation. The constructor
+    has no arguments.
     """
 
     def family(self, tree: Tree, stats: Stats) -> PosteriorFamily:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas.
 
-        tree: the tree; stats: statistics of its nodes, such as class counts (`NodeStats`). The
-        penalty is the sum over the leaves of ``sqrt(max(rows, depth) * depth)``, with a leaf's
-        number of rows and its depth. `PosteriorFamily.solve` returns the pruning of an alpha >= 0.
+        A pruning is the tree with some nodes turned into leaves. tree: the tree; stats: statistics
+        of its nodes, such as class counts (`NodeStats`). The penalty is the sum over the leaves of
+        ``sqrt(max(rows, depth) * depth)``, with a leaf's number of rows and its depth.
+        `PosteriorFamily.solve` returns the pruning for an alpha >= 0.
         """
         unit = stats.check_tree(tree).weight_unit
         rows = stats.n / unit
@@ -248,12 +252,12 @@ def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWe
 def compute_upper_errors(stats: NodeStats, confidence: float) -> Float64:
     """Compute an upper confidence limit of the number of errors of each node, (m,).
 
-    It is the number of rows times U, the exact binomial upper limit of the error rate: a node with
-    error rate U has at most the observed errors with probability `confidence`, so a small
+    The limit is the number of rows times U, the exact binomial upper limit of the error rate: a
+    node with error rate U has at most the observed errors with probability `confidence`, so a small
     `confidence` gives a high limit. Nodes without rows have the limit 0, and nodes in which all
-    rows are errors their number of rows. stats: counts and labels of the nodes; confidence: in (0,
-    1). The number of rows is the node's weight divided by `weight_unit`; U is computed from the
-    effective sample size of the node.
+    rows are errors their number of rows. stats: class counts of the nodes, and the label (predicted
+    class) of each; confidence: in (0, 1). The number of rows is the node's weight divided by
+    `weight_unit`; U is computed from the effective sample size of the node.
     """
     weight, correct_weight = stats.n, stats.n - stats.errors
     has_correct, rows = correct_weight > 0, weight / stats.weight_unit
@@ -272,12 +276,14 @@ class Pessimistic(PruningRule):
 
     A leaf with e errors among n rows counts ``e + alpha (n U - e)`` errors, where U is the error
     rate at which at most e errors have probability `confidence`; `pessimistic` computes the pruning
-    of a given alpha. The estimator chooses alpha. The rule applies to classes only.
+    of a given alpha. The estimator chooses alpha, the factor of the added errors. The rule applies
+    to classes only.
 
     Parameters
     ----------
     confidence : float, default=0.25
-        Between 0 and 1; the smaller, the smaller the tree.
+        Probability between 0 and 1, of which U is computed. A smaller value gives a larger U and a
+        smaller tree.
     """
 
     reads_classes = True
@@ -288,9 +294,10 @@ class Pessimistic(PruningRule):
     def family(self, tree: Tree, stats: NodeStats) -> PosteriorFamily:
         """Return the prunings with the smallest errors + alpha * added errors, for all alphas.
 
-        Added errors of a leaf are the binomial upper limit of its errors minus its errors. tree:
-        the tree; stats: counts and labels of its nodes. `PosteriorFamily.solve` returns the pruning
-        of an alpha >= 0. Raise ValueError if `confidence` is not between 0 and 1.
+        A pruning is the tree with some nodes turned into leaves. Added errors of a leaf are the
+        binomial upper limit of its errors minus its errors. tree: the tree; stats: counts and
+        labels of its nodes. `PosteriorFamily.solve` returns the pruning for an alpha >= 0, the
+        factor of the added errors. Raise ValueError if `confidence` is not between 0 and 1.
         """
         validate_settings(self)
         if not 0 < self.confidence < 1:
@@ -307,8 +314,8 @@ def pessimistic(
     """Find the pruning with the fewest errors at an upper confidence limit, in O(m) time.
 
     A leaf with e errors among n rows counts ``e + alpha (n U - e)`` errors. U is the binomial error
-    rate at which at most e errors have probability `confidence`. For weighted rows U is computed from
-    the effective sample size.
+    rate at which at most e errors have probability `confidence`. For weighted rows U is computed
+    from the effective sample size.
 
     Parameters
     ----------
@@ -319,7 +326,8 @@ def pessimistic(
     alpha : float
         Factor of the added errors, >= 0; 1 as in C4.5.
     confidence : float
-        Between 0 and 1; the smaller, the smaller the tree.
+        Probability between 0 and 1, of which U is computed. A smaller value gives a larger U and a
+        smaller tree.
 
     Returns
     -------
@@ -333,7 +341,8 @@ def pessimistic(
 
     Notes
     -----
-    The limit is exact; C4.5 approximates it. Nodes become leaves, but no subtree replaces its parent.
+    The limit is exact; C4.5 approximates it. Nodes become leaves, but no subtree replaces its
+    parent.
 
     References
     ----------
@@ -345,8 +354,8 @@ def pessimistic(
 class DescriptionLength(PruningRule):
     """Pruning rule that minimises the length of a description of tree and classes.
 
-    It is the length of the classes plus alpha times that of the tree, in nats: whether each node is
-    a leaf, feature and threshold of each split, and the stochastic complexity of the classes in
+    The length is that of the classes plus alpha times that of the tree, in nats: whether each node
+    is a leaf, feature and threshold of each split, and the stochastic complexity of the classes in
     each leaf. `minimum_description_length` states the formula. The estimator chooses alpha. The
     rule applies to classes only.
 
@@ -364,9 +373,10 @@ class DescriptionLength(PruningRule):
     def family(self, tree: Tree, stats: NodeStats) -> PosteriorFamily:
         """Return the prunings with the smallest description length, for all alphas.
 
-        It is the length of the classes plus alpha times the length of the tree, in nats. tree: the
-        tree; stats: class counts of its nodes. `PosteriorFamily.solve` returns the pruning of an
-        alpha >= 0. Raise ValueError if `free_splits` is not a bool.
+        A pruning is the tree with some nodes turned into leaves. Its description length is the
+        length of the classes plus alpha times the length of the tree, in nats. tree: the tree;
+        stats: class counts of its nodes. `PosteriorFamily.solve` returns the pruning for an alpha
+        >= 0. Raise ValueError if `free_splits` is not a bool.
         """
         if not isinstance(self.free_splits, bool | np.bool_):
             raise ValueError(f"free_splits must be True or False, got {self.free_splits!r}")

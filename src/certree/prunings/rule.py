@@ -15,13 +15,13 @@ from certree.weights.node_weights import NodeWeights
 
 
 class PruningRule(BaseEstimator):
-    """Base class of pruning rules, which minimise errors + alpha * penalty.
+    """Base class of pruning rules, which choose the pruning with the smallest errors + alpha * penalty.
 
-    Errors are the weight of misclassified rows, or the loss of a numeric target. A subclass defines
-    either `family` or `solve`, and by it the penalty; its constructor parameters are settings of
-    the penalty (the base class has none). The estimator chooses alpha, for instance by
-    cross-validation. The class attribute `reads_classes` is True for rules that need class counts
-    and do not apply to numeric targets.
+    A pruning is the tree with some nodes turned into leaves. Errors are the weight of misclassified
+    rows, or the loss of a numeric target. A subclass defines either `family` or `solve`, and by it
+    the penalty; its constructor parameters are settings of the penalty (the base class has none).
+    The estimator chooses alpha, for instance by cross-validation. The class attribute
+    `reads_classes` is True for rules that need class counts and do not apply to numeric targets.
     """
 
     # Whether the rule needs class counts, so that it does not apply to numeric targets.
@@ -30,10 +30,11 @@ class PruningRule(BaseEstimator):
     def family(self, tree: Tree, stats: Any) -> TuningCandidates:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
-        tree: the tree; stats: statistics of its nodes, such as `NodeStats`, the class counts. The
-        object's `solve` returns the pruning of an alpha, and its `compute_losses` scores prunings
-        on a validation set. Here both call the method `solve` of the rule; subclasses with faster
-        algorithms override this method.
+        A pruning is the tree with some nodes turned into leaves. alpha is the factor of its
+        penalty. tree: the tree; stats: statistics of its nodes, such as `NodeStats`, the class
+        counts. The returned object has a method `solve`, which returns the pruning for an alpha,
+        and a method `compute_losses`, which scores prunings on a validation set. Here both call the
+        method `solve` of the rule; subclasses with faster algorithms override this method.
         """
         return SolvedPrunings(tree, partial(self.solve, tree, stats))
 
@@ -42,8 +43,9 @@ class PruningRule(BaseEstimator):
 
         tree: the tree; stats: statistics of its nodes, such as `NodeStats`; alpha: factor of the
         penalty, >= 0. The result has weight 1 at the leaves of the pruning and 0 at other nodes.
-        Here it is that of `family`. Subclasses override this method instead of `family` if their
-        penalty is no sum over leaves; cross-validation then calls it for each alpha that it tries.
+        Here the pruning is taken from the result of `family`, the prunings for all alphas.
+        Subclasses override this method instead of `family` if their penalty is no sum over leaves;
+        cross-validation then calls it for each alpha that it tries.
         """
         if type(self).family is not PruningRule.family:
             return self.family(tree, stats).solve(alpha)
@@ -58,7 +60,7 @@ class PruningRule(BaseEstimator):
         grower: Grower,
         n_features: int,  # noqa: ARG002 -- read by rules that set the resolution of the grower
     ) -> tuple[Callable[[Tree, Any], TuningCandidates], Grower]:
-        """Return the method `family` and the grower, each adapted to the other.
+        """Return the method `family` and the tree grower, adapted to each other if needed.
 
         The rules of Scott and Nowak override it: their theorems fix the resolution of a dyadic
         grower, which is how often it halves each feature. All other rules inherit this method,
@@ -67,14 +69,15 @@ class PruningRule(BaseEstimator):
         Parameters
         ----------
         grower : Grower
-            The grower of the estimator, which grows the tree to be pruned.
+            The object that grows the tree to be pruned: the parameter `grower` of the estimator.
         n_features : int
             Number of features, for rules that set the resolution of a dyadic grower.
 
         Returns
         -------
         family : callable
-            ``family(tree, stats)`` returns the prunings of a tree for all alphas.
+            ``family(tree, stats)`` returns the prunings of a tree (subtrees with the same root) for
+            all alphas, the factors of the penalty.
         grower : Grower
             The grower that shall grow the tree.
 

@@ -27,6 +27,7 @@ RULES: dict[str, type[PruningRule]] = {
 def resolve_rule(value: Any) -> PruningRule:
     """Return the pruning rule that a name or an object stands for.
 
+    A pruning rule is an object that chooses the pruning (subtree with the same root) of a tree.
     value: a key of the dict `RULES` from names to rules, such as "cost-complexity" or
     "square-root", for a new rule with default settings; or an object with a method `family`, which
     is returned.
@@ -34,7 +35,7 @@ def resolve_rule(value: Any) -> PruningRule:
     Raises
     ------
     ValueError
-        If the value is neither, or is a class.
+        If the value is not a key of `RULES` and has no method `family`, or is a class.
     """
     if isinstance(value, str) and value in RULES:
         return RULES[value]()

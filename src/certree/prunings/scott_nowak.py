@@ -36,10 +36,10 @@ _MAX_SMOOTHNESS = 50
 
 
 def _count_rows(stats: Stats) -> float:
-    """Return the number of rows in the root, at least 1.
+    """Return the number of rows of the tree, at least 1.
 
-    stats: statistics of the nodes, of which node 0 is the root; the weight of the root is divided
-    by the mean weight of a row, `weight_unit`.
+    The number is the weight of the root, divided by the mean weight of a row, `weight_unit`. stats:
+    statistics of the nodes, of which node 0 is the root.
     """
     return max(float(stats.n[0]) / stats.weight_unit, 1.0)
 
@@ -56,12 +56,13 @@ def _count_leaves(stats: Stats, leaf_gains: Float64) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SquareRootPrunings:
-    """The prunings of `square_root_penalised`, one for each alpha.
+    """The prunings with a penalty on the root of the number of leaves: one for each factor alpha.
 
-    All of them are on one cost-complexity path: the nested prunings with the smallest errors plus a
-    price per leaf. The pruning of an alpha has the smallest cost (its errors or loss, as a number
-    of rows) plus alpha times penalty, which is ``sqrt(32 n log(e n))`` times the square root of its
-    number of leaves, for n rows.
+    A pruning is the tree with some nodes turned into leaves. All of these prunings are on one
+    cost-complexity path: the nested prunings with the smallest errors plus a price per leaf. The
+    pruning of an alpha has the smallest cost (its errors or loss, as a number of rows) plus alpha
+    times penalty, which is ``sqrt(32 n log(e n))`` times the square root of its number of leaves,
+    for n rows.
 
     Parameters
     ----------
@@ -76,10 +77,11 @@ class SquareRootPrunings:
     penalties: Float64
 
     def find_step(self, alpha: float) -> int:
-        """Return the number of the best pruning on the path for an alpha >= 0, from 0.
+        """Return the number of the pruning of the path with the smallest ``cost + alpha * penalty``.
 
-        The best pruning has the smallest ``cost + alpha * penalty``, from the fields `costs` and
-        `penalties`; 0 is the largest pruning. On ties it is the smallest tree.
+        alpha: factor of the penalty, >= 0. The prunings are numbered 0, 1, ... from the largest to
+        the smallest, and have their costs and penalties in the fields `costs` and `penalties`. On
+        ties the number is that of the smallest pruning.
         """
         total = self.costs + alpha * self.penalties
         return len(total) - 1 - int(np.argmin(total[::-1]))
@@ -96,19 +98,13 @@ class SquareRootPrunings:
     def compute_losses(
         self, temperatures: Float64, votes: ValidationStatistics, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Compute the validation loss of the pruning of each alpha.
+        """Compute the validation loss of the prunings for several alphas, (g,).
 
-        Parameters
-        ----------
-        {temperatures}
-        votes : ValidationStatistics
-            The prediction of each node as a leaf, and statistics of the validation set.
-        {scoring} {n_threads}
-
-        Returns
-        -------
-        ndarray of float64, shape (g,)
-            Loss of each pruning, summed over the validation set.
+        A pruning is the tree with some nodes turned into leaves; alpha is the factor of its
+        penalty. Losses are summed over the validation set. temperatures: the alphas of g prunings,
+        (g, 1); votes: the prediction of each node as a leaf, and statistics of the validation set;
+        scoring: the loss, "error" (weight of misclassified rows), "log_loss" (nats) or "squared"
+        (numeric targets); n_threads: not used.
         """
         alphas = self.path.alphas[[self.find_step(alpha) for alpha in temperatures[:, 0]]]
         return self.path.compute_losses(alphas[:, None], votes, scoring, n_threads)
@@ -120,9 +116,10 @@ def square_root_penalised(
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus a penalty proportional to the root of its size.
 
-    It minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``, where err is the number
-    of errors (or the loss) among n rows. The penalty is concave in the size, so the optimum is a
-    cost-complexity pruning and is found along that path, in O(m log m) time for m nodes.
+    A pruning is the tree with some nodes turned into leaves. The one that is found minimises ``err
+    / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``, where err is the number of errors (or the
+    loss) among n rows. The penalty is concave in the size, so the optimum is a cost-complexity
+    pruning and is found along that path, in O(m log m) time for m nodes.
 
     Parameters
     ----------
@@ -156,11 +153,12 @@ def square_root_penalised(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FragmentPrunings(ArrayRecord):
-    """The prunings of `fragment_prunings`, one for each alpha.
+    """The prunings whose penalty is that of their cheapest root fragment, one for each factor alpha.
 
-    A root fragment of a pruning is a pruning of that pruning: the part around the root that remains
-    if some of its nodes become leaves. Each root fragment has a sum over its leaves, and the
-    penalty of the pruning is the smallest of these sums. `fragment_prunings` makes the object.
+    A pruning is the tree with some nodes turned into leaves. A root fragment of a pruning is the
+    part around the root that remains if more nodes become leaves. Each root fragment has a sum over
+    its leaves, and the penalty of the pruning is the smallest of these sums. `fragment_prunings`
+    makes the object.
 
     Parameters
     ----------
@@ -174,8 +172,8 @@ class FragmentPrunings(ArrayRecord):
         Number of these leaves that hold no rows, as they lie inside the chain of the node: the
         nested regions with the same rows for which the node stands.
     size_penalty, cell_penalty : ndarray of float64, shape (m,)
-        A leaf v of a root fragment adds alpha times ``size_penalty[v] sqrt(leaves of the pruning
-        below v) + cell_penalty[v]`` to the sum.
+        A leaf v of a root fragment adds alpha (the factor of the penalty) times ``size_penalty[v]
+        sqrt(leaves of the pruning below v) + cell_penalty[v]`` to the sum.
     """
 
     tree: Tree
@@ -199,19 +197,20 @@ class FragmentPrunings(ArrayRecord):
         return make_pruning(self.tree, self._classify_nodes(alpha) > 0)
 
     def fragment(self, alpha: float) -> NodeWeights:
-        """Return the cheapest root fragment of the best pruning for an alpha >= 0.
+        """Return the cheapest root fragment of the best pruning for the factor `alpha` of the penalty.
 
-        The best pruning is that of `solve`. A root fragment is the part of it around the root that
-        remains if some of its nodes become leaves, so a pruning as well, with weights 0 and 1. The
-        cheapest one determines the penalty.
+        alpha: a number >= 0. The best pruning is that of `solve`. A root fragment is the part of it
+        around the root that remains if some of its nodes become leaves, so a pruning as well, with
+        weights 0 and 1. The cheapest one determines the penalty.
         """
         return make_pruning(self.tree, self._classify_nodes(alpha) > 1)
 
     def _classify_nodes(self, alpha: float) -> NDArray[np.uint8]:
-        """Return 2 for nodes that the fragment splits, 1 if only the pruning does, else 0; (m,) uint8.
+        """Return for each node whether the best pruning and its cheapest fragment split it, (m,) uint8.
 
-        alpha: factor of the penalty, >= 0. The pruning is the best one for it; the fragment is the
-        part around the root that determines its penalty.
+        An entry is 2 if both split the node, 1 if only the pruning does, and 0 if neither does. The
+        pruning is the subtree with the smallest cost plus alpha times penalty; the fragment is the
+        part of it around the root that determines the penalty. alpha: factor of the penalty, >= 0.
         """
         return find_fragment_pruning(
             self.tree.left,
@@ -230,24 +229,22 @@ class FragmentPrunings(ArrayRecord):
         scoring: Scoring,
         n_threads: int,  # noqa: ARG002 -- part of the protocol `TuningCandidates`, but not needed here
     ) -> Float64:
-        """Compute the validation loss of the pruning of each alpha.
+        """Compute the validation loss of the prunings for several alphas, (g,).
 
-        Parameters
-        ----------
-        {temperatures} {votes} {scoring} {n_threads}
-
-        Returns
-        -------
-        ndarray of float64, shape (g,)
-            Loss of each pruning, summed over the validation set.
+        A pruning is the tree with some nodes turned into leaves; alpha is the factor of its
+        penalty. Losses are summed over the validation set. temperatures: the alphas of g prunings,
+        (g, 1); votes: the prediction of each node as a leaf, and statistics of the validation set;
+        scoring: the loss, "error" (weight of misclassified rows), "log_loss" (nats) or "squared"
+        (numeric targets); n_threads: not used.
         """
         return self.compute_totals(compute_leaf_losses(votes, scoring), temperatures)
 
     def compute_totals(self, loss: Float64, temperatures: Float64) -> Float64:
-        """Sum a loss over the leaves of the pruning of each alpha, (g,).
+        """Sum a loss over the leaves of the prunings for several alphas, (g,).
 
-        loss: loss of each node as a leaf, (m,); temperatures: the alphas of g prunings, one in each
-        row, (g, 1).
+        A pruning is the tree with some nodes turned into leaves; alpha is the factor of its
+        penalty. loss: loss of each node as a leaf, (m,); temperatures: the alphas of g prunings,
+        (g, 1).
         """
         return np.array([self.solve(alpha).weight @ loss for alpha in temperatures[:, 0]])
 
@@ -263,11 +260,13 @@ def fragment_prunings(
 ) -> FragmentPrunings:
     """Compute the prunings with the smallest cost plus the penalty of their cheapest root fragment.
 
-    A root fragment of a pruning is a pruning of it. A leaf v of the fragment, with n(v) of the n
-    rows and T(v) leaves of the pruning in v, adds ``sqrt(48 n(v) V T(v) log(2 n)) + sqrt(48 n(v) (1
-    + smoothness / p) log_cells)`` to the penalty. V is the number of coefficients of a polynomial
-    in p features of the largest degree below the smoothness. Without a smoothness V is 1, and so is
-    the factor ``1 + smoothness / p``.
+    A pruning is the tree with some nodes turned into leaves; a root fragment of it is the part
+    around the root that remains if more nodes become leaves. There is one pruning for each alpha,
+    the factor of the penalty. A leaf v of the fragment, with n(v) of the n rows and T(v) leaves of
+    the pruning in v, adds ``sqrt(48 n(v) V T(v) log(2 n)) + sqrt(48 n(v) (1 + smoothness / p)
+    log_cells)`` to the penalty. V is the number of coefficients of a polynomial in p features of
+    the largest degree below the smoothness. Without a smoothness V is 1, and so is the factor ``1 +
+    smoothness / p``.
 
     Parameters
     ----------
@@ -289,7 +288,7 @@ def fragment_prunings(
     Returns
     -------
     FragmentPrunings
-        Its `solve` returns the pruning of an alpha.
+        Its method `solve` returns the pruning for an alpha >= 0.
     """
     leaf_gains = compute_leaf_gains(tree, stats.check_tree(tree), count_empty)
     log_regions = (
@@ -338,10 +337,13 @@ def spatially_adaptive(
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus the penalty of its cheapest root fragment.
 
-    A root fragment R of a pruning T is a pruning of T. A leaf v of R holds n(v) of the n rows, and
-    T has T(v) leaves in v. The penalty of T is the smallest over all R of ``alpha / n * sum over
-    leaves v of R of (sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log_cells))``. The best T and R are
-    found exactly, in nearly linear time.
+    A pruning T is the tree with some nodes turned into leaves; a root fragment R of T is the part
+    around the root that remains if more nodes become leaves. A leaf v of R holds n(v) of the n
+    rows, and T has T(v) leaves in v. The penalty of T is the smallest over all R of ``alpha / n *
+    sum over leaves v of R of (sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log_cells))``. alpha is
+    the factor of the penalty, `log_cells` the log of the number of the smallest regions, and
+    `count_empty` whether leaves without rows count. The best T and R are found exactly, in nearly
+    linear time.
 
     Parameters
     ----------
@@ -380,11 +382,13 @@ def polynomial_penalised(
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus the penalty for polynomials in its leaves.
 
-    A root fragment R of a pruning T is a pruning of T. A leaf v of R holds n(v) of the n rows, and
-    T has T(v) leaves in v. The penalty of T is the smallest over all R of ``alpha / n * sum over
-    leaves v of R of (sqrt(48 n(v) V T(v) log(2 n)) + sqrt(48 n(v) (1 + smoothness / p)
-    log_cells))``. V is the number of coefficients of a polynomial in p features of the largest
-    degree below the smoothness.
+    A pruning T is the tree with some nodes turned into leaves; a root fragment R of T is the part
+    around the root that remains if more nodes become leaves. A leaf v of R holds n(v) of the n
+    rows, and T has T(v) leaves in v. The penalty of T is the smallest over all R of ``alpha / n *
+    sum over leaves v of R of (sqrt(48 n(v) V T(v) log(2 n)) + sqrt(48 n(v) (1 + smoothness / p)
+    log_cells))``. alpha is the factor of the penalty, `log_cells` the log of the number of the
+    smallest regions, and `count_empty` whether leaves without rows count. V is the number of
+    coefficients of a polynomial in p features of the largest degree below the smoothness.
 
     Parameters
     ----------
@@ -424,12 +428,14 @@ def polynomial_penalised(
 
 
 class ScottNowakRule(PruningRule):
-    """Base class of the rules of Scott and Nowak, which set the resolution of a dyadic grower.
+    """Base class of the pruning rules of Scott and Nowak, which set how often a feature is halved.
 
     The rules are those of "Near-minimax optimal classification with dyadic classification trees",
-    NIPS 2003. The resolution is how often each feature is halved. `count_empty`, a parameter of
-    each rule, is whether leaves without rows count in the penalty. The base class has no arguments.
-    A subclass defines `exponent` and `family`.
+    NIPS 2003. Their theorems are on dyadic trees, which halve each feature equally often: that
+    number is the resolution of the grower (the object that grows the tree). `count_empty`, a
+    parameter of each rule, is whether leaves without rows count in the penalty. The base class has
+    no arguments. A subclass defines the methods `exponent`, which gives the resolution, and
+    `family`, which returns the prunings for all factors of the penalty.
     """
 
     count_empty: bool
@@ -447,20 +453,21 @@ class ScottNowakRule(PruningRule):
     ) -> SquareRootPrunings | FragmentPrunings:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
-        tree: the tree; stats: statistics of its nodes, such as class counts (`NodeStats`);
-        exponent: that of ``(n / log n)^exponent``, the number of intervals per feature of a tree
-        with a resolution, or None for a tree that was grown without a resolution. The object's
-        `solve` returns the pruning of an alpha.
+        A pruning is the tree with some nodes turned into leaves. tree: the tree; stats: statistics
+        of its nodes, such as class counts (`NodeStats`); exponent: that of ``(n / log
+        n)^exponent``, the number of intervals per feature of a tree with a resolution, or None for
+        a tree that was grown without a resolution. The returned object's method `solve` returns the
+        pruning for an alpha.
         """
         raise NotImplementedError
 
     def match_grower(self, grower: Grower, n_features: int) -> tuple[Callable[..., Any], Grower]:
-        """Return the method `family` and the grower, each adapted to the other's resolution.
+        """Return the method `family` and the tree grower, with the same number of halvings per feature.
 
-        A grower with ``resolution=None`` is returned as it is. Otherwise the grower is cloned, and
-        its parameter `exponent` is set to that of the rule's theorem if it is None. `family` then
-        uses the same exponent. For a `Grid`, which halves a fixed box, `family` also counts leaves
-        without rows.
+        A grower is the object that grows the tree. With ``resolution=None`` it is returned as it
+        is. Otherwise it is cloned, and its parameter `exponent` is set to that of the rule's
+        theorem if it is None. `family` then uses the same exponent. For a `Grid`, which halves a
+        fixed box, `family` also counts leaves without rows.
 
         Parameters
         ----------
@@ -472,7 +479,8 @@ class ScottNowakRule(PruningRule):
         Returns
         -------
         family : callable
-            ``family(tree, stats)`` returns the prunings of a tree for all alphas.
+            ``family(tree, stats)`` returns the prunings of a tree (subtrees with the same root) for
+            all alphas, the factors of the penalty.
         grower : Grower
             The grower that shall grow the tree.
         """
@@ -492,8 +500,10 @@ class ScottNowakRule(PruningRule):
 class SquareRoot(ScottNowakRule):
     """Pruning rule of Scott and Nowak (2003), equation (1): a penalty on the root of the size.
 
-    It minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``; err is the number of
-    errors (or the loss) among n rows, leaves the number of leaves. The estimator chooses alpha.
+    A pruning is the tree with some nodes turned into leaves. The rule chooses the pruning that
+    minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``; err is the number of
+    errors (or the loss) among n rows, leaves the number of leaves. The estimator chooses alpha, the
+    factor of the penalty.
 
     Parameters
     ----------
@@ -522,9 +532,10 @@ class SquareRoot(ScottNowakRule):
     ) -> SquareRootPrunings:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
-        tree: the tree; stats: statistics of its nodes, such as class counts (`NodeStats`);
-        exponent: not used. `SquareRootPrunings.solve` returns the pruning of an alpha. The penalty
-        of a pruning is ``sqrt(32 n log(e n))`` times the root of its number of leaves.
+        A pruning is the tree with some nodes turned into leaves. tree: the tree; stats: statistics
+        of its nodes, such as class counts (`NodeStats`); exponent: not used.
+        `SquareRootPrunings.solve` returns the pruning for an alpha. The penalty of a pruning is
+        ``sqrt(32 n log(e n))`` times the root of its number of leaves.
         """
         path = cost_complexity_path(tree, stats, count_empty=self.count_empty)
         loss, unit = stats.loss, stats.weight_unit
@@ -544,7 +555,8 @@ class SpatiallyAdaptive(ScottNowakRule):
     become leaves. The penalty sums over the leaves v of the cheapest fragment a multiple of
     ``sqrt(rows in v * leaves of the pruning below v)`` and one of ``sqrt(rows in v)``; the factors
     are those of `spatially_adaptive`, ``sqrt(48 log(2 n))`` and ``sqrt(48 log_cells)``, with n rows
-    and the log of the number of the smallest regions. The estimator chooses alpha.
+    and the log of the number of the smallest regions. The parameter `count_empty` is whether leaves
+    without rows count. The estimator chooses alpha, the factor of the penalty.
 
     Parameters
     ----------
@@ -564,10 +576,11 @@ class SpatiallyAdaptive(ScottNowakRule):
     def family(self, tree: Tree, stats: Stats, exponent: float | None = None) -> FragmentPrunings:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
-        tree: the tree; stats: statistics of its nodes, such as class counts (`NodeStats`);
-        exponent: that of ``(n / log n)^exponent``, the number of intervals per feature of a tree
-        with a resolution, or None for a tree that was grown without a resolution.
-        `FragmentPrunings.solve` returns the pruning of an alpha.
+        A pruning is the tree with some nodes turned into leaves. tree: the tree; stats: statistics
+        of its nodes, such as class counts (`NodeStats`); exponent: that of ``(n / log
+        n)^exponent``, the number of intervals per feature of a tree with a resolution, or None for
+        a tree that was grown without a resolution. `FragmentPrunings.solve` returns the pruning for
+        an alpha.
         """
         log_cells = _compute_log_cells(tree, _count_rows(stats), exponent)
         return fragment_prunings(tree, stats, log_cells=log_cells, count_empty=self.count_empty)
@@ -577,9 +590,10 @@ class SpatiallyAdaptive(ScottNowakRule):
 class Polynomial(ScottNowakRule):
     """Pruning rule of Scott and Nowak (2003), equation (3): the penalty for polynomials in leaves.
 
-    It is the spatially adaptive penalty, which sums ``sqrt(rows * leaves)`` over the leaves of the
-    cheapest part around the root, with larger factors for the coefficients of a polynomial in each
-    leaf. `polynomial_penalised` states the formula. The estimator chooses alpha.
+    The penalty is the spatially adaptive one, which sums ``sqrt(rows * leaves)`` over the leaves of
+    the cheapest part around the root, with larger factors for the coefficients of a polynomial in
+    each leaf. `polynomial_penalised` states the formula. The parameter `count_empty` is whether
+    leaves without rows count. The estimator chooses alpha, the factor of the penalty.
 
     Parameters
     ----------
@@ -611,6 +625,8 @@ class Polynomial(ScottNowakRule):
     ) -> FragmentPrunings:
         """Return the prunings with the smallest errors + alpha * penalty, for all alphas >= 0.
 
+        A pruning is the tree with some nodes turned into leaves.
+
         Parameters
         ----------
         tree : Tree
@@ -624,12 +640,12 @@ class Polynomial(ScottNowakRule):
             Errors of each node as a leaf; None: its loss.
         n_grown : float or None
             Number of rows that the tree was grown on, from which the number of intervals is
-            computed; None: that of the statistics.
+            computed; None: the number of rows in `stats`.
 
         Returns
         -------
         FragmentPrunings
-            Its `solve` returns the pruning of an alpha.
+            Its method `solve` returns the pruning for an alpha.
         """
         n = _count_rows(stats) if n_grown is None else n_grown
         return fragment_prunings(

@@ -1,7 +1,8 @@
-"""Calendar parts of dates: compute month, day, weekday and hour, and choose those worth having.
+"""Compute the calendar parts of dates (month, day, weekday, hour), and choose those worth having.
 
-A part of a date column is an encoded column of numbers behind the columns of the user. It is
-computed from the column's days since 1970, in the column's time zone.
+A calendar part becomes a column of numbers, behind the user's columns, in the encoded rows that
+trees read. It is computed from the days since 1970 of its date column, in the time zone of that
+column.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _LEAST_GAIN = 0.002
 
 
 class DatePart(NamedTuple):
-    """An encoded column with a calendar part of a date column.
+    """A calendar part of a date column, which is one column of the encoded rows that trees read.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class DatePart(NamedTuple):
     part : {"month", "day", "weekday", "hour"}
         The part: month 1 to 12, day of the month 1 to 31, weekday 1 (Monday) to 7, hour 0 to 23.
     column : DateColumn
-        What the fit learned about the date column; parts are those of local time in its time zone.
+        Kind and time zone of the date column; parts are those of local time in this time zone.
     """
 
     feature: int
@@ -67,10 +68,10 @@ class DatePart(NamedTuple):
     column: DateColumn
 
     def format(self, threshold: float) -> str:
-        """Write a threshold as the largest value of the part that is not above it.
+        """Return a threshold as text: the largest value of the part that is not above it.
 
-        threshold: any number, such as 10.5. The result is "Oct" for a month, "Wed" for a weekday;
-        hours, days, and numbers that are no month or weekday become integers.
+        threshold: any number, such as 10.5. The text is "Oct" for a month and "Wed" for a weekday.
+        For hours, days, and numbers that are no month or weekday, it is an integer.
         """
         names = {"month": _MONTHS, "weekday": _WEEKDAYS}.get(self.part, ())
         if not -1e6 < threshold < 1e6:
@@ -84,9 +85,11 @@ DateFormat = DateColumn | DatePart
 
 
 def list_parts(dates: DateColumns | None) -> list[DatePart]:
-    """Return the calendar parts of a model in the order of their encoded columns.
+    """Return the calendar parts of all date columns as a list of `DatePart`.
 
-    dates: the date columns of the model, by index; None: there are none.
+    The list is sorted by the index of the date column, and for one date column has the order of
+    `DateColumn.parts`. The encoded rows hold one column for each entry, in this order, behind the
+    columns of the user. dates: the date columns, by index; None: there are none.
     """
     return [
         DatePart(j, part, column)
@@ -96,9 +99,10 @@ def list_parts(dates: DateColumns | None) -> list[DatePart]:
 
 
 def name_parts(names: Sequence[str], dates: DateColumns | None) -> list[str]:
-    """Return the names of the encoded columns: those of the features, then "month of opened".
+    """Return the names of all encoded columns: features first, then parts, as "month of opened".
 
-    names: names of the p features. dates: the date columns, by index, or None.
+    names: names of the p features. dates: the date columns, by index; None: there are none, and the
+    result is a copy of names.
     """
     return [*names, *(f"{one.part} of {names[one.feature]}" for one in list_parts(dates))]
 
@@ -106,11 +110,12 @@ def name_parts(names: Sequence[str], dates: DateColumns | None) -> list[str]:
 def describe_parts(
     rows: NDArray[Any], n_features: int, dates: DateColumns | None
 ) -> dict[int, list[str]] | None:
-    """Write the calendar parts of the dates of encoded rows, such as "Sep, day 15, Thu, hour 0".
+    """Write the calendar parts of the dates of encoded rows as texts, "Sep, day 15, Thu, hour 0".
 
-    rows: (n, number of encoded columns). n_features: number of the user's features, p. dates: the
-    date columns, by index, or None. Return n texts for each date column with parts, by its index; a
-    missing date has the text "". Return None if no column has parts.
+    rows: encoded rows, (n, number of encoded columns). n_features: number of the user's features,
+    p. dates: the date columns, by index; None: there are none. Return a list of n texts for each
+    date column with parts, by the index of the column; a missing date has the text "". Return None
+    if no column has parts.
     """
     texts: dict[int, list[str]] = {}
     for k, one in enumerate(list_parts(dates), n_features):
@@ -126,10 +131,11 @@ def describe_parts(
 
 
 def describe_dates(dates: DateColumns | None, n_features: int) -> Mapping[int, DateFormat] | None:
-    """Return how thresholds of encoded columns are written: dates, and calendar parts, by index.
+    """Return the objects that write thresholds of encoded columns as text, by index of the column.
 
-    dates: the date columns, by index, or None. n_features: number of the user's features, p, which
-    is the index of the first part. Return None if there are no dates.
+    A `DateColumn` writes the thresholds of a date column, a `DatePart` those of a calendar part;
+    both have a method `format`. dates: the date columns, by index, or None. n_features: number of
+    the user's features, p, which is the index of the first part. Return None if there are no dates.
     """
     if not dates:
         return None
@@ -137,10 +143,11 @@ def describe_dates(dates: DateColumns | None, n_features: int) -> Mapping[int, D
 
 
 def list_owners(n_features: int, dates: DateColumns | None) -> NDArray[np.intp]:
-    """Return the index of the user's feature to which each encoded column belongs.
+    """Return the index of the user's feature to which each encoded column belongs, (k,) intp.
 
-    n_features: number of the user's features, p, which own themselves. dates: the date columns, by
-    index, or None. The columns of calendar parts, which come last, belong to their dates.
+    The first p encoded columns are the user's features, so the first p entries are 0 .. p - 1. The
+    calendar parts follow, and belong to their date columns. n_features: number of the user's
+    features, p. dates: the date columns, by index; None: there are none, and k = p.
     """
     parts = [one.feature for one in list_parts(dates)]
     return np.append(np.arange(n_features), parts).astype(np.intp)
@@ -239,11 +246,17 @@ class LocalTime:
         return cls(day, second, is_missing)
 
     def compute(self, part: CalendarPart) -> Float64:
-        """Return a calendar part of each row as float64, (n,); NaN if the date is missing."""
+        """Return a calendar part of each row as float64, (n,); NaN if the date is missing.
+
+        part: "month", "day", "weekday" or "hour".
+        """
         return np.where(self.is_missing, np.nan, self.count(part))
 
     def count(self, part: CalendarPart) -> Int64:
-        """Return a calendar part of each row, (n,) int64; that of 1970-01-01 for missing dates."""
+        """Return a calendar part of each row, (n,) int64; that of 1970-01-01 for missing dates.
+
+        part: "month" (1 to 12), "day" (1 to 31), "weekday" (1 for Monday to 7) or "hour" (0 to 23).
+        """
         if part == "hour":
             return self.second // SECONDS_PER_HOUR
         if part == "weekday":
@@ -255,9 +268,11 @@ class LocalTime:
         return (dates - months.astype("datetime64[D]")).astype(np.int64) + 1
 
     def count_cycle(self, part: CalendarPart) -> Int64:
-        """Return the period in which a part runs through its values once, (n,) int64.
+        """Return the number of the period in which each date lies, (n,) int64, counted from 1970.
 
-        It is the year of a month, the month of a day, the week of a weekday and the day of an hour.
+        The period is the time in which a part takes all its values: a year for "month", a month for
+        "day", a week for "weekday" and a day for "hour". Missing dates count as 1970-01-01. part:
+        name of the part.
         """
         if part == "hour":
             return self.day
@@ -350,12 +365,14 @@ def _find_offset(zone: str, second: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DateSample:
-    """Rows by which calendar parts of a date column are chosen, in an order of their values.
+    """A random sample of at most 10,000 training rows, by which a date column's parts are chosen.
+
+    Rows are sorted by a hash of date and target, so that their order in the table has no effect.
 
     Parameters
     ----------
     days : ndarray of float64, shape (n,)
-        The dates, none of which is missing.
+        The dates, none of which is missing, in days since 1970.
     y : ndarray of shape (n,) or (n, n_outputs)
         Class codes (int32) or numeric targets (float64).
     weight : ndarray of float64, shape (n,)
@@ -368,11 +385,11 @@ class DateSample:
 
     @classmethod
     def draw(cls, days: Float64, y: NDArray[Any], weight: Float64 | None) -> DateSample:
-        """Draw at most 10,000 rows with a date, by hashes of their values, and sort them by these.
+        """Draw at most 10,000 rows with a date: those with the smallest hashes of date and target.
 
-        Neither the order of the rows nor their division into blocks changes the result.
-
-        days: (n,), NaN for missing dates. y: (n,) or (n, n_outputs). weight: (n,), or None: 1 each.
+        Neither the order of the rows nor their division into blocks changes the result. days: dates
+        in days since 1970, (n,), NaN for missing dates. y: class codes or numeric targets, (n,) or
+        (n, n_outputs). weight: weights, (n,); None: 1 each.
         """
         known = np.flatnonzero(~np.isnan(days))
         weight = np.ones(len(known)) if weight is None else weight[known]
@@ -380,12 +397,15 @@ class DateSample:
         return cls(days, y, weight)._keep_first()
 
     def __add__(self, other: Self) -> Self:
-        """Join the samples of two blocks of rows."""
+        """Return the 10,000 rows with the smallest hashes among those of two samples."""
         both = [(self.days, other.days), (self.y, other.y), (self.weight, other.weight)]
         return type(self)(*map(np.concatenate, both))._keep_first()
 
     def _keep_first(self) -> Self:
-        """Return the 10,000 rows with the smallest hashes, or all of fewer rows, sorted by hash."""
+        """Return the 10,000 rows with the smallest hashes of date and target, sorted by hash.
+
+        Fewer rows are all kept.
+        """
         days, y, weight = self.days, self.y, self.weight
         # Weights are not hashed, so that only their ratios matter.
         order = np.lexsort((weight, hash_samples(days, y.astype(np.float64))))[:_MOST_ROWS]
@@ -395,10 +415,11 @@ class DateSample:
 def draw_samples(
     dates: DateColumns, features: DenseFeatures, y: NDArray[Any], weight: Float64 | None
 ) -> dict[int, DateSample]:
-    """Draw a sample for each date column; see `DateSample.draw`.
+    """Draw a sample of rows for each date column; return the samples by index of the column.
 
-    dates: the columns by index. features: encoded training rows with n rows and the user's columns.
-    y: (n,) or (n, n_outputs). weight: (n,), or None: 1 each.
+    See `DateSample.draw`. dates: the date columns by index. features: encoded training rows with n
+    rows and the user's columns. y: class codes or numeric targets, (n,) or (n, n_outputs). weight:
+    weights, (n,); None: 1 each.
     """
     return {j: DateSample.draw(features.columns[j], y, weight) for j in dates}
 
@@ -406,12 +427,11 @@ def draw_samples(
 def choose_all_parts(
     dates: DateColumns, samples: Mapping[int, DateSample], is_constrained: NDArray[np.bool_]
 ) -> dict[int, DateColumn]:
-    """Return date columns with the calendar parts that training rows make worth having.
+    """Choose the calendar parts of all date columns; return copies with these `parts`, by index.
 
-    Columns with a monotonic constraint get none, as parts would break it.
-
-    dates: the columns by index. samples: training rows for each of them. is_constrained: which
-    features have a constraint, (p,).
+    `choose_parts` chooses them for each column. Columns with a monotonic constraint get none, as
+    parts would break the constraint. dates: the date columns by index. samples: a sample of
+    training rows for each of them. is_constrained: True for features with a constraint, (p,).
     """
     return {
         j: one if is_constrained[j] else replace(one, parts=choose_parts(one, samples[j]))

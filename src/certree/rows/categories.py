@@ -82,7 +82,7 @@ class Categories:
 
     @cached_property
     def codes(self) -> tuple[Mapping[Any, float] | None, ...]:
-        """Return the code of each category of each feature, None for a numeric feature: p entries."""
+        """Return for each of the p features a dict of codes by category; None for a numeric feature."""
         return tuple(
             None if names is None else dict(zip(names, map(float, range(len(names))), strict=True))
             for names in self.names
@@ -196,9 +196,10 @@ class Categories:
         return replace(self, names=tuple(names), digested=tuple(sorted(digested)))
 
     def select_known_texts(self, j: int, texts: Iterable[str]) -> frozenset[str]:
-        """Return those of some texts that are categories of a feature, also if it holds hashes.
+        """Return the texts that are categories of a feature, also if it stores hashes of texts.
 
-        j: index of a categorical feature whose categories are texts; texts: the texts.
+        j: index of a categorical feature whose categories are texts. texts: texts to look up. The
+        result is the subset of texts that occurs among the categories.
         """
         known: Any = {*self.names[j]}  # type: ignore[misc]
         return frozenset(
@@ -313,7 +314,7 @@ class Categories:
         if len(table.columns) != len(self.names):
             raise ValueError(
                 f"X must have {len(self.names)} features, as the rows of the fit, got "
-                f"{len(table.columns)}"
+                f"{len(table.columns)}: pass the columns of the fit in their order"
             )
         return [
             to_float_column(column, table.get_label(j))
@@ -325,7 +326,8 @@ class Categories:
     def _encode_categories(self, column: SeriesOrArray, label: str, j: int) -> Float64:
         """Return the codes of a categorical column, (n,) float64, as `encode` describes them.
 
-        column: the column, not converted; label: how error messages name the feature; j: its index.
+        column: raw values, a narwhals Series or an array (n,). label: how error messages name the
+        feature, such as "feature 'age'". j: index of the feature.
         """
         code: Any = self.codes[j]
         codes = _encode_column(column, label, code, j in self.digested)
@@ -393,8 +395,9 @@ def warn_about_identifiers(
 def _warn_of_numbers_and_dates(j: Any, names: Any, categories: CategoryNames) -> None:
     """Issue a UserWarning if the categories of a feature are numbers or dates written as text.
 
-    There is none if all are integers in plain form, which most likely are codes. j: index of the
-    feature; names: names of all features, or None; categories: those of the feature.
+    Features of which all categories are integers in plain form, such as "12", get no warning: these
+    are most likely codes. j: index of the feature. names: names of all features; None: the warning
+    shows the index. categories: the categories of this feature.
     """
     found = _find_text_kind(categories)
     if found is None or all(str(text).strip().isdecimal() for text in categories):
@@ -453,7 +456,7 @@ def _name_feature(j: Any, names: Any) -> str:
 
 
 class _TextKind(NamedTuple):
-    """Numbers or dates that most categories of a text feature are, for a warning to convert them.
+    """What a warning says about a text feature most of whose categories are numbers or dates.
 
     The constructor takes the attributes in this order.
 
@@ -464,7 +467,8 @@ class _TextKind(NamedTuple):
     example : str
         One of the categories, such as "2024-05-01".
     function : str
-        Function call that converts the column, such as 'pandas.to_numeric(column, errors="coerce")'.
+        Function call that converts the column, such as 'pandas.to_numeric(column,
+        errors="coerce")'.
     """
 
     kind: str
@@ -473,11 +477,12 @@ class _TextKind(NamedTuple):
 
 
 def _find_text_kind(categories: CategoryNames) -> _TextKind | None:
-    """Return which kind of text most of up to 1,000 categories are: numbers or dates; None: neither.
+    """Return whether most categories are numbers or dates written as text; None: neither.
 
-    Enough are 90 % that Python reads as numbers or ISO dates, or 99 % that the reader of CSV files
-    converts. categories: the categories of a feature, in order; those that are floats are no texts.
-    The 1,000 are evenly spaced.
+    At most 1,000 evenly spaced categories are read. Most are of a kind if Python reads 90 % of them
+    as numbers or as ISO dates, or if the reader of CSV files converts 99 %. categories: the
+    categories of the feature, in order. Categories that are floats are not texts, so they count as
+    neither.
     """
     spaced = categories[:: -(-len(categories) // _N_TEXTS) or 1]
     texts = [text for text in spaced if isinstance(text, str)]
@@ -554,24 +559,27 @@ def make_categorical_mask(
     if given.ndim != 1 or given.dtype.kind not in "biuOU":
         raise ValueError(
             "categorical_features must be a mask, indices or names, got an array of shape "
-            f"{given.shape} and dtype {given.dtype}"
+            f"{given.shape} and dtype {given.dtype}: pass a list of names or indices"
         )
     if given.dtype.kind == "b":
         if len(given) != n_features:
             raise ValueError(
                 f"categorical_features must have shape ({n_features},) if it is a mask, got "
-                f"{given.shape}"
+                f"{given.shape}: pass True or False for each feature"
             )
         return given
     if given.dtype.kind in "OU":
         given = _find_feature_positions(given.tolist(), names)
     if given.min() < 0 or given.max() >= n_features:
         raise ValueError(
-            f"categorical_features must lie in 0 .. {n_features - 1}, got "
-            f"{given.min()} .. {given.max()}"
+            f"categorical_features must lie in 0 .. {n_features - 1}, got {given.min()} .. "
+            f"{given.max()}: number the columns of X from 0"
         )
     if len(np.unique(given)) != len(given):
-        raise ValueError(f"categorical_features must name each feature once, got {given.tolist()}")
+        raise ValueError(
+            f"categorical_features must name each feature once, got {given.tolist()}: remove "
+            "repetitions"
+        )
     mask[given] = True
     return mask
 
@@ -579,17 +587,20 @@ def make_categorical_mask(
 def _find_feature_positions(chosen: list[Any], names: Sequence[str] | None) -> NDArray[np.intp]:
     if not all(isinstance(name, str) for name in chosen):
         raise ValueError(
-            f"categorical_features must be a mask, indices or names, not a mixture, got {chosen!r}"
+            f"categorical_features must be a mask, indices or names, got a mixture, {chosen!r}: "
+            "pass one kind"
         )
     if names is None:
         raise ValueError(
-            f"categorical_features must be a mask or indices, as X has no feature names, got {chosen!r}"
+            "categorical_features must be a mask or indices, as X has no feature names, got "
+            f"{chosen!r}: pass indices, or X as a data frame"
         )
     position = {name: j for j, name in enumerate(names)}
     unknown = [name for name in chosen if name not in position]
     if unknown:
         raise ValueError(
-            f"categorical_features must be among the feature names {list(names)}, got {unknown}"
+            f"categorical_features must be among the feature names {list(names)}, got {unknown}: "
+            "correct these names"
         )
     return np.array([position[name] for name in chosen])
 
@@ -657,10 +668,10 @@ class _IndexedNames:
 def _read_values(column: SeriesOrArray, label: str) -> Float64 | _IndexedNames:
     """Read a categorical column: as float64 if its values are numbers, else as category names.
 
-    Return an array (n,) with NaN for missing values. Return `_IndexedNames` if the column holds
-    texts or other objects, or integers that float64 cannot represent.
-
-    column: the column, not converted. label: how error messages name the feature.
+    column: raw values, a narwhals Series or an array (n,). label: how error messages name the
+    feature. Return an array (n,) with NaN for missing values. Return `_IndexedNames`, the distinct
+    names and each row's index among them, for texts, other objects, and integers that float64
+    cannot represent.
     """
     if isinstance(column, nw.Series):
         if column.dtype in _TEXTS:
@@ -684,9 +695,9 @@ def _read_numbers(
     If the column holds only integers, and float64 cannot represent some of them, return
     `_IndexedNames` instead, whose names are the decimal digits of all these integers.
 
-    column: the column, not converted. values: function without arguments that returns the column as
-    a list of Python objects; it is called only if an integer is too large. label: how error
-    messages name the feature. Raise a ValueError for dates.
+    column: raw values, a narwhals Series or an array (n,). values: function without arguments that
+    returns the column as a list of Python objects; it is called only if an integer is too large.
+    label: how error messages name the feature. Raise a ValueError for dates.
     """
     try:
         return to_float64_column(column, label)
@@ -786,11 +797,22 @@ def _index_values(values: list[Any], label: str) -> _IndexedNames:
     try:
         number = {value: place for place, value in enumerate(dict.fromkeys(values))}
     except TypeError as error:
-        raise ValueError(
-            f"the categories of {label} must be hashable, such as strings: {error}"
+        kind = next(type(value).__name__ for value in values if not _has_hash(value))
+        raise TypeError(
+            f"{label} must hold numbers, text, booleans or dates, got an object of type {kind}: make a "
+            "column of each of its entries, or convert it to text"
         ) from error
     row = np.fromiter(map(number.__getitem__, values), np.intp, len(values))
     return _IndexedNames(list(number), row)
+
+
+def _has_hash(value: Any) -> bool:
+    """Return whether a value can be a category; dictionaries, lists and sets cannot."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _to_numbers_or_names(values: _IndexedNames, label: str) -> Float64 | _IndexedNames:
@@ -807,7 +829,7 @@ def _to_numbers_or_names(values: _IndexedNames, label: str) -> Float64 | _Indexe
     kinds = {_classify_value(value) for value in known if value is not None}
     if kinds == {str, Real}:
         raise ValueError(
-            f"the categories of {label} must be strings or numbers, not both: got "
+            f"{label} must have categories that are all strings or all numbers, got both: "
             f"{', '.join(sorted({type(value).__name__ for value in known if value is not None}))}. "
             "Convert them to one type, and write missing values as NaN or None"
         )
@@ -857,9 +879,10 @@ def _encode_column(
 ) -> Float64:
     """Return the codes of a categorical column, (n,): NaN for missing values, -1 for unknown ones.
 
-    column: the column, not converted. label: how error messages name the feature. code: code of each
-    category, in the order 0, 1, .... are_digests: whether the categories are hashes of texts. Raise
-    a ValueError if the column holds strings and the categories are numbers, or the other way round.
+    column: raw values, a narwhals Series or an array (n,). label: how error messages name the
+    feature. code: code of each category, in the order 0, 1, .... are_digests: whether the
+    categories are hashes of texts. Raise a ValueError if the column holds strings and the
+    categories are numbers, or the other way round.
     """
     names = (*code,)
     looked_up = None if are_digests else _look_up_codes(column, code)
@@ -897,15 +920,15 @@ def _encode_column(
 
 
 def _look_up_codes(column: SeriesOrArray, code: Mapping[Any, float]) -> Float64 | None:
-    """Encode a column of dtype object by one dictionary look-up for each row.
+    """Encode a column of strings by one dictionary look-up per row; return None for other columns.
 
-    This takes half as long as `_read_values`, but not every column can be encoded so.
+    Return the codes, (n,) float64, with NaN for missing values and -1 for unknown categories.
+    Return None if the column is not an array of dtype object, or if categories or values are
+    anything but strings and None. The caller must then use `_read_values`, which takes twice as
+    long.
 
-    Return the codes, (n,) float64, with NaN for missing values and -1 for unknown categories. Return
-    None if the column has another dtype, or if categories or values are anything but strings and
-    None; the caller must then use `_read_values`.
-
-    code: mapping of each category of the feature to its code.
+    column: raw values, a narwhals Series or an array (n,). code: code of each category of the
+    feature.
     """
     if not (isinstance(column, np.ndarray) and column.dtype == object):
         return None

@@ -34,6 +34,14 @@ _EXACT = (
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 # Types of the missing values of pandas.
 _MISSING = ("NAType", "NaTType")
+# What to do with columns of a data frame that are no features, by their type.
+_REMEDIES = {
+    "Struct": "make a column of each of its fields",
+    "List": "make a column of each element, or of a number such as the length of the list",
+    "Array": "make a column of each element",
+    "Map": "make a column of each key",
+    "Binary": "decode the bytes to text, or convert them to numbers",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,12 +92,12 @@ class TableColumns:
         return cls([*array.T], len(array), None)
 
     def get_label(self, j: int) -> str:
-        """Return how messages name the j-th feature: "feature 'age'", or "feature 3" without names."""
+        """Return how messages name feature j: "feature 'age'", or "feature 3" without names."""
         return f"feature {j if self.names is None else self.names[j]!r}"
 
 
 def as_data_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """Wrap a data frame of pandas, polars, Arrow and so on by narwhals; None for any other X.
+    """Wrap a data frame (pandas, polars, Arrow, ...) by narwhals; return None for any other X.
 
     Raise a ValueError if two columns have the same name.
     """
@@ -97,16 +105,16 @@ def as_data_frame(X: Any) -> nw.DataFrame[Any] | None:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError as error:
         raise ValueError(
-            f"X must have distinct column names, rename the columns: {error}"
+            f"X must have distinct column names, got {error}: rename the columns"
         ) from error
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def expect_table(X: Any) -> None:
-    """Raise an error if dense rows are dictionaries, a series, or a data frame without columns.
+    """Raise an error if dense rows are dictionaries, a series, or a data frame without usable columns.
 
-    X: the rows, of any type. The error is a TypeError for dictionaries, else a ValueError, also if
-    two columns of a data frame have the same name.
+    X: the rows, of any type. The error is a TypeError for dictionaries, and for columns of a data frame
+    that hold structs, lists, maps or bytes; else a ValueError, also if two columns have the same name.
     """
     if isinstance(X, Mapping) or (isinstance(X, list) and X and isinstance(X[0], Mapping)):
         raise TypeError(
@@ -124,12 +132,34 @@ def expect_table(X: Any) -> None:
             f"Found array with 0 feature(s) (shape={frame.shape}) while a minimum of 1 is required: "
             "pass a data frame with at least one column"
         )
+    for name, dtype in () if frame is None else frame.schema.items():
+        if remedy := _REMEDIES.get(type(dtype).__name__):
+            raise TypeError(
+                f"feature {name!r} must hold numbers, text, booleans or dates, got dtype {dtype}: "
+                f"{remedy}"
+            )
 
 
-def to_dense_columns(X: Any) -> Any:
-    """Replace the sparse columns of a pandas data frame by dense ones; return any other X unchanged."""
+def to_plain_columns(X: Any) -> Any:
+    """Replace sparse columns of a data frame by dense ones, and integers of 128 bits by int64.
+
+    Return any other X unchanged. Raise a ValueError if an integer exceeds 64 bits.
+    """
     frame = as_data_frame(X)
-    if frame is None or not frame.implementation.is_pandas():
+    if frame is None:
+        return X
+    for name, dtype in frame.schema.items():
+        if type(dtype).__name__ in ("Int128", "UInt128"):
+            try:
+                frame = frame.with_columns(nw.col(name).cast(nw.Int64))
+            except Exception as error:  # Each library has an error of its own.
+                raise ValueError(
+                    f"feature {name!r} must hold numbers that float64 represents exactly, got dtype "
+                    f"{dtype} with integers beyond 64 bits: convert the column to text if it holds "
+                    "codes, or to float64"
+                ) from error
+            X = frame.to_native()
+    if not frame.implementation.is_pandas():
         return X
     dense = {
         name: kind.subtype
@@ -174,9 +204,9 @@ def copy_raw_values(X: Any) -> NDArray[Any]:
 
 
 def get_raw_column(column: SeriesOrArray) -> NDArray[Any]:
-    """Return the values of a column, (n,): as numbers if its type is numeric, else as objects.
+    """Return the values of a column as an array, (n,): numbers, or objects for other types.
 
-    column: narwhals Series; an array (n,) is returned unchanged, unless it holds dates.
+    column: narwhals Series or array (n,). An array is returned unchanged, unless it holds dates.
     """
     if not isinstance(column, nw.Series):
         return to_objects(column) if column.dtype.kind in "mM" else column
@@ -184,7 +214,7 @@ def get_raw_column(column: SeriesOrArray) -> NDArray[Any]:
 
 
 def to_objects(column: SeriesOrArray) -> NDArray[Any]:
-    """Return the values of a column as Python objects, (n,); dates as those of `datetime`.
+    """Return the values of a column as Python objects, (n,); dates become those of `datetime`.
 
     column: narwhals Series or array (n,).
     """
@@ -288,7 +318,7 @@ def to_float_column(column: SeriesOrArray, label: str) -> NDArray[Any]:
 def _convert_to_float64(column: NDArray[Any], label: str) -> Float64:
     column = column.astype(object) if column.dtype.kind == "U" else column
     if column.dtype.kind not in "biufO":
-        raise ValueError(f"{label} must hold numbers, got dtype {column.dtype}")
+        raise ValueError(f"{label} must hold numbers, got dtype {column.dtype}: convert it")
     if column.dtype.kind == "O":  # NumPy cannot convert pandas.NA and NaT
         missing = [type(value).__name__ in _MISSING for value in column.tolist()]
         column = np.where(missing, np.nan, column) if any(missing) else column

@@ -68,7 +68,7 @@ class DateColumn:
 
     @property
     def unit(self) -> str:
-        """The unit of the numbers, for documents."""
+        """Unit of the numbers that replace dates: "days", or "days since 1970-01-01T00:00:00Z"."""
         return "days" if self.kind == "span" else "days since 1970-01-01T00:00:00Z"
 
     @property
@@ -82,14 +82,16 @@ class DateColumn:
         return _describe_kind(self.kind, self.zone)
 
     def __add__(self, other: Self) -> Self:
-        """Join what two blocks of rows have of the same column; the order does not matter.
+        """Return the record of a column from those of two blocks of its rows, in any order.
 
-        Raise a ValueError if one holds time spans, or has a time zone, and the other one does not.
+        The result has the more general kind, and the later of both last dates. It has a time zone
+        if both records have one. Raise a ValueError if only one record is about time spans, or only
+        one has a zone.
         """
         if not self.takes(other):
             raise ValueError(
-                f"a column must hold one kind of dates, got {self.description} and "
-                f"{other.description} in different blocks of rows"
+                f"X must hold one kind of dates in a column, got {self.description} and "
+                f"{other.description} in different blocks of rows: convert the column in all blocks"
             )
         kinds: set[DateKind] = {self.kind, other.kind}
         later: DateKind = "datetime" if "datetime" in kinds else "midnight"
@@ -99,7 +101,7 @@ class DateColumn:
         return replace(self, kind=kind, zone=zone, last=max(known, default=None))
 
     def takes(self, other: DateColumn) -> bool:
-        """Return whether a column of the kind of `other` can be read as this one.
+        """Return whether a column that `other` describes can be read in place of this column.
 
         Dates and dates with times can replace each other, and so can time zones. Time spans cannot
         replace dates; nor can dates with a time zone replace those without one.
@@ -109,7 +111,10 @@ class DateColumn:
         return are_spans[0] == are_spans[1] and has_zone[0] == has_zone[1]
 
     def with_last(self, days: NDArray[Any]) -> Self:
-        """Return the record with `last` not before the latest of some training rows, (n,) in days."""
+        """Return a copy whose `last` is the latest of `last` and the dates of training rows.
+
+        days: dates of training rows in days since 1970, (n,), NaN for missing ones.
+        """
         known = days[~np.isnan(days)]
         if not len(known):
             return self
@@ -117,12 +122,12 @@ class DateColumn:
         return replace(self, last=last if self.last is None else max(last, self.last))
 
     def format(self, days: float) -> str:
-        """Write a number of days as a date or as a time span, rounded down to microseconds.
+        """Return a number of days as the text of a date or time span, rounded down to microseconds.
 
-        Dates are in ISO format and in the zone of the column, with a time, also at midnight: a
+        Dates are in ISO format and in the zone of the column. They have a time, also at midnight: a
         date alone in "at <= 2024-05-31" would seem to mean the whole day. Columns of the kinds
-        "date" and "midnight" show the date only. Spans, and years that Python's dates do not have,
-        become a number of days.
+        "date" and "midnight" show the date only. Time spans are a number of days, as are years
+        outside 1 .. 9999.
 
         days: value or threshold of the column.
         """
@@ -134,18 +139,20 @@ class DateColumn:
         return local.isoformat(sep=" ")
 
     def round_thresholds(self, threshold: Float64, low: Float64, high: Float64) -> Float64:
-        """Move thresholds to the roundest date with a time in their gaps, (k,).
+        """Move each threshold to the roundest date in its gap; return (k,) float64, in days.
 
-        Midnight is rounder than a full hour, and so on by ten minutes, minutes, seconds and
+        The gap of a threshold is the interval between the two neighbouring values of the training
+        rows. Midnight is rounder than a full hour, and so on by ten minutes, minutes, seconds and
         milliseconds; of equally round dates the nearest to the threshold counts. A date at a full
         minute that is nearer than a quarter of the gap is preferred to rounder dates that are not.
         Dates are in UTC, so that the same dates in another time zone give the same model.
-        Thresholds stay in columns without times of day, and in gaps without such a date. Dates at
-        both ends of a gap reach the same child as before, and so do they after rounding to float32,
-        unless float32 merges them.
+        Thresholds do not move in columns without times of day, and in gaps without such a date.
+        Dates at both ends of a gap reach the same child as before, and so do they after rounding to
+        float32, unless float32 merges them.
 
-        threshold: days, (k,); low, high: ends of the gaps, (k,), with low <= threshold < high: the
-        largest value that is not above the threshold, and the smallest one above it, or infinity.
+        threshold: days, (k,). low, high: ends of the gaps, (k,), with low <= threshold < high. low
+        is the largest training value that is not above the threshold; high is the smallest one
+        above, or infinity.
         """
         if not self.has_hours:
             return threshold
@@ -170,10 +177,11 @@ class DateColumn:
         return rounded
 
     def format_utc(self, days: float) -> str | None:
-        """Write a number of days in ISO format and UTC, rounded down, so that texts sort as dates.
+        """Return days since 1970 as a date in ISO format and UTC, so that texts sort as dates.
 
-        Return "2023-05-03" for a column of dates without times, else "2023-05-03 12:00:00.000000",
-        with "+00:00" if the column has a time zone. Return None for years beyond 1 .. 9999.
+        The text is "2023-05-03" for a column of dates without times, else "2023-05-03
+        12:00:00.000000", with "+00:00" if the column has a time zone. It is rounded down. Return
+        None for years outside 1 .. 9999.
         """
         moment = to_local_time(days, None)
         if moment is None:
@@ -184,14 +192,14 @@ class DateColumn:
         return text if self.zone is None else f"{text}+00:00"
 
     def to_stored(self) -> list[Any]:
-        """Return the record as a list for model files: kind, zone, last date and parts, if any."""
+        """Return the list that model files store: [kind, zone, last], and parts if there are any."""
         return [self.kind, self.zone, self.last, *([[*self.parts]] if self.parts else [])]
 
     @classmethod
     def from_stored(cls, entry: Any) -> Self:
-        """Make the record of a list that `to_stored` returned.
+        """Return the record of a list that `to_stored` returned.
 
-        entry: the list. Raise `DamagedModelError` if it is damaged.
+        entry: the list, as read from a model file. Raise `DamagedModelError` if it is no such list.
         """
         types = (str, str | None, int | float | None, list)
         is_whole = isinstance(entry, list) and len(entry) in (3, 4)
@@ -201,14 +209,14 @@ class DateColumn:
             or entry[0] not in get_args(DateKind)
         ):
             raise DamagedModelError(
-                f"dates must hold a kind, a time zone and a number for each column, got {entry!r}"
+                f"the model file's dates must hold a kind, a time zone and a number, got {entry!r}"
             )
         kind, zone, last, *given = entry
         parts = given[0] if given else []
         possible = () if kind == "span" else get_args(CalendarPart)
         if [one for one in possible if one in parts] != parts:
             raise DamagedModelError(
-                f"dates must hold parts among {possible} in order, got {parts!r}"
+                f"the model file's dates must hold parts among {possible} in order, got {parts!r}"
             )
         return cls(kind, zone, None if last is None else float(last), tuple(parts))
 
@@ -227,9 +235,10 @@ DateColumns = Mapping[int, DateColumn]
 
 
 def count_microseconds(days: float) -> int:
-    """Return the last microsecond since 1970 whose number of days, as float64, is at most `days`.
+    """Convert days since 1970 to integer microseconds, rounded down.
 
-    So a column of microseconds compares with the result as its days compare with `days`. Raise an
+    The result is the last microsecond whose number of days, as float64, is at most `days`. So a
+    column of microseconds compares with the result as its days compare with `days`. Raise an
     OverflowError for infinite numbers.
     """
     count = floor(days * MICROSECONDS_PER_DAY)
@@ -242,10 +251,11 @@ def count_microseconds(days: float) -> int:
 
 
 def to_local_time(days: float, zone: str | None) -> datetime | None:
-    """Convert days since 1970, UTC, to a datetime in a time zone; None: zone has no such year.
+    """Convert days since 1970, UTC, to a datetime in a time zone; return None if it does not exist.
 
-    zone: name of a time zone or offset; None: the result has no time zone. A name that this
-    computer does not know counts as UTC.
+    Python's datetime has the years 1 .. 9999. zone: name of a time zone, or an offset such as
+    "+01:00". None: the result is UTC without a time zone. A name that this computer does not know
+    counts as UTC.
     """
     try:
         moment = _EPOCH + timedelta(microseconds=count_microseconds(days))
@@ -391,10 +401,11 @@ _OBJECTS = (nw.Object, nw.Unknown)
 
 
 def _convert_as_in_fit(column: SeriesOrArray, label: str, known: DateColumn) -> Float64:
-    """Convert a column that held dates in the fit to days, (n,).
+    """Convert a column that held dates in the fit to days, (n,), NaN for missing dates.
 
-    column: narwhals Series or array (n,). label: how messages name it. known: what the fit learned.
-    Raise a ValueError if it holds anything but dates of this kind and missing values.
+    column: narwhals Series or array (n,). label: how messages name the column. known: the record of
+    the column that the fit made. Raise a ValueError if the column holds anything but missing values
+    and dates that `known.takes` accepts.
     """
     if not has_times(column):
         values = to_objects(column).tolist()
@@ -415,7 +426,7 @@ def _convert_as_in_fit(column: SeriesOrArray, label: str, known: DateColumn) -> 
 
 
 def _make_series(column: nw.Series[Any], values: Float64) -> nw.Series[Any]:
-    """Return a series of numbers like a column: with its name, data frame library and pandas index.
+    """Return a series of numbers with the name, data frame library and pandas index of a column.
 
     column: narwhals Series of n rows; values: the numbers, (n,).
     """
@@ -430,10 +441,11 @@ def _make_series(column: nw.Series[Any], values: Float64) -> nw.Series[Any]:
 
 
 def read_dates(column: SeriesOrArray, label: str) -> tuple[DateColumn, Float64]:
-    """Return what a column of dates holds, and its values in days, (n,), NaN for missing ones.
+    """Return the record of a column of dates (kind, time zone), and its values in days, (n,).
 
-    column: narwhals Series or array (n,), for which `has_times` is true. label: how messages name
-    it. Raise a ValueError for times without a date, periods, and values of several kinds.
+    Missing dates are NaN. column: narwhals Series or array (n,), for which `has_times` is true.
+    label: how messages name the column. Raise a ValueError for times without a date, periods, and
+    values of several kinds.
     """
     if isinstance(column, nw.Series):
         dtype = column.dtype
@@ -455,10 +467,11 @@ def read_dates(column: SeriesOrArray, label: str) -> tuple[DateColumn, Float64]:
 
 
 def _describe_moments(days: Float64, zone: str | None = None) -> tuple[DateColumn, Float64]:
-    """Return what a column of dates with times holds, and its values.
+    """Return the record of a column of dates with times, and its values unchanged.
 
-    days: the values in days, (n,), NaN for missing ones; zone: time zone of the column. A column
-    without values counts as one of the kind "midnight", so that it changes no other block of rows.
+    The kind is "midnight" if there is no time zone and all times are 00:00, else "datetime". A
+    column without values is "midnight", so that it does not change the kind when blocks are joined.
+    days: the values in days, (n,), NaN for missing ones. zone: time zone of the column, or None.
     """
     is_whole = zone is None and bool((np.isnan(days) | (days == np.floor(days))).all())
     return DateColumn("midnight" if is_whole else "datetime", zone), days
@@ -507,7 +520,7 @@ def _read_objects(values: list[Any], label: str) -> tuple[DateColumn, Float64]:
 
 
 def _mark_missing(values: list[Any]) -> NDArray[np.bool_]:
-    """Return which values are None, NaN, NaT or pandas.NA, (n,)."""
+    """Return a mask (n,), True for values that are None, NaN, NaT or pandas.NA."""
     if {type(None), float} >= {type(one) for one in values if not isinstance(one, _DATES)}:
         # Dates equal themselves, NaN and NaT do not; this takes a tenth of the time.
         return np.fromiter((one is None or one != one for one in values), bool, len(values))
@@ -515,9 +528,10 @@ def _mark_missing(values: list[Any]) -> NDArray[np.bool_]:
 
 
 def _list_kinds(values: list[Any]) -> Iterator[DateColumn]:
-    """Yield what a column of each kind of values would hold.
+    """Yield a `DateColumn` for each type and time zone among the values of a column.
 
-    values: those that are not missing. Raise a TypeError if one is no date or time span.
+    values: Python or NumPy objects, none of them missing. Raise a TypeError if one is no date or
+    time span.
     """
     for kind in set(map(type, values)):
         if issubclass(kind, datetime):
@@ -532,7 +546,7 @@ def _list_kinds(values: list[Any]) -> Iterator[DateColumn]:
         elif issubclass(kind, date):
             yield DateColumn("date")
         else:
-            raise TypeError(f"{kind.__name__} is neither a date nor a time span")
+            raise TypeError(f"values must be dates or time spans, got {kind.__name__}")
 
 
 def _name_zone(zone: tzinfo) -> str:
@@ -547,7 +561,8 @@ def _name_zone(zone: tzinfo) -> str:
 def _count_days(values: NDArray[Any], label: str) -> Float64:
     """Convert datetime64 or timedelta64 values of any unit to days, (n,), NaN for NaT.
 
-    Raise a ValueError if one lies more than 10^8 days from 1970. label: how it names the column.
+    Raise a ValueError if a value is more than 10^8 days from 1970. label: how the message names the
+    column.
     """
     is_present = ~np.isnat(values)
     days = values[is_present].astype(f"{values.dtype.kind}8[D]").astype(np.int64)

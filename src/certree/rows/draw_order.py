@@ -1,4 +1,4 @@
-"""Order columns and number categories by what rows hold, not by the place of columns or by names."""
+"""Order columns and number categories by the values and targets of rows, not by place or name."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def hash_targets(y: NDArray[Any] | None, n: int) -> UInt64:
 
     y: class codes or numeric targets, (n,) or (n, n_outputs). Numeric targets are hashed by sign
     and mantissa alone, so that targets times a power of two have the same hashes. With several
-    targets the hash of a row is the largest of the hashes of its targets, so that the order of the
-    targets does not matter.
+    targets the hash of a row is the largest hash of its targets, so that their order does not
+    matter. n: number of rows.
     """
     if y is None:
         return np.zeros(n, dtype=np.uint64)
@@ -74,7 +74,7 @@ class ColumnSums:
         n_categories: tuple[int | None, ...] | None = None,
         n_threads: int = 1,
     ) -> Self:
-        """Compute the sums for a block of rows.
+        """Sum up the row hashes of a block of rows by column and category; return a `ColumnSums`.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class ColumnSums:
         return cls(n_codes, *sums)
 
     def __add__(self, other: Self) -> Self:
-        """Return the sums of the rows of two blocks of one table, self and other."""
+        """Return the sums of row hashes over the rows of both blocks, self and other, of one table."""
         sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
         return replace(self, **sums)
 

@@ -1,4 +1,4 @@
-"""Find rows that a table holds more than once: equal draws, or copies of one draw."""
+"""Find rows that a table holds more than once: equal independent draws, or copies of one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from numbers import Real
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,12 @@ from certree.interface.fitted_state import is_first_in_fit
 from certree.rows.columns import TableColumns, as_data_frame, get_raw_column, is_missing
 from certree.rows.dates import read_days
 from certree.rows.folds import Indices
-from certree.rows.hashes import RowHashes, count_rows_with_copies, extend_hashes
+from certree.rows.hashes import (
+    RowHashes,
+    count_equal_rows,
+    extend_hashes,
+    mark_run_starts,
+)
 from certree.rows.sparse_rows import SparseFeatures
 
 # What the caller says about equal rows; "auto" and "refuse": nothing, see `get_allowed_repeats`.
@@ -47,9 +52,9 @@ class RepeatedRowsWarning(UserWarning):
     """Category of the warning that many rows of a fit repeat other rows.
 
     Rows repeat each other if all features and the target are equal. Nothing is wrong if equal rows
-    are separate draws, as in a frequency table. If they are copies of one draw, made by
-    oversampling or a join, the model overfits: folds and validation sets then contain copies of the
-    rows that grow the trees.
+    are different customers, patients or measurements, as in a frequency table. If they are copies
+    of one, made by oversampling or a join, the model overfits: folds and validation sets then
+    contain copies of the rows that grow the trees.
 
     Examples
     --------
@@ -79,7 +84,7 @@ def warn_of_repeated_rows(n_repeated: int, n: int) -> None:
         )
 
 
-def warn_of_many_copies(
+def warn_if_many_repeat(
     targets: NDArray[Any], hashes: Callable[[], UInt64], n_distinct: int
 ) -> None:
     """Issue a `RepeatedRowsWarning` if more than a quarter of the rows of a fit equal another row.
@@ -100,9 +105,9 @@ def warn_of_many_copies(
     if 2 * (n - n_distinct) <= MOST_REPEATED * n:  # each row that repeats another has a partner
         return
     columns = [one.astype(np.float64) + 0.0 for one in targets.reshape(n, -1).T]
-    if targets.dtype == np.float64 and count_rows_with_copies(columns[0]) <= MOST_REPEATED * n:
+    if targets.dtype == np.float64 and count_equal_rows(columns[0]) <= MOST_REPEATED * n:
         return
-    warn_of_repeated_rows(count_rows_with_copies(extend_hashes(hashes(), *columns)), n)
+    warn_of_repeated_rows(count_equal_rows(extend_hashes(hashes(), *columns)), n)
 
 
 def find_first_equal_rows(X: Any, y: ArrayLike) -> Indices:
@@ -248,12 +253,11 @@ def _to_numbers(column: Any, places: dict[Any, float]) -> Any:
 
 
 def _number_value(value: Any, places: dict[Any, float]) -> float:
-    """Convert a value to a float: NaN if it is missing, its entry in places if it is no number.
+    """Return the number that stands for a value, which is added to `places` if it is no number.
 
-    Equal numbers become equal floats, whether they are NumPy's, Python's or another library's.
-
-    places: numbers by value. A value that is not in it yet is added with the number 0.5 +
-    len(places).
+    Numbers are returned as float: equal numbers become equal floats, whether they are NumPy's,
+    Python's or another library's. Missing values become NaN. Any other value becomes its entry in
+    places, which for a new value is 0.5 + len(places).
     """
     if isinstance(value, Real):
         with suppress(OverflowError):
@@ -290,20 +294,60 @@ def merge_copies(
     ValueError
         If equal rows are in different groups.
     """
-    kept = np.flatnonzero(first == np.arange(len(first)))
+    number, ones = np.arange(len(first)), np.ones(len(first))
+    kept = np.flatnonzero(first == number)
     if len(kept) == len(first):
         return kept, weight
-    if groups is not None and (groups[first] != groups).any():
-        raise_for_copies_in_groups()
-    return kept, np.bincount(first, weight, minlength=len(first))[kept].astype(np.float64)
+    summed = ones if weight is None else weight.copy()
+    _, copied, total = sum_copies(first, number, summed, ones if groups is None else groups)
+    summed[copied] = total
+    return kept, summed[kept]
 
 
-def raise_for_copies_in_groups() -> NoReturn:
-    """Raise a ValueError which says that equal rows, which are to be merged, have several groups."""
-    raise ValueError(
-        'groups must be the same for copies of a row if duplicates="copies", got equal rows '
-        "in several groups: give them one group"
-    )
+def sum_copies(
+    keys: NDArray[Any], number: NDArray[Any], weight: Float64, groups: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], Float64]:
+    """Sum the weights of rows with equal keys, in the order of their numbers.
+
+    Parameters
+    ----------
+    keys : ndarray of int, shape (n,)
+        A hash, or another integer that equal rows share. If rows are in several blocks, all rows that
+        have some keys are passed together.
+    number : ndarray of int, shape (n,)
+        Number of each row in the order of the table.
+    weight : ndarray of float64, shape (n,)
+        Weight of each row.
+    groups : ndarray of shape (n,)
+        Group of each row.
+
+    Returns
+    -------
+    copied : ndarray of int, shape (k,)
+        The keys that several rows have, ascending.
+    first : ndarray of int, shape (k,)
+        The smallest number of the rows with each of them.
+    total : ndarray of float64, shape (k,)
+        The sum of their weights.
+
+    Raises
+    ------
+    ValueError
+        If equal rows are in different groups.
+    """
+    order = np.lexsort((number, keys))
+    keys, number, weight, groups = keys[order], number[order], weight[order], groups[order]
+    starts = np.flatnonzero(mark_run_starts(keys))
+    n_copies = np.diff(np.append(starts, len(keys)))
+    run = np.repeat(np.arange(len(starts)), n_copies)
+    if (groups != groups[starts][run]).any():
+        raise ValueError(
+            'groups must be the same for copies of a row if duplicates="copies", got equal rows '
+            "in several groups: give them one group"
+        )
+    total: Float64 = np.bincount(run, weight).astype(np.float64)  # in the order of the numbers
+    is_copied = n_copies > 1
+    return keys[starts][is_copied], number[starts][is_copied], total[is_copied]
 
 
 def count_repeats(
@@ -328,15 +372,40 @@ def count_repeats(
         Number of such rows. Of equal calibration rows that equal no training row, all but one
         count.
     """
-    counted = calibration if len(calibration) else train
-    is_trained = np.zeros(len(first), dtype=bool)
-    if len(calibration):
-        is_trained[first[train]] = True
-    keys = first[counted]
-    if groups is not None:
-        group = np.unique(groups, return_inverse=True)[1][counted]
-        keys = np.unique(np.stack([keys, group]), axis=1)[0]
-    return len(keys) - int(np.sum(~is_trained[np.unique(keys)]))
+    counted, trained = (calibration, train) if len(calibration) else (train, train[:0])
+    keys, units = first[counted], _number_units(groups, counted)
+    return count_repeated_units(keys, _mark_first_rows(first, trained)[keys], units)
+
+
+def _mark_first_rows(first: Indices, rows: Indices) -> NDArray[np.bool_]:
+    """Mark the indices that rows have in `first`, (n,). first: as in `count_repeats`."""
+    is_marked = np.zeros(len(first), dtype=bool)
+    is_marked[first[rows]] = True
+    return is_marked
+
+
+def _number_units(groups: NDArray[Any] | None, rows: Indices) -> Indices:
+    """Number the units of some rows: groups in sorted order, or the rows themselves; return (m,).
+
+    groups: group of each row of the table, (n,), or None: each row is a unit; rows: indices of the
+    rows, (m,).
+    """
+    if groups is None:
+        return np.arange(len(rows))
+    return np.unique(groups[rows], return_inverse=True)[1]
+
+
+def count_repeated_units(
+    keys: NDArray[Any], is_trained: NDArray[np.bool_], units: NDArray[Any]
+) -> int:
+    """Count the calibration rows that equal a training row, or a row of an earlier unit.
+
+    Equal rows of one unit count as one row. Parameters are those of `mark_repeats_by_key`.
+    """
+    order = np.lexsort((units, keys))
+    is_new = mark_run_starts(keys[order])
+    is_counted = is_new | mark_run_starts(units[order])
+    return int(np.count_nonzero(is_counted) - np.count_nonzero(is_new & ~is_trained[order]))
 
 
 def mark_repeats(
@@ -363,49 +432,42 @@ def mark_repeats(
     """
     if not len(calibration):
         return np.asarray(np.bincount(first, minlength=len(first))[first[train]] > 1)
-    is_trained = np.zeros(len(first), dtype=bool)
-    is_trained[first[train]] = True
-    keys = first[calibration]
-    return mark_repeated_units(
-        keys, is_trained[keys], None if groups is None else groups[calibration]
-    )
+    keys, units = first[calibration], _number_units(groups, calibration)
+    return mark_repeats_by_key(keys, _mark_first_rows(first, train)[keys], units)
 
 
-def mark_repeated_units(
-    keys: Indices, is_trained: NDArray[np.bool_], groups: NDArray[Any] | None = None
+def mark_repeats_by_key(
+    keys: NDArray[Any], is_trained: NDArray[np.bool_], units: NDArray[Any]
 ) -> NDArray[np.bool_]:
-    """Mark the calibration rows that equal a training row, or an earlier calibration row.
+    """Mark the calibration rows that equal a training row, or a row of an earlier unit.
 
     Parameters
     ----------
-    keys : ndarray of intp, shape (n,)
-        An index for each calibration row, the same for equal rows, as in `find_first_equal_keys`.
+    keys : ndarray of int, shape (n,)
+        A hash, or another integer that equal rows share, of each calibration row. If rows are in
+        several blocks, all rows that have some keys are passed together.
     is_trained : ndarray of bool, shape (n,)
         Whether each of them equals a training row.
-    groups : ndarray of shape (n,), or None
-        Group of each of them. Equal rows of one group do not repeat each other. If several groups
-        have equal rows, the rows of all groups but the first, in sorted order, are marked. None:
-        each row is its own group, and groups have the order of the rows.
+    units : ndarray of int, shape (n,)
+        Number of the unit of each row: of its group or, without groups, of the row, in the order of
+        the table. Rows of one unit do not repeat each other. If several units have equal rows, the
+        rows of all units but the first are marked.
 
     Returns
     -------
     ndarray of bool, shape (n,)
         True for repeated rows.
     """
-    unit = np.arange(len(keys))
-    if groups is not None:
-        unit = np.unique(groups, return_inverse=True)[1]
-    lowest = np.full(int(keys.max(initial=0)) + 1, len(keys))
-    np.minimum.at(lowest, keys, unit)
-    return np.asarray(is_trained | (lowest[keys] != unit))
+    order, is_repeat = np.lexsort((units, keys)), is_trained.copy()
+    starts, units = mark_run_starts(keys[order]), units[order]
+    is_repeat[order] |= units != units[starts][np.cumsum(starts) - 1]
+    return is_repeat
 
 
 def count_worst(is_worst: NDArray[np.bool_] | None) -> int:
-    """Return the number of calibration rows that a certificate counts as errors.
+    """Return how many calibration rows a certificate counts as errors, because they may be copies.
 
-    These are rows that repeat others and may be copies; to count them as errors is the worst case.
-
-    is_worst: mask of the calibration rows, (n_calibration,), True for these; in a fit without a
+    These rows repeat others. is_worst: True for these rows, (n_calibration,); in a fit without a
     calibration set a mask of all rows, (n,). None: there are no such rows, and the result is 0.
     """
     return 0 if is_worst is None else int(is_worst.sum())

@@ -36,7 +36,7 @@ class DenseFeatures:
 
     @cached_property
     def columns(self) -> list[NDArray[Any]]:
-        """Return the values of each feature, as views (n,) into the arrays."""
+        """Return the values of each feature: a list of p arrays (n,), views into the tables."""
         return [column for part in self.tables for column in np.atleast_2d(part.T)]
 
     def is_float32(self, feature: int) -> bool:

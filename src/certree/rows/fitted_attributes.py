@@ -96,17 +96,19 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
 
 
 def _restore_dates(entries: Any, n_features: int) -> dict[int, DateColumn]:
-    """Return the columns of dates by index; raise `DamagedModelError` for damaged entries.
+    """Return the `DateColumn` of each column of dates, by its index.
 
-    entries: lists of an index and the entries of `DateColumn.to_stored`. n_features: number of
-    features, p.
+    entries: lists of an index and the entries of `DateColumn.to_stored`, as read from a model file.
+    n_features: number of features, p. Raise `DamagedModelError` if entries are not of this form.
     """
     if isinstance(entries, list) and all(isinstance(one, list) and one for one in entries):
         places = [one[0] for one in entries]
         are_indices = all(type(j) is int and 0 <= j < n_features for j in places)
         if places and are_indices and sorted(set(places)) == places:
             return {j: DateColumn.from_stored(rest) for j, *rest in entries}
-    raise DamagedModelError(f"dates must have ascending indices of features, got {entries!r}")
+    raise DamagedModelError(
+        f"the model file's dates must have ascending indices of features, got {entries!r}"
+    )
 
 
 def _restore_categories(stored: StoredState, n_features: int) -> Categories | None:
@@ -116,7 +118,9 @@ def _restore_categories(stored: StoredState, n_features: int) -> Categories | No
     if names is None:
         return None
     if not isinstance(names, list) or len(names) != n_features:
-        raise DamagedModelError(f"categories must have {n_features} entries, got {names!r}")
+        raise DamagedModelError(
+            f"the model file's categories must have {n_features} entries, got {names!r}"
+        )
     for known in names:
         if known is None:
             continue
@@ -125,17 +129,19 @@ def _restore_categories(stored: StoredState, n_features: int) -> Categories | No
             or {type(name) for name in known} not in _KINDS_OF_CATEGORIES
         ):
             raise DamagedModelError(
-                f"categories must be a list of strings alone or numbers alone, got {known!r}"
+                "the model file's categories must be a list of strings alone or numbers alone, got "
+                f"{known!r}"
             )
         if len(set(known)) != len(known):
-            raise DamagedModelError(f"categories must be distinct, got {known!r}")
+            raise DamagedModelError(f"the model file's categories must be distinct, got {known!r}")
     if not isinstance(digested, list) or not all(_is_text_feature(names, j) for j in digested):
         raise DamagedModelError(
-            f"digested_categories must be indices of features with texts, got {digested!r}"
+            "the model file's digested_categories must be indices of features with texts, got "
+            f"{digested!r}"
         )
     if sorted(set(digested)) != digested:
         raise DamagedModelError(
-            f"digested_categories must be ascending and distinct, got {digested!r}"
+            f"the model file's digested_categories must be ascending and distinct, got {digested!r}"
         )
     kept = tuple(None if known is None else tuple(known) for known in names)
     return Categories(kept, tuple(digested), "unknown_categories" not in stored)
@@ -222,7 +228,7 @@ def restore_classes(stored: StoredState) -> dict[str, Any]:
         n = stored.get_integer("n_sample_hashes", 1)
         hashes = check_column("sample_hashes", stored["sample_hashes"], "uint64", (n,))
         if not (hashes[1:] > hashes[:-1]).all():
-            raise DamagedModelError("sample_hashes must be ascending and distinct")
+            raise DamagedModelError("the model file's sample_hashes must be ascending and distinct")
         if "sample_counts.n" in stored:
             counts = RepeatCounts.from_stored(stored.get_section("sample_counts"), hashes)
     of_rows = {"sample_hashes_": hashes, "_sample_counts": counts}
@@ -239,18 +245,24 @@ def _restore_class_array(given: Any, name: Any) -> NDArray[Any]:
     dtype = np.dtype(name) if isinstance(name, str) else np.dtype("V")
     if dtype.kind not in f"{_NUMBERS}{_TIMES}UO":
         raise DamagedModelError(
-            f"classes must be numbers, booleans, strings or dates, got type {name!r}"
+            "the model file's classes must be numbers, booleans, strings or dates, got type "
+            f"{name!r}"
         )
     held = np.dtype(np.int64) if dtype.kind in _TIMES else dtype
     if dtype.kind != "O" and given.dtype != held:
-        raise DamagedModelError(f"classes must have dtype {held}, got {given.dtype}")
+        raise DamagedModelError(
+            f"the model file's classes must have dtype {held}, got {given.dtype}"
+        )
     if dtype.kind == "O" and given.dtype.kind != "U":
-        raise DamagedModelError(f"classes that are objects must be strings, got {given.dtype}")
+        raise DamagedModelError(
+            f"the model file's classes that are objects must be strings, got {given.dtype}"
+        )
     classes: NDArray[Any] = given.astype(dtype, copy=False)
     if classes.ndim != 1 or not len(classes):
         raise DamagedModelError(
-            f"classes must be a one-dimensional array that is not empty, got shape {classes.shape}"
+            "the model file's classes must be a one-dimensional array that is not empty, got shape "
+            f"{classes.shape}"
         )
     if not np.array_equal(np.unique(classes), classes):
-        raise DamagedModelError("classes must be sorted and distinct")
+        raise DamagedModelError("the model file's classes must be sorted and distinct")
     return classes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from certree.interface.arrays import Float64, Int32
-from certree.rows.hashes import mix, number_copies
+from certree.rows.hashes import mark_run_starts, mix, number_copies
 
 Indices = NDArray[np.intp]
 
@@ -51,7 +51,7 @@ class Fold:
 
 
 def expect_folds(n_folds: int, n: int | None = None) -> None:
-    """Raise a ValueError if n_folds is less than 2, or exceeds the larger of n and 1000.
+    """Raise a ValueError if n_folds is less than 2, or more than n and more than 1000.
 
     n_folds: number of folds, which the message calls cv. n: number of rows; None: there is no upper
     limit.
@@ -59,7 +59,7 @@ def expect_folds(n_folds: int, n: int | None = None) -> None:
     if n_folds < 2:
         raise ValueError(f"cv must be at least 2, got {n_folds}")
     if n is not None and n_folds > (most := max(n, _MOST_FOLDS)):
-        raise ValueError(f"cv must be at most {most} for {n} rows, got {n_folds}")
+        raise ValueError(f"cv must be at most {most} for {n} rows, got {n_folds}: use fewer folds")
 
 
 def iterate_group_folds(
@@ -184,7 +184,10 @@ def split_by_content(
     sample_weight: Float64 | None = None,
     order: Int32 | None = None,
 ) -> Fold:
-    """Split rows at random into a training and a validation set, stratified as by `content_folds`.
+    """Split rows at random into a training and a validation set, stratified by class.
+
+    The set of a row depends on rng and on the values of the row, but not on its position, as in
+    `content_folds`.
 
     Parameters
     ----------
@@ -196,8 +199,10 @@ def split_by_content(
         Number of validation rows.
     rng : numpy RandomState
         Source of the random order.
-    sample_weight, order
-        Weights of the rows, (n,), and order of the columns, (p,), or None; see `content_folds`.
+    sample_weight : ndarray of shape (n,), or None
+        Positive weight of each row, which orders equal rows.
+    order : ndarray of int32, shape (p,), or None
+        Indices of the columns in the order in which rows are hashed; None: 0, 1, ....
 
     Returns
     -------
@@ -212,12 +217,11 @@ def split_by_content(
 
 
 def mark_validation_places(place: Indices, n_validation: int, n: int) -> NDArray[np.bool_]:
-    """Choose n_validation of the n positions 0, ..., n - 1 at equal distances.
+    """Choose n_validation of the n positions 0, ..., n - 1 at equal distances; return a mask (m,).
 
-    If rows are sorted by class, each class so gets its fraction of the validation set.
-
-    place: positions of m rows in an order of all n rows by class, (m,). Return whether the position
-    of each of these rows is chosen, (m,) bool. In a distributed fit m < n.
+    Callers sort rows by class first, so that each class gets its fraction of the validation set.
+    place: positions in 0 .. n - 1 of the m rows of this process, (m,); in a distributed fit m < n.
+    The mask is True for rows whose position is chosen.
     """
     before = (place * n_validation + n // 2) // n
     return ((place + 1) * n_validation + n // 2) // n > before
@@ -248,9 +252,9 @@ def draw_validation_groups(
 
 
 def _make_fold(is_validation: NDArray[np.bool_]) -> Fold:
-    """Make a `Fold` from a mask of the validation rows; its training set has all other rows.
+    """Return a `Fold` with the rows of a mask as validation set, and the others as training set.
 
-    Both sets hold row indices, ascending. is_validation: True for validation rows, (n,).
+    is_validation: True for validation rows, (n,). Both sets hold row indices, ascending.
     """
     return Fold(np.flatnonzero(~is_validation), np.flatnonzero(is_validation))
 
@@ -276,10 +280,8 @@ def _shuffle_within_classes(
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
     if y.ndim == 2:
         y = _number_class_sets(y, hashes)
-    row = np.lexsort((weight, hashes, y))
-    mixed = mix_copies(hashes[row], y[row])
-    place = np.empty(len(row), dtype=np.intp)
-    place[row[np.lexsort((mixed, y[row]))]] = np.arange(len(row))
+    place = np.empty(len(y), dtype=np.intp)
+    place[np.lexsort((compute_sort_keys(hashes, y, [weight]), y))] = np.arange(len(y))
     return place
 
 
@@ -314,18 +316,41 @@ def hash_contents(
     return mix(hashes + _hash_linearly(targets, rng)), np.zeros(len(y), dtype=np.int32)
 
 
-def mix_copies(content: NDArray[np.uint64], y: Int32) -> NDArray[np.uint64]:
+def compute_sort_keys(
+    content: NDArray[np.uint64],
+    y: Int32,
+    ties: Sequence[Float64] | Float64,
+    word: np.uint64 | None = None,
+) -> NDArray[np.uint64]:
     """Compute a pseudo-random number for each row from its hash and its number among equal rows.
 
-    Return (n,) uint64, the same in each call. Equal rows have different numbers among each other,
-    so they get different results, as if independent. Callers sort rows by the results.
+    Callers sort rows by the results. Equal rows of one class are numbered 0, 1, ..., so that their
+    results differ as if the rows were independent. If rows are in several blocks, all rows that have
+    some hashes are passed together.
 
-    content: hashes of the rows, (n,), sorted by class and then by hash. y: class of each row, (n,),
-    in the same order. Equal rows of one class are numbered 0, 1, ... as they follow each other.
+    Parameters
+    ----------
+    content : ndarray of uint64, shape (n,)
+        Hashes of the rows.
+    y : ndarray of int32, shape (n,)
+        Class of each row.
+    ties : sequence of ndarray of float64, shape (n,)
+        Numbers by which equal rows are numbered, ascending, such as weights; the last one decides
+        first. Rows without a difference are numbered as they follow each other.
+    word : uint64 or None
+        Random number that changes the results, see `compute_random_word`; None: they depend on the
+        hashes only.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n,)
     """
-    starts = np.ones(len(content), dtype=bool)
-    starts[1:] = (content[1:] != content[:-1]) | (y[1:] != y[:-1])
-    return mix(content + number_copies(starts) * np.uint64(0x9E3779B97F4A7C15))
+    order = np.lexsort((*ties, content, y))
+    content, y, keys = content[order], y[order], np.empty(len(content), dtype=np.uint64)
+    starts = mark_run_starts(content) | mark_run_starts(y)
+    mixed = mix(content + number_copies(starts) * np.uint64(0x9E3779B97F4A7C15))
+    keys[order] = mixed if word is None else mix(mixed ^ word)
+    return keys
 
 
 def shuffle_by_content(
@@ -344,21 +369,17 @@ def shuffle_by_content(
         Positive weight of each row. Equal rows are numbered by ascending weight, and get different
         random numbers; None: they are numbered in the order of the table.
     rng : numpy RandomState
-        Source of one random number that changes the order.
+        Generator, from which one random number is drawn. Another number gives another order.
     """
-    weight = np.zeros(len(content)) if weight is None else weight
-    order, keys = np.lexsort((weight, content)), np.empty(len(content), dtype=np.uint64)
-    mixed = mix_copies(content[order], np.zeros(len(content), dtype=np.int32))
-    total = int(content.sum(dtype=np.uint64))
-    keys[order] = mix(mixed ^ compute_random_word(total, rng))
-    return np.argsort(keys, kind="stable")
+    word = compute_random_word(int(content.sum(dtype=np.uint64)), rng)
+    one_class, ties = np.zeros(len(content), dtype=np.int32), [] if weight is None else [weight]
+    return np.argsort(compute_sort_keys(content, one_class, ties, word), kind="stable")
 
 
 def compute_random_word(total: int, rng: np.random.RandomState) -> np.uint64:
-    """Compute a random 64-bit number from the sum of the hashes of all rows and one draw of rng.
+    """Compute a random 64-bit number from the sum of the hashes of all rows and one number of rng.
 
     Callers compute the random number of a row as ``mix(hash ^ word)``, where word is the result.
-
     total: sum of the hashes of all rows. rng: generator that is advanced by one integer.
     """
     word = (total + int(rng.randint(2**31 - 1))) % 2**64
@@ -409,11 +430,11 @@ def sum_classes(y: Int32, n_classes: list[int], hashes: NDArray[np.uint64]) -> N
 
 
 def rank_classes(sums: NDArray[np.uint64]) -> Int32:
-    """Return the rank of each class of all targets, (sum of n_classes,): 0 for the rarest class.
+    """Return the rank of each class of all targets, (k,) int32: 0 for the rarest class.
 
-    sums: result of `sum_classes`, in whose order the ranks are returned. Equally frequent classes
-    are ordered by their sums of hashes, so that the order of targets and the codes of classes do
-    not matter.
+    sums: result of `sum_classes`, (2, k), for k classes; ranks have the order of its columns.
+    Equally frequent classes are ordered by their sums of hashes, so that the order of targets and
+    the codes of classes do not matter.
     """
     rank = np.empty(sums.shape[1], dtype=np.int32)
     rank[np.lexsort(sums[::-1])] = np.arange(sums.shape[1])

@@ -150,10 +150,10 @@ def extend_hashes(hashes: UInt64, *columns: Float64) -> UInt64:
 
 
 def number_copies(starts: NDArray[np.bool_]) -> UInt64:
-    """Number the rows of each run of equal rows 0, 1, ..., and return these numbers, (n,) uint64.
+    """Return each row's copy number, (n,) uint64: 0 for the first of equal rows, 1 for the second.
 
-    starts: for each of n sorted rows whether it differs from the row before it, (n,); True for the
-    first row.
+    starts: mask of n sorted rows, True for the first row and for rows that differ from the row
+    before them.
     """
     place = np.arange(len(starts))
     first = place * starts
@@ -206,48 +206,56 @@ def order_targets(
 def compute_content_keys(
     *tables: NDArray[Any], weight: Float64 | None = None, order: Int32 | None = None
 ) -> UInt64:
-    """Compute a random number for each row, (n,) uint64, from the values of the row.
+    """Compute the key of each row, (n,) uint64: a random number that the row's values determine.
 
-    Callers draw rows by comparing or sorting these keys, so that the draw does not depend on the
-    order of the rows. Equal rows get different keys.
+    A key is the hash of the row's values and of its copy number: 0 for the first of equal rows, 1
+    for the second, .... So equal rows get different keys. Callers draw rows by comparing or sorting
+    keys, so that the draw does not depend on the order of the rows.
 
     Parameters
     ----------
     *tables : ndarrays or CSR arrays of shape (n, p) or (n,)
         Columns of the rows, from left to right.
     weight : ndarray of float64, shape (n,), or None
-        Weight of each row. Equal rows are numbered by ascending weight, and the number is hashed
-        with the row; weights have no other influence, so that their unit does not matter. None:
-        equal rows are numbered in the order of the table.
+        Weight of each row. Equal rows are numbered by ascending weight. Weights have no other
+        influence, so that their unit does not matter. None: equal rows are numbered in the order of
+        the table.
     order : ndarray of int32, shape (q,), or None
         Indices of the first q columns in the order in which they are hashed; None: 0, 1, ....
+
+    Returns
+    -------
+    ndarray of uint64, shape (n,)
     """
     return compute_keys(hash_samples(*tables, order=order), weight)
 
 
 class ChangedRowsError(ValueError):
-    """Error of a distributed fit: the rows of a block have changed since an earlier pass.
+    """Error of an out-of-core fit: the rows of a block have changed since an earlier pass.
 
-    `compute_keys` raises it if `EarlierCopies`, which the earlier pass computed, does not fit the
-    rows. The constructor takes the message, like that of ValueError.
+    `compute_keys` raises it if the `EarlierCopies` of the earlier pass do not fit the rows. The
+    constructor takes the message, like that of ValueError.
     """
 
 
 def compute_keys(
     hashes: UInt64, ties: Float64 | None = None, before: EarlierCopies | None = None
 ) -> UInt64:
-    """Replace hashes of rows by the keys of `compute_content_keys`, in place, and return them.
+    """Replace hashes of rows by keys, in place, and return the keys.
+
+    The key of a row is a hash of its hash and its copy number: 0 for the first of equal rows, 1 for
+    the second, .... Rows sorted by key have the same order however they are divided into blocks.
 
     Parameters
     ----------
     hashes : ndarray of uint64, shape (n,)
         Hashes of the rows; overwritten.
     ties : ndarray of float64, shape (n,) or (k, n), or None
-        Numbers by which equal rows are numbered, ascending: their weights, or several numbers of
-        each row, of which the last one decides first. None: in the order of the table.
+        Numbers by which equal rows are numbered, ascending: their weights, or k numbers of each
+        row, of which the last one decides first. None: in the order of the table.
     before : EarlierCopies or None
-        If these rows are one of several blocks: numbers of equal rows in other blocks, which shift
-        the numbers of equal rows here. None: these are all rows.
+        If these rows are one of several blocks: copy numbers with which equal rows of this block
+        start, because other blocks hold equal rows. None: these are all rows.
 
     Returns
     -------
@@ -262,7 +270,7 @@ def compute_keys(
     order = order_by_hash(hashes, ties)
     ordered = hashes[order]
     starts = mark_run_starts(ordered)
-    copies = number_copies(starts)
+    numbers = number_copies(starts)
     if before is not None and len(before.hashes):
         starts = starts | mark_run_starts(None if ties is None else ties[..., order])
         shared = find_positions(merge_hashes(before.hashes), ordered[starts])[1]
@@ -275,21 +283,20 @@ def compute_keys(
         within = number_copies(starts)
         number = np.zeros(len(shared), dtype=np.uint64)
         number[shared] = before.numbers
-        copies = np.where(shared[runs], within + number[runs], copies)
-    copies *= _STEP
-    copies += _STEP
-    ordered ^= copies
+        numbers = np.where(shared[runs], within + number[runs], numbers)
+    numbers *= _STEP
+    numbers += _STEP
+    ordered ^= numbers
     hashes[order] = mix(ordered)
     return hashes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EarlierCopies:
-    """Numbers of equal rows in other blocks, for the rows of a block that also occur elsewhere.
+    """Copy numbers with which rows of one block start, if other blocks hold equal rows.
 
-    Equal rows of all blocks are numbered 0, 1, ... by ascending weight, for equal weights by ascending
-    offset if there are offsets, and then by block. This object holds the number with which the rows
-    of one block start.
+    The equal rows of all blocks are numbered 0, 1, ... by ascending weight, then by ascending
+    offset (a known score from which boosting starts) if there are offsets, and then by block.
 
     Parameters
     ----------
@@ -297,8 +304,8 @@ class EarlierCopies:
         Hashes of rows that occur in this and in another block, ascending. A hash has one entry for
         each distinct weight (and offset) that rows of this block with this hash have, ascending.
     numbers : ndarray of uint64, shape (k,)
-        For each entry the number of the first row of this block with this hash and weight: how many
-        equal rows, in all blocks, come before it.
+        For each entry the copy number of the first row of this block with this hash and weight: how
+        many equal rows, in all blocks, come before it.
     """
 
     hashes: UInt64
@@ -306,7 +313,7 @@ class EarlierCopies:
 
 
 def order_by_hash(hashes: UInt64, ties: Float64 | None) -> NDArray[np.intp]:
-    """Return row indices, (n,), sorted by hash and, among equal hashes, by other numbers.
+    """Return row indices, (n,), sorted by hash and, among equal hashes, by numbers that break ties.
 
     hashes: hash of each row, (n,). ties: a number of each row, such as its weight, (n,), or k
     numbers, (k, n), of which the last one decides first; None: equal hashes keep their order.
@@ -317,11 +324,11 @@ def order_by_hash(hashes: UInt64, ties: Float64 | None) -> NDArray[np.intp]:
 
 
 def mark_run_starts(ordered: NDArray[Any] | None) -> NDArray[np.bool_]:
-    """Mark the entries of a sorted array that differ from the entry before them, (n,) bool.
+    """Mark the entries of a sorted array that differ from the entry before them, in a mask (n,).
 
-    The first entry is marked. ordered: sorted array, (n,), or several numbers of each entry, (k, n);
-    None: return an array with the single entry False, which callers combine with other masks by
-    broadcasting.
+    The first entry is marked. ordered: sorted array, (n,), or k numbers of each entry, (k, n), any
+    of which may differ; None: return an array with the single entry False, which callers combine
+    with other masks by broadcasting.
     """
     if ordered is None:
         return np.zeros(1, dtype=np.bool_)
@@ -384,11 +391,11 @@ def _mark_dense(
     is_exact: NDArray[np.bool_],
     is_fractional: NDArray[np.bool_],
 ) -> None:
-    """Mark which rows of dense tables change when they are rounded to float32, in two masks.
+    """Mark in two masks which rows of dense tables change when they are rounded to float32.
 
-    is_exact becomes False for a row with a value that float32 does not represent exactly;
-    is_fractional becomes True if such a value is not an integer. So a fractional row is never
-    exact, its entries in both masks are final, and its later columns are not read.
+    In `is_exact` a row with a value that float32 does not represent exactly becomes False. In
+    `is_fractional` it becomes True if such a value is not an integer. After a fractional value both
+    entries of a row are final, so that its later columns are not read.
 
     tables: columns of all n rows, (n, p) each, where p may differ. rows: slice of the rows to
     inspect. is_exact, is_fractional: masks of all n rows, (n,) bool, changed in place. Callers
@@ -471,7 +478,7 @@ def hash_fractional_rows(*tables: NDArray[Any]) -> UInt64:
 def _take_table_rows(
     tables: tuple[NDArray[Any], ...], rows: NDArray[np.intp]
 ) -> list[NDArray[Any]]:
-    """Return some rows of each table, as a list of m-row arrays in the order of the tables.
+    """Select the same rows from each table; return a list of arrays in the order of the tables.
 
     tables: dense or CSR, (n, p) or (n,) each. rows: distinct row indices, ascending, (m,); if m is
     n, the tables themselves are returned, without a copy.
@@ -541,7 +548,7 @@ class RowHashes(NamedTuple):
 
     @classmethod
     def concatenate(cls, hashes: Sequence[RowHashes]) -> RowHashes:
-        """Return the hashes of the rows of several tables, put one below the other.
+        """Join the hashes of several tables into one instance, as if the tables were stacked.
 
         hashes: one instance for each table, in the order of the tables.
         """
@@ -555,21 +562,22 @@ class RowHashes(NamedTuple):
 
     @property
     def keys(self) -> UInt64:
-        """Return a number for each row, (n,) uint64, equal for copies and else different.
+        """Return a number for each row, (n,) uint64: equal for copies, different for other rows.
 
-        It is the row's hash in `exact`. For a fractional row whose rounded values equal a row that
-        is exact in float32, it is that row's hash. Keys of different objects are not comparable.
+        The number is the row's hash in `exact`. For a fractional row whose rounded values equal a
+        row that is exact in float32, it is the hash of that other row. Keys of different objects
+        are not comparable.
         """
         if not (len(self.fractional) and self.is_float32.any()):
             return self.exact
         return self.compute_keys_among(merge_hashes(self.exact[self.is_float32]))
 
     def compute_keys_among(self, known: UInt64) -> UInt64:
-        """Return a number for each row, (n,) uint64, which copies in all compared tables share.
+        """Return a number for each row, (n,) uint64: equal for copies in all compared tables.
 
-        These are `keys` for several tables: call this for the object of each table, with the same
-        known. known: hashes (`exact`) of the rows of all tables that are exact in float32, this
-        table's included, distinct and ascending.
+        This is `keys` for several tables: call it on the object of each table, with the same known.
+        known: hashes (`exact`) of the rows of all tables that are exact in float32, this table's
+        included, distinct and ascending.
         """
         keys = self.exact.copy()
         if len(known):
@@ -586,7 +594,7 @@ def _round_fractions(target: NDArray[Any]) -> NDArray[Any]:
         return np.where(np.floor(target) == target, target, target.astype(np.float32))
 
 
-def count_rows_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> int:
+def count_equal_rows(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> int:
     """Count the rows that equal another row.
 
     Parameters

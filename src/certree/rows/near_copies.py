@@ -142,7 +142,7 @@ class NearCopies:
 
     @property
     def are_likely(self) -> bool:
-        """Return whether near copies are likely: more neighbours remain than by chance.
+        """Whether near copies are likely: more neighbours remain in halved bins than by chance.
 
         True if `share` exceeds 5 %, and `kept` is at least 0.65 plus three standard deviations,
         each 0.5 / sqrt(number of rows with neighbours).
@@ -153,11 +153,12 @@ class NearCopies:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Return what a certificate assumes about copies, as phrases for its list of assumptions.
+        """Assumptions of a certificate about copies, as phrases for its list of assumptions.
 
         The first phrase says that rows are no near copies of others, with `n`, `share`, `bins` and
-        `kept`. A second one follows if there is `left_out`: the `n_alike` rows are separate draws.
-        A third one follows if `is_balanced`: the source has equally frequent classes, too.
+        `kept`. A second one follows if there is `left_out`: the `n_alike` rows are independent
+        draws. A third one follows if `is_balanced`: the source of the data has equally frequent
+        classes, too.
         """
         found = [f"rows are no near copies of others ({self._comparison})"]
         if self.left_out:
@@ -193,11 +194,11 @@ class NearCopies:
 
 
 def _compute_least_kept(n: int) -> float:
-    """Return the threshold of `NearCopies.kept` above which near copies are likely.
+    """Return the least value of `NearCopies.kept` for which near copies are likely.
 
-    It is 0.65 + 3 * 0.5 / sqrt(n): 0.5 bounds the standard deviation of a single row's fraction.
-
-    n: number of rows with neighbours.
+    `kept` is the mean fraction of a row's neighbours (training rows in the same bins) that remain
+    if bins are halved. The result is 0.65 + 3 * 0.5 / sqrt(n): 0.5 bounds the standard deviation of
+    a single row's fraction. n: number of calibration rows with neighbours.
     """
     return _LEAST_KEPT + _DEVIATIONS * 0.5 / sqrt(max(n, 1))
 
@@ -443,12 +444,12 @@ def _compare_codes(
     if rows.groups is not None:
         group = np.unique(rows.groups[codes.rows], return_inverse=True)[1]
     n, bins = _count_units(calibration, group), codes.fewest_bins
-    calibration_keys, training_keys = codes.keys(bins, same, calibration, training)
+    calibration_keys, training_keys = codes.hash_bins(bins, same, calibration, training)
     n_found = _count_equal_keys(calibration_keys, training_keys)
     has_neighbour = n_found > 0
     training = training[np.isin(training_keys, calibration_keys[has_neighbour])]
     exact = np.isin(
-        codes.exact_keys(calibration[has_neighbour], same), codes.exact_keys(training, same)
+        codes.hash_values(calibration[has_neighbour], same), codes.hash_values(training, same)
     )
     has_neighbour[has_neighbour] = ~exact
     calibration, n_found = calibration[has_neighbour], n_found[has_neighbour]
@@ -456,7 +457,7 @@ def _compare_codes(
     while (
         m := _count_units(calibration, group)
     ) > _LEAST_FRACTION * n and 2 * bins <= codes.most_bins:
-        finer = _count_equal_keys(*codes.keys(2 * bins, same, calibration, training))
+        finer = _count_equal_keys(*codes.hash_bins(2 * bins, same, calibration, training))
         kept = _average_units(finer / n_found, None if group is None else group[calibration])
         most = max(most, (kept - _compute_least_kept(m), bins, m / n, kept), key=lambda one: one[0])
         calibration, n_found, bins = calibration[finer > 0], finer[finer > 0], 2 * bins
@@ -505,7 +506,7 @@ def _count_equal_keys(keys: UInt64, others: UInt64) -> NDArray[np.intp]:
 
 
 class QuantileCodes(NamedTuple):
-    """Ranks of the compared rows in each numeric feature, from which `keys` computes bin numbers.
+    """Ranks of the compared rows in each numeric feature, from which `hash_bins` computes bin numbers.
 
     Parameters
     ----------
@@ -581,12 +582,12 @@ class QuantileCodes(NamedTuple):
             return _FIRST_OF_SAMPLE
         return min(_FIRST_BINS, 1 << max(0, self.most_bins.bit_length() - 2))
 
-    def keys(self, bins: int, same: UInt64, *some: Indices) -> list[UInt64]:
+    def hash_bins(self, bins: int, same: UInt64, *row_sets: Indices) -> list[UInt64]:
         """Hash the bin numbers of rows: rows with equal hashes are in the same bin of each feature.
 
         bins: number of bins of each feature, a power of two. same: for each row of `rows` a hash of
         the values that must be equal, too, such as texts and the class, (m,), from
-        `hash_fixed_columns`. some: sets of rows, such as calibration and training rows, each an
+        `hash_fixed_columns`. row_sets: sets of rows, such as calibration and training rows, each an
         array of positions in `rows`. Return a list with an array of hashes for each set, uint64, in
         the order of its positions.
         """
@@ -595,23 +596,25 @@ class QuantileCodes(NamedTuple):
         starts = halve_at_gaps(self.ordered, bins) + place
         code = np.bincount(starts.ravel(), minlength=q * (n + 1)).reshape(q, n + 1).cumsum(axis=1)
         hashes = []
-        for rows in some:
+        for rows in row_sets:
             codes = code.take(self.ranks.take(rows, axis=1) + place)
             hashes.append(codes.view(np.uint64).T @ _make_factors(q) + same[rows])
         return hashes
 
-    def exact_keys(self, some: Indices, same: UInt64) -> UInt64:
-        """Hash the values of rows: rows with equal hashes are equal in all compared features.
+    def hash_values(self, positions: Indices, same: UInt64) -> UInt64:
+        """Hash the values of rows, (k,) uint64: equal hashes mean equal values in all features.
 
-        some: positions of k rows in `rows`, (k,). same: for each row of `rows` a hash of the values
-        that must be equal, too, such as texts and the class, (m,), from `hash_fixed_columns`.
-        Return (k,) uint64.
+        positions: positions of k rows in `rows`, (k,). same: for each row of `rows` a hash of the
+        values that must be equal, too, such as texts and the class, (m,), from
+        `hash_fixed_columns`.
         """
-        rows = self.rows[some]
-        return hash_samples(*(one[rows] for one in self.columns), same[some].astype(np.float64))
+        rows = self.rows[positions]
+        return hash_samples(
+            *(one[rows] for one in self.columns), same[positions].astype(np.float64)
+        )
 
     def hash_fixed_columns(self, columns: list[NDArray[Any]]) -> UInt64:
-        """Hash the values of columns that are not binned but must be equal in neighbours.
+        """Hash the columns that are not binned, but must be equal in near copies of a row.
 
         columns: values of all rows, (n,) each: texts as numbers, classes. Return a hash for each of
         the m compared rows, (m,) uint64; zeros if columns is empty.

@@ -45,9 +45,10 @@ def expect_collected(name: str, values: Any) -> None:
 
 
 def expect_no_column_name(name: str, values: Any) -> None:
-    """Raise a TypeError if an argument with a value for each row in memory is text.
+    """Raise a TypeError if an argument that must have a value for each row of X is a text.
 
-    name: name of the argument, for the message. values: the argument, of any type.
+    X is in memory. For out-of-core X, arguments such as weights may be names of columns. name: name
+    of the argument, for the message. values: the argument, of any type.
     """
     if isinstance(values, str):
         raise TypeError(
@@ -59,10 +60,9 @@ def expect_no_column_name(name: str, values: Any) -> None:
 def expect_in_memory(model: Any, X: Any) -> None:
     """Raise a TypeError if X is out of core or a lazy frame of polars.
 
-    Out of core are paths, lists of paths, data sets of Arrow and Dask collections.
-
-    Call it in estimators that need all rows in memory. model: the estimator, whose class the
-    message names. X: the argument of `fit`, of any type.
+    Estimators that need all rows in memory call it. Out of core are paths, lists of paths, data
+    sets of Arrow and Dask collections. model: the estimator, whose class the message names. X: the
+    argument of `fit`, of any type.
     """
     expect_collected("X", X)
     if is_out_of_core(X):

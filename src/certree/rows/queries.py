@@ -1,4 +1,4 @@
-"""Queries of a ranking: number them, and put their rows in an order that contents decide."""
+"""Number the queries of a ranking, and order their rows by the values of the rows."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def number_queries(n: int, group: Any, qid: Any, suffix: str = "") -> Int32:
 
 
 def expect_no_queries(group: Any, qid: Any) -> None:
-    """Raise a ValueError if group_val or qid_val was passed; call it if X_val and y_val were not.
+    """Raise a ValueError if group_val or qid_val was passed; callers have no X_val and y_val.
 
-    group, qid: values of the parameters group_val (sizes of the queries of the validation set) and
-    qid_val (query of each of its rows); None: not passed.
+    group: value of the parameter group_val, the sizes of the queries of the validation set. qid:
+    value of the parameter qid_val, the query of each validation row. None: not passed.
     """
     if group is not None or qid is not None:
         name = "qid_val" if group is None else "group_val"
@@ -76,14 +76,19 @@ def _number_by_sizes(n: int, sizes: NDArray[Any], name: str) -> Int32:
             f"the query of each row as {name.replace('group', 'qid')}"
         )
     if sum(sizes.tolist()) != n:
-        raise ValueError(f"{name} must sum to the number of rows, {n}, got {sum(sizes.tolist())}")
+        raise ValueError(
+            f"{name} must sum to the number of rows, {n}, got {sum(sizes.tolist())}: pass the "
+            "number of rows of each query"
+        )
     return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
 
 
 def _number_by_names(n: int, names: NDArray[Any], name: str) -> Int32:
     names = column_or_1d(names)
     if len(names) != n:
-        raise ValueError(f"{name} must have shape ({n},), got {names.shape}")
+        raise ValueError(
+            f"{name} must have shape ({n},), got {names.shape}: pass a value for each row"
+        )
     values = names.tolist() if names.dtype.kind in "fO" else []
     if missing := sum(map(is_missing, values)):
         raise ValueError(
@@ -166,10 +171,10 @@ def _order_by_content(rows: Training, number: Indices) -> Indices:
 
 
 def compute_group_keys(hashes: UInt64, group: NDArray[Any], weight: Float64 | None) -> UInt64:
-    """Compute a random number for each group of rows from the values of its rows.
+    """Compute the key of each group of rows: a random number that the values of its rows determine.
 
-    Callers draw whole groups by comparing or sorting these keys, so that the draw does not depend
-    on the order of the rows.
+    Callers draw whole groups by comparing or sorting keys, so that the draw does not depend on the
+    order of the rows.
 
     Parameters
     ----------
@@ -178,8 +183,8 @@ def compute_group_keys(hashes: UInt64, group: NDArray[Any], weight: Float64 | No
     group : ndarray of int, shape (n,)
         Number of each row's group, 0, 1, ....
     weight : ndarray of float64, shape (n,), or None
-        Weight of each row. Groups with equal rows are numbered by a sum over the weights of their
-        rows, ascending, and get different keys; None: in the order of their group numbers.
+        Weight of each row. Groups with equal rows get different keys: they are numbered by a sum
+        over the weights of their rows, ascending; None: in the order of their group numbers.
 
     Returns
     -------

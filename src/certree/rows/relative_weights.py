@@ -16,7 +16,9 @@ _BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class WeightUnit:
-    """Two numbers by which row weights are scaled to integers; two blocks' units can be added.
+    """The largest row weight, and the number of which all weights are multiples, to scale weights.
+
+    ``to_integers`` scales weights with it. The units of two blocks of rows can be added.
 
     Parameters
     ----------
@@ -71,10 +73,11 @@ _LEAST = 2.0**-300
 
 
 def scale_weights(weight: Float64, factor: float, largest: float | None = None) -> Float64:
-    """Return positive weights, (n,), in units of the largest one, times a factor; all are positive.
+    """Divide positive weights by the largest one, and multiply them by a factor; return (n,).
 
-    largest: the largest weight of all rows, if `weight` has only those of a block; None: it is the
-    largest one of `weight`.
+    weight: weights of the rows, (n,). factor: positive number. largest: the largest weight of all
+    rows, if `weight` has only those of a block; None: the largest one of `weight`. Results are at
+    least 2^-300.
     """
     return np.maximum(divide_by_largest(weight, largest) * factor, _LEAST)
 
@@ -144,8 +147,9 @@ def compute_integer_weights(weight: Float64) -> Float64:
     """Convert positive weights, (n,), to integers in 1, ..., 2^16, as float64, (n,).
 
     Weights times a constant give the same integers. If all weights are integer multiples of a
-    number, and the largest is at most 2^16 times it, the results are these multiples. Else the
-    largest weight becomes 2^16, and the others are scaled alike and rounded, to at least 1.
+    number, and the largest weight is at most 2^16 times this number, the results are these
+    multiples. Else the largest weight becomes 2^16, and the others are scaled alike and rounded, to
+    at least 1.
     """
     return WeightUnit.find(weight).to_integers(weight)
 

@@ -1,4 +1,4 @@
-"""Count how often the feature rows of a fit repeat, to count how many of its rows new rows match."""
+"""Count how often the feature rows of a fit occur, to count how many of them new rows equal."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class RepeatCounts:
 
     @classmethod
     def count(cls, ordered: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
-        """Count the rows, the distinct rows, and which rows occur twice or more often.
+        """Count rows by their hashes: all, the distinct ones, and which occur twice or more often.
 
         ordered: hash of the features of each row, (n,), ascending. tables: result of `hash_table`
-        for each table of which the rows consist, stored beside the counts to recognise a whole
-        table; it does not change them, and () stores none.
+        for each table of which the rows consist, which the instance stores to recognise a whole
+        table later; () stores none.
         """
         starts = mark_run_starts(ordered)
         again = ordered[1:][~starts[1:]]
@@ -65,7 +65,7 @@ class RepeatCounts:
         return cls(len(ordered), n_distinct, freeze(twice), often, tuple(tables))
 
     def add(self, known: UInt64, others: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
-        """Return the counts of these rows and more rows; this object is not changed.
+        """Return the counts after more rows are added; this object is not changed.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class RepeatCounts:
 
     @classmethod
     def from_stored(cls, stored: StoredState, hashes: UInt64) -> RepeatCounts:
-        """Make an instance from the entries that `to_stored` wrote.
+        """Return the counts of a model file, from the entries that `to_stored` wrote.
 
         stored: the entries, by name. hashes: distinct hashes of the rows of the fit, ascending,
         from the same file. Raise a ValueError if entries contradict each other or the hashes.
@@ -139,14 +139,16 @@ class RepeatCounts:
             arrays[name] = values = check_column(name, held, "uint64", (length,))
             if not (values[1:] > values[:-1]).all() or not find_positions(hashes, values)[1].all():
                 raise DamagedModelError(
-                    f"sample_counts.{name} must be ascending, distinct and among sample_hashes"
+                    f"the model file's sample_counts.{name} must be ascending, distinct and among "
+                    "sample_hashes"
                 )
         tables = restore_value("tables", tuple[int, ...], stored["tables"], 0, 2**64 - 1)
         counts = cls(n, n_distinct, tables=tables, **arrays)
         n_repeats = 2 * len(counts.twice) + 3 * len(counts.often)
         if counts.n_once < 0 or counts.n_once + n_repeats > n:
             raise DamagedModelError(
-                f"sample_counts.n, the number of rows, must fit the hashes in twice and often, got {n}"
+                "the model file's sample_counts.n, the number of rows, must fit the hashes in "
+                f"twice and often, got {n}"
             )
         return counts
 

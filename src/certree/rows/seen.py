@@ -1,4 +1,4 @@
-"""Records of the rows of an updatable model, which can be added and removed."""
+"""Records of the rows of a fit, from which an updatable model adds and removes rows."""
 
 from __future__ import annotations
 
@@ -84,23 +84,25 @@ class SeenRows(ArrayRecord):
         of_numbers = np.asarray(self.y).dtype.kind == "f"
         self._check("float64" if of_numbers else "int32", n, "y")
         if not np.isfinite(self.y).all() or np.signbit(self.y[self.y == 0]).any():
-            raise DamagedModelError("seen_rows.y must be finite, and 0.0 instead of -0.0")
+            raise DamagedModelError(
+                "the model file's seen_rows.y must be finite, and 0.0 instead of -0.0"
+            )
         if self.weight is not None and not (
             (self.weight > 0).all() and has_finite_total(self.weight) and (self.weight != 1).any()
         ):
             raise DamagedModelError(
-                f"seen_rows.weight must be positive, sum to at most {MAX_TOTAL_WEIGHT:g}, and be "
-                "None if all are 1"
+                "the model file's seen_rows.weight must be positive, sum to at most "
+                f"{MAX_TOTAL_WEIGHT:g}, and be None if all are 1"
             )
         if self.lacks is not None and (self.lacks.min(initial=0) < 0 or not self.lacks.any()):
             raise DamagedModelError(
-                "seen_rows.lacks must hold non-negative bit masks of missing features, and be None "
-                "if all are 0"
+                "the model file's seen_rows.lacks must hold non-negative bit masks of missing "
+                "features, and be None if all are 0"
             )
         order = order_by_hash(self.keys, self.weights)
         if (order != np.arange(*n)).any():
             raise DamagedModelError(
-                "seen_rows must be sorted by their keys, and equal keys by weight"
+                "the model file's seen_rows must be sorted by their keys, and equal keys by weight"
             )
 
     @classmethod
@@ -112,7 +114,7 @@ class SeenRows(ArrayRecord):
         leaf: Int32,
         with_rounded: bool,
     ) -> SeenRows:
-        """Make the records of rows, and sort them.
+        """Return a `SeenRows` of encoded rows and their leaves, sorted by key and weight.
 
         Parameters
         ----------
@@ -147,7 +149,7 @@ class SeenRows(ArrayRecord):
 
     @classmethod
     def from_stored(cls, stored: Any, **known: Any) -> SeenRows:
-        """Make the records from the entries of a model file, and sort them.
+        """Return a `SeenRows` of the entries of a model file, and sort its rows, also in the entries.
 
         Files of early versions have another order. stored: entries by name, one for each field; the
         sorted arrays replace them. known: values of fields that the file does not hold, by name.
@@ -160,7 +162,7 @@ class SeenRows(ArrayRecord):
         lengths = {len(one) for one in columns.values() if one is not None}
         if len(lengths) != 1 or columns["hashes"] is None or columns["y"] is None:
             raise DamagedModelError(
-                f"hashes, y and other columns of seen_rows must have one length, got {sorted(lengths)}"
+                f"the model file's seen_rows must have columns of one length, got {sorted(lengths)}"
             )
         weight = columns["weight"]
         order = order_by_hash(_compute_keys(columns["hashes"], columns["y"]), weight)
@@ -182,7 +184,7 @@ class SeenRows(ArrayRecord):
 
     @property
     def known(self) -> UInt64:
-        """Return the distinct values of `hashes` and, unless it is None, `rounded`, ascending.
+        """Distinct values of `hashes` and, unless it is None, `rounded`, (k,) uint64, ascending.
 
         The function `find_known_rows` recognises rows of the fit by them.
         """
@@ -190,10 +192,10 @@ class SeenRows(ArrayRecord):
 
     @property
     def repeat_counts(self) -> RepeatCounts:
-        """Return how many rows share their features with no other row, with one, or with more.
+        """Counts of the rows that share their features with no other row, with one, or with more.
 
-        Rows are compared by `hashes`. The result is a `RepeatCounts` of these numbers. Its field
-        `tables` has a single entry, the hash of all rows.
+        Rows are compared by `hashes`. The result is a `RepeatCounts`. Its field `tables` has a
+        single entry, the hash of all rows.
         """
         return RepeatCounts.count(np.sort(self.hashes), (hash_table(self.hashes, self.y),))
 
@@ -208,7 +210,7 @@ class SeenRows(ArrayRecord):
         return self.hashes, self.rounded, self.leaf, self.y, self.weights, lacks
 
     def add(self, others: SeenRows) -> SeenRows:
-        """Return the records of these and of other rows, sorted; neither object is changed.
+        """Return the rows of both objects in one `SeenRows`; neither object is changed.
 
         others: records of the rows to add, with leaves in the same tree.
 
@@ -223,14 +225,14 @@ class SeenRows(ArrayRecord):
         ]
         if not has_finite_total(both[4]):
             raise ValueError(
-                f"the weights of all rows must sum to at most {MAX_TOTAL_WEIGHT:g}, those of earlier "
-                "rows included: fit again with sample_weight divided by a constant"
+                f"sample_weight must sum to at most {MAX_TOTAL_WEIGHT:g}, earlier rows included, "
+                "got more: fit again with sample_weight divided by a constant"
             )
         order = order_by_hash(np.concatenate([self.keys, others.keys]), both[4])
         return _make_seen_rows([None if one is None else one[order] for one in both])
 
     def remove(self, others: SeenRows) -> SeenRows:
-        """Return these records without the records of others; neither object is changed.
+        """Return the rows of this object without those of others; neither object is changed.
 
         For each row of others, one row with the same hash, target and weight is removed. others:
         records of the rows to remove.
@@ -238,8 +240,8 @@ class SeenRows(ArrayRecord):
         Raises
         ------
         ValueError
-            If these rows hold a row of others less often than others does, or not at all, or if no
-            row would be left.
+            If this object holds a row of others less often than others does, or not at all, or if
+            no row would be left.
         """
         places, are_here = _find_rows(self, others)
         if n_unknown := int(np.sum(~are_here)):
@@ -263,12 +265,11 @@ def _compute_keys(hashes: UInt64, y: NDArray[Any]) -> UInt64:
 
 
 def _make_seen_rows(columns: list[Any]) -> SeenRows:
-    """Make a `SeenRows` of the arrays of its six fields.
+    """Return a `SeenRows` with the given arrays in its six fields, without checks.
 
-    Weights that are all 1, and bits that are all 0, become None.
-
-    columns: list of six arrays (n,): hashes, rounded, leaf, y, weight, lacks. They are sorted by
-    `SeenRows.keys`; rounded may be None. The record holds read-only arrays. Nothing is checked.
+    columns: list of six arrays (n,): hashes, rounded, leaf, y, weight, lacks (bits of missing
+    values). They are sorted by `SeenRows.keys`; rounded may be None. Weights that are all 1, and
+    bits that are all 0, become None. The fields are read-only.
     """
     *others, weight, lacks = (None if one is None else freeze(one) for one in columns)
     weighs, lack = np.any(weight != 1), np.any(lacks)

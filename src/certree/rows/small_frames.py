@@ -88,11 +88,11 @@ def _encode_columns(
     codes: Sequence[Mapping[Any, float] | None],
     unknown: float,
 ) -> Float64 | None:
-    """Return the numbers and category codes of a small frame, (n, p), or None.
+    """Return the numbers and category codes of a small frame, (n, p); None for unusual values.
 
-    kinds: what each column holds; codes: code of each category of each feature, None for a numeric
-    one; unknown: code of other categories. Return None if a value needs the general encoding. X:
-    the data frame.
+    None tells the caller to use the general encoding. X: the data frame. kinds: what each column
+    holds. codes: for each feature the code of each category; None for a numeric feature. unknown:
+    code of categories that are not in codes.
     """
     is_polars, numeric = hasattr(type(X), "rows"), [j for j, c in enumerate(codes) if c is None]
     if len(numeric) == len(codes) and not is_polars and _NUMPY_KINDS.issuperset(kinds):
@@ -118,7 +118,7 @@ def _encode_columns(
 def _read_rows(X: Any, kinds: Sequence[_Kind | None]) -> Sequence[Sequence[Any]]:
     """Return the values of a small frame of pandas or polars, row by row, as Python objects.
 
-    kinds: what each column holds. X: the data frame.
+    X: the data frame. kinds: what each column holds, as `_classify_columns` returns it.
     """
     rows: Sequence[Sequence[Any]]
     # A column of pandas may be called "rows", which hasattr(X, "rows") would find.
@@ -134,10 +134,12 @@ def _read_rows(X: Any, kinds: Sequence[_Kind | None]) -> Sequence[Sequence[Any]]
 
 
 def _classify_columns(X: Any, names: Sequence[str]) -> list[_Kind | None] | None:
-    """Return what each column of a small data frame of pandas or polars holds, by its type.
+    """Return what each column of a small data frame of pandas or polars holds: a list of p kinds.
 
-    The entry is None for a column of another type. Return None if X is no such frame, or if its
-    columns do not have these names in this order.
+    An entry is "number", "float32", "nullable" (numbers with pandas.NA), "text" (texts or
+    categories) or "object" (Python objects); None for a column of another type. Return None in
+    place of the list if X is no such frame, has more than 1024 values, or has other columns than
+    names, in this order.
     """
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if pandas is not None and type(X) is pandas.DataFrame:
@@ -150,7 +152,10 @@ def _classify_columns(X: Any, names: Sequence[str]) -> list[_Kind | None] | None
 
 
 def _classify_pandas(dtype: Any) -> _Kind | None:
-    """Return what a column of pandas with this dtype holds; None for other dtypes, such as dates."""
+    """Return what a column of pandas with this dtype holds; None for other dtypes, such as dates.
+
+    The result is "number", "float32", "nullable" (numbers with pandas.NA), "text" or "object".
+    """
     if isinstance(dtype, np.dtype):
         if dtype.char in _NUMPY_NUMBERS:
             return "number"
@@ -164,7 +169,10 @@ def _classify_pandas(dtype: Any) -> _Kind | None:
 
 
 def _classify_polars(dtype: Any) -> _Kind | None:
-    """Return what a column of polars with this dtype holds; None for other dtypes, such as dates."""
+    """Return what a column of polars with this dtype holds; None for other dtypes, such as dates.
+
+    The result is "number", "float32" or "text".
+    """
     name = dtype.base_type().__name__
     if name in _POLARS_NUMBERS:
         return "number"

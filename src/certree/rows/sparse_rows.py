@@ -32,7 +32,7 @@ class SparseFeatures:
     def from_csr(cls, rows: Any) -> SparseFeatures:
         """Make an instance of a CSR matrix (n, p): sum up duplicate entries and drop stored zeros.
 
-        The matrix itself is not changed. rows: the matrix.
+        rows: the matrix, which is not changed.
         """
         matrix = csr_array(rows)
         if not matrix.has_canonical_format:
@@ -102,10 +102,10 @@ _MIN_VALUES, _MAX_STORED = 2**20, 0.125
 
 
 def is_mostly_zero(features: DenseOrSparseFeatures) -> bool:
-    """Return whether a fit to dense features takes less time if they are stored as sparse ones.
+    """Return whether a fit takes less time if its features are stored as sparse ones.
 
-    Then they have at least 2^20 values in one dtype, and at most an eighth of these is not 0. The
-    fitted model is the same either way.
+    True for dense features with at least 2^20 values in one dtype of which at most an eighth is not
+    0. The fitted model is the same either way. False for features that are sparse already.
     """
     if isinstance(features, SparseFeatures) or len({one.dtype for one in features.tables}) > 1:
         return False
@@ -116,7 +116,7 @@ def is_mostly_zero(features: DenseOrSparseFeatures) -> bool:
 
 
 def to_sparse(features: DenseOrSparseFeatures) -> SparseFeatures:
-    """Return features as `SparseFeatures`, whose values are those of the dense ones."""
+    """Convert encoded features to `SparseFeatures` with the same values, or return sparse ones."""
     if isinstance(features, SparseFeatures):
         return features
     rows = [np.flatnonzero(column) for column in features.columns]

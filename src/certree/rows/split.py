@@ -22,15 +22,15 @@ from certree.rows.time_order import Period, RowTimes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainCalibrationSplit:
-    """Training set and calibration set of the rows of a fit, and what is known of repeated rows.
+    """Training set and calibration set of the n rows of a fit, and facts about its repeated rows.
 
     Parameters
     ----------
     train : ndarray of intp
         Indices, ascending, of the rows that grow and label a tree.
     calibration : ndarray of intp
-        Indices, ascending, of the rows that choose the weights of its prunings (subtrees) and
-        certify it. No row is in both sets.
+        Indices, ascending, of the rows that choose the weights of its prunings (subtrees with the
+        same root) and certify it. No row is in both sets.
     groups : ndarray of shape (n,), or None
         Group of each row; None: rows have no groups.
     indices : ndarray of intp, shape (n,), or None
@@ -49,9 +49,9 @@ class TrainCalibrationSplit:
     near_copies : NearCopies or None
         Result of the search for near copies; None: there was no search.
     units : ndarray of intp, shape (n_calibration,), or None
-        Place of the unit of each calibration row in the order of the table, 0, 1, ...: of its group,
-        or of the rows that equal it; see `rank_units`. None: not known. Without a calibration set
-        its shape is (n,).
+        Position, in the order of the table, of each calibration row's unit: 0, 1, .... A unit is
+        what is drawn independently: a group, or a set of equal rows; see `rank_units`. None: not
+        known. Without a calibration set its shape is (n,).
     times : RowTimes or None
         Times of the n rows; None: rows have no times.
     period : Period or None
@@ -93,9 +93,9 @@ class TrainCalibrationSplit:
 
     @property
     def calibration_places(self) -> tuple[Indices, int]:
-        """Return the indices of the calibration rows among the rows that were passed to `fit`.
+        """Indices of the calibration rows among the rows passed to `fit`, and the number of the latter.
 
-        The first entry of the result holds the indices, (n_calibration,); the second one is the
+        The first entry of the pair holds the indices, (n_calibration,); the second one is the
         number of rows that were passed to `fit`.
         """
         n = len(self.train) + len(self.calibration) if self.n_given is None else self.n_given
@@ -111,8 +111,8 @@ class TrainCalibrationSplit:
         shared = np.intersect1d(self.groups[self.train], self.groups[self.calibration])
         if len(shared):
             raise ValueError(
-                "groups must not be in both the training set and the calibration set, but "
-                f"{len(shared)} are, such as {shared[0]}"
+                "groups must be either in the training set or in the calibration set, but "
+                f"{len(shared)} are in both, such as {shared[0]}: assign each group to one set"
             )
 
     @classmethod
@@ -131,7 +131,9 @@ def check_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
     expect_no_column_name("groups", groups)
     given = to_array("groups", groups)
     if given.shape != (n,):
-        raise ValueError(f"groups must have shape ({n},), got {given.shape}")
+        raise ValueError(
+            f"groups must have shape ({n},), got {given.shape}: pass the group of each row"
+        )
     expect_no_missing_groups(count_missing_groups(given), n)
     return given
 
@@ -149,8 +151,8 @@ def draw_row_per_group(groups: NDArray[Any]) -> Indices:
 def draw_copies(first: Indices, kept: Indices) -> Indices:
     """Draw one row of each set of equal rows at random, and return their indices, (n_kept,).
 
-    first: index of the first row that equals each row, (n,); kept: indices of these first rows,
-    one for each set.
+    first: index of the first row that equals each row, (n,). kept: indices of these first rows,
+    one for each set, (n_kept,); the result has their order.
     """
     drawn = _draw_row_per_unit(first)
     place = np.zeros(len(first), dtype=np.intp)
@@ -159,14 +161,15 @@ def draw_copies(first: Indices, kept: Indices) -> Indices:
 
 
 def rank_units(keys: NDArray[Any], places: Indices | None = None) -> Indices:
-    """Return the place of the unit of each row in the order of the table, 0, 1, ..., (n,).
+    """Rank the units of rows by position in the table; return the rank of each row's unit, (n,).
 
-    A unit is what is drawn independently: a group of rows, or a set of equal rows. Its place is that
-    of one of its rows, drawn at random. In a shuffled table the units are then in random order,
-    whatever their sizes, whereas by their first rows large units would come first.
+    A unit is what is drawn independently: a group of rows, or a set of equal rows. Ranks are 0, 1,
+    .... The position of a unit is that of one of its rows, drawn at random. In a shuffled table the
+    units are then in random order, whatever their sizes, whereas by their first rows large units
+    would come first.
 
-    keys: a value for each row, (n,), the same for all rows of a unit. places: place of each row in
-    the table, (n,); None: rows are in its order.
+    keys: a value for each row, (n,), the same for all rows of a unit. places: position of each row
+    in the table, (n,); None: rows are in the order of the table.
     """
     if places is None and keys.dtype.kind == "i" and (keys[1:] > keys[:-1]).all():
         return np.arange(len(keys))
@@ -181,9 +184,9 @@ def rank_units(keys: NDArray[Any], places: Indices | None = None) -> Indices:
 def _draw_row_per_unit(unit: Indices, seed: int | None = None) -> Indices:
     """Draw one row of each unit at random, and return their indices, ascending, (n_units,).
 
-    unit: number of the unit of each row, (n,). seed: of the draw; the same seed draws the same places
-    in all tables. None: a checksum of `unit`, by which other rows of large units are drawn if the
-    rows of a table are shuffled.
+    A unit is a group of rows, or a set of equal rows. unit: number of the unit of each row, (n,).
+    seed: seed of the draw; the same seed draws the same positions in all tables. None: a checksum
+    of `unit`, so that other rows of large units are drawn if the rows of a table are shuffled.
     """
     order = np.random.default_rng(crc32(unit.tobytes()) if seed is None else seed).permutation(
         len(unit)
@@ -194,9 +197,9 @@ def _draw_row_per_unit(unit: Indices, seed: int | None = None) -> Indices:
 
 
 def compute_group_weights(groups: NDArray[Any]) -> Float64:
-    """Compute 1 / (number of rows of the row's group) for each of n rows, (n,).
+    """Return 1 / (number of rows of its group) for each row, (n,), so that each group weighs 1.
 
-    groups: group of each row, (n,). The weights sum to the number of groups.
+    groups: group of each row, (n,).
     """
     _, group, size = np.unique(groups, return_inverse=True, return_counts=True)
     return np.asarray(1 / size[group])
@@ -214,7 +217,7 @@ def count_missing_groups(groups: NDArray[Any]) -> int:
 
 
 def expect_no_missing_groups(missing: int, n: int) -> None:
-    """Raise a ValueError if some of n rows have no group. missing: their number."""
+    """Raise a ValueError if `missing` of n rows have no group and this number is not 0."""
     if missing:
         raise ValueError(
             f"groups must name a group of every row, got none for {missing:,} of {n:,} rows: fill in "
@@ -254,7 +257,9 @@ def train_calibration_split(
     if not 0 <= n < 2**53:
         raise ValueError(f"n must be a number of rows in 0 .. 2**53 - 1, got {n!r}")
     if not 0 <= train_size < 1:
-        raise ValueError(f"train_size must lie in [0, 1), got {train_size!r}")
+        raise ValueError(
+            f"train_size must lie in [0, 1), got {train_size!r}: pass a fraction such as 0.5"
+        )
     if train_size == 0:
         whole = TrainCalibrationSplit.train_on_all(n)
         return TrainCalibrationSplit(whole.calibration, whole.train)
@@ -343,14 +348,14 @@ class TrainCalibrationSplitter:
         Parameters
         ----------
         times : RowTimes
-            Times of the n rows.
+            Times of the n rows, and the gap: rows to leave out between earlier and later rows.
         groups : ndarray of shape (n,), or None
             Group of each row; a group has the time of its latest row. None: rows have no groups.
 
         Returns
         -------
         split : TrainCalibrationSplit
-            Indices among the rows that are kept.
+            Both sets, as indices among the rows in `kept`; times and period are set.
         kept : ndarray of intp
             Indices, ascending, of the rows that are not left out as the gap.
 
@@ -379,8 +384,7 @@ class TrainCalibrationSplitter:
     ) -> TrainCalibrationSplit:
         """Split n rows, or whole groups, at random, by the attributes of this object.
 
-        `train_size` is the fraction of the training set, `random_state` is advanced, and
-        `by_content` says whether rows are drawn by their hashes.
+        `random_state` is advanced.
 
         Parameters
         ----------
@@ -389,11 +393,11 @@ class TrainCalibrationSplitter:
         groups : ndarray of shape (n,), or None
             Group of each row; None: rows have no groups.
         weight : ndarray of float64, shape (n,), or None
-            Weight of each row. It orders equal rows, and is read only if rows are drawn by their
-            hashes.
+            Weight of each row. It orders equal rows, and is read only if `by_content` is True and
+            there are no groups.
         contents : callable
-            Takes no argument, and returns the hash of each row, (n,). It is called only if rows are
-            drawn by their hashes.
+            Takes no argument, and returns the hash of each row, (n,). It is called only if
+            `by_content` is True and there are no groups.
 
         Returns
         -------

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from numbers import Integral
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Protocol, Self
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import Float64, Int32, to_array
+from certree.interface.arrays import Float64, Int32, Int64, to_array
 from certree.interface.signatures import validate_settings
 from certree.rows.columns import as_data_frame, has_times, to_float64_column
 from certree.rows.dates import MICROSECONDS_PER_DAY, DateColumn, read_dates, to_local_time
@@ -26,6 +26,8 @@ _MONTHS = (
 _SHORT_PERIOD = 2.0
 # Longest text of a time that a model file may hold.
 _MOST_CHARACTERS = 60
+# Sets of rows: the latest ones, earlier ones, and those of the gap between both.
+LATEST, EARLIER, GAP = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Period:
 
     @property
     def span(self) -> str:
-        """Both ends as words that follow "rows", such as "from 3 March 2026 to 28 April 2026"."""
+        """Words that follow "rows": "from 3 March 2026 to 28 April 2026", or "of 3 March 2026"."""
         return (
             f"of {self.first}" if self.first == self.last else f"from {self.first} to {self.last}"
         )
@@ -82,15 +84,15 @@ def may_depend(period: Period | None) -> bool:
 def has_dependent_rows(source: Any) -> bool:
     """Return whether calibration rows may depend on each other: they have groups, or a period.
 
-    source: object with the attributes `grouped` and `period`, such as a certificate or a
-    calibration set. False if rows of the period are taken as independent.
+    Rows of a period that the user stated to be independent do not count. source: object with the
+    attributes `grouped` and `period`, such as a certificate or a calibration set.
     """
     return bool(source.grouped or may_depend(source.period))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowTimes:
-    """Time of each row, and what a fit to rows in time order needs beside it.
+    """Times of the n rows of a fit, and the arguments gap and independent that belong to them.
 
     `read` makes an instance.
 
@@ -100,11 +102,11 @@ class RowTimes:
         Time of each row: days since 1970 for dates, else the numbers themselves. No value is
         missing.
     dates : DateColumn or None
-        What the dates are; None: times are numbers.
+        Kind and time zone of the dates; None: times are numbers.
     gap : int or timedelta
         Rows to leave out between earlier and later rows: their number, or the time that they span.
     is_independent : bool
-        Whether rows of one period are independent draws.
+        Whether the user stated that rows of one period are independent draws.
     """
 
     values: Float64
@@ -195,20 +197,20 @@ class RowTimes:
             raise_for_equal_times(self.n, has_groups=groups is not None)
 
     def take(self, indices: Indices) -> Self:
-        """Return the times of some rows; indices: their numbers, (m,)."""
+        """Return the times of some rows. indices: indices of the rows, (m,)."""
         return replace(self, values=self.values[indices])
 
     def merge(self, first: Indices) -> Self:
-        """Return times in which the first of equal rows has the latest time of them.
+        """Return times in which the first of equal rows has the latest time of these rows.
 
-        first: index of the first row that equals each row, (n,).
+        The other times do not change. first: index of the first row that equals each row, (n,).
         """
         values = self.values.copy()
         np.maximum.at(values, first, self.values)
         return replace(self, values=values)
 
     def _find_unit_times(self, groups: NDArray[Any] | None) -> tuple[Float64, Float64]:
-        """Return the time of each row, or of its group, (n,), and that of each row or group.
+        """Return the time of each row or of its group, (n,), and that of each group, sorted by name.
 
         groups: group of each row, (n,); a group has the time of its latest row. Without groups both
         arrays are `values`.
@@ -247,23 +249,18 @@ class RowTimes:
             If all times are equal, or the gap leaves no earlier rows.
         """
         time, of_units = self._find_unit_times(groups)
-        self.expect_order(groups)
-        distinct, n_each = np.unique(of_units, return_counts=True)
-        n_earlier = np.cumsum(n_each)[:-1]
-        cut = distinct[1 + int(np.abs(n_earlier - (len(of_units) - n_latest)).argmin())]
-        is_latest = time >= cut
-        is_earlier = self._leave_out_gap(time, cut, ~is_latest)
-        has_earlier, n_latest = bool(is_earlier.any()), int(is_latest.sum())
-        expect_earlier_rows(has_earlier, self.gap, n_latest, self.n)
-        return is_earlier, is_latest
+        rows = SortedTimes.count(time)
+        units = rows if groups is None else SortedTimes.count(of_units)
+        sets = find_time_cut(units, rows, n_latest, self.gap).assign(time)
+        return sets == EARLIER, sets == LATEST
 
     def number_blocks(
         self, n_blocks: int, groups: NDArray[Any] | None = None
     ) -> tuple[Int32, Int32]:
         """Divide rows, or whole groups, into blocks of consecutive times of about equal sizes.
 
-        Rows of one time are in one block, so that there are at least two blocks and possibly fewer
-        than `n_blocks`. A group has the time of its latest row. The order of the rows in the table
+        Rows of one time are in one block, so that there may be fewer blocks than `n_blocks`; there
+        are at least two. A group has the time of its latest row. The order of the rows in the table
         does not matter.
 
         Parameters
@@ -278,8 +275,8 @@ class RowTimes:
         block : ndarray of int32, shape (n,)
             Number of each row's block, 0, 1, ... in the order of time.
         first_excluded : ndarray of int32, shape (number of blocks,)
-            For each block b the earliest block with rows in its gap, or b: a model of rows of earlier
-            blocks knows nothing of block b.
+            For each block b the earliest block that a model applied to b must not be fitted on: the
+            earliest one with rows in the gap before b, or b itself if there are none.
 
         Raises
         ------
@@ -293,30 +290,11 @@ class RowTimes:
         number = np.unique((middle * n_blocks / len(of_units)).astype(int), return_inverse=True)[1]
         block = number[np.searchsorted(distinct, time)].astype(np.int32)
         starts = distinct[np.flatnonzero(np.diff(number, prepend=-1))]
+        rows = SortedTimes.count(time)
         first_excluded = [
-            block[~self._leave_out_gap(time, start, time < start)].min() for start in starts
+            block[time >= _find_gap_start(rows, start, self.gap)].min() for start in starts
         ]
         return block, np.array(first_excluded, dtype=np.int32)
-
-    def _leave_out_gap(
-        self, time: Float64, cut: float, is_earlier: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
-        """Return which earlier rows are not in the gap, bool (n,).
-
-        A number leaves out the latest so many earlier rows, and those of the same time as one of
-        them. A time span leaves out rows that are less than this span before the later rows.
-
-        time: time of each row, or of its group; cut: time of the first later row; is_earlier: True
-        for rows before it.
-        """
-        if isinstance(self.gap, timedelta):
-            return is_earlier & is_before_gap(time, cut, self.gap)
-        if not self.gap:
-            return is_earlier
-        earlier = np.sort(time[is_earlier])
-        if self.gap >= len(earlier):
-            return np.zeros_like(is_earlier)
-        return is_earlier & (time < earlier[-self.gap])
 
     def name_period(self, groups: NDArray[Any] | None) -> Period:
         """Return the `Period` from the earliest to the latest of these times.
@@ -333,15 +311,157 @@ class RowTimes:
 
 
 def is_before_gap(time: Float64, cut: float, gap: timedelta) -> NDArray[np.bool_]:
-    """Return which times, in days, are at least `gap` before the time `cut`, bool (n,)."""
+    """Return a mask (n,), True for times (in days, (n,)) at least the time span `gap` before `cut`."""
     before = np.rint((cut - time) * MICROSECONDS_PER_DAY)
     return np.asarray(before >= gap / timedelta(microseconds=1))
 
 
-def raise_for_equal_times(n: int, *, has_groups: bool) -> NoReturn:
-    """Raise the ValueError that all times are equal, so that rows cannot be split by time.
+@dataclass(frozen=True, slots=True)
+class TimeCut:
+    """Boundaries between earlier and later rows, or groups.
 
-    n: number of rows; has_groups: whether the times compared are those of groups.
+    Parameters
+    ----------
+    end : float
+        Rows before this time are the earlier ones.
+    first_latest : float
+        Rows from this time on are the latest ones. Rows between both are in the gap.
+    """
+
+    end: float
+    first_latest: float
+
+    def assign(self, time: Float64) -> NDArray[np.uint8]:
+        """Return the set of each row, (n,): `LATEST`, `EARLIER` or `GAP`. time: of each row."""
+        sets = np.full(len(time), GAP, dtype=np.uint8)
+        sets[time < self.end] = EARLIER
+        sets[time >= self.first_latest] = LATEST
+        return sets
+
+
+class TimeStatistics(Protocol):
+    """Order statistics of n times, of one table or of blocks; a protocol without a constructor."""
+
+    @property
+    def n(self) -> int:
+        """Number of times."""
+        ...
+
+    def find_at_rank(self, rank: int) -> float:
+        """Return the time of a rank; the earliest time has rank 0."""
+        ...
+
+    def count_around(self, value: float) -> tuple[int, int]:
+        """Return how many times are before a time, and how many are before or at it."""
+        ...
+
+    def find_next(self, value: float) -> float | None:
+        """Return the earliest time after `value`; None if there is none."""
+        ...
+
+    def find_gap_start(self, cut: float, gap: timedelta) -> float:
+        """Return the earliest time that is less than `gap` before `cut`; `cut` if there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SortedTimes:
+    """Order statistics of times in memory; see `TimeStatistics`.
+
+    Parameters
+    ----------
+    distinct : ndarray of float64, shape (k,)
+        The distinct times, ascending.
+    n_before : ndarray of int64, shape (k + 1,)
+        How many times are before each of them, and the number of all times.
+    """
+
+    distinct: Float64
+    n_before: Int64
+
+    @classmethod
+    def count(cls, times: Float64, counts: Int64 | None = None) -> Self:
+        """Sort times, (m,), and count equal ones. counts: of each time, (m,); None: 1."""
+        distinct, place = np.unique(times, return_inverse=True)
+        return cls(distinct, np.append(0, np.cumsum(np.bincount(place, counts))).astype(np.int64))
+
+    @property
+    def n(self) -> int:
+        """Number of times."""
+        return int(self.n_before[-1])
+
+    def find_at_rank(self, rank: int) -> float:
+        """Return the time of a rank; the earliest time has rank 0."""
+        return float(self.distinct[np.searchsorted(self.n_before, rank, side="right") - 1])
+
+    def count_around(self, value: float) -> tuple[int, int]:
+        """Return how many times are before a time, and how many are before or at it."""
+        first, end = (np.searchsorted(self.distinct, value, side=one) for one in ("left", "right"))
+        return int(self.n_before[first]), int(self.n_before[end])
+
+    def find_next(self, value: float) -> float | None:
+        """Return the earliest time after `value`; None if there is none."""
+        place = int(np.searchsorted(self.distinct, value, side="right"))
+        return float(self.distinct[place]) if place < len(self.distinct) else None
+
+    def find_gap_start(self, cut: float, gap: timedelta) -> float:
+        """Return the earliest time that is less than `gap` before `cut`; `cut` if there is none."""
+        time = self.distinct[self.distinct < cut]
+        return float(time[~is_before_gap(time, cut, gap)].min(initial=cut))
+
+
+def find_time_cut(
+    units: TimeStatistics, rows: TimeStatistics, n_latest: int, gap: int | timedelta
+) -> TimeCut:
+    """Find the boundaries of the latest rows, or groups; see `RowTimes.split_latest`.
+
+    Parameters
+    ----------
+    units : TimeStatistics
+        Times of the groups; without groups `rows` itself.
+    rows : TimeStatistics
+        Times of the rows; a row of a group has the time of the group.
+    n_latest : int
+        Wanted number of latest rows, or of groups.
+    gap : int or timedelta
+        Rows, or time, to leave out before them.
+
+    Raises
+    ------
+    ValueError
+        If all times are equal, or the gap leaves no earlier rows.
+    """
+    n_earlier = min(max(units.n - n_latest, 0), units.n - 1)
+    cut = units.find_at_rank(n_earlier)
+    n_less, n_most = units.count_around(cut)
+    later = units.find_next(cut)
+    # Of two equally near boundaries it is the earlier one, which makes more rows the latest.
+    if later is not None and (not n_less or n_most - n_earlier < n_earlier - n_less):
+        cut = later
+    elif not n_less:
+        raise_for_equal_times(rows.n, has_groups=units is not rows)
+    end = _find_gap_start(rows, cut, gap)
+    n_rows = rows.n - rows.count_around(cut)[0]
+    expect_earlier_rows(rows.count_around(end)[0] > 0, gap, n_rows, rows.n)
+    return TimeCut(end, cut)
+
+
+def _find_gap_start(rows: TimeStatistics, cut: float, gap: int | timedelta) -> float:
+    """Return the earliest time of the gap before `cut`; `cut` itself if no row is in the gap.
+
+    A number leaves out the latest so many earlier rows, and those of the same time as one of them. A
+    time span leaves out rows that are less than this span before the later rows. rows: times of the
+    rows; cut: time of the first later row; gap: number of rows, or time.
+    """
+    if isinstance(gap, timedelta):
+        return rows.find_gap_start(cut, gap)
+    return rows.find_at_rank(max(rows.count_around(cut)[0] - gap, 0)) if gap else cut
+
+
+def raise_for_equal_times(n: int, *, has_groups: bool) -> NoReturn:
+    """Raise a ValueError: all times are equal, so that rows cannot be split by time.
+
+    n: number of rows. has_groups: whether the message is about the latest rows of groups.
     """
     whose = " of the latest rows of its groups" if has_groups else ""
     raise ValueError(
@@ -370,7 +490,7 @@ def expect_classes_in_both_parts(
     times: RowTimes,
     groups: NDArray[Any] | None,
 ) -> None:
-    """Raise a ValueError if the training or the calibration rows have a single class.
+    """Raise a ValueError if all training rows, or all calibration rows, have the same class.
 
     y: class of each row, (n,); train, calibration: indices of both sets; times, groups: time and
     group of each row, for the message; groups is None if there are none.
@@ -400,9 +520,9 @@ def raise_for_single_class(
 
 
 def expect_folds_by_number(cv: Any) -> None:
-    """Raise a ValueError if cv is a splitter or a list of folds, in a fit with times.
+    """Raise a ValueError if cv, in a fit with times, is neither an integer nor None.
 
-    cv: parameter of the estimator.
+    cv: value of the parameter of the estimator, which may be a splitter or a list of folds.
     """
     if not (cv is None or isinstance(cv, Integral)):
         raise ValueError(
@@ -412,9 +532,10 @@ def expect_folds_by_number(cv: Any) -> None:
 
 
 def expect_no_row_times(time: Any, gap: Any = 0, *, what: str) -> None:
-    """Raise a ValueError if times or a gap are given where they are not supported.
+    """Raise a ValueError if times or a gap are passed to a fit that does not support them.
 
-    time, gap: arguments of `fit`; what: what does not support them, for the message.
+    time, gap: arguments of `fit`. what: what does not support them, such as "files", for the
+    message.
     """
     if time is not None or gap != 0:
         raise ValueError(
@@ -442,15 +563,18 @@ def _get_column(name: str, X: Any) -> Any:
 
 
 def _read_times(time: Any, n: int) -> tuple[DateColumn | None, Float64]:
-    """Convert an array or a column of times to numbers, (n,), after checks.
+    """Check an array or a column of times, and convert it to numbers.
 
-    Return what the dates are (None for numbers), and the values. n: expected number of rows. Raise
-    TypeError or ValueError as `RowTimes.read`. time: the array or column, of numbers or dates.
+    time: array or series of n numbers or dates. n: expected number of rows. Return a pair: a
+    `DateColumn` with kind and time zone of the dates, or None for numbers; and the values, (n,)
+    float64, in days for dates. Raise TypeError or ValueError as `RowTimes.read`.
     """
     series = nw.from_native(time, series_only=True, pass_through=True)
     column = series if isinstance(series, nw.Series) else to_array("time", time)
     if column.shape != (n,):
-        raise ValueError(f"time must have shape ({n},), got {column.shape}")
+        raise ValueError(
+            f"time must have shape ({n},), got {column.shape}: pass the time of each row"
+        )
     if has_times(column):
         dates, values = read_dates(column, "time")
     else:
@@ -487,7 +611,11 @@ def _raise_for_other_times(values: NDArray[Any], name: str | None) -> NoReturn:
 
 
 def _check_gap(gap: Any, dates: DateColumn | None) -> int | timedelta:
-    """Return the argument gap as an int or a timedelta, after checks; dates: what the times are."""
+    """Check the argument gap of `fit`, and return it as an int or a timedelta.
+
+    dates: kind of the times; None: times are numbers, and a gap that is a time span raises a
+    ValueError.
+    """
     if isinstance(gap, np.timedelta64):
         gap = gap.astype("m8[us]").item()
     if isinstance(gap, timedelta):
@@ -510,10 +638,10 @@ def _check_gap(gap: Any, dates: DateColumn | None) -> int | timedelta:
 
 
 def _format_time(value: float, dates: DateColumn | None, with_hours: bool) -> str:
-    """Write a time for sentences: "3 March 2026", "3 March 2026 14:05", or a number.
+    """Write a time as text for sentences: "3 March 2026", "3 March 2026 14:05", or a number.
 
-    value: days since 1970, or a number; dates: what the dates are, None for numbers; with_hours:
-    whether to add the time of day.
+    value: days since 1970, or a number. dates: kind and time zone of the dates; None: times are
+    numbers. with_hours: whether to add the time of day.
     """
     if dates is None:
         return f"{value:.15g}"

@@ -98,7 +98,7 @@ from certree.rows.columns import (
     find_first_non_number,
     is_missing,
     take_rows,
-    to_dense_columns,
+    to_plain_columns,
 )
 from certree.rows.dates import DateColumn, convert_dates, learn_dates
 from certree.rows.draw_order import ColumnSums
@@ -111,7 +111,7 @@ from certree.rows.duplicates import (
     find_first_equal_rows,
     mark_repeats,
     merge_copies,
-    warn_of_many_copies,
+    warn_if_many_repeat,
 )
 from certree.rows.features import DenseFeatures, renumber_codes
 from certree.rows.fitted_attributes import (
@@ -247,12 +247,12 @@ class Training:
 
     @cached_property
     def weight_unit(self) -> float:
-        """Return the mean weight of a row, 1 without weights. Divided by it, the weights sum to n."""
+        """Mean weight of the rows, 1.0 without weights. Weights divided by it sum to n."""
         return compute_mean_weight(self.weight)
 
     @cached_property
     def draw_order(self) -> Int32:
-        """Return the order in which trees consider and draw features: feature indices, (p,) int32.
+        """Feature indices, (p,) int32, in the order in which trees consider or randomly draw them.
 
         Columns are sorted by sums of hashes of their values and of the targets in the training set
         (see `ColumnSums`), so that tables with permuted columns give the same trees. It is
@@ -315,9 +315,9 @@ class Training:
     def take(self, indices: Indices) -> Training:
         """Return some of the rows as a `Training` whose training set has all of them.
 
-        Weights, groups and offsets are taken along; its calibration set is empty. `draw_order` is
-        that of this object if it has been computed already; else it is computed from the rows that
-        are taken. This object is not changed.
+        Weights, groups, times and offsets of the rows are kept; the calibration set is empty.
+        `draw_order` is that of this object if it has been computed already; else it is computed
+        from the rows that are taken. This object is not changed.
 
         indices: indices of the rows, (m,), in any order.
         """
@@ -393,8 +393,8 @@ class Training:
         folds = [fold for fold in folds if len(fold.train) and len(fold.validation)]
         if not folds:
             raise ValueError(
-                "cv must have at least one fold with training and validation rows of positive weight, "
-                "got none"
+                "cv must have at least one fold with training and validation rows of positive "
+                "weight, got none: change cv or sample_weight"
             )
         return folds
 
@@ -453,10 +453,10 @@ class Training:
         return times is not None and times.has_order(self.split.groups)
 
     def _split_latest(self, size: int | float) -> Fold:
-        """Return the fold whose validation set has the latest rows, or groups, of these.
+        """Return the fold whose validation set has the latest of these rows, or of their groups.
 
-        size: number of rows or groups; a float is their fraction. Rows of the gap are in neither
-        set.
+        size: number of validation rows or groups; a float is their fraction. The training set has
+        the earlier rows except those of the gap, which are left out between the two sets.
         """
         times, groups = self.split.times, self.split.groups
         assert times is not None
@@ -479,7 +479,7 @@ def compute_mean_weight(weight: Float64 | None) -> float:
 
 
 def raise_for_lost_classes(size: float, n_lost: int) -> NoReturn:
-    """Raise a ValueError which says that all rows of some classes would be in the validation set.
+    """Raise a ValueError: all rows of some classes would be in the validation set.
 
     size: value of the parameter validation_fraction. n_lost: number of these classes. Both are
     shown in the message.
@@ -491,7 +491,7 @@ def raise_for_lost_classes(size: float, n_lost: int) -> NoReturn:
 
 
 def count_held_out(size: float, n: int, units: str) -> int:
-    """Return the number of rows or groups in a validation set.
+    """Return the number of validation rows (or groups) that validation_fraction asks for.
 
     Parameters
     ----------
@@ -568,13 +568,14 @@ def _check_fold(place: Indices, split: Any) -> tuple[Indices, Indices]:
     """
     if not isinstance(split, (tuple, list, np.ndarray)) or len(split) != 2:
         raise ValueError(
-            f"cv must hold pairs of training and validation rows (indices or masks), got {split!r}"
+            "cv must hold pairs of training and validation rows (indices or masks), got "
+            f"{split!r}: pass pairs, or a number of folds"
         )
     train, validation = (_check_row_indices(part, len(place)) for part in split)
     if not len(train) or not len(validation):
         raise ValueError(
-            f"each fold of cv must have training and validation rows, got {len(train)} and "
-            f"{len(validation)}"
+            f"cv must have training and validation rows in each fold, got {len(train)} and "
+            f"{len(validation)}: leave out empty folds"
         )
     return _find_kept_rows(place, train), _find_kept_rows(place, validation)
 
@@ -588,18 +589,27 @@ def _check_row_indices(rows: Any, n: int) -> Indices:
     """
     given = np.asarray(rows)
     if given.ndim != 1:
-        raise ValueError(f"cv must hold row indices in one dimension, got shape {given.shape}")
+        raise ValueError(
+            f"cv must hold row indices in one dimension, got shape {given.shape}: flatten them"
+        )
     if given.dtype == bool:
         if len(given) != n:
-            raise ValueError(f"a mask in cv must have {n} rows, got {len(given)}")
+            raise ValueError(
+                f"cv must have masks of {n} rows, got {len(given)}: pass True or False for each "
+                "row of X"
+            )
         return np.flatnonzero(given)
     if given.size == 0:
         return np.zeros(0, dtype=np.intp)
     if given.dtype.kind not in "iu":
-        raise ValueError(f"cv must hold row indices or masks of rows, got dtype {given.dtype}")
+        raise ValueError(
+            f"cv must hold row indices or masks of rows, got dtype {given.dtype}: convert to "
+            "integers"
+        )
     if given.min() < 0 or given.max() >= n:
         raise ValueError(
-            f"cv must hold row indices in 0 .. {n - 1}, got {given.min()} .. {given.max()}"
+            f"cv must hold row indices in 0 .. {n - 1}, got {given.min()} .. {given.max()}: number "
+            "the rows of X from 0"
         )
     return given.astype(np.intp)
 
@@ -610,7 +620,7 @@ def _find_kept_rows(place: Indices, rows: Indices) -> Indices:
 
 
 def set_learned_attributes(model: Any, learned: dict[str, Any]) -> None:
-    """Set the fitted attributes that rows of a fit determine; some of them only if not None.
+    """Set the fitted attributes of an estimator that `training_rows` learned from the rows.
 
     These are `feature_names_in_`, `dates_`, the format of CSV files, and the columns of groups and
     times.
@@ -688,8 +698,9 @@ class RowInputMixin:
     def __init_subclass__(cls, **how: Any) -> None:
         """Let constructor, `fit` and predictions of a subclass reject names of other libraries.
 
-        how: keyword arguments of the class statement, which are passed on to the base classes. The
-        docstrings of scikit-learn's methods ``set_{method}_request`` are shortened, too.
+        The error for a parameter such as LightGBM's names certree's own. The docstrings of
+        scikit-learn's methods ``set_{method}_request`` are shortened, too. how: keyword arguments
+        of the class statement, which are passed on to the base classes.
         """
         super().__init_subclass__(**how)
         shorten_request_docs(cls)
@@ -701,9 +712,10 @@ class RowInputMixin:
                 setattr(cls, name, rejects_argument_aliases(vars(cls)[name]))
 
     def _validate_params(self) -> None:
-        """Check the values of the parameters, as scikit-learn does.
+        """Check the values of the parameters, as scikit-learn does; raise InvalidParameterError.
 
-        Raise InvalidParameterError; its message also says what replaces -1 of LightGBM.
+        The message also says which value replaces the -1 with which LightGBM switches a parameter
+        off.
         """
         model: Any = super()
         try:
@@ -713,11 +725,11 @@ class RowInputMixin:
             raise
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, by name or, of an estimator in this one, ``name__parameter``.
+        """Set parameters by name, or by ``name__parameter`` for parameters of a nested estimator.
 
-        They count from the next fit on. Return the estimator. Raise TypeError if a parameter has
-        the name that another library uses, with certree's name in the message; ValueError if there
-        is no such parameter.
+        New values take effect in the next fit. Return the estimator. Raise a TypeError if a
+        parameter has the name that another library uses; the message has certree's name. Raise a
+        ValueError if there is no such parameter.
         """
         model: Any = super()
         if params:
@@ -754,10 +766,10 @@ class RowInputMixin:
         return training
 
     def __stored__(self) -> dict[str, Any]:
-        """Return what a model file holds of the fit: arrays, records, numbers and lists by name.
+        """Return what a model file holds of the fit, by name: arrays, records, numbers and lists.
 
-        These are the entries of `store_features`, for a classifier those of `store_classes`, and
-        the fields of the table `_stored_fields` of the class.
+        These are the entries of `store_features`, for a classifier also those of `store_classes`,
+        and the attributes that the class attribute `_stored_fields` lists.
         """
         classes = store_classes(self) if is_classifier(self) else {}
         return {**store_features(self), **classes, **store_fields(self, self._stored_fields)}
@@ -774,7 +786,7 @@ class RowInputMixin:
             self.n_outputs_ = 1
         elif "n_outputs" in stored:
             raise DamagedModelError(
-                f"it holds several targets, but {type(self).__name__} predicts one"
+                f"the model file holds several targets, but {type(self).__name__} predicts one"
             )
         self.__dict__.update(restore_features(stored))
         if is_classifier(self):
@@ -786,10 +798,10 @@ class RowInputMixin:
     _stored_fields: ClassVar[dict[str, StoredField]] = {}
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check the restored attributes against each other, and set those that files do not hold.
+        """Check restored attributes against each other, and set those that model files do not hold.
 
-        `__restore__` calls it after the fields of `_stored_fields`. stored: the content of the
-        model file. Raise a ValueError if entries contradict each other.
+        `__restore__` calls this hook last; here it does nothing, and subclasses override it.
+        stored: the content of the model file. Raise a ValueError if entries contradict each other.
         """
 
     def _has_several_targets(self) -> bool:
@@ -865,7 +877,7 @@ class RowInputMixin:
         return self._encode_new_features(X).score_in_blocks(scores)
 
     def _encode_few_rows(self, X: Any) -> NDArray[Any] | None:
-        """Encode rows to predict if they are few and unmistakable; else return None.
+        """Encode rows to predict without checks if they are few and surely valid; else return None.
 
         The checks and conversions of `_encode_new_features` take up to 50 times as long as the
         prediction of a single row. For these rows they would find no error, and give this result.
@@ -955,32 +967,38 @@ class RowInputMixin:
         return get_feature_names(self)
 
     def _encoded_names(self) -> list[str]:
-        """Return the names of the encoded columns: features, then calendar parts of dates."""
+        """Return the names of the columns that trees read: features, then calendar parts of dates."""
         return name_parts(self._feature_names(), self.dates_)
 
     @property
     def _n_encoded(self) -> int:
-        """Number of encoded columns, which trees read: p and the calendar parts of dates."""
+        """Number of columns that trees read: the p features, and the calendar parts of dates."""
         return int(self.n_features_in_) + len(list_parts(self.dates_))
 
     @property
     def _date_formats(self) -> Mapping[int, DateFormat] | None:
-        """How thresholds of encoded columns that are no plain numbers are written, by index."""
+        """Objects that write thresholds of date columns and of their parts as text, by column index.
+
+        Each has a method `format`, see `describe_dates`; None: the model has no dates.
+        """
         return describe_dates(self.dates_, self.n_features_in_)
 
     def _get_encoded_categories(self) -> Categories | None:
-        """Return the categories of the encoded columns; None if all are numeric."""
+        """Return the categories of the encoded columns: features, then calendar parts, which have none.
+
+        Return None if all features are numeric.
+        """
         return None if self.categories_ is None else self.categories_.extend(self._n_encoded)
 
     def _fold_parts(self, values: Float64) -> Float64:
-        """Add the values of calendar parts to those of their date columns.
+        """Add the values of calendar parts (month, weekday, ...) to those of their date columns.
 
         values: (..., number of encoded columns), such as contributions. Return (..., p).
         """
         return fold_parts(values, self.n_features_in_, self.dates_)
 
     def _get_owners(self) -> NDArray[np.intp]:
-        """Return the index of the user's feature to which each encoded column belongs."""
+        """Return the index of the user's feature to which each encoded column belongs, (k,) intp."""
         return list_owners(self.n_features_in_, self.dates_)
 
     def _takes_missing_values(self) -> bool:
@@ -995,9 +1013,9 @@ class RowInputMixin:
 
     @available_if(lambda model: hasattr(model, "predict_proba"))
     def predict_log_proba(self, X: ArrayLike) -> Any:
-        """Return the natural logarithms of what `predict_proba` returns for the rows X, (n, p).
+        """Return the natural logarithms of the class probabilities of rows X, an array (n, K).
 
-        That is an array (n, K), or with several targets a list with an array for each.
+        With several targets return a list with an array for each target.
         """
         classifier: Any = self
         shares = classifier.predict_proba(X)
@@ -1021,7 +1039,7 @@ class RowInputMixin:
         return True
 
     def _has_code_of_unknown(self) -> bool:
-        """Return whether a fit gives categories that it does not know a code of their own.
+        """Return whether categories that the fit does not know get a code of their own.
 
         Splits on category sets then send them to the child with the greater training weight. If the
         result is False, unknown categories are encoded as missing values.
@@ -1029,7 +1047,10 @@ class RowInputMixin:
         return self._splits_categories
 
     def _category_mask(self) -> NDArray[np.bool_] | None:
-        """Return which encoded columns are categorical, a mask; None if all are numeric."""
+        """Return a mask, True for categorical ones among the features and the calendar parts of dates.
+
+        Return None if all features are numeric.
+        """
         categories = self._get_encoded_categories()
         return None if categories is None else categories.mask
 
@@ -1061,7 +1082,8 @@ def _find_class_places(name: str, classes: NDArray[Any], labels: NDArray[Any]) -
     places, known = find_positions(classes, labels)
     if not known.all():
         raise ValueError(
-            f"{name} must hold classes among {classes}, got {np.unique(labels[~known])}"
+            f"{name} must hold classes among {classes}, got {np.unique(labels[~known])}: drop rows "
+            "of classes that the fit did not have"
         )
     return places
 
@@ -1119,10 +1141,9 @@ def training_rows(
     learned : dict of str to object
         Fitted attributes by name, which `set_learned_attributes` sets: `categories_`, `dates_`,
         `n_features_in_`, `feature_names_in_` (None if X has no names), `effective_sample_size_`,
-        `preprocessor_` if
-        the model has that parameter, and of classifiers also `classes_`, `n_classes_` and
-        `sample_hashes_` (hashes of the rows). With reuse_encoding only those that an update
-        changes.
+        `preprocessor_` if the model has that parameter, and of classifiers also `classes_`,
+        `n_classes_` and `sample_hashes_` (hashes of the rows). With reuse_encoding only those that
+        an update changes.
 
     Raises
     ------
@@ -1158,7 +1179,7 @@ def training_rows(
     learned |= of_rows
     if model._draws_rows and not reuse_encoding and groups is None and duplicates is None:
         counts = of_rows.get("_sample_counts")
-        warn_of_many_copies(codes, hashes, 0 if counts is None else counts.n_distinct)
+        warn_if_many_repeat(codes, hashes, 0 if counts is None else counts.n_distinct)
     about = groups, indices, n_given, repeats, duplicates == "copies", is_worst
     units = None if split.times is not None else units
     found = None, units, split.times, split.period  # near copies are found below
@@ -1186,7 +1207,7 @@ def _find_column_name(values: Any) -> str | None:
 def convert_training_dates(
     model: Any, X: Any, reuse_encoding: bool
 ) -> tuple[Any, dict[int, DateColumn]]:
-    """Return the rows of a fit with days in place of dates, and the columns that held dates.
+    """Replace dates by days in the rows of a fit; return the rows, and the date columns by index.
 
     Columns that the parameter `categorical_features` lists keep their dates.
 
@@ -1206,10 +1227,10 @@ def convert_training_dates(
 
 
 def _convert_dates(model: Any, X: Any) -> Any:
-    """Replace dates by days in the columns that held dates in the fit of a model; see `convert_dates`.
+    """Replace dates by days in the columns that held dates in the fit; see `convert_dates`.
 
-    X: rows, not encoded. Without such columns X is returned unchanged. Raise a ValueError if the
-    number or names of the features differ from the fit.
+    model: the fitted estimator. X: rows, not encoded; it is returned unchanged if the model has no
+    such columns. Raise a ValueError if the number or names of the features differ from the fit.
     """
     if model.dates_ is None:
         return X
@@ -1228,9 +1249,10 @@ def _convert_dates(model: Any, X: Any) -> Any:
 def _find_last_dates(
     dates: dict[int, DateColumn], features: DenseOrSparseFeatures, split: TrainCalibrationSplit
 ) -> dict[int, DateColumn] | None:
-    """Return the columns of dates with the latest date of the training rows; None without dates.
+    """Return copies of the date columns, by index, with `last`, the latest training date.
 
-    features: the encoded rows. split: its training set has the training rows, or no row.
+    Return None if there are no date columns. dates: the date columns, by index. features: the
+    encoded rows. split: its training rows are read, or all rows if the training set is empty.
     """
     if not dates:
         return None
@@ -1245,7 +1267,10 @@ def _split_rows(
     indices: Indices | None,
     row_splitter: TrainCalibrationSplitter | None,
 ) -> tuple[tuple[Any, ...], Indices | None, TrainCalibrationSplit]:
-    """Split the rows of a fit into training and calibration set; rows in time order lose the gap.
+    """Split the rows of a fit into training and calibration set.
+
+    With times the latest rows are the calibration set, and rows of the gap before them are left
+    out.
 
     Parameters
     ----------
@@ -1254,7 +1279,7 @@ def _split_rows(
     rows : tuple (X, target, weight, groups, times)
         Rows of positive weight, from `_drop_rows`.
     indices : ndarray of intp, or None
-        Their indices among the rows that were passed to `fit`; None: no row was dropped.
+        Indices of these rows among the rows that were passed to `fit`; None: no row was dropped.
     row_splitter : TrainCalibrationSplitter or None
         Draws the sets; None: all rows are in the training set.
 
@@ -1263,7 +1288,7 @@ def _split_rows(
     rows : tuple (X, target, weight, groups)
         The rows that are kept.
     indices : ndarray of intp, or None
-        As the parameter, for these rows.
+        Indices of the kept rows among the rows that were passed to `fit`; None: no row was dropped.
     split : TrainCalibrationSplit
         Both sets, and the times.
 
@@ -1318,7 +1343,7 @@ def _find_repeats(
     groups : ndarray of shape (n,), or None
         Group of each row; equal rows of one group count as one row.
     places : ndarray of intp, shape (n,), or None
-        Place in the table of each row, if rows were merged; None: they are in its order.
+        Position of each row in the table, if rows were merged; None: rows are in the table's order.
     duplicates : {"auto", "genuine", "copies", "refuse"} or None
         What equal rows are: independent draws ("genuine"), copies of one draw ("copies"), not
         allowed ("refuse"), or not known ("auto"). With "copies" equal rows were merged before, and
@@ -1337,8 +1362,8 @@ def _find_repeats(
         Function without arguments that searches the same rows for near copies and returns
         `NearCopies`; None if `duplicates` is None.
     units : ndarray of intp, shape (n_calibration,), or None
-        Place of the unit of each calibration row: of its group, or of the rows that equal it; None
-        if `duplicates` is None.
+        Rank, by position in the table, of each calibration row's unit: its group, or the set of
+        rows that equal it; None if `duplicates` is None.
 
     Raises
     ------
@@ -1432,10 +1457,10 @@ def _encode_rows(
 
 
 def mark_constrained(model: Any, names: Any, n_features: int) -> NDArray[np.bool_]:
-    """Return which features the parameter monotonic_cst constrains, (p,).
+    """Return a mask (p,), True for features that the parameter monotonic_cst constrains.
 
-    model: the estimator. names: names of the features, or None. n_features: their number, p. Raise
-    ValueError if the parameter is malformed.
+    model: the estimator. names: names of the features, or None. n_features: number of features, p.
+    Raise a ValueError if the parameter is malformed.
     """
     signs = check_monotonic_cst(getattr(model, "monotonic_cst", None), n_features, names)
     return np.zeros(n_features, dtype=np.bool_) if signs is None else signs != 0
@@ -1577,7 +1602,8 @@ def _drop_rows(
         indices = np.flatnonzero(weight > 0)
         if not len(indices):
             raise ValueError(
-                "sample_weight must be positive for at least one row, got 0 for all rows"
+                "sample_weight must be positive for at least one row, got 0 for all rows: pass "
+                "weights > 0"
             )
         rows = _take_each(rows, indices)
         times = None if times is None else times.take(indices)
@@ -1680,7 +1706,7 @@ def check_target_and_weight(
 
 
 def _expect_no_missing_targets(y: Any) -> None:
-    """Raise a ValueError if some values of y are missing (None, NaN, pandas.NA)."""
+    """Raise a ValueError if any value of the target y is missing (None, NaN, pandas.NA)."""
     given = np.asarray(y)
     if (
         given.dtype.kind not in "Of" or not given.ndim
@@ -1701,7 +1727,7 @@ def _expect_no_missing_targets(y: Any) -> None:
 
 
 def _expect_one_type(y: NDArray[Any]) -> None:
-    """Raise a ValueError if some classes of y, (n,), are text and others are not."""
+    """Raise a ValueError if some classes of y, (n,), are text and others are of another type."""
     kinds = {type(one) for one in y.tolist()} if y.dtype.kind == "O" else set()
     if len({issubclass(kind, str) for kind in kinds}) > 1:
         names = " and ".join(sorted(kind.__name__ for kind in kinds))
@@ -1770,8 +1796,8 @@ def _multiply_weights(factor: Float64, weight: Float64 | None) -> Float64:
 def _expect_finite_total(weight: Float64 | None) -> None:
     if weight is not None and not has_finite_total(weight):
         raise ValueError(
-            f"the weights of all rows must sum to at most {MAX_TOTAL_WEIGHT:g}, class_weight included: "
-            "divide sample_weight by a constant"
+            f"sample_weight must sum to at most {MAX_TOTAL_WEIGHT:g}, class_weight included, got "
+            "more: divide sample_weight by a constant"
         )
 
 
@@ -1848,7 +1874,7 @@ def _check_row_type(model: Any, X: Any) -> Any:
     expect_collected("X", X)
     if not issparse(X):
         expect_table(X)
-        return to_dense_columns(X)
+        return to_plain_columns(X)
     if not model._takes_sparse:
         raise TypeError(
             f"Sparse data was passed for X, but {type(model).__name__} requires dense data: use "
@@ -1858,8 +1884,8 @@ def _check_row_type(model: Any, X: Any) -> Any:
     rows: Any = X
     if rows.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got a sparse array of shape {rows.shape} instead: X must have shape "
-            "(n_samples, n_features)"
+            f"Expected 2D array, got a sparse array of shape {rows.shape} instead: X must have "
+            "shape (n_samples, n_features). Use .reshape(1, -1) for a row"
         )
     return rows.tocsr()
 
@@ -1985,7 +2011,8 @@ def _check_sparse_features(
     rows = SparseFeatures.from_csr(check_array(X, accept_sparse="csr", estimator=model, **_NUMBERS))
     if rows.n_features > _MOST_FEATURES:
         raise ValueError(
-            f"X must have at most {_MOST_FEATURES} features if it is sparse, got {rows.n_features}"
+            f"X must have at most {_MOST_FEATURES} features if it is sparse, got "
+            f"{rows.n_features}: drop columns"
         )
     if reuse_encoding:
         _check_n_features(model, rows.matrix, reset=False)
@@ -1998,10 +2025,10 @@ def _check_sparse_features(
 
 
 def _check_finite(model: Any, features: DenseFeatures) -> DenseFeatures:
-    """Raise scikit-learn's ValueError for infinite values; return features without such values.
+    """Raise a ValueError for infinite values, or replace them if the model accepts them.
 
-    If the model accepts infinite values (`_takes_infinities`), nothing is raised, and the result
-    has the largest float64 of their sign in their place.
+    A model with `_takes_infinities` gets features with the largest float64 of their sign in place
+    of infinite values. For other models the features are returned unchanged. NaN is kept.
     """
     if model._takes_infinities:
         return DenseFeatures(tuple(map(_clip_infinities, features.tables)))
@@ -2134,7 +2161,8 @@ def _count_outputs(model: Any, target: NDArray[Any], reuse_encoding: bool) -> di
     n_outputs = 1 if target.ndim == 1 else target.shape[1]
     if reuse_encoding and n_outputs != model.n_outputs_:
         raise ValueError(
-            f"y must have {model.n_outputs_} outputs, as in the fit, got {n_outputs} columns"
+            f"y must have {model.n_outputs_} outputs, as in the fit, got {n_outputs} columns: pass the "
+            "same targets"
         )
     return {"n_outputs_": n_outputs}
 
@@ -2244,7 +2272,8 @@ def check_class_weights(
     for label, factor in (pair for one in of_each for pair in _get_class_weights(one)):
         if not isinstance(factor, Real) or not 0 <= float(factor) < np.inf:
             raise ValueError(
-                f"class_weight must be finite and non-negative, got {factor!r} for class {label!r}"
+                f"class_weight must be finite and non-negative, got {factor!r} for class "
+                f"{label!r}: use 0 to leave out a class"
             )
 
 

@@ -94,7 +94,10 @@ def plot_importance(
 
 
 def name_importance(model: Any) -> str:
-    """Return what the `feature_importances_` of a model are fractions of, such as a reduction."""
+    """Return what the `feature_importances_` of a model are fractions of, for the label of an axis.
+
+    It is "mutual information" for naive Bayes, else "impurity reduction". model: the fitted model.
+    """
     is_bayes = isinstance(model, NaiveBayesClassifier)
     return "mutual information" if is_bayes else "impurity reduction"
 

@@ -51,12 +51,18 @@ def describe_features(model: Any) -> list[str]:
 
 
 def describe_columns(columns: Sequence[InputColumn]) -> list[str]:
-    """Describe the type of each column that a pipeline reads, such as "number" or "text"."""
+    """Return the type of each column that a pipeline reads, as words such as "number" or "text".
+
+    columns: the columns of the rows that the pipeline was fitted to.
+    """
     return [_describe_type(column.type) for column in columns]
 
 
 def _describe_type(kind: Any) -> str:
-    """Return a word for the type of a column of a fit: a type of pyarrow, or None if not stored."""
+    """Return words for the type of a column of the fit, such as "number" or "date or time span".
+
+    kind: type of pyarrow, or None if no step of the pipeline stores it.
+    """
     pa = import_extra("pyarrow", "files")
     if kind is None or pa.types.is_null(kind):
         return "as in the file (no step stores its type)"

@@ -38,6 +38,8 @@ class PlaneRegion:
 class PlaneSplit:
     """A split of the plane by one of its two features.
 
+    A pruning is the tree with some nodes turned into leaves.
+
     Parameters
     ----------
     axis : {0, 1}
@@ -47,7 +49,8 @@ class PlaneSplit:
     across : tuple or list
         Values of the other feature along which the lines run.
     depth : int
-        Number of splits of the plane around this one.
+        Number of splits of the plane above this one in the tree: the region that it splits lies
+        inside theirs.
     probability : float
         Posterior probability that a pruning has the split; 1 for a single tree.
     """
@@ -161,10 +164,11 @@ def _split_values(tree: Tree, node: int, values: Values) -> tuple[Values, Values
 
 
 def _find_positions(values: Values, parts: tuple[Values, Values]) -> list[float]:
-    """Return where the lines between the two parts of values cross the axis.
+    """Return where a split's lines cross the axis of its feature, between values of the two children.
 
-    values: those of a region. parts: the values of its left and of its right child, neither empty.
-    Categories that are adjacent on the axis have a line between them if they go to both children.
+    values: values of the feature in the region that is split: an interval, or category codes.
+    parts: the values of its left and of its right child, neither empty. Between adjacent categories
+    there is a line if they go to different children.
     """
     if isinstance(values, tuple):
         return [parts[0][1]]

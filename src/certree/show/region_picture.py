@@ -74,7 +74,8 @@ def plot_regions(
     the colour is that of the vote. The colours are those of `plot_tree`: the probability of the
     second of two classes, the most probable of more classes, or the number from low to high. Rows
     of X are points. Lines are splits: the deeper a split, the thinner its line; the fewer of the
-    voting prunings have the split, the fainter. Points of one category are spread over its unit.
+    voting prunings have the split, the fainter. Points of one category are spread over its unit. A
+    pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
@@ -144,7 +145,10 @@ def plot_regions(
     log_axes = {_find_feature("log", names, feature) for feature in log}
     if not log_axes <= set(axes):
         unknown = names[min(log_axes - set(axes))]
-        raise ValueError(f"log must have only features of the two axes, got {unknown!r}")
+        raise ValueError(
+            f"log must have only features of the two axes, got {unknown!r}: leave it out, or choose "
+            "it as an axis by features"
+        )
     window = tuple(_find_window(model, rows, feature, feature in log_axes) for feature in axes)
     row, fixed = _fix_other_features(model, rows, axes, at)
     regions, splits = find_plane_regions(summary, axes, row, (window[0], window[1]))
@@ -209,7 +213,10 @@ def _find_feature(parameter: str, names: Sequence[str], feature: Any) -> int:
 
 
 def _get_categories(model: Any, feature: int) -> Sequence[Any] | None:
-    """Return the categories of a feature by code, or None if the fitted model reads numbers."""
+    """Return the names of a feature's categories by code; None if the feature is numeric.
+
+    model: the fitted model; feature: index of the feature.
+    """
     categories = model._get_encoded_categories()
     return None if categories is None else categories.names[feature]
 
@@ -242,13 +249,20 @@ def _find_window(model: Any, rows: Float64, feature: int, is_log: bool) -> Value
     is_number = categories is None and feature not in (model.dates_ or {})
     known = rows[~np.isnan(rows[:, feature]), feature]
     if is_log and not (is_number and (known > 0).all()):
-        raise ValueError(f"log must have only features with positive numbers, got {name!r}")
+        raise ValueError(
+            f"log must have only features with positive numbers, got {name!r}: leave it out"
+        )
     if categories is not None:
         if not len(categories):
-            raise ValueError(f"features must have values, got {name!r} without any category")
+            raise ValueError(
+                f"features must have values, got {name!r} without any category: choose another feature"
+            )
         return [*range(len(categories))]
     if not len(known):
-        raise ValueError(f"X must have values of the features of both axes, got none of {name!r}")
+        raise ValueError(
+            f"X must have values of the features of both axes, got none of {name!r}: choose another "
+            "feature, or pass other rows"
+        )
     ends = np.array([known.min(), known.max()])
     ends = np.log(ends) if is_log else ends
     margin = _MARGIN * (ends[1] - ends[0]) or 0.5 * max(abs(ends[0]), 1.0)
@@ -288,7 +302,10 @@ def _fix_other_features(
     chosen = {_find_feature("at", names, feature): value for feature, value in (at or {}).items()}
     for feature, value in chosen.items():
         if feature in axes:
-            raise ValueError(f"at must have no feature of an axis, got {names[feature]!r}")
+            raise ValueError(
+                f"at must have no feature of an axis, got {names[feature]!r}: leave it out, or choose "
+                "other axes by features"
+            )
         row[feature] = _encode_value(model, feature, value)
     rest = [f for f in range(len(row)) if f not in axes and f not in chosen]
     for feature in rest:
@@ -339,7 +356,10 @@ def _mix_with_white(colours: Any, strength: float) -> Float64:
 
 
 def _draw_rectangles(ax: Any, regions: Sequence[tuple[tuple[Values, Values], Any]]) -> None:
-    """Draw the rectangles of regions on axes. regions: the values of both features, and the colour."""
+    """Draw the rectangles of regions on matplotlib axes.
+
+    ax: matplotlib Axes; regions: for each region the values of both features, and its colour.
+    """
     corners, colours = [], []
     for (x_values, y_values), colour in regions:
         for x0, x1 in list_intervals(x_values):
@@ -355,7 +375,10 @@ def _draw_rectangles(ax: Any, regions: Sequence[tuple[tuple[Values, Values], Any
 
 
 def _draw_splits(ax: Any, splits: Sequence[PlaneSplit]) -> None:
-    """Draw the lines of splits on axes, thinner by depth and fainter by probability."""
+    """Draw the lines of splits on matplotlib axes, thinner by depth and fainter by probability.
+
+    ax: matplotlib Axes; splits: the splits of the plane by one of its two features.
+    """
     lines, widths, colours = [], [], []
     rgb = import_extra("matplotlib.colors", "plot").to_rgb(INK)
     for split in splits:

@@ -144,6 +144,8 @@ def sum_leaf_values(tree: Tree, values: NDArray[Any]) -> NDArray[Any]:
 def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> TreeSummary:
     """Return a tree of a model with the prediction and the number of rows of each node.
 
+    A pruning is the tree with some nodes turned into leaves.
+
     Parameters
     ----------
     model : fitted estimator of certree with a tree

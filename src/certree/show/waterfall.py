@@ -188,8 +188,8 @@ def create_waterfall(
 def _choose_output(prediction: Float64) -> int:
     """Return the index of the output to explain: the second of two, else the largest one.
 
-    Of equal largest outputs it is the first. prediction: the outputs of a row, (K,), such as the
-    probabilities or scores of K classes.
+    If several outputs are the largest, it is the first of them. prediction: the outputs of a row,
+    (K,), such as the probabilities or scores of K classes.
     """
     return 1 if len(prediction) == 2 else int(prediction.argmax())
 

@@ -2,10 +2,10 @@
 
 A node has few training rows of each of hundreds of categories, so an order of the categories by the
 node's own gradients is mostly noise. Instead the categories are ordered by their mean target over
-all training rows, and by their weight. A training row must not see its own target, so it sees means
+all training rows, and by their weight. A training row must not use its own target, so it gets means
 over the rows of other folds. Means are shrunk towards the mean of all rows (Micci-Barreca, "A
 preprocessing scheme for high-cardinality categorical attributes", 2001; Prokhorenkova et al.,
-"CatBoost", NeurIPS 2018). A new row sees the mean over all training rows, which depends on its
+"CatBoost", NeurIPS 2018). A new row gets the mean over all training rows, which depends on its
 category alone. A split by a threshold on such a mean is therefore a split by a set of categories,
 and finished trees hold only these.
 """
@@ -50,7 +50,7 @@ Rows = NDArray[np.floating]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CategoryTarget:
-    """Targets and weights of rows, from which the means of categories are computed.
+    """Targets and weights of n rows, from which the mean target of each category is computed.
 
     The constructor takes the attributes in this order.
 
@@ -59,9 +59,9 @@ class CategoryTarget:
     y : ndarray of float64, shape (n,) or (n_outputs, n)
         Numbers or class codes, (n,); or one number for each output of a row, (n_outputs, n).
     n_outputs : int
-        Number of scores of a row: 1 for a number and for two classes.
+        Number of outputs (scores) of a row: 1 for a number and for two classes.
     weight : ndarray of float64, shape (n,), or None
-        Weights of the rows; None: 1.
+        Weights of the rows; None: 1 each.
     """
 
     y: Float64
@@ -74,11 +74,11 @@ class CategoryTarget:
         return replace(self, y=self.y[..., rows], weight=weight)
 
     def make_columns(self) -> Float64:
-        """Make the numeric targets whose means are taken, (n_targets, n).
+        """Return the numeric targets whose means are taken, (n_targets, n).
 
-        These are y for one output. For K outputs of class codes they are K indicators of the
-        classes, 0 or 1; for y of shape (n_outputs, n) its rows. There are none, (0, n), if
-        `n_outputs` is more than 5 (`MAX_TARGET_CLASSES`).
+        For one output this is y. For K outputs of class codes these are K indicators of the
+        classes, 0 or 1. For y of shape (n_outputs, n) they are the rows of y. If `n_outputs` is
+        more than 5 (`MAX_TARGET_CLASSES`), there are none, and the shape is (0, n).
         """
         if self.n_outputs == 1:
             return self.y[None]
@@ -98,7 +98,7 @@ class CategoryTarget:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CategoryRows:
-    """A block of training rows with their categories in q features.
+    """A block of n training rows with their categories in q features.
 
     The constructor takes the attributes in this order.
 
@@ -107,10 +107,11 @@ class CategoryRows:
     target : CategoryTarget
         Targets and weights of the rows.
     indices : ndarray of int32, shape (q, n)
-        Index of each row's category among the categories of each feature; the number of categories if
-        the value is missing.
+        Index of each row's category among the categories of each feature; the number of categories
+        if the value is missing.
     keys : ndarray of uint64, shape (n,)
-        Random keys of the rows, whose hashes assign them to five folds.
+        Key of each row: hash of its values and its copy number among equal rows. Hashes of the keys
+        assign rows to five folds.
     """
 
     target: CategoryTarget
@@ -120,7 +121,7 @@ class CategoryRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetRange:
-    """Range of the targets, and of the weights, of a block of rows.
+    """Smallest and largest target, and largest weight, of a block of rows.
 
     The constructor takes the attributes in this order. n_targets is the number of columns of
     `CategoryTarget.make_columns`: 1 for one output, K for K <= 5 outputs, else 0.
@@ -153,7 +154,7 @@ class TargetRange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetScale:
-    """Center and unit of the targets, with which no sum of them overflows.
+    """Numbers by which targets are scaled and centered, so that no sum of them overflows.
 
     The constructor takes the attributes in this order.
 
@@ -171,17 +172,19 @@ class TargetScale:
 
     @property
     def weight_unit(self) -> int:
-        """Exponent e of the unit 2**e to whose multiples weights are rounded.
+        """Exponent e of 2**e, to whose integer multiples weights are rounded before they are added.
 
-        It is such that sums of weights over all training rows fit into int64.
+        Such sums do not depend on order. The power is so large that sums over all training rows fit
+        into int64.
         """
         return int(fixed_unit(self.range.heaviest, self.range.n))
 
     @property
     def product_unit(self) -> int:
-        """Exponent e of the unit 2**e to whose multiples weight times centered target is rounded.
+        """Exponent e of 2**e, to whose multiples products of weight and centered target are rounded.
 
-        It is such that sums over all training rows fit into int64.
+        Sums of integer multiples do not depend on order. The power is so large that
+        sums over all training rows fit into int64.
         """
         return int(fixed_unit(2.0 * self.range.heaviest, self.range.n))
 
@@ -199,21 +202,21 @@ class TargetScale:
 class CategorySums:
     """Sums over rows by category and fold, for each of q features.
 
-    The last entry along the axis of categories is that of missing values. The constructor takes the
-    attributes in this order. There are five folds.
+    The last entry along the axis of categories is that of missing values. There are five folds. The
+    constructor takes the attributes in this order.
 
     Attributes
     ----------
     n_rows : tuple of q ndarray of int64, shape (n_categories + 1, n_folds)
         Number of rows.
     sums : tuple of q ndarray of int64, shape (n_targets + 1, n_categories + 1, n_folds)
-        First the sum of the weights, as a multiple of ``2**TargetScale.weight_unit``; then the sum
-        of weight times centered target for each target, as a multiple of
+        First the sum of the weights, as a multiple of ``2**TargetScale.weight_unit``; then, for
+        each target, the sum of weight times centered target, as a multiple of
         ``2**TargetScale.product_unit``.
     squares : tuple of two int
-        Exact sums over all rows: of squared weights, and of weight times squared centered target,
-        the latter over all targets together. Both are integers in units of 2**-1126, which the
-        function `round_sum` turns into float64.
+        Sums over all rows without rounding: of squared weights, and of weight times squared
+        centered target, the latter over all targets together. Both are integers in units of
+        2**-1126, which the function `round_sum` turns into float64.
     """
 
     n_rows: tuple[Int64, ...]
@@ -231,16 +234,16 @@ class CategorySums:
 
 
 def scale_targets(target: CategoryTarget, target_range: TargetRange) -> Float64:
-    """Divide each target by its largest absolute value, (n_targets, n).
+    """Divide each target by its largest absolute value; return (n_targets, n).
 
-    target: targets of a block of rows; target_range: range of the targets of all rows.
+    target: targets of a block of rows. target_range: range of the targets of all rows.
     """
     unit = np.maximum(np.abs(target_range.least), np.abs(target_range.most))
     return target.make_columns() / np.where(unit > 0, unit, 1.0)[:, None]
 
 
 def compute_target_range(rows: CategoryRows) -> TargetRange:
-    """Compute the range of the targets and the largest weight of a block of rows.
+    """Compute the smallest and largest target and the largest weight of a block of rows.
 
     rows: the block; targets and weights are those of `rows.target`.
     """
@@ -252,10 +255,10 @@ def compute_target_range(rows: CategoryRows) -> TargetRange:
 def compute_exact_totals(rows: CategoryRows, target_range: TargetRange) -> NDArray[np.object_]:
     """Sum up weights, and weight times each scaled target, over a block of rows without rounding.
 
-    Targets are divided by their largest absolute value in `target_range`. Return (n_targets + 1,)
-    Python integers in units of 2**-1126, which the function `round_sum` turns into float64: first the
-    sum of the weights, then that of each target. rows: the block; targets and weights are those of
-    `rows.target`.
+    Targets are divided by their largest absolute value in `target_range`. rows: the block; targets
+    and weights are those of `rows.target`. Return (n_targets + 1,) Python integers: the sum of the
+    weights, then that of each target. They are in units of 2**-1126; the function `round_sum` turns
+    them into float64.
     """
     weight = rows.target.get_weights()
     terms = [weight, *(scale_targets(rows.target, target_range) * weight)]
@@ -267,10 +270,10 @@ def sum_by_category(
 ) -> CategorySums:
     """Sum up weights and weighted centered targets of a block of rows by category and fold.
 
-    rows: the block: targets, weights, the category of each row in q features, and the random keys
-    that assign rows to folds; scale: center and unit of the targets; n_categories: number of
-    categories of each of the q features, (q,). Return the sums as `CategorySums`, whose squares are
-    sums over the whole block.
+    rows: the block: targets, weights, the category of each row in q features, and the keys that
+    assign rows to folds. scale: center and units of the targets. n_categories: number of categories
+    of each of the q features, length q. Return the sums as `CategorySums`, whose squares are sums
+    over the whole block.
     """
     weight, centered = rows.target.get_weights(), scale.center(rows.target)
     whole = [
@@ -290,9 +293,9 @@ def sum_by_category(
 
 
 def assign_folds(keys: UInt64) -> Int32:
-    """Return the fold of each row, 0 .. 4, (n,), by a hash of its random key.
+    """Return the fold of each row, 0 .. 4, (n,) int32, by a hash of its key.
 
-    keys: random keys of the rows, (n,).
+    keys: key of each row, (n,): hash of its values and its copy number among equal rows.
     """
     return (mix(keys ^ _SALT) % np.uint64(_FOLDS)).astype(np.int32)
 
@@ -318,8 +321,9 @@ class CategoryTotals:
     def compute(cls, reduce: Reduce, n_categories: tuple[int, ...]) -> Self:
         """Compute the sums in three passes over the rows: range, means, sums by category.
 
-        reduce: ``reduce(f, *arguments)`` returns the sum of ``f(rows, *arguments)`` over all blocks of
-        training rows, each a `CategoryRows`. n_categories: number of categories of each feature, (q,).
+        reduce: function such that ``reduce(f, *arguments)`` returns the sum of ``f(rows,
+        *arguments)`` over all blocks of training rows, each a `CategoryRows`. n_categories: number
+        of categories of each feature, length q.
         """
         target_range: TargetRange = reduce(compute_target_range)
         weight, *totals = map(round_sum, reduce(compute_exact_totals, target_range))
@@ -329,10 +333,10 @@ class CategoryTotals:
     def has_signal(self, q: int) -> bool:
         """Return whether the mean targets of the categories of feature q differ by more than chance.
 
-        q: position of the feature in `by_category`. The weighted sum of squares between categories
-        must exceed the mean that it would have if targets were assigned to rows at random, by two
-        of its standard deviations. The core uses the same test for the categories in a node
-        (grow/chance.hpp).
+        The weighted sum of squares between categories must exceed the mean that it would have if
+        targets were assigned to rows at random, by two standard deviations. The core uses the same
+        test for the categories in a node (grow/chance.hpp). q: position of the feature in
+        `by_category`.
         """
         rows, *_ = self._to_numbers(self.by_category.sums[q].sum(axis=2))
         total, between = float(rows.sum()), sum(self._sum_squares_between(q))
@@ -342,7 +346,10 @@ class CategoryTotals:
         return between * (total - row) > chance
 
     def _sum_squares_between(self, q: int) -> list[float]:
-        """Return the weighted sum of squares between the categories of feature q, for each target."""
+        """Return, for each target, the weighted sum of squares between the categories of a feature.
+
+        q: position of the feature in `by_category`.
+        """
         rows, *targets = self._to_numbers(self.by_category.sums[q].sum(axis=2))
         has_rows = rows > 0
         return [float((sums[has_rows] ** 2 / rows[has_rows]).sum()) for sums in targets]
@@ -400,7 +407,7 @@ class CategoryTotals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HighCardinalityFeatures:
-    """The categories of rows in q features of many categories whose mean targets differ.
+    """The categories of n rows in q features that each have many categories.
 
     The constructor takes the attributes in this order.
 
@@ -408,10 +415,11 @@ class HighCardinalityFeatures:
     ----------
     features : tuple of int
         Indices of the features, (q,).
-    categories : tuple of ndarray of int32
+    categories : tuple of q ndarray of int32
         Category codes of each feature that occur, ascending.
     indices : ndarray of int32, shape (q, n)
-        Index of each row's category among these; their number if the value is missing.
+        Index of each row's category among the categories of the feature; their number if the value
+        is missing.
     """
 
     features: tuple[int, ...]
@@ -433,12 +441,13 @@ class HighCardinalityFeatures:
         target : CategoryTarget
             Targets of the training rows, which are the first rows.
         keys : ndarray of uint64, shape (n_training,)
-            Random keys of the training rows, whose hashes assign them to folds.
+            Key of each training row (hash of its values and its copy number among equal rows), by
+            which rows are assigned to folds.
 
         Returns
         -------
         HighCardinalityFeatures or None
-            None if there is no such feature, or the table is sparse.
+            These features; None if there are none, or the table is sparse.
         """
         features = find_high_cardinality_features(bins)
         if isinstance(columns, SparseFeatures) or not features:
@@ -449,9 +458,9 @@ class HighCardinalityFeatures:
 
     @classmethod
     def from_categories(cls, columns: DenseFeatures, categories: Mapping[int, Int32]) -> Self:
-        """Find the category of each row in some features.
+        """Return an instance for q features: the category of each row in these features.
 
-        columns: features of the rows, (n, p); categories: category codes of each of the q features,
+        columns: features of the rows, (n, p). categories: category codes of each of the q features,
         ascending, by the index of the feature.
         """
         indices = find_category_positions(columns, categories)
@@ -475,21 +484,22 @@ class HighCardinalityFeatures:
         return replace(self, indices=self.indices[:, rows])
 
     def compute_totals(self, target: CategoryTarget, keys: UInt64) -> CategoryTotals:
-        """Sum up targets and weights by category over the training rows, the first rows.
+        """Sum up targets and weights by category over the training rows, which are the first rows.
 
-        target: targets and weights of the training rows; keys: their random keys, (n_training,),
-        whose hashes assign them to folds.
+        target: targets and weights of the training rows. keys: key of each training row,
+        (n_training,): hash of its values and its copy number among equal rows, by which rows are
+        assigned to folds.
         """
         rows = CategoryRows(target, self.indices[:, : len(keys)], keys)
         n_categories = tuple(map(len, self.categories))
         return CategoryTotals.compute(lambda f, *arguments: f(rows, *arguments), n_categories)
 
     def compute_statistics(self, target: CategoryTarget, keys: UInt64) -> CategoryStatistics:
-        """Compute the statistics of the categories of all features from the training rows.
+        """Compute mean target and weight of each category of all features from the training rows.
 
-        target: targets and weights of the training rows, which are the first rows; keys: their
-        random keys, (n_training,), whose hashes assign them to folds. The statistics, mean target
-        and weight of each category, serve growth as numeric columns.
+        Trees read these statistics as numeric columns while they grow. target: targets and weights
+        of the training rows, which are the first rows. keys: key of each training row,
+        (n_training,), by which rows are assigned to folds.
         """
         positions = [*range(len(self.features))]
         totals = self.compute_totals(target, keys)
@@ -505,9 +515,11 @@ def find_high_cardinality_features(bins: Bins) -> tuple[int, ...]:
 
 
 def list_features_of_many_categories(values: Sequence[Values]) -> tuple[int, ...]:
-    """Return the indices of the features that have more than 30 categories.
+    """Return the indices of the features that have more than 30 categories, ascending.
 
-    values: summary of the values of each feature, `Sketch.values`.
+    values: summary of the values of each feature, as `Sketch.values` has it: for a categorical
+    feature a pair of arrays, the distinct category codes and the number of rows of each; other
+    values for numeric features.
     """
     return tuple(
         j
@@ -517,17 +529,16 @@ def list_features_of_many_categories(values: Sequence[Values]) -> tuple[int, ...
 
 
 def list_categories(bins: Bins, j: int) -> Int32:
-    """Return the category codes of feature j that occur in binned rows, ascending, (n_categories,).
+    """Return the category codes of feature j that occur in binned rows, ascending, as int32.
 
-    There are none, (0,), if the feature is numeric. bins: binned rows, whose categories are
-    counted.
+    The array is empty if the feature is numeric. bins: the binned rows.
     """
     return bins.category_codes[slice(*bins.category_start[j : j + 2])]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CategoryStatistics:
-    """Statistics of the categories of q features, which serve growth as additional numeric columns.
+    """Statistics of the categories of q features, which trees read as additional numeric columns.
 
     Each feature has n_targets + 1 columns: the weight of the rows of a category, and for each
     target, divided by its largest absolute value, the shrunken mean minus the mean of all rows.
@@ -540,7 +551,7 @@ class CategoryStatistics:
     ----------
     features : tuple of int
         Indices of the features, (q,).
-    categories : tuple of ndarray of int32
+    categories : tuple of q ndarray of int32
         Category codes of each feature, ascending.
     category_values : tuple of ndarray of float64, shape (n_categories,)
         For each of the n_columns columns the statistic of each category over all training rows.
@@ -569,14 +580,14 @@ class CategoryStatistics:
         totals: CategoryTotals,
         positions: list[int],
     ) -> Self:
-        """Compute the statistics of the features at `positions` from sums over the training rows.
+        """Compute the statistics of some features from sums over the training rows.
 
         Parameters
         ----------
         features : tuple of int
             Indices of the features that `totals` has.
         categories : tuple of ndarray of int32
-            Their category codes, ascending.
+            Category codes of each of these features, ascending.
         totals : CategoryTotals
             Sums by category of each of these features.
         positions : list of int
@@ -585,8 +596,8 @@ class CategoryStatistics:
         all_values, edges, ends, codes, missing = [], [], [], [], []
         for q in positions:
             n_rows = totals.by_category.n_rows[q]
-            for values, seen in totals.compute_means(q):
-                binned = BinnedStatistic.from_values(values, seen, n_rows)
+            for values, fold_values in totals.compute_means(q):
+                binned = BinnedStatistic.from_values(values, fold_values, n_rows)
                 edges.append(binned.edges)
                 ends.append(binned.ends)
                 codes.append(binned.codes)
@@ -603,20 +614,21 @@ class CategoryStatistics:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of all features together."""
+        """Number of columns of statistics, of all features together."""
         return len(self.codes)
 
     def encode_rows(self, indices: Int32, keys: UInt64) -> UInt8:
-        """Return the bin of the value of each row in each column, (n_columns, n).
+        """Return the bin of the value of each row in each column, (n_columns, n) uint8.
 
-        indices: index of each row's category, (q, n), as in `HighCardinalityFeatures`; keys: random
-        keys of the training rows, (n_training,), which are the first of the n rows. Hashes of the
-        keys assign these rows to folds; the mean in a training row leaves out the rows of its fold.
+        indices: index of each row's category, (q, n), as in `HighCardinalityFeatures`. keys: key of
+        each training row, (n_training,): hash of its values and its copy number among equal rows;
+        training rows are the first of the n rows. Hashes of keys assign these rows to folds; the
+        mean in a training row leaves out the rows of its fold.
         """
         return get_codes_of_rows(self.codes, indices[self._column_features], keys)
 
     def extend_grower(self, grower: BinnedGrower, codes: UInt8) -> BinnedGrower:
-        """Return a copy of a grower whose rows have the columns as additional features.
+        """Return a copy of a grower whose rows have the columns of statistics as additional features.
 
         codes: bins of the rows in the columns, (n_columns, n), as `encode_rows` returns them. A
         column may interact with the features that its categorical feature may interact with. When
@@ -653,7 +665,7 @@ class CategoryStatistics:
         )
 
     def encode_new_rows(self, X: Rows) -> Float64:
-        """Return the values of rows outside of the training set in each column, (n, n_columns).
+        """Return the statistics of rows outside of the training set, (n, n_columns) float64.
 
         X: rows, (n, p), with category codes. A missing value gives NaN. A category without training
         rows gives 0: its mean is that of all rows, and its weight is 0.
@@ -667,11 +679,12 @@ class CategoryStatistics:
         return np.stack(columns, axis=1)
 
     def replace_by_category_sets(self, trees: Trees) -> Trees:
-        """Return trees without the columns: splits on a column become splits on sets of categories.
+        """Return trees in which splits on these columns have become splits on sets of categories.
 
-        trees: grown by a grower that `extend_grower` has returned, so that the columns are the last
-        features. A category without training rows goes where the value 0 goes, which stands for the
-        mean of all rows. So do missing values if no training row lacks a value of the feature.
+        The columns are no features of the result. trees: trees from a grower that `extend_grower`
+        has returned, so that the columns are the last features. A category without training rows
+        goes to the same child as the value 0, which stands for the mean of all rows. So do missing
+        values if no training row lacks a value of the feature.
         """
         n_features, missing = trees.n_features - self.n_columns, self.has_missing
         sets = np.split(trees.categories, trees.category_start[1:-1])
@@ -710,17 +723,17 @@ class CategoryStatistics:
 
     @property
     def _column_features(self) -> Indices:
-        """For each column the position of its feature in `features`, (n_columns,)."""
+        """For each column of statistics the position of its feature in `features`, (n_columns,)."""
         n_features = len(self.features)
         return np.repeat(np.arange(n_features), self.n_columns // n_features)
 
 
 def get_codes_of_rows(codes: tuple[UInt8, ...], indices: Int32, keys: UInt64) -> UInt8:
-    """Look up the code of each row in some columns, (n_columns, n).
+    """Look up the code of each row in tables by category and fold; return (n_columns, n) uint8.
 
-    codes: table of each column by category and fold, as in `CategoryStatistics.codes`; indices:
-    index of each row's category in each column, (n_columns, n); keys: random keys of the training
-    rows, (n_training,), which are the first of the n rows.
+    codes: the table of each column, as in `CategoryStatistics.codes`. indices: index of each row's
+    category in each column, (n_columns, n). keys: key of each training row, (n_training,), which
+    assigns it to a fold; the training rows are the first of the n rows.
     """
     fold = np.full(indices.shape[1], _FOLDS, dtype=np.int32)
     fold[: len(keys)] = assign_folds(keys)
@@ -729,7 +742,7 @@ def get_codes_of_rows(codes: tuple[UInt8, ...], indices: Int32, keys: UInt64) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinnedStatistic:
-    """Bins of one statistic of the categories of a feature.
+    """Bins of one statistic, such as the mean target, of the categories of a feature.
 
     The constructor takes the attributes in this order.
 
@@ -740,7 +753,8 @@ class BinnedStatistic:
     ends : tuple of two ndarray of float64, shape (n_bins,)
         Smallest and largest value of training rows in each bin.
     codes : ndarray of uint8, shape (n_categories + 1, n_folds + 1)
-        Bin of a row's value, as in `CategoryStatistics.codes`.
+        Bin of a row's value, by category (axis 0) and fold (axis 1). The last entry of axis 1 is
+        for rows that are not in the training set, that of axis 0 for missing values.
     """
 
     edges: Float64
@@ -749,45 +763,47 @@ class BinnedStatistic:
 
     @classmethod
     def from_values(
-        cls, values: Float64, seen: Float64, n_rows: Int64, n_bins: int = MISSING
+        cls, values: Float64, fold_values: Float64, n_rows: Int64, n_bins: int = MISSING
     ) -> Self:
-        """Choose the bins; the last entries of `values` and `seen` become NaN.
+        """Choose the bins of one statistic, and return them with the code of each category and fold.
 
-        values: statistic of each category over all training rows, (n_categories + 1,); seen: values
-        of the training rows of each category and fold, (n_categories + 1, n_folds); n_rows: number
-        of these rows, of the same shape; n_bins: largest number of bins.
+        values: statistic of each category over all training rows, (n_categories + 1,). fold_values:
+        values of the training rows of each category and fold, (n_categories + 1, n_folds). n_rows:
+        number of these rows, of the same shape. n_bins: largest number of bins. The last entries of
+        values and fold_values, for missing values, are set to NaN in place.
         """
-        values[-1], seen[-1] = np.nan, np.nan
-        edges = _choose_edges(seen, n_rows, n_bins)
-        low, high = encode_numbers(seen[(n_rows > 0) & ~np.isnan(seen)], edges)[1:]
-        code = encode_numbers(seen.ravel(), edges)[0].reshape(seen.shape)
+        values[-1], fold_values[-1] = np.nan, np.nan
+        edges = _choose_edges(fold_values, n_rows, n_bins)
+        low, high = encode_numbers(fold_values[(n_rows > 0) & ~np.isnan(fold_values)], edges)[1:]
+        code = encode_numbers(fold_values.ravel(), edges)[0].reshape(fold_values.shape)
         nearest = find_nearest_bins(values, low, high)
         return cls(edges, (low, high), np.column_stack([code, nearest]))
 
 
 def find_nearest_bins(values: Float64, low: Float64, high: Float64) -> UInt8:
-    """Return the bin of each value, (n,), by thresholds halfway between neighbouring bins.
+    """Return the bin of each value, (n,) uint8, by thresholds halfway between neighbouring bins.
 
-    low, high: smallest and largest value in each bin, (n_bins,). NaN gets bin 255, that of missing
-    values. values: (n,).
+    values: (n,); NaN gets bin 255, that of missing values. low, high: smallest and largest value in
+    each bin, (n_bins,).
     """
     bins = np.searchsorted(high[:-1] + (low[1:] - high[:-1]) / 2.0, values)
     return np.where(np.isnan(values), MISSING, bins).astype(np.uint8)
 
 
-def _choose_edges(seen: Float64, n_rows: Int64, n_bins: int = MISSING) -> Float64:
-    """Choose the edges between the bins of one column, ascending; (n_bins - 1,).
+def _choose_edges(fold_values: Float64, n_rows: Int64, n_bins: int = MISSING) -> Float64:
+    """Choose the edges between the bins of one column; return (n_bins - 1,) float64, ascending.
 
-    seen: value of the training rows of each category and fold, (n_categories + 1, n_folds); n_rows:
-    number of these rows, of the same shape; n_bins: largest number of bins. Entries that are NaN
-    or have no rows are ignored. Up to
-    `n_bins` distinct values have a bin each; of more values each bin has about equally many rows. If
-    there are more than 2**17 rows, edges follow from 2**17 rows at even distances in the order of
-    their values. A bin holds the values above the edge before it, up to its own edge.
+    Up to `n_bins` distinct values have a bin each; of more values each bin has about equally many
+    rows. If there are more than 2**17 rows, edges follow from 2**17 rows at even distances in the
+    order of their values. A bin holds the values above the edge before it, up to its own edge.
+
+    fold_values: value of the training rows of each category and fold, (n_categories + 1, n_folds).
+    n_rows: number of these rows, of the same shape. n_bins: largest number of bins. Entries that
+    are NaN or have no rows are ignored.
     """
-    has_rows = (n_rows > 0) & ~np.isnan(seen)
-    order = np.argsort(seen[has_rows], kind="stable")
-    values, last = seen[has_rows][order], np.cumsum(n_rows[has_rows][order])
+    has_rows = (n_rows > 0) & ~np.isnan(fold_values)
+    order = np.argsort(fold_values[has_rows], kind="stable")
+    values, last = fold_values[has_rows][order], np.cumsum(n_rows[has_rows][order])
     distinct = np.unique(values)
     if len(distinct) <= n_bins:
         return distinct[:-1]

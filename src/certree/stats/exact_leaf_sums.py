@@ -86,7 +86,7 @@ class RoutedRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafGroups:
-    """The k groups of rows with the same leaf, or with the same leaf and class, and ranges of y.
+    """The k groups of rows that share a leaf, or a leaf and a class, with their sizes and ranges of y.
 
     Here y is the class or the numeric target of a row. `find_groups` makes the object of one block;
     adding two objects merges the groups of two blocks.
@@ -139,10 +139,9 @@ class LeafGroups:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupMaxima:
-    """The largest magnitude, in each group of rows, of a number that each row has.
+    """The largest magnitude, in each group of rows, of a number that each row has, such as its weight.
 
-    The number is for instance the weight of the row. Adding the objects of two blocks takes the
-    larger magnitude for each group.
+    Adding the objects of two blocks takes the larger magnitude for each group.
 
     Parameters
     ----------
@@ -164,11 +163,11 @@ class GroupMaxima:
 
 
 def find_groups(rows: RoutedRows, n_classes: int) -> LeafGroups:
-    """Return the groups of the rows of one block.
+    """Group the rows of one block by leaf, or by leaf and class; return the groups as `LeafGroups`.
 
-    rows: the block; n_classes: 0 to group by leaf, otherwise the number of classes to group by leaf
-    and class. The block keeps the positions of its rows for `RoutedRows.find_positions`. The result
-    holds, for each group, its number, its number of rows, and its smallest and largest y.
+    The result holds, for each group, its number, its number of rows, and its smallest and largest
+    y. The block stores the positions of its rows for `RoutedRows.find_positions`. rows: the block.
+    n_classes: 0 to group by leaf, otherwise the number of classes to group by leaf and class.
     """
     numbers = rows.number_groups(n_classes)
     is_small = len(numbers) > 0 and numbers.max() < _MAX_TABLE
@@ -305,8 +304,17 @@ def _sum_groups(
     reduce : callable
         ``reduce(f, *arguments)`` returns the sum of ``f(rows, *arguments)`` over the blocks of all
         rows, where rows is the `RoutedRows` of a block. `reduce_in_memory` makes such a function.
-    groups, n_classes, n, values, *arguments
-        As in `sum_values`.
+    groups : LeafGroups
+        The k groups of the rows of all blocks.
+    n_classes : int
+        0 if groups are leaves, else the number of classes, and groups are pairs of leaf and class.
+    n : int
+        Number of rows in all blocks.
+    values : callable
+        ``values(rows, position, *arguments)`` returns one number for each row, where
+        ``position[i]`` is the position of row i's group in `groups`.
+    *arguments
+        Further arguments of `values`.
 
     Returns
     -------

@@ -64,8 +64,8 @@ class Stats(Protocol):
     def impurity(self) -> Float64:
         """Impurity of each node times its weight, (m,), as greedy growth computes it.
 
-        The impurity is the Gini index for classes, and for numbers the mean squared distance from
-        the node's mean. Times the weight that is the sum of squared distances.
+        The impurity is the Gini index for classes, and the mean squared distance from the node's
+        mean for numbers. So the product is the sum of squared distances for numbers.
         """
 
     @property
@@ -81,11 +81,11 @@ class Stats(Protocol):
         """Return this object; raise ValueError unless it has as many nodes as `tree`."""
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of each pruning.
+        """Compute the terms whose weighted sum over leaves is the log weight of a pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves.
-        `PosteriorFamily`, the set of posteriors over prunings, holds the factors (such as minus the
-        inverse temperatures), and computes posteriors from the result.
+        A pruning is a subtree of the grown tree with the same root. `PosteriorFamily`, the set of
+        posteriors over prunings, holds the factors of the terms (such as minus the inverse
+        temperatures), and computes the weights of all prunings from the result.
 
         Parameters
         ----------
@@ -111,16 +111,15 @@ class Stats(Protocol):
         """Compute smoothed predictions of all nodes: class probabilities (m, K) or means (m, 1).
 
         Several targets have their columns side by side: K for classes, 1 for a numeric target.
-        Counts or means of the nodes are those of this object. tree: the tree; smoothing: a
-        pseudo-count, the number of rows of mean weight that are added to each node with the
-        prediction of its parent. To the root they are added with equal frequencies of all classes,
-        or with the mean of all rows.
+        tree: the tree of these m nodes. smoothing: a pseudo-count, the number of rows of mean
+        weight that are added to each node with the prediction of its parent. To the root they are
+        added with equal frequencies of all classes, or with the mean of all rows.
         """
 
     def take(self, nodes: NDArray[np.intp]) -> Self:
-        """Return the statistics of k nodes, in the same type; nodes: their numbers, (k,).
+        """Return the statistics of k nodes, in the same type.
 
-        Node i of the result is ``nodes[i]``.
+        nodes: node numbers, (k,). Node i of the result is ``nodes[i]``.
         """
 
 
@@ -164,7 +163,9 @@ class NodeStats(ArrayRecord):
         validate_settings(self)
         counts: Float64 = check_column("counts", self.counts, "float64", (None, None))
         if counts.shape[1] == 0:
-            raise ValueError("counts must have at least one class (column), got none")
+            raise ValueError(
+                "counts must have at least one class (column), got none: pass an array (m, K)"
+            )
         with np.errstate(over="ignore", invalid="ignore"):
             totals = counts.sum(axis=1)
         if not (totals <= MAX_TOTAL_WEIGHT).all() or (counts.size and counts.min() < 0):
@@ -239,11 +240,11 @@ class NodeStats(ArrayRecord):
 
     @copy_descriptions_from(Stats.terms)
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of each pruning.
+        """Compute the terms whose weighted sum over leaves is the log weight of a pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves.
-        `PosteriorFamily`, the set of posteriors over prunings, holds the factors (such as minus the
-        inverse temperatures), and computes posteriors from the result.
+        A pruning is a subtree of the grown tree with the same root. `PosteriorFamily`, the set of
+        posteriors over prunings, holds the factors of the terms (such as minus the inverse
+        temperatures), and computes the weights of all prunings from the result.
 
         Parameters
         ----------
@@ -266,29 +267,29 @@ class NodeStats(ArrayRecord):
         return gains, np.array([term.sum() for term in terms[:n_terms]], dtype=np.float64)
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Compute the smoothed class frequencies of each node, (m, K).
+        """Compute the smoothed class frequencies of each node, (m, K), from `counts`.
 
-        They are computed from `counts`. tree: the tree; smoothing: a pseudo-count, the number of
-        rows of mean weight that are added to each node. They have the class frequencies of the
-        parent; at the root all classes are equally frequent.
+        tree: the tree of these m nodes. smoothing: a pseudo-count, the number of rows of mean
+        weight that are added to each node. The added rows have the class frequencies of the parent;
+        at the root all classes are equally frequent among them.
         """
         return compute_class_frequencies(tree.left, self.counts, smoothing, self.weight_unit)
 
     def take(self, nodes: NDArray[np.intp]) -> NodeStats:
-        """Return the statistics of k nodes as `NodeStats`; nodes: their numbers, (k,).
+        """Return the statistics of k nodes as `NodeStats`.
 
-        Node i of the result is ``nodes[i]``.
+        nodes: node numbers, (k,). Node i of the result is ``nodes[i]``.
         """
         squared = None if self.squared_weight is None else self.squared_weight[nodes]
         return NodeStats(self.counts[nodes], self.label[nodes], self.weight_unit, squared)
 
 
 def expect_unit(stats: Any) -> None:
-    """Convert `weight_unit` of a statistics object to float in place, and check it.
+    """Check `weight_unit` of a statistics object, and convert it to float in place.
 
     stats: object with `weight_unit`, the mean weight of a row, and `n`, the weight of each node's
-    rows, (m,). Raise ValueError if the unit is not positive and finite, or the weight of a node is
-    more than 1e280 units.
+    rows, (m,). Raise a ValueError if the unit is not positive and finite, or the weight of a node
+    is more than 1e280 units.
     """
     unit = float(stats.weight_unit)
     if not 0 < unit < np.inf:
@@ -302,13 +303,13 @@ def expect_unit(stats: Any) -> None:
 
 
 def expect_weights(stats: Any, n_nodes: int) -> None:
-    """Convert `weight_unit` and `squared_weight` of a statistics object in place.
+    """Check `weight_unit` and `squared_weight` of a statistics object, and convert them in place.
 
+    `weight_unit` becomes a float, and `squared_weight` a read-only float64 array or stays None.
     stats: object with `weight_unit`, the mean weight of a row; `n`, the weight of each node's rows,
     (m,); and `squared_weight`, the sum of their squared weights, (m,), or None. n_nodes: number of
-    nodes, m. `weight_unit` becomes a float, and `squared_weight` a read-only float64 array or stays
-    None. Raise TypeError or ValueError if `squared_weight` has another shape or a negative entry,
-    the unit is not positive and finite, or the weight of a node is more than 1e280 units.
+    nodes, m. Raise TypeError or ValueError if `squared_weight` has another shape or a negative
+    entry, the unit is not positive and finite, or the weight of a node is more than 1e280 units.
     """
     expect_unit(stats)
     if stats.squared_weight is not None:
@@ -353,10 +354,7 @@ def compute_effective_size(
 
 
 def expect_nodes(n_nodes: int, tree: Trees) -> None:
-    """Raise ValueError unless `tree` has `n_nodes` nodes.
-
-    n_nodes: number of nodes that statistics have, which the message calls "stats".
-    """
+    """Raise a ValueError unless `tree` has `n_nodes` nodes, the number of nodes of statistics."""
     if n_nodes != len(tree.left):
         raise ValueError(
             f"stats has {n_nodes} nodes, but the tree has {tree.n_nodes} nodes: use statistics of "

@@ -2,10 +2,11 @@
 
 A split of a node sorts categories by the node's own targets, and the leaves below count the same
 targets. With few rows of each of very many categories such leaves are far too confident. So trees
-grow on the ranks of the categories by their mean target instead. A training row has the rank by the
-rows of the other folds, so neither a split nor the count of a leaf uses its own target in the rank;
-see `CategoryStatistics`. A new row has the rank by all training rows. A split by a threshold on the
-ranks is a split by a set of categories, and finished trees hold only these.
+grow on the ranks of the categories by their mean target instead. The rank of a training row is
+computed from the rows of the other folds, so neither a split nor the count of a leaf uses its own
+target in the rank; see `CategoryStatistics`. The rank of a new row is computed from all training
+rows. A split by a threshold on the ranks is a split by a set of categories, and finished trees hold
+only these.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ from certree.tree import LEAF
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedCategories:
-    """Ranks of the categories of q features, 0 .. 254.
+    """Ranks, 0 .. 254, of the categories of q features by mean target.
 
     Attributes
     ----------
     features : tuple of int
         Indices of the features, (q,).
-    categories : tuple of ndarray of int32
+    categories : tuple of q ndarray of int32
         Category codes of each feature that occur in training rows, ascending.
-    ranks : tuple of ndarray of uint8, shape (n_categories + 1, n_folds + 1)
-        Rank of a row by its category and fold, as in `CategoryStatistics.codes`: the last column is
-        for rows that are not in the training set, the last row for missing values, which have 255.
+    ranks : tuple of q ndarray of uint8, shape (n_categories + 1, n_folds + 1)
+        Rank of a row by its category (axis 0) and fold (axis 1). The last column is for rows that
+        are not in the training set, the last row for missing values, whose rank is 255.
     unseen : tuple of int
         For each feature the rank of categories without training rows: that of the mean of all rows.
     has_missing : tuple of bool
@@ -93,8 +94,8 @@ class RankedCategories:
         ranks, unseen, has_missing = [], [], []
         for q in positions:
             n_rows = totals.by_category.n_rows[q]
-            values, seen = totals.compute_largest_means(q)
-            binned = BinnedStatistic.from_values(values, seen, n_rows, n_ranks)
+            values, fold_values = totals.compute_largest_means(q)
+            binned = BinnedStatistic.from_values(values, fold_values, n_rows, n_ranks)
             ranks.append(binned.codes)
             unseen.append(int(find_nearest_bins(np.zeros(1), *binned.ends)[0]))
             has_missing.append(bool(n_rows[-1].any()))
@@ -111,18 +112,19 @@ class RankedCategories:
         return mask
 
     def rank_rows(self, indices: Int32, keys: UInt64) -> UInt8:
-        """Return the ranks of rows, (q, n); 255 where a value is missing.
+        """Return the ranks of rows, (q, n) uint8; 255 where a value is missing.
 
-        indices: index of each row's category among `categories`, (q, n), and the number of
-        categories where it is missing; keys: random keys of the training rows, which are the first
-        rows; their hashes assign them to folds.
+        indices: index of each row's category among `categories`, (q, n); the number of categories
+        where it is missing. keys: key of each training row, (n_training,): hash of its values and
+        its copy number among equal rows, by which it is assigned to a fold; training rows are the
+        first rows.
         """
         return get_codes_of_rows(self.ranks, indices, keys)
 
     def replace_in_bins(self, bins: Bins, ranks: UInt8) -> Bins:
         """Return bins in which the ranked features are numeric, with a bin for each rank.
 
-        bins: bins of the rows, in which the features are categorical; ranks: ranks of the rows,
+        bins: bins of the rows, in which these features are categorical. ranks: ranks of the rows,
         (q, n); with n = 0 the result has no codes of rows.
         """
         columns: dict[str, list[Any]] = {"low": [], "high": [], "codes": [], "bins": []}
@@ -160,9 +162,9 @@ class RankedCategories:
     def replace_by_category_sets(self, trees: AnyTrees) -> AnyTrees:
         """Return trees in which splits on ranks have become splits on sets of categories.
 
-        A set holds only categories that reach its node. A category without training rows goes where
-        the rank in `unseen` goes. So do missing values if no training row lacks a value of the
-        feature.
+        A set holds only categories that reach its node. A category without training rows goes to
+        the same child as its rank in `unseen`. So do missing values if no training row lacks a
+        value of the feature.
 
         trees: `Tree` or `Trees` that were grown on ranks.
         """
@@ -195,11 +197,12 @@ class RankedCategories:
     def _list_sets(
         self, q: int, trees: AnyTrees, nodes: NDArray[np.intp], unseen_left: NDArray[np.bool_]
     ) -> tuple[Int64, Int32]:
-        """Return the sets of the nodes that split on the ranks of the feature at position q.
+        """Return the sets of categories at the nodes that split on the ranks of one feature.
 
-        nodes: the nodes, (k,); unseen_left: whether unseen categories go left, (k,): a set holds
-        the categories that go to the other child. Return the node of each entry, and its category.
-        trees: trees that were grown on ranks.
+        A set holds the categories that go to the child to which unseen categories do not go. q:
+        position of the feature in `features`. trees: trees that were grown on ranks. nodes: the
+        nodes, (k,). unseen_left: whether unseen categories go left at each node, (k,). Return two
+        arrays with an entry for each category of each set: its node, and its code.
         """
         ranks, categories = self.ranks[q][:-1, -1], self.categories[q]
         order, n = np.argsort(ranks, kind="stable"), len(ranks)
@@ -239,13 +242,13 @@ def _find_ranges(trees: AnyTrees, j: int) -> tuple[NDArray[np.intp], NDArray[np.
 
 
 def _find_first_right(threshold: Float64) -> NDArray[np.intp]:
-    """Return the lowest rank, 0 .. 255, that goes right of each threshold."""
+    """Return the lowest rank, 0 .. 255, that goes to the right child of a split, for each threshold."""
     return np.floor(threshold).clip(-1, MISSING - 1).astype(np.intp) + 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedRows:
-    """Rows with the ranks of their categories.
+    """Rows with the ranks of their categories by mean target.
 
     Attributes
     ----------
@@ -259,15 +262,18 @@ class RankedRows:
     ranks: UInt8
 
     def replace_in_table(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return a copy of the rows, (n, p), in which ranks replace the codes of ranked categories.
+        """Return a copy of the encoded rows X, (n, p), with ranks in place of category codes.
 
-        A rank is the position of the category in the order of mean targets. X: the encoded rows,
-        (n, p).
+        Only features with ranks change. A rank is the position of a category in the order of mean
+        targets.
         """
         return replace_columns(X, [*self.categories.features], self.ranks)
 
     def replace_in_bins(self, bins: Bins) -> Bins:
-        """Return bins of the rows in which ranks replace categories."""
+        """Return binned rows in which features with ranks are numeric, with a bin for each rank.
+
+        bins: bins of the same rows, in which these features are categorical.
+        """
         return self.categories.replace_in_bins(bins, self.ranks)
 
 
@@ -282,7 +288,8 @@ class RankableRows:
     target : CategoryTarget
         Targets of the rows, and weights of mean 1.
     keys : ndarray of uint64, shape (n,)
-        Random keys of the rows, whose hashes assign them to folds.
+        Key of each row (hash of its values and its copy number among equal rows), by which rows are
+        assigned to folds.
     """
 
     rows: HighCardinalityFeatures
@@ -293,12 +300,12 @@ class RankableRows:
     def from_training(
         cls, training: Training, categorical: NDArray[np.bool_], n_classes: Any
     ) -> Self | None:
-        """Find the categories of the rows of a fit in memory.
+        """Find the categories of the rows of a fit in features of more than 30 categories.
 
-        training: the rows; categorical: which features hold category codes, (p,); n_classes: number
-        of classes; 1 for numbers. Rows of a group are in one fold. Return None if no feature has
-        more than 30 categories, the table is sparse, or there are several targets or more than five
-        classes.
+        training: the rows, in memory. categorical: which features hold category codes, (p,).
+        n_classes: number of classes; 1 for numbers. Rows of a group get the same fold. Return None
+        if no feature has more than 30 categories, the table is sparse, or there are several targets
+        or more than five classes.
         """
         features, y, weight = training.features, training.y, training.weight
         if y.ndim > 1 or n_classes > MAX_TARGET_CLASSES:
@@ -316,7 +323,7 @@ class RankableRows:
         return cls(rows, make_target(y, n_classes, relative), keys)
 
     def rank(self, indices: Indices | None, n_ranks: int) -> RankedRows | None:
-        """Rank the categories by some of the rows.
+        """Rank the categories by the targets of some rows, and return the ranks of all n rows.
 
         Parameters
         ----------
@@ -328,8 +335,9 @@ class RankableRows:
         Returns
         -------
         RankedRows or None
-            The ranks of all n rows: those of the rows at `indices` by the other folds. None if no
-            feature has mean targets that differ by more than chance.
+            The ranks of all n rows. A row in `indices` has the rank that the rows of other folds
+            give; all other rows have the rank that all rows in `indices` give. None if no feature
+            has mean targets that differ by more than chance.
         """
         some = np.arange(len(self.keys)) if indices is None else indices
         rows, keys = self.rows.select_rows(some), self.keys[some]
@@ -348,8 +356,9 @@ class RankableRows:
     ) -> TrainingSamples:
         """Return training samples with ranks in place of the categories of some features.
 
-        samples: all n rows, (n, p); n_ranks, indices: as in `rank`. Return `samples` if no feature
-        gets ranks.
+        samples: the n training rows, (n, p). n_ranks: largest number of ranks. indices: rows whose
+        targets rank the categories, or None, as in `rank`. Return `samples` if no feature gets
+        ranks.
         """
         found, mask = self.rank(indices, n_ranks), samples.categorical
         if found is None or mask is None:
@@ -364,10 +373,10 @@ class RankableRows:
 
 
 def make_target(y: NDArray[Any], n_classes: int, weight: Float64 | None) -> CategoryTarget:
-    """Return targets and weights of mean 1 by which categories are ranked.
+    """Return targets and weights by which categories are ranked, as a `CategoryTarget`.
 
-    y: class codes or numbers, (n,); n_classes: number of classes, 1 for numbers; weight: (n,) or
-    None.
+    y: class codes or numbers, (n,). n_classes: number of classes, 1 for numbers. weight: weights of
+    mean 1, (n,), or None.
     """
     return CategoryTarget(y.astype(np.float64), n_classes if n_classes > 2 else 1, weight)
 
@@ -377,8 +386,9 @@ def find_rows_of_categories(
 ) -> HighCardinalityFeatures | None:
     """Find the category of each row in the features of more than 30 categories.
 
-    features: the rows; categorical: which features hold category codes, (p,), or None. Return None
-    if there is no such feature, or the table is sparse.
+    features: the rows, (n, p). categorical: which features hold category codes, (p,); None: none
+    does. Return the result as `HighCardinalityFeatures`; None if there is no such feature, or the
+    table is sparse.
     """
     if categorical is None or not isinstance(features, DenseFeatures):
         return None

@@ -55,7 +55,10 @@ class SeveralStats:
 
     def __post_init__(self) -> None:
         if not isinstance(self.of_each, tuple):
-            raise TypeError(f"of_each must be a tuple, got {shortened(self.of_each)}")
+            raise TypeError(
+                "of_each must be a tuple of statistics, one for each target, got "
+                f"{shortened(self.of_each)}"
+            )
         types = {type(stats) for stats in self.of_each}
         if types not in ({NodeStats}, {TargetStats}):
             names = sorted(kind.__name__ for kind in types)
@@ -65,7 +68,7 @@ class SeveralStats:
         if not all(are_equal):
             raise ValueError(
                 "of_each must hold statistics of the same rows in the same nodes, got different "
-                "weights of rows (n)"
+                "weights of rows (n): compute all of them from one tree and the same rows"
             )
 
     @property
@@ -109,7 +112,7 @@ class SeveralStats:
     def deviations(self) -> list[float]:
         """Standard deviation of each target over all rows; 1 for classes and constant targets.
 
-        A list of q numbers, in the order of `of_each`. Rows count by their weights.
+        A list of q numbers, in the order of `of_each`. Rows are weighted.
         """
         return [float(np.sqrt(_variance(stats))) for stats in self.of_each]
 
@@ -123,7 +126,7 @@ class SeveralStats:
         return [stats.table for stats in self.of_each]
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the fields of the statistics of target k for a model file, under "<k>.<name>"."""
+        """Return the entries of a model file: the fields of target k under names "<k>.<field>"."""
         return {
             f"{k}.{name}": value
             for k, stats in enumerate(self.of_each)
@@ -136,11 +139,11 @@ class SeveralStats:
         return self
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of each pruning.
+        """Compute the terms whose weighted sum over leaves is the log weight of a pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves.
-        `PosteriorFamily`, the set of posteriors over prunings, holds the factors (such as minus the
-        inverse temperatures), and computes posteriors from the result.
+        A pruning is a subtree of the grown tree with the same root. `PosteriorFamily`, the set of
+        posteriors over prunings, holds the factors of the terms (such as minus the inverse
+        temperatures), and computes the weights of all prunings from the result.
 
         Parameters
         ----------
@@ -176,12 +179,12 @@ class SeveralStats:
         return np.concatenate([stats.averages(tree, smoothing) for stats in self.of_each], axis=1)
 
     def take(self, nodes: NDArray[np.intp]) -> SeveralStats:
-        """Return all targets' statistics of k nodes; nodes: their numbers, (k,), in order."""
+        """Return all targets' statistics of k nodes; nodes: numbers of the nodes, (k,), in order."""
         return SeveralStats(tuple(stats.take(nodes) for stats in self.of_each))
 
 
 def _mean(columns: list[Float64]) -> Float64:
-    """Return the elementwise mean of arrays of one shape, of which `columns` has one per target.
+    """Return the elementwise mean of the arrays in `columns`, which has one for each target.
 
     Values are added in ascending order, so that the order of the targets does not matter.
     """

@@ -194,7 +194,7 @@ class SparseNodeStats(ArrayRecord):
 
     @property
     def table(self) -> Entries:
-        """The sparse counts, a tuple for the C++ core: fields begin, classes, weight, n_classes."""
+        """The sparse counts as a tuple for the C++ core: begin, classes, weight, n_classes."""
         return self.begin, self.classes, self.weight, self.n_classes
 
     def check_tree(self, tree: Trees) -> Self:
@@ -204,11 +204,11 @@ class SparseNodeStats(ArrayRecord):
 
     @copy_descriptions_from(NodeStats.terms)
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of each pruning.
+        """Compute the terms whose weighted sum over leaves is the log weight of a pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves.
-        `PosteriorFamily`, the set of posteriors over prunings, holds the factors (such as minus the
-        inverse temperatures), and computes posteriors from the result.
+        A pruning is a subtree of the grown tree with the same root. `PosteriorFamily`, the set of
+        posteriors over prunings, holds the factors of the terms (such as minus the inverse
+        temperatures), and computes the weights of all prunings from the result.
 
         Parameters
         ----------
@@ -232,14 +232,14 @@ class SparseNodeStats(ArrayRecord):
     def averages(self, tree: Trees, smoothing: float) -> Float64:
         """Compute the smoothed class frequencies of each node as a dense table, (m, K).
 
-        tree: the tree; smoothing: a pseudo-count, the number of rows of mean weight that are added
-        to each node. They have the class frequencies of the parent; at the root all classes are
-        equally frequent.
+        tree: the tree of these m nodes. smoothing: a pseudo-count, the number of rows of mean
+        weight that are added to each node. The added rows have the class frequencies of the parent;
+        at the root all classes are equally frequent among them.
         """
         return self.to_dense().averages(tree, smoothing)
 
     def take(self, nodes: NDArray[np.intp]) -> SparseNodeStats:
-        """Return the statistics of k nodes, sparse too; nodes: their numbers, (k,), in order."""
+        """Return sparse statistics of k nodes; nodes: numbers of the nodes, (k,), in order."""
         counts = self._to_csr(self.weight)[nodes]
         begin = counts.indptr.astype(np.int64)
         label = self.label[nodes]

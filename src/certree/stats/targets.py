@@ -137,11 +137,11 @@ class TargetStats(ArrayRecord):
 
     @copy_descriptions_from(Stats.terms)
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Compute the terms of the log weight of each pruning.
+        """Compute the terms whose weighted sum over leaves is the log weight of a pruning.
 
-        The log weight of a pruning is a weighted sum of these terms over its leaves.
-        `PosteriorFamily`, the set of posteriors over prunings, holds the factors (such as minus the
-        inverse temperatures), and computes posteriors from the result.
+        A pruning is a subtree of the grown tree with the same root. `PosteriorFamily`, the set of
+        posteriors over prunings, holds the factors of the terms (such as minus the inverse
+        temperatures), and computes the weights of all prunings from the result.
 
         Parameters
         ----------
@@ -164,11 +164,11 @@ class TargetStats(ArrayRecord):
         return gains, np.array([term.sum() for term in terms[:n_terms]], dtype=np.float64)
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Compute the smoothed mean of each node, (m, 1).
+        """Compute the smoothed mean target of each node, (m, 1), from `mean` and `rows`.
 
-        It is computed from `mean` and `rows`. tree: the tree; smoothing: a pseudo-count, the number
-        of rows of mean weight that are added to each node with the mean of its parent (to the root
-        with the mean of all rows).
+        tree: the tree of these m nodes. smoothing: a pseudo-count, the number of rows of mean
+        weight that are added to each node with the mean of its parent (to the root with the mean of
+        all rows).
         """
         # Sums of large targets over rows would overflow, before or after weights are divided by
         # their unit; scaling by a power of two changes no digit.
@@ -181,9 +181,9 @@ class TargetStats(ArrayRecord):
         return np.ldexp(means, excess)[:, None]
 
     def take(self, nodes: NDArray[np.intp]) -> TargetStats:
-        """Return the statistics of k nodes as `TargetStats`; nodes: their numbers, (k,).
+        """Return the statistics of k nodes as `TargetStats`.
 
-        Node i of the result is ``nodes[i]``.
+        nodes: node numbers, (k,). Node i of the result is ``nodes[i]``.
         """
         squared = None if self.squared_weight is None else self.squared_weight[nodes]
         moments = self.rows[nodes], self.mean[nodes], self.sse[nodes]
@@ -291,7 +291,7 @@ def measure(
     X = check_matrix(X)
     target: Float64 = check_column("y", y, "float64", (len(X),))
     if not np.isfinite(target).all():
-        raise ValueError("y must be finite, got NaN or infinity")
+        raise ValueError("y must be finite, got NaN or infinity: drop these rows")
     weight = check_row_weights(sample_weight, len(X))
     return measure_by_leaf(tree, tree.apply(X, n_jobs=n_jobs), target, weight, unit)
 
@@ -346,14 +346,14 @@ def measure_by_leaf(
 
 
 def expect_squares(smallest: float, largest: float, mean_square: float) -> None:
-    """Raise ValueError if squared distances of a target from its mean overflow or underflow float64.
+    """Raise a ValueError if squared distances of a target from its mean over- or underflow float64.
 
     A constant target passes.
 
     Parameters
     ----------
     smallest, largest : float
-        Range of the target.
+        Smallest and largest value of the target.
     mean_square : float
         Mean squared distance from the mean, as it was computed in float64: infinite on overflow; at
         most 2^-900 counts as underflow.

@@ -27,14 +27,14 @@ _LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3  # of a record batch
 
 
 class _Flatbuffer:
-    """A table of a flatbuffer, the binary format of Arrow's metadata; its fields have numbers.
+    """A table of a flatbuffer, the binary format of Arrow's metadata; its fields are numbered.
 
     Parameters
     ----------
     data : bytes
         The flatbuffer, which may contain several tables.
     place : int or None
-        Where the table starts in it; None: the first four bytes state where.
+        Index of the table's first byte in data; None: the first four bytes of data state it.
     """
 
     def __init__(self, data: bytes, place: int | None = None) -> None:
@@ -46,7 +46,10 @@ class _Flatbuffer:
         return int(number)
 
     def _field(self, number: int) -> int | None:
-        """Return where in the data the field of this number starts; None: it has its default."""
+        """Return the index of the field's first byte in the data; None: the field has its default.
+
+        number: number of the field.
+        """
         vtable = self._place - self._number("<i", self._place)
         slot = 4 + 2 * number
         if slot >= self._number("<H", vtable):
@@ -87,10 +90,11 @@ class _Flatbuffer:
 
 
 class _BatchLayout(NamedTuple):
-    """Number of rows of a record batch, and the places of its buffers in the file.
+    """Number of rows of a record batch, and the positions of its buffers in the file.
 
-    body: first byte of the buffers. buffers: first byte behind it, and number of bytes, of each buffer
-    of all columns in order.
+    body: position of the first byte of the buffers in the file. buffers: for each buffer of all
+    columns, in order, its position after body, and its number of bytes. is_compressed: whether
+    buffers are compressed.
     """
 
     n_rows: int
@@ -113,12 +117,12 @@ class ArrowFile:
     Attributes
     ----------
     schema : pyarrow.Schema
-        Names and types of its columns.
+        Names and types of the columns.
 
     Raises
     ------
     pyarrow.ArrowException, OSError
-        If it is no Arrow file, is damaged, or ends before its end.
+        If the file is no Arrow file, is damaged or is truncated.
     """
 
     def __init__(self, path: Path) -> None:
@@ -154,7 +158,9 @@ class ArrowFile:
         """Return the number of rows of each record batch of the file, in order."""
         return [one.n_rows for one in self._layouts]
 
-    def ranges(self, columns: Sequence[str], number: int, n_rows: int) -> Iterator[pa.RecordBatch]:
+    def read_ranges(
+        self, columns: Sequence[str], number: int, n_rows: int
+    ) -> Iterator[pa.RecordBatch]:
         """Read a record batch of the file in ranges of rows.
 
         Parameters
@@ -172,7 +178,7 @@ class ArrowFile:
             The next n_rows rows, with these columns.
         """
         n = self._layouts[number].n_rows
-        whole = None if self.has_ranges(number) else self.whole(columns, number)
+        whole = None if self.can_read_ranges(number) else self.read_batch(columns, number)
         for start in range(0, n, n_rows):
             stop = min(start + n_rows, n)
             if whole is not None:
@@ -181,8 +187,8 @@ class ArrowFile:
             arrays = [self._column(name, number, start, stop) for name in columns]
             yield pa.RecordBatch.from_arrays(arrays, list(columns))
 
-    def has_ranges(self, number: int) -> bool:
-        """Return whether `ranges` reads only the bytes of the rows of a range.
+    def can_read_ranges(self, number: int) -> bool:
+        """Return whether `read_ranges` reads only the bytes of the rows of a range.
 
         Otherwise it reads the whole record batch first: if the batch is compressed, or the file has
         nested types or numbers in big-endian order. number: index of the record batch.
@@ -191,7 +197,7 @@ class ArrowFile:
             return False
         return None not in self._n_buffers
 
-    def whole(self, columns: Sequence[str], number: int) -> pa.RecordBatch:
+    def read_batch(self, columns: Sequence[str], number: int) -> pa.RecordBatch:
         """Read all rows of a record batch.
 
         columns: names of the columns to read. number: index of the record batch in the file.
@@ -206,9 +212,9 @@ class ArrowFile:
         return batch.select(list(columns))
 
     def bytes_of_dictionaries(self, columns: Sequence[str]) -> int:
-        """Return the number of bytes in memory of the categories of some columns.
+        """Return the number of bytes in memory of the categories of dictionary-encoded columns.
 
-        columns: their names; columns that are not dictionary-encoded add 0.
+        columns: names of the columns to add up; columns that are not dictionary-encoded add 0.
         """
         named = [one for one in columns if pa.types.is_dictionary(self.schema.field(one).type)]
         return sum(self._categories[name].nbytes for name in named)
@@ -224,18 +230,24 @@ class ArrowFile:
         """
         if offset < 0 or n < 0 or offset + n > self._size:
             raise pa.ArrowInvalid(
-                "the metadata of the file is damaged: it names bytes beyond the end of the file"
+                "the metadata of the file is damaged, as it names bytes beyond the end of the "
+                "file: write or download the file again"
             )
         self._file.seek(offset)
         buffer = self._file.read_buffer(n)
         if len(buffer) < n:
             raise pa.ArrowInvalid(
-                "the file is shorter than when it was opened: it has been truncated"
+                "the file has been truncated since it was opened: do not write to it while it is read"
             )
         return buffer
 
     def _layout(self, offset: int, n_metadata: int, n_body: int) -> _BatchLayout:
-        """Return the layout of a record batch; the parameters describe its message."""
+        """Read the layout of a record batch from the metadata of its message, and return it.
+
+        offset: position of the message in the file. n_metadata: number of bytes of its metadata.
+        n_body: number of bytes behind the metadata; not read. Raise struct.error if the metadata is
+        damaged.
+        """
         del n_body
         content = self._bytes(offset, n_metadata)
         # Files of before 2019 have no mark in front of the length.
@@ -251,9 +263,9 @@ class ArrowFile:
 
     @cached_property
     def _n_buffers(self) -> list[int | None]:
-        """Return the number of buffers of each column; None for nested types.
+        """Number of buffers that Arrow stores for each column of the schema; None for nested types.
 
-        Of these types only whole record batches are read.
+        `read_ranges` reads whole record batches if there is a nested type.
         """
         return [self._buffers_of(one.type) for one in self.schema]
 
@@ -271,9 +283,10 @@ class ArrowFile:
         return bool(is_small or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))
 
     def _column(self, name: str, number: int, start: int, stop: int) -> pa.Array:
-        """Read the rows start, ..., stop - 1 of the column `name` in a record batch.
+        """Read the rows start, ..., stop - 1 of a column of a record batch; return an Arrow array.
 
-        number: index of the record batch, for which `has_ranges` is True.
+        name: name of the column. number: index of the record batch, for which `can_read_ranges` is
+        True.
         """
         j = self.schema.get_field_index(name)
         kind = self.schema.field(j).type
@@ -298,9 +311,9 @@ class ArrowFile:
     def _values(self, number: int, k: int, kind: Any, begin: int, stop: int) -> list[Any]:
         """Return the Arrow buffers of the values of a column in the rows begin, ..., stop - 1.
 
-        They are one buffer of numbers, or offsets and characters of texts. number: index of the
-        record batch. k: index of the first of these buffers in the batch. kind: pyarrow type of the
-        values. begin: a multiple of 8.
+        The list has one buffer of numbers, or two for texts: offsets and characters. number: index
+        of the record batch. k: index of the first of these buffers in the batch. kind: pyarrow type
+        of the values. begin: a multiple of 8.
         """
         if not self._has_offsets(kind):
             if pa.types.is_boolean(kind):
@@ -317,14 +330,15 @@ class ArrowFile:
         return [pc.subtract(ends, ends[0]).buffers()[1], words]
 
     def _range(self, number: int, k: int, start: int, stop: int) -> Any:
-        """Return the bytes start, ..., stop - 1 of a buffer of a record batch.
+        """Return the bytes start, ..., stop - 1 of a buffer of a record batch, as a `pyarrow.Buffer`.
 
-        number: index of the record batch. k: index of the buffer in it.
+        number: index of the record batch. k: index of the buffer among those of the batch.
         """
         layout = self._layouts[number]
         if k >= len(layout.buffers) or not 0 <= start <= stop <= layout.buffers[k][1]:
             raise pa.ArrowInvalid(
-                "the metadata of the file is damaged: a buffer is too short for its rows"
+                "the metadata of the file is damaged, as a buffer is too short for its rows: write "
+                "or download the file again"
             )
         return self._buffer(layout.body + layout.buffers[k][0] + start, stop - start)
 
@@ -345,7 +359,10 @@ class ArrowFile:
         stream.write(pa.RecordBatch.from_arrays(arrays, schema=self.schema).serialize())
         batches = [*ipc.open_stream(stream.getvalue())]
         if not batches:
-            raise pa.ArrowInvalid("the metadata of the file is damaged: a dictionary ends early")
+            raise pa.ArrowInvalid(
+                "the metadata of the file is damaged, as a dictionary ends early: write or "
+                "download the file again"
+            )
         is_dictionary = pa.types.is_dictionary
         return {
             one.name: batches[0].column(j).dictionary

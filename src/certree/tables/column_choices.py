@@ -1,8 +1,8 @@
-"""Formats of the columns of CSV files: chosen from the evidence of all rows of all files.
+"""Choose the formats of the columns of CSV files from the evidence of all rows of all files.
 
-A column is one of numbers, or of dates, if at least 99 % of its values are. The others are exceptions,
-which become missing. A decimal mark or an order of day and month that no value shows is an error
-that names the option.
+A column is one of numbers, or of dates, if at least 99 % of its values are. The other values,
+called exceptions, become missing. It is an error if no value shows the decimal mark, or the order
+of day and month; the message names the option that states it.
 """
 
 from __future__ import annotations
@@ -53,34 +53,35 @@ def choose_columns(
     text_dates: Collection[str],
     needed: Collection[str] | None = None,
 ) -> tuple[InferredColumns, dict[str, str], str | None]:
-    """Choose what the columns of CSV files are read as.
+    """Choose what the columns of CSV files are read as: text, numbers or dates, and in which format.
 
     Parameters
     ----------
     files : sequence of CsvFile
         The files.
-    found : sequence of dict
+    found : sequence of dict of str to InferredColumn
         The inferred columns of each file, by name.
-    wanted : mapping
-        Types of columns in a fitted model, string or float64, by name.
+    wanted : mapping of str to pyarrow.DataType
+        Types of columns in a fitted model (string, float64 or a type of dates), by name.
     text_dates : collection of str
-        Columns of which dates and times stay text.
+        Names of columns of which dates and times stay text.
     needed : collection of str or None
-        Columns that are an error if they are not decided; others stay text. None: all.
+        Names of columns whose format must be clear; unclear columns among them raise an error,
+        others stay text. None: all columns.
 
     Returns
     -------
     columns : dict of str to InferredColumn
-        The columns of all files together, with types, formats and notes.
+        The columns that all files share, with types, formats and notes.
     left_out : dict of str to str
-        Columns that are not read, by name, and why.
+        Columns that are not read: the reason by name.
     decimal : str or None
-        Decimal mark that the files show; None: they show none, or both.
+        Decimal mark that the files show, "." or ","; None: they show none, or both.
 
     Raises
     ------
     ValueError
-        If no value of a column shows its decimal mark, or its order of day and month.
+        If no value of a needed column shows its decimal mark, or its order of day and month.
     """
     if not files:
         return {}, {}, None
@@ -139,10 +140,10 @@ def _complete_counts(
 ) -> None:
     """Complete the text counts of columns that hold text in some files and numbers in others.
 
-    Inference counts texts only where values are not numbers. A column with text anywhere needs
-    counts of all its values: files without them are read again, and the evidence of `found` is
-    changed. files: the CSV files; found: inferred columns of each file; is_kept: columns that stay
-    text.
+    Inference counts texts only where values are not numbers. A column with text in one file needs
+    counts of all its values. So files without counts are read again, and the evidence of `found` is
+    changed in place. files: the CSV files. found: inferred columns of each file, by name. is_kept:
+    names of columns that stay text.
     """
     texts = {
         name
@@ -164,10 +165,11 @@ def _complete_counts(
 def _list_open_points(
     joined: InferredColumns, file: CsvFile, choices: Collection[str]
 ) -> list[str]:
-    """Return columns of plain numbers such as 1.234, which may be 1234.
+    """Return the names of columns of numbers such as 1.234, which may mean 1234.
 
-    In files whose values are separated by commas, and if the decimal mark is known, there are none.
-    choices: columns whose format has been chosen.
+    The list is empty if values are separated by commas, or the user has stated the decimal mark.
+    joined: inferred columns by name. file: one of the files. choices: names of columns whose format
+    has been chosen.
     """
     if file.source.decimal_mark is not None or file.dialect.separator == _COMMA:
         return []
@@ -212,25 +214,30 @@ def _choose_text_format(
 ) -> TextFormat | None:
     """Choose the format of a text column from its own values and from those of other columns.
 
-    Return None if the column stays text.
-
     Parameters
     ----------
-    name, column : str, InferredColumn
-        The column.
+    name : str
+        Name of the column.
+    column : InferredColumn
+        Types and evidence of the column.
     form : TextFormat
-        The format that its own values show; it may be ambiguous.
+        The format that values of this column show; its decimal mark or order of dates may be open.
     marks : set of str
-        Decimal marks that values of all columns show.
+        Decimal marks that values of all columns show: ".", "," or both.
     files : sequence of CsvFile
         The files, for the counts and the message.
     is_needed : bool
-        Whether an ambiguous format is an error; else the column stays text.
+        True: an open format raises an error. False: the column then stays text.
+
+    Returns
+    -------
+    TextFormat or None
+        The format; None: the column stays text.
 
     Raises
     ------
     ValueError
-        If the format is ambiguous, but needed.
+        If the format is open, but needed.
     """
     counts, file = column.evidence.counts, files[0]
     if form.kind == "date":
@@ -259,10 +266,11 @@ def _choose_text_format(
 
 
 def _expect_agreement(name: str, counts: TextCounts, file: CsvFile) -> None:
-    """Raise ValueError if a stated decimal mark or order of dates is not that of a column.
+    """Raise a ValueError if the values of a column contradict the stated decimal mark or date order.
 
-    By the option the column is text, and without the option it has numbers or dates. name: the column;
-    counts: counts of its texts; file: the file, whose source has the options.
+    Without the options `decimal` and `dates`, the column would be numbers or dates; with them it is
+    text. name: name of the column. counts: counts of its texts. file: the file, whose source has
+    the options.
     """
     options, form = file.source, choose_format(counts, None, None)
     if form is None or not form.is_decided:
@@ -284,9 +292,9 @@ def _expect_agreement(name: str, counts: TextCounts, file: CsvFile) -> None:
 
 
 def _find_date_problem(form: TextFormat, counts: TextCounts) -> str:
-    """Return what dates of a column must show, and do not show, with a remedy; "" if they are clear.
+    """Return what the dates of a column leave open, with a remedy, as the end of a message.
 
-    form, counts: their format, and counts of their texts.
+    The text is "" if the dates are clear. form: format of the dates. counts: counts of the texts.
     """
     keep = "keep them as text by keep_text= (--keep-text)"
     if form.has_short_years and counts.dates["century"] > (1 - ENOUGH) * counts.n:
@@ -323,7 +331,7 @@ def _find_reason_to_leave_out(name: str, column: InferredColumn, files: Sequence
 
 
 def _add_format(column: InferredColumn, form: TextFormat) -> InferredColumn:
-    """Return a column of numbers or dates, with notes on its format."""
+    """Return a copy of a column of numbers or dates with its format, type and notes on the format."""
     counts: TextCounts | None = column.evidence.counts
     details = str(form).partition(", ")[2]
     return replace(
@@ -336,7 +344,11 @@ def _add_format(column: InferredColumn, form: TextFormat) -> InferredColumn:
 
 
 def describe_exceptions(column: InferredColumn) -> tuple[int, str]:
-    """Return how many texts of a column are exceptions to its format, and examples of them."""
+    """Count the texts of a column that do not have its format; return the number, and examples.
+
+    The examples are a text, separated by commas. The result is (0, "") for columns without a
+    format.
+    """
     counts: TextCounts | None = None if column.evidence is None else column.evidence.counts
     if column.form is None or counts is None:
         return 0, ""
@@ -346,9 +358,10 @@ def describe_exceptions(column: InferredColumn) -> tuple[int, str]:
 
 
 def _add_notes(column: InferredColumn, decimal: str | None) -> InferredColumn:
-    """Return a column without format, with notes on numbers that stay text, and on numbers of rows.
+    """Return a copy of a column without format, with notes for descriptions of the table.
 
-    decimal: the decimal mark, if it is known.
+    Notes are about leading zeros, numbers or dates that stay text, words that may mean a missing
+    value, and integers that number the rows. decimal: the decimal mark, if it is known.
     """
     evidence: ColumnEvidence = column.evidence
     counts = evidence.counts
@@ -364,9 +377,9 @@ def _add_notes(column: InferredColumn, decimal: str | None) -> InferredColumn:
 
 
 def _describe_text(counts: TextCounts, decimal: str | None) -> str:
-    """Return a note on numbers or dates in a column of text; "" if it has none.
+    """Return a note on the numbers or dates in a column that is read as text; "" if it has none.
 
-    counts: counts of the texts; decimal: the decimal mark, if it is known.
+    counts: counts of the texts. decimal: the decimal mark; None: it is not known.
     """
     if counts.n_zeros:
         return "leading zeros kept"
@@ -388,9 +401,10 @@ def _describe_text(counts: TextCounts, decimal: str | None) -> str:
 
 
 def _describe_markers(column: InferredColumn) -> str:
-    """Return a note on texts such as "?" that are categories of a column of text; "" if it has none.
+    """Return a note on texts such as "?" that are read as categories, but may mean a missing value.
 
-    The option that makes them missing replaces the usual markers, so the note names these as well.
+    The note names the option that makes them missing. As that option replaces the usual markers, it
+    lists these as well. column: a column of text. Return "" if there are no such texts.
     """
     kept = column.evidence.counts.list_missing_words()
     if not kept:
@@ -408,8 +422,9 @@ def _describe_markers(column: InferredColumn) -> str:
 def _describe_others(form: TextFormat, counts: TextCounts) -> str:
     """Return a note on a column of text of which many values are numbers or dates.
 
-    form: the format that they have; counts: counts of the texts. The note lists the most frequent
-    other texts. It names an option if the column would have the format without them.
+    form: the format that many values have. counts: counts of the texts. The note lists the most
+    frequent texts that do not have this format. It names the option `missing` if the column would
+    have the format without them.
     """
     n, listed = counts.count_known(form), counts.list_exceptions(form)[:_LISTED]
     # The fraction is not rounded to 100 %.
@@ -434,13 +449,18 @@ def _describe_others(form: TextFormat, counts: TextCounts) -> str:
 
 
 def create_table_format(
-    forms: Mapping[str, TextFormat], file: CsvFile, decimal: str | None
+    forms: Mapping[str, TextFormat], columns: InferredColumns, file: CsvFile, decimal: str | None
 ) -> TableFormat | None:
-    """Return what a model stores of the CSV files of its fit; None: there is nothing unusual.
+    """Return what a model stores of the format of its CSV files; None if nothing is unusual.
 
-    forms: formats of columns, by name; file: the first file; decimal: the decimal mark that they show.
+    forms: formats of columns, by name. columns: the inferred columns that are read, by name. file: the
+    first file. decimal: the decimal mark that the files show, or None.
     """
     dialect, options = file.dialect, file.source
+    markers = {
+        name: (*sorted(text for text in column.markers if text.strip()),)
+        for name, column in columns.items()
+    }
     is_usual = options.encoding is None and dialect.encoding.startswith("utf-")
     found = TableFormat(
         None if dialect.separator == file.separator else dialect.separator,
@@ -449,5 +469,6 @@ def create_table_format(
         None if options.missing is None else (*options.missing,),
         {name: form for name, form in forms.items() if form != PLAIN},
         (*options.keep_text,),
+        {name: texts for name, texts in markers.items() if texts},
     )
     return found if found.to_stored() else None

@@ -1,4 +1,4 @@
-"""What the values of a CSV column show about their format, counted in one pass over all rows.
+"""Count, in one pass over all rows, what the values of a CSV column show about their format.
 
 Counts of blocks and files add up, so that the format of a column is that of all rows.
 """
@@ -54,32 +54,33 @@ _NO_MARK = r"^\s*[+\-]?(?:\d+|[1-9]\d{0,2}\.\d{3})\s*$"
 
 @dataclass(slots=True)
 class TextCounts:
-    """Counts of texts that have the form of numbers or dates.
+    """Counts of the texts of a column that have the form of numbers or dates.
 
     Parameters
     ----------
     n : int
-        Texts other than the markers of missing values.
-    numbers : Counter
-        Numbers by decimal mark and symbol. Most numbers have no mark, and count for both.
+        Number of texts that are not markers of missing values.
+    numbers : Counter of (str, str)
+        Number of texts that are numbers, by decimal mark ("." or ",") and symbol (currency or
+        percent sign, or ""). Numbers without a mark, which most are, count for both marks.
     n_ambiguous : int
-        Numbers such as 1.234 or 1,234.
+        Number of texts such as 1.234 or 1,234, which may mean 1234.
     n_zeros : int
-        Integers with a leading zero.
-    thousands : dict of set of str
-        Separators of thousands, by decimal mark.
-    dates : Counter
-        Masks of `describe_dates` by name, and the number of their texts.
+        Number of integers with a leading zero.
+    thousands : dict of str to set of str
+        Separators of thousands that occur, by decimal mark.
+    dates : Counter of str
+        Number of texts for which a mask of `describe_dates` is true, by name of the mask.
     examples : list of str
-        Some of the texts.
+        The first texts, at most five.
     others : dict of Counter of str
-        How often texts occur that are no numbers, by decimal mark; that are no dates, by "date"; that
-        are numbers, by decimal mark and symbol; and those of `n_decorated`, by "decorated". Each has
-        the most frequent texts only.
+        How often texts occur, in four kinds of entries: texts that are no numbers, by decimal mark;
+        that are no dates, by "date"; that are numbers, by decimal mark and symbol; and those of
+        `n_decorated`, by "decorated". Each entry has at most the 100 most frequent texts.
     markers : Counter of str
-        How often markers of missing values among numbers occur.
+        How often each marker of missing values occurs.
     n_decorated : int
-        Numbers in parentheses, before a sign or before a unit.
+        Number of texts with a number in parentheses, before a sign or before a unit.
     """
 
     n: int = 0
@@ -96,7 +97,7 @@ class TextCounts:
     n_decorated: int = 0
 
     def add_texts(self, texts: Any) -> None:
-        """Count texts, an Arrow array of strings without nulls."""
+        """Add the counts of more texts to this object. texts: Arrow array of strings without nulls."""
         if not len(texts):
             return
         distinct = pc.value_counts(texts)
@@ -122,10 +123,10 @@ class TextCounts:
         self._count_others("date", values, counts, is_other)
 
     def _add_numbers(self, values: Any, bare: Any, counts: Any) -> None:
-        """Count numbers among distinct texts.
+        """Add the counts of the numbers among distinct texts to this object.
 
-        values: the texts; bare: the same without white space around them; counts: how often each
-        occurs, an array.
+        values: the texts. bare: the texts without white space around them. counts: number of
+        occurrences of each text, an array.
         """
         numbers, symbols = split_symbols(bare)
         is_zero = pc.match_substring_regex(numbers, r"^0+(?:[.,]0*)?$")
@@ -150,10 +151,10 @@ class TextCounts:
     def _count_others(
         self, key: str | tuple[str, str], values: Any, counts: Any, mask: Any
     ) -> None:
-        """Count the texts of a key of `others`.
+        """Add the texts that a mask selects to the entry of `others` with a key.
 
-        values: distinct texts; counts: how often each occurs, an array; mask: which of them belong
-        to the key, an Arrow array of bool.
+        key: key of the entry. values: distinct texts. counts: number of occurrences of each text,
+        an array. mask: True for texts that belong to the key, an Arrow array of bool.
         """
         chosen = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         if len(chosen) > _COUNTED:
@@ -163,7 +164,7 @@ class TextCounts:
         self.others[key] = _keep_most_common(self.others[key] + found)
 
     def __add__(self, other: TextCounts) -> TextCounts:
-        """Return the counts of both."""
+        """Return the counts of the texts of self and other together; neither is changed."""
         keys = {**self.others, **other.others}
         others = {key: _keep_most_common(self.others[key] + other.others[key]) for key in keys}
         return TextCounts(
@@ -180,7 +181,11 @@ class TextCounts:
         )
 
     def list_missing_words(self) -> list[tuple[str, int]]:
-        """Return texts of a column of text that may stand for missing values, with their counts."""
+        """Return texts that may mean a missing value, such as "unknown", as (text, count) pairs.
+
+        The column is one of text, in which these are categories unless the user states them as
+        missing.
+        """
         words = Counter(self.markers)
         for text, n in self.others["date"].items():
             if text.strip().lower() in NO_ANSWERS:
@@ -188,7 +193,10 @@ class TextCounts:
         return [(text, n) for text, n in words.most_common() if text.strip()]
 
     def choose_symbol(self) -> str:
-        """Return the symbol of most numbers; "" if there is none, or most percentages lack it."""
+        """Return the currency or percent sign of most numbers; "" if none has one.
+
+        Also return "" if the sign is "%", but more numbers lack it.
+        """
         n_by_symbol = Counter[str]()
         for (_, symbol), n in self.numbers.items():
             n_by_symbol[symbol] += n
@@ -199,24 +207,35 @@ class TextCounts:
         return "" if symbol == "%" and marked[symbol] < n_by_symbol[""] else symbol
 
     def count_known(self, form: TextFormat) -> int:
-        """Return how many texts have a format: numbers with the symbol of most, or dates."""
+        """Return how many texts have the format `form`: dates, or numbers with its decimal mark.
+
+        Of numbers those count whose symbol is that of `choose_symbol`, or that may lack it.
+        """
         if form.kind == "date":
             return max(self.dates["any"], self.dates["year"])
         return self.count_numbers(form.decimal)
 
     def count_numbers(self, decimal: str) -> int:
-        """Return how many texts are numbers with a decimal mark, and with the symbol of most."""
+        """Return how many texts are numbers with a decimal mark ("." or ",") and the column's symbol.
+
+        The symbol is that of `choose_symbol`. Numbers without a symbol count too, unless it is "%".
+        """
         return sum(self.numbers[decimal, one] for one in self._list_symbols())
 
     def _list_symbols(self) -> set[str]:
-        """Return the symbols of numbers that belong to the column."""
+        """Return the currency or percent signs that numbers of the column may have, as a set.
+
+        The set has the sign of most numbers, and "any", which stands for zeros, as these are the
+        same with every sign. It has "", no sign, unless the sign of most numbers is "%".
+        """
         symbol = self.choose_symbol()
         return {symbol, _ANY_SYMBOL} if symbol == "%" else {symbol, _ANY_SYMBOL, ""}
 
     def list_exceptions(self, form: TextFormat) -> list[tuple[str, int]]:
-        """Return the most frequent texts that do not have a format, with their counts.
+        """Return the at most five most frequent texts without the format `form`, with their counts.
 
-        The format is one of numbers with the symbol of most, or of dates.
+        Of numbers those have the format whose symbol is that of `choose_symbol`, or that may lack
+        it.
         """
         if form.kind == "date":
             return self.others["date"].most_common(LISTED)
@@ -228,39 +247,39 @@ class TextCounts:
 
 
 def _keep_most_common(counts: Counter[str]) -> Counter[str]:
-    """Return the largest counts, if there are many."""
+    """Return the 100 largest counts, or the argument if it has no more."""
     return counts if len(counts) <= _COUNTED else Counter(dict(counts.most_common(_COUNTED)))
 
 
 def _count(mask: Any, counts: Any) -> int:
-    """Return the sum of counts, an array, where a mask, an Arrow array of bool, is true."""
+    """Return the sum of an array of counts over the entries for which an Arrow mask is true."""
     return int(counts[pc.fill_null(mask, False).to_numpy(zero_copy_only=False)].sum())
 
 
 @dataclass(slots=True)
 class ColumnEvidence:
-    """The types of a CSV column, and what its rows show, as far as they have been read.
+    """What the rows of a CSV file that have been read so far show about the type of a column.
 
     Parameters
     ----------
     kinds : tuple of pyarrow.DataType
-        Types that all values have had so far.
+        Types to which all values so far convert.
     markers : Counter of str
-        Markers of missing values, and how often they have occurred.
+        How often each marker of missing values has occurred.
     counts : TextCounts or None
         Counts of the texts; None as long as all values are numbers in plain form.
     n_uncounted : int
-        Blocks at the start that `counts` lacks.
+        Number of blocks at the start of the file that are not in `counts`.
     has_point : bool
         Whether a number shows that the decimal mark is a point.
     n_zeros : int
-        Integers with a leading zero in a column of integers.
+        Number of integers with a leading zero, while the column is one of integers.
     length : int or None
-        Characters of each integer; None if they differ, 0 if there are none.
+        Number of characters of each integer; None if they differ, 0 if there are none.
     first : int or None
         First value if the values so far are consecutive integers; None if they are not.
     n_rows : int
-        Rows so far.
+        Number of rows so far.
     """
 
     kinds: tuple[Any, ...] = ()
@@ -274,14 +293,16 @@ class ColumnEvidence:
     n_rows: int = 0
 
     def add(self, values: Any, n_rows: int, number: int, has_comma: bool) -> None:
-        """Add a block.
+        """Add the evidence of one block of rows to this object.
 
         Parameters
         ----------
         values : pyarrow.Array of strings
-            The values that are not missing.
-        n_rows, number : int
-            Rows of the block, and its number from 0.
+            The values of the block that are not missing.
+        n_rows : int
+            Number of rows of the block.
+        number : int
+            Index of the block in the file, from 0.
         has_comma : bool
             Whether values are separated by commas, so that the decimal mark of numbers is a point.
         """
@@ -301,9 +322,10 @@ class ColumnEvidence:
                 counts.add_texts(values)
 
     def _add_integers(self, texts: Any, n_rows: int) -> None:
-        """Look for leading zeros, and for the numbers of rows, in integers of a block.
+        """Update `n_zeros`, `length`, `first` and `n_rows` by a block of a column of integers.
 
-        texts: the values that are not missing; n_rows: rows of the block.
+        texts: the values of the block that are not missing, an Arrow array. n_rows: number of rows
+        of the block.
         """
         _, ends, words = texts.buffers()
         if len(texts):
@@ -317,10 +339,10 @@ class ColumnEvidence:
         self.n_rows += n_rows
 
     def _add_consecutive(self, texts: Any, n_rows: int) -> None:
-        """Check whether the column still numbers the rows, from 0 or 1 on, after one more block.
+        """Set `first` to None if a block shows that the column does not number the rows from 0 or 1.
 
-        texts: values of the block, an Arrow array without nulls; n_rows: number of rows of the
-        block. If they are not consecutive integers, `first` becomes None.
+        texts: values of the block, an Arrow array without nulls. n_rows: number of rows of the
+        block.
         """
         if self.first is None or not n_rows:
             return
@@ -338,17 +360,17 @@ class ColumnEvidence:
             self.first = None
 
     def _add_floats(self, texts: Any) -> None:
-        """Look for a decimal point in texts of plain numbers, until one is found."""
+        """Set `has_point` if a text shows that the decimal mark is a point. texts: plain numbers."""
         if not self.has_point:
             self.has_point = not pc.all(pc.match_substring_regex(texts, _NO_MARK)).as_py()
 
     @property
     def is_index(self) -> bool:
-        """Whether the column numbers the rows from 0 or 1."""
+        """Whether the values of the column are row numbers, from 0 or 1 on."""
         return self.first in (0, 1) and self.n_rows > 1
 
     def __add__(self, other: ColumnEvidence) -> ColumnEvidence:
-        """Return the evidence of the rows of two files."""
+        """Return the evidence of the rows of two files together; neither object is changed."""
         counts = [one.counts for one in (self, other) if one.counts is not None]
         lengths = {self.length, other.length} - {0}
         is_index = self.is_index and (
@@ -371,18 +393,22 @@ class ColumnEvidence:
 
 
 def choose_format(counts: TextCounts, decimal: str | None, dates: str | None) -> TextFormat | None:
-    """Choose the format that enough texts of a column have; None: the column is text.
-
-    The format may not be decided: its decimal mark, or its order of day and month, is "" then.
+    """Choose the format that at least 99 % of the texts of a column have; None: the column is text.
 
     Parameters
     ----------
     counts : TextCounts
-        Counts of all its texts.
+        Counts of all texts of the column.
     decimal : str or None
         The decimal mark, if it is known.
     dates : str or None
         The order of day and month, "dd/mm" or "mm/dd", if it is known.
+
+    Returns
+    -------
+    TextFormat or None
+        The format; its decimal mark, or its order of day and month, is "" if the texts do not show
+        it.
     """
     enough = ENOUGH * counts.n
     if not counts.n:
@@ -418,10 +444,11 @@ def find_text_format(texts: Sequence[str]) -> TextFormat | None:
 
 
 def _choose_order(counts: TextCounts, dates: str | None) -> str | None:
-    """Choose the order of day and month of dates with the year at their end.
+    """Choose the order of day and month of dates that end with the year.
 
-    Return "" if it is not decided, and None if too few texts are dates of one order. The parameters
-    are those of `choose_format`.
+    Return "dd/mm" or "mm/dd"; "" if the texts do not show it; None if less than 99 % of the texts
+    are dates of one order. counts: counts of the texts. dates: the order that the user stated, or
+    None.
     """
     n_day, n_month = counts.dates["day"], counts.dates["month"]
     is_day = n_day >= n_month if dates is None else dates == DAY_FIRST
@@ -436,10 +463,10 @@ def _choose_order(counts: TextCounts, dates: str | None) -> str | None:
 
 
 def use_decimal(counts: TextCounts, decimal: str, symbol: str = "") -> TextFormat:
-    """Return a format of numbers with a decimal mark and the thousands separators of the values.
+    """Return the format of numbers with a given decimal mark, and their separators of thousands.
 
-    counts: texts of the column, counted by form; decimal: "." or ","; symbol: currency or percent
-    sign at the numbers, or "".
+    counts: counts of the texts of the column, from which the separators are taken. decimal: "." or
+    ",". symbol: currency or percent sign at the numbers, or "".
     """
     return TextFormat(
         decimal=decimal, thousands="".join(sorted(counts.thousands[decimal])), symbol=symbol

@@ -1,4 +1,4 @@
-"""Names of columns: they must be distinct, and messages list them."""
+"""Check the names of columns (distinct, known), and list names in messages."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ _SIMILAR = 0.7
 
 
 def expect_distinct(names: Iterable[str]) -> None:
-    """Raise ValueError if a column name occurs more than once; names: names of all columns."""
+    """Raise a ValueError if a column name occurs more than once. names: names of all columns."""
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise ValueError(
@@ -22,9 +22,10 @@ def expect_distinct(names: Iterable[str]) -> None:
 
 
 def expect_target(names: Iterable[str], target: str, where: str) -> None:
-    """Raise ValueError if the target is no column.
+    """Raise a ValueError if the table has no column with the name of the target.
 
-    names: names of all columns; target: that of the target; where: the file, for the message.
+    names: names of all columns. target: name of the target. where: name of the file, for the
+    message.
     """
     every = [*names]
     if target not in every:
@@ -35,10 +36,11 @@ def expect_target(names: Iterable[str], target: str, where: str) -> None:
 
 
 def suggest_separator(names: Iterable[str]) -> str:
-    """Return the end of a message about a table of which a name may be those of several columns.
+    """Return a hint for the end of a message: the values may be separated by another character.
 
-    It names the sign that seems to separate them; "" if there is none: a semicolon, tab or bar in the
-    names of several columns, or any sign in the name of a single one. names: names of all columns.
+    The hint names the sign that seems to separate the values, and the option for it. Such a sign is
+    a semicolon, tab or bar in any of several names, or any sign in the name of a single column.
+    Return "" if there is none. names: names of all columns.
     """
     every = [*names]
     signs = r"[^\w\s.'\"-]|\s" if len(every) == 1 else r"[;\t|]"
@@ -50,9 +52,10 @@ def suggest_separator(names: Iterable[str]) -> str:
 
 
 def expect_fitted_columns(names: Collection[str], features: Iterable[str], where: str) -> None:
-    """Raise ValueError if a feature of a fitted model is no column.
+    """Raise a ValueError if the table lacks a feature of a fitted model.
 
-    names: names of all columns; features: those of the features; where: the file, for the message.
+    names: names of all columns. features: names of the model's features. where: name of the file,
+    for the message.
     """
     if missing := [name for name in features if name not in names]:
         raise ValueError(
@@ -64,10 +67,10 @@ def expect_fitted_columns(names: Collection[str], features: Iterable[str], where
 def expect_known_columns(
     option: str, chosen: Iterable[str], names: Iterable[str], where: str
 ) -> None:
-    """Raise ValueError if an option of reading names a column that a file does not have.
+    """Raise a ValueError if an option of reading names a column that a file does not have.
 
-    option: name of the option; chosen: the columns that it names; names: names of all columns of the
-    file; where: the file, for the message.
+    option: name of the option. chosen: names of columns that the option has. names: names of all
+    columns of the file. where: name of the file, for the message.
     """
     every = [*names]
     if unknown := [name for name in chosen if name not in every]:
@@ -93,14 +96,15 @@ def expect_other_column(option: str, name: str, names: Iterable[str], target: st
 
 
 def expect_features(names: Collection[str], others: Iterable[str], where: str) -> None:
-    """Raise ValueError if no column is a feature.
+    """Raise a ValueError if a table has no feature.
 
-    names: names of the features; others: roles of the other columns, such as "the target"; where:
-    the file, for the message.
+    names: names of the features. others: roles of the columns that are no features, such as "the
+    target". where: name of the file, for the message.
     """
     if not names:
         raise ValueError(
-            f"{where} must have a feature column, but has none besides {' and '.join(others)}"
+            f"{where} must have a feature column, but has none besides {' and '.join(others)}: add "
+            "columns, or check the separator"
         )
 
 
@@ -117,7 +121,7 @@ def suggest_names(unknown: str, names: Iterable[str]) -> str:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Join names with commas for a message; after 12 names write "and k more" for the others."""
+    """Join names with commas for a message; write "and k more" for those after the first 12."""
     every = [*names]
     more = f" and {len(every) - _LISTED} more" if len(every) > _LISTED else ""
     return ", ".join(every[:_LISTED]) + more

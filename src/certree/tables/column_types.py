@@ -1,9 +1,9 @@
-"""Types of table columns: which types texts may have, which type files share, and conversions.
+"""Types of table columns: the types that texts may have, types of several files, and conversions.
 
 The rules are the same for fits, predictions and reports:
 
 * The type of a CSV column is the first of integer, boolean, float, date, time, date with time and
-  text that all its values have. Spaces around values are ignored unless the column is text.
+  text to which all its values convert. Spaces around values are ignored unless the column is text.
 * Values that are equal to a marker of `MISSING_MARKERS` are missing. A column in which every value
   is missing has the type null.
 * A feature is numeric (integer, float, decimal, boolean or null), categorical (text or
@@ -36,18 +36,18 @@ class InferredColumn:
     Parameters
     ----------
     kinds : tuple of pyarrow.DataType
-        Types to which all its values convert. The first one is the type of the column. A file that
-        states types has only one.
+        Types to which all values convert. The first one is the type of the column. A Parquet or
+        Arrow file, which states types, gives only one.
     is_text : bool
-        Whether all of the values are text of CSV files, so that the file does not state a type.
+        True for a column of CSV files, whose type was inferred from text.
     markers : frozenset of str
         The markers of missing values that occur in the text.
     evidence : ColumnEvidence or None
-        What the text shows about the format of the values; None for other files.
+        What the text shows about the format of the values; None for files that state types.
     form : TextFormat or None
         The format by which text becomes numbers or dates; None: it is in plain form, or stays text.
     notes : tuple of str
-        What a description says of the column beside its type.
+        Remarks for a description of the table, such as "leading zeros kept".
     """
 
     kinds: tuple[Any, ...]
@@ -70,10 +70,10 @@ InferredColumns = dict[str, InferredColumn]
 
 
 def list_stored_columns(schema: pa.Schema) -> InferredColumns:
-    """Return the columns of a schema, each with the type that its file states, by name.
+    """Return the columns of a Parquet or Arrow file by name, each with the type that the file states.
 
-    Columns of a pandas index are left out. schema: that of a Parquet or Arrow file. Raise a
-    ValueError if two columns have the same name.
+    Columns of a pandas index are left out. schema: schema of the file. Raise a ValueError if two
+    columns have the same name.
     """
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     fields = [field for field in schema if field.name not in index]
@@ -95,10 +95,10 @@ def list_text_types() -> tuple[Any, ...]:
 
 
 def narrow_text_types(kinds: Sequence[Any], values: pa.Array) -> tuple[Any, ...]:
-    """Return those of some types to which all of some texts convert, in the same order.
+    """Return the types to which all texts of a column convert, in the given order.
 
-    kinds: elements of `list_text_types`; values: texts, none of which is missing. Without texts all
-    types are returned.
+    kinds: types to try, elements of `list_text_types`. values: texts, an Arrow array in which none
+    is missing. Without texts all types are returned.
     """
     if not len(values):
         return tuple(kinds)
@@ -117,12 +117,23 @@ def narrow_text_types(kinds: Sequence[Any], values: pa.Array) -> tuple[Any, ...]
 def choose_type(column: InferredColumn, wanted: Any, keeps_dates: bool = True) -> Any:
     """Return the pyarrow type as which a column is read.
 
-    column: its types in the files; wanted: the type that it has in a fitted model, string, float64 or
-    a type of dates, or None if there is no model or it is no column of the model; keeps_dates: whether
-    CSV text in the form of dates or times becomes such a type; if not, it stays text.
-    Text, integers and dictionaries of numbers become strings if these are wanted, and dictionaries of
-    numbers become numbers if float64 is wanted. All other columns keep their type, also if it is not
-    the wanted one.
+    Parameters
+    ----------
+    column : InferredColumn
+        Types of the column in the files.
+    wanted : pyarrow.DataType or None
+        Type of the column in a fitted model: string, float64 or a type of dates. None: there is no
+        model, or the column is none of its columns.
+    keeps_dates : bool
+        Whether CSV text in the form of dates or times becomes dates or times; if not, it stays
+        text.
+
+    Returns
+    -------
+    pyarrow.DataType
+        String if that is wanted for text, integers or dictionaries of numbers; the type of the
+        numbers if float64 is wanted for a dictionary of numbers. All other columns keep their type,
+        also if it is not the wanted one.
     """
     kind = column.kind
     if column.is_text and pa.types.is_temporal(kind) and not keeps_dates:
@@ -141,11 +152,11 @@ def choose_type(column: InferredColumn, wanted: Any, keeps_dates: bool = True) -
 def choose_schema(
     columns: InferredColumns, wanted: Mapping[str, Any], text_dates: Collection[str] = ()
 ) -> pa.Schema:
-    """Return names and types as which the columns of a table are read; see `choose_type`.
+    """Return the names and types with which the columns of a table are read; see `choose_type`.
 
-    columns: their types in the files, by name; wanted: types in a fitted model, string or float64,
-    by name of the column; text_dates: names of columns of which dates and times in CSV files stay
-    text.
+    columns: types of the columns in the files, by name. wanted: types of columns in a fitted model
+    (string, float64 or a type of dates), by name. text_dates: names of columns of which dates and
+    times in CSV files stay text.
     """
     types = {
         name: choose_type(column, wanted.get(name), name not in text_dates)
@@ -160,8 +171,8 @@ def choose_schema(
 def join_columns(one: InferredColumn, other: InferredColumn) -> InferredColumn | None:
     """Join a column of one file with the column of the same name in another file.
 
-    Return the types that hold the values of both without loss, and the missing-value markers of
-    both; None if there is no such type.
+    The result has the types that hold the values of both without loss, and the evidence and markers
+    of both. Return None if there is no such type.
     """
     pairs = ((a, b) for a in one.kinds for b in other.kinds)
     kinds = [kind for a, b in pairs if (kind := common_type(a, b)) is not None]
@@ -181,9 +192,10 @@ def join_columns(one: InferredColumn, other: InferredColumn) -> InferredColumn |
 
 
 def _add_evidence(one: Any, other: Any) -> Any:
-    """Add the evidence about the format of two text columns.
+    """Add the evidence (`ColumnEvidence`) about a column in two files.
 
-    one, other: `+` adds them; None stands for a column without evidence. None if both are None.
+    None stands for a file without evidence: the result is the other argument, which may be None,
+    too.
     """
     if one is None or other is None:
         return one if other is None else other
@@ -191,10 +203,10 @@ def _add_evidence(one: Any, other: Any) -> Any:
 
 
 def common_type(one: Any, other: Any) -> Any:
-    """Return the pyarrow type that holds all values of two types without loss.
+    """Return the pyarrow type that holds all values of two types without loss; None if there is none.
 
-    None if there is none, as for text and numbers. Null joins with every type, and integers of up
-    to 32 bits with floats.
+    Text and numbers, for instance, have none. Null joins with every type, and integers of up to 32
+    bits with floats. one, other: the two pyarrow types.
     """
     if one == other:
         return one
@@ -280,7 +292,7 @@ def _convert_column(column: Any, kind: Any) -> Any:
 
 
 def convert_if_possible(column: Any, kinds: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
-    """Convert texts to the first of some types to which all of them convert.
+    """Convert texts to the first of several types to which all of them convert.
 
     A caller that reads a column in batches passes the second result to the call for the next batch.
 
@@ -296,7 +308,7 @@ def convert_if_possible(column: Any, kinds: Sequence[Any]) -> tuple[Any, tuple[A
     column : pyarrow.Array
         The converted texts; unchanged if they convert to none of the types.
     kinds : tuple of pyarrow.DataType
-        Those of `kinds` to which these texts convert, in the same order; may be empty.
+        The types in `kinds` to which these texts convert, in the same order; may be empty.
     """
     found = {kind: _convert_text_or_none(column, kind) for kind in kinds}
     kept = tuple(kind for kind in kinds if found[kind] is not None)
@@ -312,9 +324,10 @@ def _convert_text_or_none(column: Any, kind: Any) -> Any:
 
 
 def _convert_text(column: Any, kind: Any) -> Any:
-    """Convert an Arrow array of texts to a type, ignoring spaces and tabs around each text.
+    """Convert an Arrow array of texts to a pyarrow type, ignoring spaces and tabs around each text.
 
-    Raise `pyarrow.ArrowInvalid` if a text does not convert.
+    Return the new array. Raise `pyarrow.ArrowInvalid` if a text does not convert. kind: the type;
+    for the type null, all texts must be missing.
     """
     if pa.types.is_null(kind):
         if column.null_count < len(column):
@@ -383,9 +396,9 @@ def list_date_types() -> tuple[Any, ...]:
 
 
 def expect_feature_types(fields: Iterable[pa.Field]) -> None:
-    """Raise ValueError if a feature is neither numbers, booleans, strings, dates nor null.
+    """Raise a ValueError if the type of a feature is none of number, boolean, string, date and null.
 
-    fields: names and types of the features; of a dictionary the type of its values counts.
+    fields: names and types of the features. The type of a dictionary is that of its values.
     """
     for field in fields:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -399,9 +412,9 @@ def expect_feature_types(fields: Iterable[pa.Field]) -> None:
 
 
 def count_bytes(kind: Any) -> float:
-    """Return the bytes per row of a column of a pyarrow type, with the bit for missing values.
+    """Return the bytes per row that a column of a pyarrow type takes, with the bit for missing values.
 
-    A type without fixed width, such as text, counts as 16 bytes.
+    A type without fixed width, such as text, counts as 16 bytes. kind: the type.
     """
     try:
         return (kind.bit_width + 1) / 8
@@ -413,13 +426,15 @@ def count_bytes(kind: Any) -> float:
 
 
 def extract_feature(columns: pa.Table, name: str) -> NDArray[Any]:
-    """Convert a feature column of a table to an array, (n,).
+    """Convert a feature column of a table to an array, (n,), as estimators read it.
 
-    columns: the table; name: name of the column. A column of strings, or a dictionary of strings,
-    becomes an array of objects: str, or None for null. So does a column of dates or time spans, with
-    the objects of `datetime`, rounded down to microseconds. A numeric or boolean column, a dictionary
-    of these, or a column without any value becomes float64, with NaN for null. Integers that float64
-    cannot represent are text if they are categories; else they, and other types, raise ValueError.
+    Columns of strings, or dictionaries of strings, become arrays of objects: str, or None for null.
+    Dates and time spans become objects of `datetime`, rounded down to microseconds. Numeric or
+    boolean columns, dictionaries of these, and columns without values become float64, with NaN for
+    null. Integers that float64 cannot represent become text if they are in a dictionary.
+
+    columns: the table. name: name of the column. Raise a ValueError for other integers that float64
+    cannot represent, and for other types.
     """
     field, values = columns.schema.field(name), columns.column(name)
     expect_feature_types([field])
@@ -452,8 +467,8 @@ def _to_python_type(kind: Any) -> Any:
 def _convert_to_float64(values: Any, label: str) -> Float64:
     """Convert a numeric column to float64, (n,), with NaN for null.
 
-    values: the column, a `pyarrow.ChunkedArray`; label: its name in the message. Raise ValueError if
-    float64 cannot represent an integer.
+    values: the column, a `pyarrow.ChunkedArray`. label: name of the column in the message. Raise a
+    ValueError if float64 cannot represent an integer.
     """
     kind = values.type
     if pa.types.is_decimal(kind):  # Python rounds decimals correctly, and NumPy as Python does.
@@ -469,8 +484,8 @@ def _convert_to_float64(values: Any, label: str) -> Float64:
 def extract_values(what: str, table: Any, name: str, where: str) -> NDArray[Any]:
     """Convert a column without missing values to an array, (n,); see `convert_to_array`.
 
-    what: role of the column in the message, such as "the target"; table: the rows; name: name of the
-    column; where: the file, for the message. Raise ValueError if a value is missing.
+    what: role of the column, such as "the target", for the message. table: the rows. name: name of
+    the column. where: name of the file, for the message. Raise a ValueError if a value is missing.
     """
     column = table.column(name)
     if missing := column.null_count:

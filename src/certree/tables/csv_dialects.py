@@ -38,7 +38,7 @@ _UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class CsvDialect:
-    """How the text of a CSV file is divided into values.
+    """How the text of a CSV file is divided into lines, values and a header.
 
     Parameters
     ----------
@@ -47,13 +47,13 @@ class CsvDialect:
     separator : str
         Character between two values.
     names : tuple of str
-        Names of the columns. Columns without a name are called "column 1" and so on, by place.
+        Names of the columns. Columns without a name are called "column 1" and so on, by position.
     unnamed : frozenset of str
-        The names of columns that have none in the file.
+        Those of `names` that the reader gave to columns without a name in the file.
     n_lines : int
-        Lines above the first row, of which the last one or more are the header.
+        Number of lines above the first row: the header and all lines above it.
     n_skipped : int
-        Lines above the header, such as comments.
+        Number of lines above the header, such as comments.
     has_quotes : bool
         Whether values may be in quotes, and then have line breaks.
     has_rows : bool
@@ -74,10 +74,11 @@ class CsvDialect:
 
 
 def find_encoding(head: bytes) -> str | None:
-    """Return the encoding of text by its start: "utf-8", "utf-16" or the like, "windows-1252".
+    """Return the encoding that the first bytes of a text show; None if they show none.
 
-    head: first bytes of the file. None: the start is ASCII, so that it does not show the encoding.
-    A byte order mark decides. Text with zero bytes at every other place is UTF-16.
+    The result is "utf-8", "utf-16" or the like, or "windows-1252". A byte order mark decides. Text
+    with zero bytes at every other position is UTF-16. Return None if the bytes are ASCII, or are
+    ambiguous. head: first bytes of the file.
     """
     marked = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
     if marked is not None:
@@ -95,7 +96,7 @@ def find_encoding(head: bytes) -> str | None:
 
 
 def count_characters(content: bytes) -> tuple[int, int]:
-    """Return how many non-ASCII characters of UTF-8 bytes have, and how many invalid sequences.
+    """Count the non-ASCII characters of UTF-8 text; return this number, and that of invalid sequences.
 
     content: bytes of text. A character that is cut off at the end is not counted.
     """
@@ -107,7 +108,10 @@ def count_characters(content: bytes) -> tuple[int, int]:
 
 
 def is_eight_bits(encoding: str) -> bool:
-    """Return whether an encoding has one byte for each character, and ASCII as its first half."""
+    """Return whether an encoding has one byte for each character, the first 128 of which are ASCII's.
+
+    encoding: Python's name of the encoding.
+    """
     ascii_bytes = bytes(range(128))
     try:
         every = bytes(range(256)).decode(encoding, "replace")
@@ -122,18 +126,22 @@ def is_eight_bits(encoding: str) -> bool:
 def find_dialect(
     text: str, encoding: str, preferred: str = ",", separator: str | None = None
 ) -> CsvDialect:
-    """Return the dialect of a file by the start of its text.
+    """Return the dialect of a CSV file (separator, header, skipped lines), found in its first lines.
 
     Parameters
     ----------
     text : str
         The first lines, without a line that is cut off.
     encoding : str
-        Encoding of the file.
+        Encoding of the file, for the result.
     preferred : str
-        Separator if the text does not show one.
+        Separator that is assumed if the text does not show one.
     separator : str or None
         The separator, if it is known.
+
+    Returns
+    -------
+    CsvDialect
     """
     text = text.removeprefix("\ufeff")
     stated = re.match(r'"?sep=(.)"?\r?\n', text)  # a line for Excel
@@ -149,10 +157,11 @@ def find_dialect(
 def _read_header(
     text: str, encoding: str, separator: str
 ) -> tuple[tuple[float, int, int], CsvDialect] | None:
-    """Return the dialect that one separator gives; None if the text is blank.
+    """Return a rank and the dialect that a text has with one separator; None if the text is blank.
 
-    The first result is larger for a more plausible separator, and the same for all separators that
-    give a single column. text: first lines of the file; the other parameters are those of the result.
+    The rank, a tuple, is larger for a more plausible separator, and the same for all separators
+    that give a single column. text: first lines of the file. encoding, separator: fields of the
+    dialect.
     """
     rows = [*islice(_read_rows(text, separator), _ROWS)]
     first = start = _count_comments(rows)
@@ -179,10 +188,10 @@ def _read_header(
 
 
 def _read_rows(text: str, separator: str) -> Iterator[tuple[list[str], int]]:
-    """Yield the values of each row of CSV text as a list, and the number of lines up to its end.
+    """Yield for each row of CSV text a list of its values, and the number of lines up to its end.
 
-    text: the start of a file; separator: character between values. A blank row gives []. An error
-    of the CSV syntax ends the iteration.
+    text: the start of a file. separator: character between values. The list is [] for a blank row.
+    An error of the CSV syntax ends the iteration.
     """
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     while True:
@@ -195,7 +204,11 @@ def _read_rows(text: str, separator: str) -> Iterator[tuple[list[str], int]]:
 
 
 def _count_comments(rows: list[tuple[list[str], int]]) -> int:
-    """Return how many of the first rows are blank, comments that begin with "#", or "sep=;"."""
+    """Return how many rows at the start are blank, comments that begin with "#", or "sep=;".
+
+    rows: for each row a list of its values and its last line, as `_read_rows` yields them. If the
+    last comment has names for the columns of numbers below it, it is the header and does not count.
+    """
     n = 0
     for values, _ in rows:
         first = values[0].lstrip() if values else ""
@@ -213,8 +226,8 @@ def _count_comments(rows: list[tuple[list[str], int]]) -> int:
 def _is_title(values: list[str], usual: int) -> bool:
     """Return whether a row above the header is blank, or a title.
 
-    A title has one value where rows have more, or only its first value is not empty. values: those
-    of the row; usual: number of values of most rows.
+    A title has one value although most rows have more, or only its first value is not empty.
+    values: values of the row. usual: number of values of most rows.
     """
     if not values or (len(values) == 1 and usual > 1):
         return True
@@ -224,7 +237,8 @@ def _is_title(values: list[str], usual: int) -> bool:
 def _may_follow_titles(rows: list[tuple[list[str], int]], n: int, usual: int) -> bool:
     """Return whether the first n rows may be titles: all rows below them have the same length.
 
-    usual: number of values of most rows. A header of two names needs more rows, or a blank line.
+    A header of two names also needs more than five rows below it, or a blank line above it. rows:
+    for each row a list of its values and its last line. usual: number of values of most rows.
     """
     below = [values for values, _ in rows[n:] if values]
     has_blank = n > 0 and not rows[n - 1][0]
@@ -239,10 +253,11 @@ def _is_number(text: str) -> bool:
 
 
 def _add_name(names: tuple[str, ...], rows: list[list[str]]) -> tuple[str, ...]:
-    """Add an empty name where each row has one value more than the header.
+    """Add an empty name to those of the header if each row has one value more than the header.
 
-    The value is empty behind a separator at the end of each line, and it is the number of the row in
-    files of R's write.table. names: those of the header; rows: values of the first rows.
+    It is added at the end if lines end with a separator, and in front if the first values number
+    the rows, as in files of R's write.table. names: names in the header. rows: values of the first
+    rows. Return all names.
     """
     if not rows or any(len(values) != len(names) + 1 for values in rows):
         return names
@@ -253,7 +268,12 @@ def _add_name(names: tuple[str, ...], rows: list[list[str]]) -> tuple[str, ...]:
 
 
 def _name_columns(names: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Name columns that have no name by their place; return all names, and those of these columns."""
+    """Name the columns without a name by their position: "column 1" and so on.
+
+    names: names in the header, "" for none. Return the names of all columns, and the set of the
+    names of those without one. Names that pandas gives, such as "Unnamed: 0", are kept but count as
+    no name.
+    """
     named, unnamed = [], []
     for place, name in enumerate(names, 1):
         blank = not name.strip()

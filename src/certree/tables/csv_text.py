@@ -1,4 +1,4 @@
-"""The text of CSV files and of standard input: its encoding, its dialect, and zero bytes."""
+"""Read the text of CSV files and of standard input: find encoding and dialect, refuse zero bytes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _FEW = 0.05
 class CsvText:
     """The text of a CSV file or of standard input, which is checked whenever it is opened.
 
-    Text in UTF-8, and in encodings of one byte for each character, is streamed. Text in others, such
-    as UTF-16, is converted to UTF-8 in memory.
+    Text in UTF-8, and in encodings of one byte for each character, is streamed. Text in others,
+    such as UTF-16, is converted to UTF-8 in memory.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ class CsvText:
     content : bytes or None
         The whole text, if it came from standard input; None: it is read from the file.
     is_limited : bool
-        Whether `open` raises a ValueError for files that it must hold in memory, those in UTF-16 or
-        UTF-32.
+        True if the fit has a memory limit: `open` then raises a ValueError for text in UTF-16 or
+        UTF-32, which it would have to hold in memory.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class CsvText:
 
     @cached_property
     def dialect(self) -> CsvDialect:
-        """The encoding and the dialect of the file, which are found in its first lines."""
+        """Encoding, separator, header and so on of the file, as its first lines show them."""
         encoding = self._find_encoding(self._read_head(_HEAD))
         preferred = self._source.stored.separator or self.usual_separator
         for size in (_HEAD, _LONG_HEAD):
@@ -100,9 +100,10 @@ class CsvText:
     def _find_encoding(self, head: bytes) -> str:
         """Return the name of the file's encoding, such as "utf-8".
 
-        It is the user's choice if there is one, else the one that the first bytes show. If they
-        show only that it has 8 bits, it is that of the model's training files, else UTF-8. head:
-        the first bytes. Raise ValueError if they contain zeros and match no encoding.
+        It is the encoding that the user stated, else the one that the first bytes show. If these
+        show only that a character has 8 bits, or nothing, it is that of the model's training files;
+        without a model, UTF-8. head: the first bytes. Raise a ValueError if they contain zeros and
+        match no encoding.
         """
         if self._source.encoding is not None:
             return self._source.encoding
@@ -162,10 +163,10 @@ class CsvText:
         )
 
     def _expect_other_encoding(self, column: str) -> None:
-        """Set the encoding to Windows-1252 if that of the file was taken for UTF-8.
+        """Set the encoding to Windows-1252 if the bytes of a column show that it is not UTF-8.
 
-        Raise ValueError if the user has stated the encoding, or other values of the file are UTF-8.
-        column: where text was found that is not UTF-8.
+        Raise a ValueError if the user has stated the encoding, or other values of the file are
+        UTF-8. column: name of the column with bytes that are not UTF-8.
         """
         n_valid, n_invalid = 0, 0
         if self._source.encoding is None and not self._is_decoded(self.dialect.encoding):
@@ -182,7 +183,10 @@ class CsvText:
         self.dialect = replace(self.dialect, encoding=EIGHT_BITS)
 
     def find_ragged_row(self) -> str:
-        """Return text on the first row that has more or fewer values than the header."""
+        """Return words on the first row that has more or fewer values than the header, for a message.
+
+        They are, for instance, "line 7 has 3: 'a;b;c'".
+        """
         dialect = self.dialect
         n = len(dialect.names)
         with self._open_bytes() as stream:
@@ -200,7 +204,7 @@ class CsvText:
         return "another row has more or fewer"
 
     def _open_bytes(self) -> Any:
-        """Open the decompressed bytes of the text as a file of Python; decoded text is in UTF-8."""
+        """Open the decompressed text as a binary file, in UTF-8 if it is converted in memory."""
         if self._is_decoded(self.dialect.encoding):
             return io.BytesIO(self._decode(self.dialect.encoding))
         return self._open_raw()
@@ -212,7 +216,10 @@ class CsvText:
         return head
 
     def _create_zeros_error(self, column: str | None) -> ValueError:
-        """Return the error for text with zero bytes; column: where they are, None: at the start."""
+        """Return the error for text with zero bytes, without raising it.
+
+        column: name of the column that contains them; None: they are at the start of the file.
+        """
         where = "it" if column is None else f"column {column!r}"
         return ValueError(
             f"{self.name} must be text, but {where} contains zero bytes: the file is binary, or "
@@ -220,7 +227,10 @@ class CsvText:
         )
 
     def _create_bytes_error(self, column: str) -> ValueError:
-        """Return the error for bytes of a column that the encoding of the file does not have."""
+        """Return, without raising it, the error for bytes that are not in the file's encoding.
+
+        column: name of the column that contains them.
+        """
         return ValueError(
             f"{self.name} must be text in {self.dialect.encoding.upper()}, but column {column!r} has "
             "bytes that are no characters of it: name the encoding by encoding= (--encoding), such "
@@ -234,11 +244,15 @@ class CsvText:
         )
 
     def _decode(self, encoding: str) -> bytes:
-        """Read the whole text, which is in an encoding such as UTF-16, and convert it to UTF-8."""
+        """Read the whole text and convert it to UTF-8; return the bytes.
+
+        encoding: encoding of the text, such as UTF-16. Raise a ValueError if bytes are no text in
+        it, or if memory is limited.
+        """
         if self._is_limited:
             raise ValueError(
-                "with memory_limit, CSV files must be text in UTF-8, or have one byte for each "
-                f"character, but {self.name} has the encoding {encoding.upper()}: save it as UTF-8"
+                "memory_limit takes CSV files in UTF-8, or with one byte for each character, but "
+                f"{self.name} has the encoding {encoding.upper()}: save it as UTF-8"
             )
         decoder, found = codecs.getincrementaldecoder(encoding)(), bytearray()
         try:
@@ -254,7 +268,7 @@ class CsvText:
         return bytes(found)
 
     def _open_raw(self) -> Any:
-        """Open the decompressed bytes as they are stored, as a file of Python."""
+        """Open the file as a binary file of Python: decompressed, but in the encoding of the file."""
         if self._content is not None:
             return io.BytesIO(self._content)
         return gzip.open(self._path) if self._is_compressed else self._path.open("rb")
@@ -274,12 +288,14 @@ def _transcode(
     ----------
     values : pyarrow.Array of type binary
         The texts.
-    offsets, data : ndarray
-        Where each text starts in the bytes of all, and these bytes.
+    offsets : ndarray of int32, shape (n + 1,)
+        Position of the first byte of each of the n texts, and the end of the last one.
+    data : ndarray of uint8
+        The bytes of all texts; its first byte has the position ``offsets[0]``.
     encoding : str
-        Their encoding.
+        Encoding of the texts.
     create_error : callable
-        Returns the error that is raised if a byte is no character.
+        Function without arguments that returns the error to raise if a byte is no character.
 
     Returns
     -------
@@ -298,10 +314,10 @@ def _transcode(
 
 
 def _copy_to_arrow_memory(content: bytes) -> Any:
-    """Copy bytes (content) to memory that Arrow allocates; return a `pyarrow.BufferReader` of them.
+    """Copy bytes to memory that Arrow allocates; return a `pyarrow.BufferReader` of them.
 
     Arrow's threads may release the memory that they have read while the Python interpreter shuts
-    down. If that memory belonged to a Python object, the process would abort.
+    down. If that memory belonged to a Python object, the process would abort. content: the bytes.
     """
     memory = pa.allocate_buffer(len(content))
     pa.FixedSizeBufferWriter(memory).write(content)

@@ -1,4 +1,4 @@
-"""Types and formats with which columns are read for a fitted model: those of its fit."""
+"""Find the types and formats with which tables are read for a fitted model: those of its fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMAT_ATTRIBUTE = "_table_format"
 
 
 def get_model_format(model: Any) -> TableFormat | None:
-    """Return the format of the CSV files that a model was fitted to; None: there is nothing unusual."""
+    """Return the format of the CSV files that a model was fitted to; None if nothing was unusual."""
     found: TableFormat | None = getattr(model, "__dict__", {}).get(FORMAT_ATTRIBUTE)
     return found
 
@@ -34,9 +34,10 @@ def use_model_format(source: Any, model: Any) -> Any:
 def get_fitted_columns(
     model: Any, target: str | None, names: Sequence[str], extra_columns: Iterable[str] = ()
 ) -> dict[str, InputColumn]:
-    """Return the columns of a fit, with whose types those of a table must be read.
+    """Return the types and categories that columns of a table had in the fit of a model, by name.
 
-    A file alone does not determine them: a column of category codes may look like numbers.
+    A table of new rows is read with these types. A file alone does not determine them: a column of
+    category codes may look like numbers.
 
     Parameters
     ----------
@@ -44,11 +45,11 @@ def get_fitted_columns(
         The model. Without feature names, all columns but the target and `extra_columns` are
         features, in their order.
     target : str or None
-        Column of the target, if there is one.
+        Name of the target column, if there is one.
     names : sequence of str
         Names of all columns of the table.
     extra_columns : iterable of str
-        Columns that are neither feature nor target. They get no type.
+        Names of columns that are neither feature nor target. They get no type.
 
     Returns
     -------
@@ -73,7 +74,7 @@ def get_fitted_columns(
 
 
 def list_input_columns(model: Any) -> tuple[list[str] | None, list[InputColumn]]:
-    """Return the columns of a table that a fitted model reads, with their types in the fit.
+    """Return the names of the columns that a fitted model reads, and their types in the fit.
 
     Parameters
     ----------
@@ -83,9 +84,9 @@ def list_input_columns(model: Any) -> tuple[list[str] | None, list[InputColumn]]
     Returns
     -------
     names : list of str, or None
-        Their names, in the order of the fit; None if the model was fitted without names.
+        Names of the columns, in the order of the fit; None if the model was fitted without names.
     columns : list of InputColumn
-        Type and categories of each.
+        Type and categories of each column, in the same order.
 
     Raises
     ------
@@ -103,10 +104,10 @@ def list_input_columns(model: Any) -> tuple[list[str] | None, list[InputColumn]]
 
 
 def _list_model_columns(model: Any) -> list[InputColumn]:
-    """Return type and categories of each feature of a fitted estimator of certree.
+    """Return an `InputColumn` for each feature of a fitted estimator of certree: type and categories.
 
-    Types are string for categories that are strings, float64 for numbers and for categories that are
-    numbers, a type of dates or time spans, or null for a categorical feature without any value.
+    Types are string for categories that are strings, float64 for numbers and for categories that
+    are numbers, a type of dates or time spans, or null for a categorical feature without any value.
     """
     if model.categories_ is None:
         columns = [InputColumn(_category_type(None))] * model.n_features_in_
@@ -126,9 +127,9 @@ def _list_model_columns(model: Any) -> list[InputColumn]:
 
 
 def _date_type(dates: Any) -> pa.DataType:
-    """Return the pyarrow type of a feature of dates or time spans, with microseconds.
+    """Return the pyarrow type of a feature of dates (date32 or microseconds) or time spans.
 
-    dates: its `certree.rows.DateColumn`.
+    dates: the `certree.rows.DateColumn` of the feature.
     """
     if dates.kind == "date":
         return pa.date32()
@@ -138,8 +139,8 @@ def _date_type(dates: Any) -> pa.DataType:
 def _category_type(categories: Sequence[Any] | None) -> pa.DataType:
     """Return the pyarrow type of a feature: string, float64 or null.
 
-    categories: its categories in the fit, all str or all numbers; empty if all values were missing
-    (type null); None if it is numeric.
+    categories: categories of the feature in the fit, all str or all numbers; empty if all values
+    were missing (type null); None if the feature is numeric.
     """
     if categories is None:
         return pa.float64()

@@ -1,4 +1,4 @@
-"""Formats of files: each reads columns batch by batch, and estimates the memory that this takes."""
+"""Table files by format: each class reads columns in batches, and estimates the memory it needs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _LISTED = 3
 
 
 def open_files(source: Any, is_limited: bool = False) -> list[TableFile]:
-    """Return the files of a source, in the order in which they are read.
+    """Return an object for each file of a source, in the order in which files are read.
 
     Parameters
     ----------
@@ -78,7 +78,9 @@ def open_files(source: Any, is_limited: bool = False) -> list[TableFile]:
         reason = f"{STANDARD_INPUT}: it is held in memory"
         if not is_stream:
             reason = "a data set: pyarrow reads ahead in these"
-        raise ValueError(f"memory_limit takes paths of files, got {reason}")
+        raise ValueError(
+            f"memory_limit takes paths of files, got {reason}; pass paths, or leave it out"
+        )
     if is_data_set:
         return [DataSet(source)]
     if is_stream:
@@ -87,9 +89,10 @@ def open_files(source: Any, is_limited: bool = False) -> list[TableFile]:
 
 
 def open_file(path: Path, is_limited: bool = False, source: TableSource | None = None) -> TableFile:
-    """Return a file, whose suffix states its format; CSV for an unknown suffix.
+    """Return the object that reads a file, by the suffix of its path; CSV for an unknown suffix.
 
-    is_limited: whether memory is limited; source: options of reading; None: all is detected.
+    is_limited: whether the fit has a memory limit. source: options of reading; None: all options
+    are detected.
     """
     name, options = path.name.lower(), TableSource(path) if source is None else source
     if name.endswith((".parquet", ".pq")):
@@ -103,7 +106,7 @@ def _group_pieces(sizes: list[int], n_rows: int) -> list[Piece]:
     """Group consecutive row groups of a file into pieces of at most n_rows rows.
 
     A row group with more rows is a piece of its own. sizes: number of rows of each row group, in
-    order. Return for each piece the list of the indices of its row groups.
+    order. Return a list of pieces: each is the list of the indices of its row groups.
     """
     pieces: list[list[int]] = []
     n_held = 0
@@ -117,7 +120,7 @@ def _group_pieces(sizes: list[int], n_rows: int) -> list[Piece]:
 
 
 class _Parquet(TableFile):
-    """A Parquet file, whose pieces are lists of row groups."""
+    """A Parquet file, whose separately readable pieces are lists of row groups."""
 
     def _file(self) -> Any:
         # Without a buffer a whole row group is held, even if few of its rows are requested.
@@ -168,7 +171,7 @@ class _Parquet(TableFile):
 
 
 class _Arrow(TableFile):
-    """An Arrow (IPC, Feather) file, whose pieces are lists of record batches."""
+    """An Arrow (IPC, Feather) file, whose separately readable pieces are lists of record batches."""
 
     def _infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
         del columns
@@ -185,7 +188,7 @@ class _Arrow(TableFile):
         with ArrowFile(Path(self.name)) as file:
             n_read, n_all = 0, sum(file.lengths)
             for i in range(len(file.lengths)) if piece is None else piece:
-                for batch in file.ranges(columns, i, n_rows):
+                for batch in file.read_ranges(columns, i, n_rows):
                     n_read += len(batch)
                     yield batch, n_read / n_all
 
@@ -193,10 +196,10 @@ class _Arrow(TableFile):
         most = 0
         with ArrowFile(Path(self.name)) as file:
             for i in range(len(file.lengths)):
-                if file.has_ranges(i):
+                if file.can_read_ranges(i):
                     continue
                 before = pa.total_allocated_bytes()
-                batch = file.whole(columns, i)
+                batch = file.read_batch(columns, i)
                 most = max(most, pa.total_allocated_bytes() - before)
                 del batch
             # Offsets of texts are copied, those of one column at a time.
@@ -206,8 +209,9 @@ class _Arrow(TableFile):
 class CsvFile(TableFile):
     """A CSV file, or CSV from standard input, which cannot be divided into pieces.
 
-    `infer_columns` infers the types of its columns from all values; `batches` yields texts, and
-    numbers or dates for columns in `formats` or `kinds`, whose exceptions become null.
+    `infer_columns` infers the types of the columns from all values. `batches` yields texts, and
+    numbers or dates for columns in `formats` or `kinds`. Texts without the format, called
+    exceptions, become null there.
 
     Parameters
     ----------
@@ -216,27 +220,28 @@ class CsvFile(TableFile):
     source : TableSource
         Options of reading.
     is_limited : bool
-        Whether memory is limited.
+        Whether the fit has a memory limit.
     content : bytes or None
         The whole text, if it came from standard input; None: it is read from the file.
 
     Attributes
     ----------
     formats : dict of str to TextFormat
-        Formats by which columns become numbers or dates.
+        Formats by which columns become numbers or dates, by name.
     kinds : dict of str to tuple of pyarrow.DataType
-        Types that columns in plain form may have: those to which all texts of earlier blocks convert.
-        The columns of a block have the first one; without any, text is numbers with exceptions, and
-        text among dates stays text.
+        Types that columns in plain form may have, by name: those to which all texts of earlier
+        blocks convert. The columns of a block get the first one. If none is left, text in a numeric
+        column is numbers with exceptions, and a column of dates stays text.
     kept : set of str
-        Columns whose text is kept, also words such as NA.
+        Names of columns whose text is kept, also words such as NA.
     texts : set of str
-        Columns that are known to be text, in which only the stated markers are missing, if any are.
-    words : dict of frozenset of str
-        Words such as NA that are categories of a fitted model, by column. They are missing values only
-        if the option `missing` states them.
+        Names of columns that are known to be text, in which only the stated markers are missing, if
+        any are stated.
+    words : dict of str to frozenset of str
+        Words such as NA that are categories of a fitted model, by column. They are missing values
+        only if the option `missing` states them.
     fitted : set of str
-        Columns whose format is that of a fit, which these rows need not have.
+        Names of columns whose format is that of a fit, which the rows of this file may lack.
     """
 
     is_text = True
@@ -262,12 +267,12 @@ class CsvFile(TableFile):
 
     @property
     def dialect(self) -> CsvDialect:
-        """Encoding, separator and names of the columns."""
+        """Encoding, separator, header and column names of the file."""
         return self._text.dialect
 
     @property
     def separator(self) -> str:
-        """The usual separator of CSV files with the suffix of this file."""
+        """Usual separator of CSV files with the suffix of this file: a tab for .tsv, else a comma."""
         return self._text.usual_separator
 
     def list_markers(self, name: str) -> set[str]:
@@ -280,7 +285,7 @@ class CsvFile(TableFile):
         return {*(usual - self.words.get(name, set())), *(self.source.missing or ())}
 
     def count_texts(self, columns: Sequence[str]) -> dict[str, TextCounts]:
-        """Return counts of the texts of columns in all rows, by name."""
+        """Read the file, and return the `TextCounts` of all texts of some columns, by name."""
         counts = {name: TextCounts() for name in columns}
         with self._errors_named():
             for block, _ in self._parse_values(columns):
@@ -347,8 +352,9 @@ class CsvFile(TableFile):
     def _convert(self, name: str, texts: Any) -> Any:
         """Convert the texts of one block of a column to numbers or dates; return an Arrow array.
 
-        Texts that do not convert become null and are counted in `_exceptions`. name: name of the
-        column; texts: an Arrow array. A column that stays text is returned unchanged.
+        Texts that do not convert become null and are counted in `_exceptions`. A column without
+        format or types stays text, and is returned unchanged. name: name of the column. texts: an
+        Arrow array.
         """
         form, exceptions = self.formats.get(name), texts.slice(0, 0)
         is_open = False
@@ -372,13 +378,15 @@ class CsvFile(TableFile):
     def _choose_symbol_by_block(
         self, name: str, texts: Any, form: TextFormat, is_open: bool
     ) -> TextFormat | None:
-        """Return another format of numbers for a column of a fitted model; None: there is no other.
+        """Choose another number format for a column of a fitted model, by the symbols of one block.
 
-        The symbol that most numbers of the block have is that of all later blocks. Numbers with and
-        without percent signs differ in their unit, so that a column has either.
+        A symbol is a currency or percent sign. The symbol of most numbers of the block is used for
+        all later blocks, too. Numbers with and without percent signs differ in their unit, so a
+        column may have only one of both.
 
-        name: the column; texts: those of a block with exceptions to the format `form`; is_open: whether
-        the model stores no format of the column.
+        name: name of the column. texts: its texts in a block that has exceptions to the format
+        `form`. is_open: whether the model stores no format of the column. Return None if there is
+        no other format.
         """
         is_bare = form.symbol == "%" and name in self.fitted
         if not is_open and not is_bare:
@@ -398,9 +406,10 @@ class CsvFile(TableFile):
         return chosen
 
     def _remove_percent_sign(self, name: str, form: TextFormat) -> TextFormat:
-        """Return a format without its percent sign, and warn how bare numbers are read.
+        """Return a format without its percent sign, and warn how numbers without the sign are read.
 
-        name: the column, whose numbers had percent signs in the fit.
+        name: name of the column, whose numbers had percent signs in the fit. form: the format of
+        the fit.
         """
         warn(
             f"column {name!r} of {self.name}: its numbers lack the percent signs of the fit, and are "
@@ -411,10 +420,10 @@ class CsvFile(TableFile):
         return replace(form, symbol="")
 
     def choose_number_format(self, name: str, counts: TextCounts) -> TextFormat:
-        """Return the format of numbers in a column whose format a fitted model does not store.
+        """Return the number format of a column for which a fitted model stores no format.
 
-        name: the column; counts: counts of its texts, whose symbol is that of most numbers. Warn if it
-        is a percent sign, as the numbers of the fit may be fractions.
+        Warn if most numbers have a percent sign, as the numbers of the fit may be fractions. name:
+        name of the column. counts: counts of its texts.
         """
         symbol = counts.choose_symbol()
         if symbol == "%":
@@ -426,7 +435,10 @@ class CsvFile(TableFile):
         return self.source.choose_number_format(symbol)
 
     def _expect_few_exceptions(self) -> None:
-        """Warn of exceptions in columns of a fitted model, and raise ValueError if there are many."""
+        """Warn of values without the format of a fitted column, or raise a ValueError if they are many.
+
+        Many are more than 1 % of the values of the column.
+        """
         for column, texts in self._exceptions.items():
             n, n_values = texts.total(), self._n_values[column]
             if column not in self.fitted or not n:
@@ -471,8 +483,9 @@ class CsvFile(TableFile):
     def _parse(self, names: Sequence[str], missing: Sequence[str]) -> Iterator[tuple[Any, float]]:
         """Yield record batches of texts, block by block, each with the fraction of the file read.
 
-        names: the columns to read; missing: texts that become null. Raise ValueError if a text is
-        not in the encoding of the file, or has a zero byte, or if rows differ in their length.
+        names: names of the columns to read. missing: texts that become null. Raise a ValueError if
+        a text is not in the encoding of the file, or has a zero byte, or if rows have different
+        numbers of values.
         """
         dialect = self.dialect
         if not dialect.has_rows:

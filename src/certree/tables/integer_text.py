@@ -23,7 +23,10 @@ def holds_integers(column: Any) -> bool:
 
 
 def convert_integer_text(column: Any) -> Any:
-    """Return a column of text as int64 if it holds integers and any value, else unchanged."""
+    """Convert a column of text to int64 if all its values are integers; else return it unchanged.
+
+    A column without any value is unchanged, too. column: pyarrow Array or ChunkedArray.
+    """
     if column.null_count < len(column) and holds_integers(column):
         return column.cast(pa.int64())
     return column

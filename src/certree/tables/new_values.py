@@ -1,4 +1,4 @@
-"""Values of new rows that a fitted model does not know: unseen categories, and empty features."""
+"""Warn of values of new rows that a fitted model does not know: unseen categories, empty features."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ _LISTED, _SEVERAL = 3, 5
 def warn_of_new_values(
     model: Any, batches: Iterable[Batch], others: Sequence[str]
 ) -> Iterator[Batch]:
-    """Yield the batches unchanged, and warn behind the last one of values that a model does not know.
+    """Yield the batches unchanged, and warn of values that a model does not know before the last one.
 
-    These are unseen categories, and features without any value. Models predict for such rows as well,
-    so that mistakes in a table would show nowhere.
+    These are unseen categories, and features without any value. Models predict for such rows as
+    well, so that mistakes in a table would not show in the predictions.
 
     Parameters
     ----------
     model : fitted estimator
         The model.
     batches : iterable of Batch
-        Its new rows.
+        The new rows.
     others : sequence of str
-        Columns that are no features. Models without names of features take all others.
+        Names of columns that are no features. For a model without feature names, all other columns
+        are features.
     """
     features, columns = list_input_columns(model)
     names, known = list[str](), dict[str, Any]()
@@ -71,7 +72,7 @@ def warn_of_new_values(
 def _warn_of_categories(name: str, unseen: Counter[str], where: str) -> None:
     """Warn that a column of new rows has categories that the training rows did not have.
 
-    name: name of the feature; unseen: number of rows of each such category; where: name of the
+    name: name of the feature. unseen: number of rows with each such category. where: name of the
     table for the message.
     """
     listed = ", ".join(repr(text) for text, _ in unseen.most_common(_LISTED))

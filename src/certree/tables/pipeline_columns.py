@@ -1,8 +1,8 @@
 """Columns that a fitted scikit-learn pipeline reads: names, types, categories and missing values.
 
-A pipeline stores the names of its input columns, but not their types. Its fitted steps tell most
-types: encoders hold the categories, scalers accept only numbers, and the last step is an estimator of
-certree, which knows the columns that reach it.
+A pipeline stores the names of its input columns, but not their types. The fitted steps show most
+types: encoders hold the categories, scalers accept only numbers, and the last step is an estimator
+of certree, which stores the types of the columns that it reads.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from certree.tables.csv_text import MISSING_MARKERS
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InputColumn:
-    """A column of a table that a fitted model reads.
+    """Type and categories, in the fit of a model, of a table column that the model reads.
 
     Attributes
     ----------
     type : pyarrow.DataType or None
-        Its type in the fit: string, float64, null (no value at all) or a type of dates. None: no
-        step of the pipeline stores it, and the type of the file is used.
+        Type of the column in the fit: string, float64, null (no value at all) or a type of dates.
+        None: no step of the pipeline stores it, and the type of the file is used.
     categories : sequence of str or None
         The categories of the fit, if the column is of text and they are stored.
     missing : object
-        What a missing text is in the table that a pipeline receives: NaN or None.
+        Object that replaces missing texts in the table that a pipeline receives: NaN or None.
     words : frozenset of str
         Categories of the fit that mean a missing value in other columns, such as "NA".
     """
@@ -50,7 +50,10 @@ _Columns = list[InputColumn | None]
 
 
 def get_first_step(pipeline: Pipeline) -> Any:
-    """Return the first step of a fitted pipeline that is not "passthrough", also of nested ones."""
+    """Return the first step of a fitted pipeline that transforms, also inside nested pipelines.
+
+    Steps that are "passthrough" or None are skipped; return None if there is no other.
+    """
     for _, step in pipeline.steps:
         if isinstance(step, Pipeline):
             return get_first_step(step)
@@ -69,7 +72,7 @@ def list_pipeline_columns(
     pipeline : Pipeline
         The fitted pipeline.
     outputs : sequence of InputColumn
-        The columns that its last step reads.
+        The columns that the last step reads.
 
     Returns
     -------
@@ -82,7 +85,7 @@ def list_pipeline_columns(
     Raises
     ------
     TypeError
-        If the first step does not store the number of its columns, as those of texts.
+        If the first step does not store the number of its columns, such as a text vectorizer.
     """
     first = get_first_step(pipeline)
     n = getattr(first, "n_features_in_", None)
@@ -103,10 +106,11 @@ def list_pipeline_columns(
 
 
 def create_frame(table: pa.Table, columns: Sequence[InputColumn]) -> Any:
-    """Return the columns of a table, in its order, as a data frame of pandas for a pipeline.
+    """Convert the columns of a table to a data frame of pandas for a pipeline.
 
-    table: the columns that a pipeline reads; columns: what is known of each. Text becomes a column of
-    objects whose missing values are those of the fit (NaN or None).
+    Text becomes a column of objects whose missing values are those of the fit (NaN or None). table:
+    the columns that the pipeline reads. columns: an `InputColumn` for each column of the table, in
+    its order.
     """
     pd = import_extra("pandas", "frames")
     series = {}
@@ -123,10 +127,11 @@ def create_frame(table: pa.Table, columns: Sequence[InputColumn]) -> Any:
 
 
 def _find_inputs(step: Any, outputs: _Columns | None) -> _Columns | None:
-    """Return the columns that a fitted step reads; None if the step does not store them.
+    """Return the columns that a fitted step of a pipeline reads; None if the step does not store them.
 
-    step: a transformer, a pipeline of transformers, "passthrough" or None; outputs: the columns that
-    the next step reads; None if they are not known.
+    An entry of the list is None for a column that the step drops. step: a transformer, a pipeline
+    of transformers, "passthrough" or None. outputs: the columns that the next step reads; None if
+    these are not known.
     """
     if step is None or isinstance(step, str):
         return outputs
@@ -149,9 +154,9 @@ def _find_inputs(step: Any, outputs: _Columns | None) -> _Columns | None:
 
 
 def _find_inputs_of_parts(step: ColumnTransformer, outputs: _Columns | None) -> _Columns:
-    """Return the columns that a fitted ColumnTransformer reads; None for those that it drops.
+    """Return the columns that a fitted ColumnTransformer reads; entries are None for those it drops.
 
-    outputs: the columns that the next step reads, or None.
+    outputs: the columns that the next step reads; None if these are not known.
     """
     columns: _Columns = [None] * step.n_features_in_
     for name, part, _ in step.transformers_:
@@ -167,10 +172,10 @@ def _find_inputs_of_parts(step: ColumnTransformer, outputs: _Columns | None) -> 
 
 
 def _merge(first: InputColumn | None, second: InputColumn) -> InputColumn:
-    """Choose between the types that two steps of a pipeline store for the column that both read.
+    """Merge what two steps of a pipeline store about the same column: return the one with a type.
 
-    first: the first step's, which is returned if it has a type; None: it stores nothing; second:
-    the second step's.
+    first: what the first step stores, which is returned if it has a type; None: it stores nothing.
+    second: what the second step stores.
     """
     if first is None:
         return second
@@ -195,7 +200,10 @@ def _merge_all(parts: Sequence[_Columns]) -> _Columns | None:
 
 
 def _describe_categories(values: list[Any]) -> InputColumn:
-    """Return the column whose categories an encoder has stored; values: the categories."""
+    """Return an `InputColumn` for a column whose categories an encoder has stored.
+
+    values: the categories, among which may be None or NaN for missing values.
+    """
     missing = None if any(value is None for value in values) else np.nan
     texts = [value for value in values if isinstance(value, str)]
     if texts:
@@ -209,8 +217,8 @@ def _describe_categories(values: list[Any]) -> InputColumn:
 def _find_inputs_of_imputer(step: Any, outputs: _Columns | None) -> _Columns:
     """Return the columns that a fitted SimpleImputer reads, by the values that it fills in.
 
-    outputs: the columns that the next step reads, or None; they are the same columns if there are as
-    many of them.
+    outputs: the columns that the next step reads, or None if these are not known. If there are as
+    many as the imputer has columns, the imputer's columns are the same, and have their types.
     """
     missing = None if step.missing_values is None else np.nan
     columns: _Columns = []
@@ -225,9 +233,10 @@ def _find_inputs_of_imputer(step: Any, outputs: _Columns | None) -> _Columns:
 
 
 def _find_inputs_by_tags(step: Any) -> _Columns | None:
-    """Return the columns that a fitted transformer of scikit-learn accepts by its tags, or None.
+    """Return the columns that a fitted transformer of scikit-learn reads, by its tags.
 
-    Most transformers accept only numbers; those of documents accept a column of text.
+    Most transformers accept only numbers; vectorizers of documents read a column of text. Return
+    None if the transformer is none of scikit-learn, or its tags do not determine the types.
     """
     if not type(step).__module__.startswith("sklearn."):
         return None

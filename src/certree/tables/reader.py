@@ -1,4 +1,4 @@
-"""Reading of tables: as arrays, as a whole, or batch by batch, all with the same types."""
+"""Read tables as arrays, as a whole, or batch by batch, with the same types in all three cases."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _BATCH_ROWS = 2**17
 
 
 def no_types(names: list[str]) -> Mapping[str, InputColumn]:  # noqa: ARG001 -- as `Types` has it
-    """Return an empty dict: a value of the parameter `types` of `read` for reading without a model.
+    """Return an empty dict; passed as the parameter `types`, it reads files without a fitted model.
 
     All columns then have the types of their files. names: not read.
     """
@@ -155,8 +155,8 @@ def read_table(
     if names is not None:
         if missing_names := [name for name in names if name not in columns.column_names]:
             raise ValueError(
-                f"like must be a model whose features are columns of {inferred.where}, but there is "
-                f"no column {missing_names[0]!r}"
+                f"like must be a model whose features are columns of {inferred.where}, but there "
+                f"is no column {missing_names[0]!r}: add the column, or pass another model"
             )
         selected = [*names, *([] if target is None else [target])]
         description = _leave_out(description, selected)
@@ -171,9 +171,9 @@ def read_table(
 
 
 def _leave_out(description: TableDescription, names: Collection[str]) -> TableDescription:
-    """Return the description of a table of which only some columns are kept, `names`.
+    """Return the description of a table reduced to some columns, with a line on the others.
 
-    A line says which of the others are left out.
+    description: description of all columns. names: names of the columns that are kept.
     """
     others = [one.name for one in description.columns if one.name not in names]
     line = f"neither features of the model nor the target, left out: {join_names(others)}"
@@ -181,9 +181,12 @@ def _leave_out(description: TableDescription, names: Collection[str]) -> TableDe
 
 
 def read(source: Any, types: Types = no_types, text_dates: Collection[str] = ()) -> pa.Table:
-    """Read files as a whole into an Arrow table.
+    """Read files as a whole into an Arrow table, and return the table.
 
-    Parameters and errors are those of `read_with_schema`, whose first result this is.
+    source: files, or folders of files; "-" is CSV from standard input. types: function that takes
+    the names of all columns, and returns the columns of a fitted model by name, whose types are
+    used. text_dates: names of columns of which dates and times in CSV files stay text.
+    `read_with_schema` also returns the schema, and lists the errors.
     """
     return read_with_schema(source, types, text_dates)[0]
 
@@ -198,10 +201,11 @@ def read_with_schema(
     source : path, list of paths, TableSource or pyarrow.dataset.Dataset
         Files, or folders of files, with the same columns; "-" is CSV from standard input.
     types : callable
-        Takes the names of the columns, and returns the columns of a fitted model, by name. CSV columns
-        that must be string keep their text unchanged, also words such as NA that are categories of the
-        model. In other files, integers and dictionaries of numbers are converted to strings, and
-        dictionaries of numbers to numbers. All other columns have the types of their files.
+        Takes the names of all columns, and returns the columns of a fitted model (`InputColumn`) by
+        name. CSV columns that have type string there keep their text unchanged, also words such as
+        NA that are categories of the model. In other files, integers and dictionaries of numbers
+        are converted to strings if the model has strings, and dictionaries of numbers to numbers.
+        All other columns have the types of their files.
     text_dates : collection of str
         Names of columns of which dates and times in CSV files stay text.
 
@@ -239,11 +243,30 @@ def infer_schema(
 ) -> InferredSchema:
     """Infer types and formats of the columns of all files, in one pass over CSV files.
 
-    The formats are set in each CSV file, which is read with them afterwards. columns: names of the
-    columns to infer; None: all, of which those that a fitted model does not read need not be decided.
-    The other parameters are those of `read_with_schema`.
-    Raise ValueError if a file lacks a column that another one has, or if there is no type that holds
-    the values of all files; the message names column and file.
+    The formats are set in each `CsvFile`, which is read with them afterwards.
+
+    Parameters
+    ----------
+    files : sequence of TableFile
+        The files.
+    types : callable
+        Takes the names of all columns, and returns the columns of a fitted model (`InputColumn`) by
+        name, whose types are used. See `read_with_schema`.
+    text_dates : collection of str
+        Names of columns of which dates and times in CSV files stay text.
+    columns : sequence of str or None
+        Names of the columns to infer; None: all. If the decimal mark or date order of a column that
+        a fitted model does not read is not clear, it then stays text instead of raising an error.
+
+    Returns
+    -------
+    InferredSchema
+
+    Raises
+    ------
+    ValueError
+        If a file lacks a column that another one has, or if there is no type that holds the values
+        of all files; the message names column and file.
     """
     texts = [file for file in files if isinstance(file, CsvFile)]
     fitted = types(files[0].names())
@@ -277,12 +300,15 @@ def infer_schema(
     for file in texts:
         file.texts = {one.name for one in schema if pa.types.is_string(one.type)}
         file.formats, file.fitted = dict(forms), {*wanted, *file.source.stored.columns}
+    if texts:
+        joined = _keep_words(joined, texts[0])
+    read = {one.name: joined[one.name] for one in schema}
     return InferredSchema(
-        _keep_words(joined, texts[0]) if texts else joined,
+        joined,
         schema,
         [n_rows for _, n_rows in inferred],
         name_range([file.name for file in files]),
-        create_table_format(forms, texts[0], decimal) if texts else None,
+        create_table_format(forms, read, texts[0], decimal) if texts else None,
         left_out,
         (*dict.fromkeys(line for file in texts for line in describe_dialect(file)),),
     )
@@ -291,7 +317,12 @@ def infer_schema(
 def _use_choices(
     file: TableFile, columns: InferredColumns, chosen: InferredColumns, left_out: Collection[str]
 ) -> InferredColumns:
-    """Return the columns of a file without those left out, and those of a CSV file as chosen."""
+    """Replace the columns of a CSV file by the chosen ones, and leave some columns out.
+
+    file: the file. columns: inferred columns of the file, by name; those of other formats than CSV
+    stay. chosen: columns with the types and formats chosen from all CSV files, by name. left_out:
+    names of columns to leave out. Return the columns by name.
+    """
     return {
         name: chosen.get(name, column) if file.is_text else column
         for name, column in columns.items()
@@ -300,9 +331,10 @@ def _use_choices(
 
 
 def _use_timezone(columns: InferredColumns, zone: str | None) -> InferredColumns:
-    """Return columns, of which those of dates with a time zone have a stated one, with notes on it.
+    """Return columns in which dates with a time zone have the stated one, and a note on the zone.
 
-    zone: the stated zone; None: that of the columns, which is UTC in CSV files.
+    columns: inferred columns by name. zone: the stated zone; None: that of the columns, which is
+    UTC in CSV files.
     """
     found = dict(columns)
     for name, column in columns.items():
@@ -319,9 +351,10 @@ def _use_timezone(columns: InferredColumns, zone: str | None) -> InferredColumns
 
 
 def _keep_words(columns: InferredColumns, file: CsvFile) -> InferredColumns:
-    """Return columns, of which those of text have no markers that the file reads as text.
+    """Return columns in which text columns list only those missing-value markers that are in force.
 
-    These are words such as NA if others are stated, or if the column's text is kept. A note names them.
+    Words such as NA are not if the user states other markers, or keeps the text of the column; a
+    note names these words. columns: inferred columns by name. file: one of the CSV files.
     """
     found = dict(columns)
     for name in file.texts:
@@ -337,9 +370,10 @@ def _keep_words(columns: InferredColumns, file: CsvFile) -> InferredColumns:
 
 
 def _join_files(files: Sequence[TableFile], found: Sequence[InferredColumns]) -> InferredColumns:
-    """Join the columns of files by name; `found` holds the columns of each file.
+    """Join the columns of several files by name, with types that hold the values of all files.
 
-    Raise ValueError if a file lacks a column that another has, or a column has no common type.
+    found: the inferred columns of each file, by name. Raise a ValueError if a file lacks a column
+    that another has, or a column has no common type.
     """
     first, joined = files[0], found[0]
     for file, more in zip(files[1:], found[1:], strict=True):
@@ -350,14 +384,15 @@ def _join_files(files: Sequence[TableFile], found: Sequence[InferredColumns]) ->
             if missing := [name for name in columns if name not in names]:
                 raise ValueError(
                     f"{lacks.name} has no column {missing[0]!r}, which {has.name} has: all files "
-                    "must have the same columns"
+                    "must have the same columns. Add it, or leave it out by drop= (--drop)"
                 )
         pairs = {name: join_columns(column, more[name]) for name, column in joined.items()}
         for name, common in pairs.items():
             if common is None:
                 raise ValueError(
                     f"column {name!r} of {file.name} holds {more[name].kind}, which has no common "
-                    f"type without loss with {joined[name].kind} of files before it"
+                    f"type without loss with {joined[name].kind} of earlier files: convert the "
+                    "column in one of them, or leave it out by drop= (--drop)"
                 )
         joined = {name: common for name, common in pairs.items() if common is not None}
     return joined
@@ -455,8 +490,11 @@ def _read_file(
 ) -> Iterator[tuple[pa.Table, float]]:
     """Yield the rows of a file as tables, each with the fraction of the file that has been read.
 
-    At least one table is yielded, without rows if the file has none. The parameters are those of
-    `read_batches`.
+    At least one table is yielded, without rows if the file has none. file: the file. types:
+    function that takes the names of all columns, and returns the columns of a fitted model by name.
+    n_rows: largest number of rows of a table. columns: names of the columns to read; None: all.
+    text_columns: names of columns that are read as text unless `types` has them. keep_words:
+    whether words such as NA are text in these columns.
     """
     every = file.names()
     names = [name for name in every if columns is None or name in columns]
@@ -482,15 +520,15 @@ def _read_file(
 def _infer_missing_types(
     file: TableFile, names: list[str], wanted: Mapping[str, InputColumn]
 ) -> pa.Schema:
-    """Return the schema with which a file is read for a fitted model, and set how CSV is read.
+    """Return the schema with which a file is read for a fitted model, and set how a CSV file is read.
 
-    A CSV file is read as a whole if `wanted` lacks one of its columns, or the order of day and month in
-    a column of dates is stated, which may be that of some columns only. Columns in its `kinds` may have
-    another type in each batch: numbers may be integers or booleans, and dates stay text from the
-    first batch on with a text that is no date.
+    A CSV file is first read as a whole for columns without a type in `wanted`, and for columns of
+    dates if the user states an order of day and month. Columns in its `kinds` may have another type
+    in each batch than in the schema: numbers may be integers or booleans, and dates stay text from
+    the first batch on with a text that is no date.
 
-    file: the file; names: its columns to read; wanted: columns of the model by name, whose types are
-    string, float64 or types of dates.
+    file: the file. names: names of the columns to read. wanted: columns of the model by name, whose
+    types are string, float64 or types of dates.
     """
     if not isinstance(file, CsvFile):
         return infer_schema([file], lambda _: wanted, columns=names).schema

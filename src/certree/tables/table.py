@@ -72,7 +72,7 @@ class ColumnDescription:
 
     @property
     def is_plain(self) -> bool:
-        """Whether there is nothing to say beside the type."""
+        """Whether the description is the type alone: no missing values and no notes."""
         return not self.n_missing and not self.notes and self.type != "empty"
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ class ColumnDescription:
 class TableDescription:
     """What was read from files: number of rows, and type and missing values of each column.
 
-    `str` gives a line for each column, of at most 30 columns.
+    `str` gives a line for each of the first 30 columns.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class TableDescription:
         return f"{rows}, {format_quantity(len(self.columns), 'column')}"
 
     def summarize(self) -> list[str]:
-        """Return lines as `str`, but one line for all columns of a type without other notes."""
+        """Return a shorter description as lines, in which plain columns of one type share a line."""
         by_type: dict[str, list[str]] = {}
         for column in self.columns:
             if column.is_plain:
@@ -231,10 +231,11 @@ class Table:
 def create_arrow_table(
     features: dict[str, Any], categorical: Sequence[int] | None = None
 ) -> "pa.Table":
-    """Return features as an Arrow table of strings, float64 and dictionaries of float64.
+    """Convert features to an Arrow table of strings, float64 and dictionaries of float64.
 
-    features: values, (n,), by name; Arrow columns are not changed; categorical: indices of those that
-    are categories, which are dictionaries if they are numbers; None: arrays whose dtype is object.
+    features: values of each feature, (n,), by name; values that are Arrow columns are not changed.
+    categorical: indices of the features that are categories. Those become dictionaries if they are
+    numbers. None: arrays whose dtype is object are categories.
     """
     columns = {}
     for j, (name, values) in enumerate(features.items()):
@@ -305,7 +306,7 @@ def split_target(
 def extract_target(columns: "pa.Table", target: str, where: str = "the table") -> NDArray[Any]:
     """Convert the target column of a table to an array, (n,): numbers, or strings of a str dtype.
 
-    columns: the table; target: name of the column; where: name of the table in messages. Raise
+    columns: the table. target: name of the column. where: name of the table in messages. Raise a
     ValueError if there is no such column, it has nulls, or a string ends in NUL.
     """
     expect_target(columns.column_names, target, where)
@@ -316,8 +317,8 @@ def extract_target(columns: "pa.Table", target: str, where: str = "the table") -
 def _convert_to_str_dtype(values: NDArray[Any], target: str) -> NDArray[Any]:
     """Convert strings of dtype object, (n,), to a NumPy str dtype.
 
-    values: the strings; target: name of their column, for the message. Raise ValueError if a string
-    ends in NUL, which NumPy would drop.
+    values: the strings. target: name of their column, for the message. Raise a ValueError if a
+    string ends in NUL, which NumPy would drop.
     """
     if any(isinstance(value, str) and value.endswith("\0") for value in values):
         raise ValueError(
@@ -330,10 +331,10 @@ def _convert_to_str_dtype(values: NDArray[Any], target: str) -> NDArray[Any]:
 def describe_columns(
     columns: "pa.Table", inferred: InferredSchema, others: Collection[str | None] = ()
 ) -> TableDescription:
-    """Describe the columns of a table.
+    """Describe the columns of a table that has been read: type, missing values and notes.
 
-    columns: the rows, as they were read; inferred: the inferred schema of their files; others: names of
-    columns that are no features.
+    columns: the rows. inferred: the inferred schema of their files. others: names of columns that
+    are no features, which get no note that they may identify the rows.
     """
     missing = {}
     for name, column in zip(columns.column_names, columns.columns, strict=True):
@@ -352,10 +353,10 @@ def describe_columns(
 
 
 def _is_identifier(columns: "pa.Table", name: str) -> bool:
-    """Return whether a column may number or name the rows.
+    """Return whether a column of integers may number or name the rows, as an id does.
 
-    These are integers of which no two are equal, in at least 100 rows. 20 rows suffice if they increase
-    from row to row, or the name is like id. columns: the table; name: the column.
+    This is so if no two of at least 100 values are equal. 20 rows suffice if the values increase
+    from row to row, or the name is like id. columns: the table. name: name of the column.
     """
     column, n = columns.column(name), columns.num_rows
     if not pa.types.is_integer(column.type) or column.null_count or n < _FEW_ROWS:
@@ -373,10 +374,10 @@ def _is_identifier(columns: "pa.Table", name: str) -> bool:
 def describe_schema(
     inferred: InferredSchema, missing: dict[str, int] | None = None
 ) -> TableDescription:
-    """Describe the columns of files, without reading them again.
+    """Describe the columns of files by their inferred schema, without reading the files again.
 
-    inferred: the inferred schema of the files; missing: number of missing values by column; None: the
-    numbers counted in CSV files.
+    inferred: the schema. missing: number of missing values by column; None: the numbers that
+    inference has counted in CSV files.
     """
     described = []
     for field_ in inferred.schema:
@@ -403,7 +404,10 @@ def describe_schema(
 
 
 def describe_dialect(file: Any) -> list[str]:
-    """Return a line on the dialect of a CSV file, a `CsvFile`; none if it is the usual one."""
+    """Return a list with a line on separator, encoding and skipped lines of a CSV file.
+
+    The list is empty if all of these are usual. file: a `CsvFile`.
+    """
     dialect, words = file.dialect, []
     signs = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars", " ": "spaces"}
     if dialect.separator != file.separator:
@@ -421,10 +425,10 @@ _METADATA = b"certree table format"
 
 
 def attach_format(columns: "pa.Table", found: TableFormat | None) -> "pa.Table":
-    """Store the format of the files that a table was read from in the metadata of the table.
+    """Store the format of the files that a table was read from in the table's metadata.
 
-    columns: the Arrow table; found: the format, or None, for which it is returned unchanged. Return
-    the table with the metadata.
+    columns: the Arrow table. found: the format; None: the table is returned unchanged. Return a
+    table with the metadata.
     """
     if found is None:
         return columns
@@ -433,9 +437,10 @@ def attach_format(columns: "pa.Table", found: TableFormat | None) -> "pa.Table":
 
 
 def read_attached_format(schema: Any) -> TableFormat | None:
-    """Return the format that `attach_format` has attached to a table with a schema, if any.
+    """Return the format that `attach_format` has stored in a table; None if there is none.
 
-    schema: that of the rows of a fit; objects of other libraries have no format.
+    schema: schema of the Arrow table, whose metadata is read. Schemas of other libraries have no
+    format.
     """
     metadata = getattr(schema, "metadata", None)
     if not isinstance(metadata, dict) or _METADATA not in metadata:

@@ -1,4 +1,4 @@
-"""Files with rows, and data sets of Arrow. They must not change while they are read."""
+"""Table files, and data sets of Arrow, which must not change while they are read."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ Piece = list[int] | None
 def list_files(source: Any) -> list[Path]:
     """List the table files of a source: a file, a folder with its subfolders, or a list of these.
 
-    Files of a folder are in the order of their names. Those whose name, or folder's name, begins
-    with a dot or an underscore, and those with other suffixes than CSV, Parquet and Arrow files,
-    are left out. Raise FileNotFoundError if a path does not exist; ValueError if a file has another
-    suffix, or a folder has no table file.
+    Files of a folder are in the order of their names. Files are left out if their name, or that of
+    their folder, begins with a dot or an underscore, and if their suffix is none of CSV, Parquet
+    and Arrow files. Raise FileNotFoundError if a path does not exist, and ValueError if a file has
+    another suffix, or a folder has no table file.
     """
     if isinstance(source, list | tuple):
         return [file for one in source for file in list_files(one)]
     place = Path(source)
     if not place.is_dir():
         if not place.is_file():
-            raise FileNotFoundError(f"no such file or folder: {place}")
+            raise FileNotFoundError(f"no such file or folder: {place}. Check the path")
         find_suffix(place, SUFFIXES, _EXPECTED)
         return [place]
     try:
@@ -57,12 +57,12 @@ def list_files(source: Any) -> list[Path]:
         and not any(part.startswith((".", "_")) for part in one.relative_to(place).parts)
     ]
     if not files:
-        raise ValueError(f"the folder {place} holds no {_EXPECTED} file")
+        raise ValueError(f"the folder {place} holds no {_EXPECTED} file: check the path")
     return files
 
 
 def name_range(names: Sequence[str]) -> str:
-    """Return the name of a file for messages; of several files "FIRST .. LAST"."""
+    """Return the name of files for messages: that of a single file, or "FIRST .. LAST" for several."""
     first, last = names[0], names[-1]
     return first if first == last else f"{first} .. {last}"
 
@@ -70,8 +70,8 @@ def name_range(names: Sequence[str]) -> str:
 def find_suffix(file: Path, known: Iterable[str], expected: str) -> str:
     """Return the suffix of a file's name, such as ".csv.gz", in lower case.
 
-    file: the path; known: supported suffixes, of which the first that the name ends in is returned;
-    expected: text of the error message that lists them. Raise ValueError if no supported suffix
+    file: the path. known: supported suffixes, of which the first that the name ends in is returned.
+    expected: words that list them in the message. Raise a ValueError if no supported suffix
     matches.
     """
     for suffix in known:
@@ -94,17 +94,19 @@ def get_stem(path: str | os.PathLike[str]) -> str:
 
 
 class FileState(NamedTuple):
-    """Size, time and number of a file, by which a changed or replaced file is noticed.
+    """Size, time and inode of a file, by which a changed or replaced file is noticed.
 
-    The time of a change of rights (ctime) is not among them.
+    The time at which the file's permissions changed (ctime) is not used.
 
     Parameters
     ----------
-    size, time : int
-        Bytes, and time of the last write in nanoseconds.
+    size : int
+        Size in bytes.
+    time : int
+        Time of the last write, in nanoseconds.
     number : int or None
-        Number of the file on its file system (inode), which copies of other names do not share. None
-        after it was sent to another process, whose machine may number files otherwise.
+        Inode: number of the file on its file system, which a copy of the file does not share. None
+        after the object was sent to another process, whose machine may number files otherwise.
     """
 
     size: int
@@ -118,7 +120,7 @@ class FileState(NamedTuple):
         return cls(found.st_size, found.st_mtime_ns, found.st_ino)
 
     def is_state_of(self, path: str | Path) -> bool:
-        """Return whether the file at a path has not changed since this state was read."""
+        """Return whether the file at a path still has this size, time and inode."""
         now = FileState.read(path)
         return now[:2] == self[:2] and self.number in (None, now.number)
 
@@ -127,7 +129,7 @@ class FileState(NamedTuple):
 
 
 class TableFile:
-    """A table file, which each method opens and closes again; a subclass for each format.
+    """A table file, which each method opens and closes again; there is a subclass for each format.
 
     A subclass must define `_infer_columns` and `_batches`, and may override `_names`, `_pieces` and
     `_held`, whose results are those of the methods without underscore. All methods raise ValueError
@@ -137,11 +139,11 @@ class TableFile:
     Parameters
     ----------
     name : str
-        Its name in messages.
+        Name of the file in messages.
     source : TableSource
         Options of reading.
     paths : sequence of path
-        The file; several of a data set; none of text in memory.
+        The path of the file; several for a data set; none for text in memory.
     is_limited : bool
         Whether the fit has a memory limit, so that the file is read in small blocks by one thread.
 
@@ -171,15 +173,15 @@ class TableFile:
         return sum(state.size for state in self.states.values())
 
     def names(self) -> list[str]:
-        """Return the names of the columns, without a stored pandas index and columns to leave out."""
+        """Return the names of the columns to read, without a pandas index and those of `drop`."""
         with self._errors_named():
             return [*self._drop_columns(dict.fromkeys(self._names()))]
 
     def infer_columns(self, columns: Sequence[str] | None = None) -> tuple[InferredColumns, int]:
-        """Return types and missing-value markers of columns, by name, and the number of rows.
+        """Return the inferred columns (types, missing-value markers) by name, and the number of rows.
 
-        columns: names of the columns to inspect; None: all. A CSV file is read as a whole for it;
-        other files return all columns, whatever this argument is.
+        columns: names of the columns to inspect; None: all. A CSV file is read as a whole; other
+        files state their types, and return all columns, whatever this argument is.
         """
         with self._errors_named():
             seen, n_rows = self._infer_columns(columns)
@@ -206,9 +208,10 @@ class TableFile:
     def batches_with_progress(
         self, columns: list[str], n_rows: int, piece: Piece = None
     ) -> Iterator[tuple[Any, float]]:
-        """Yield the record batches of `batches`, each with the fraction of the file read so far.
+        """Yield the record batches of `batches`, each with the fraction of the file read, 0 to 1.
 
-        The fraction is in 0 to 1. The parameters are those of `batches`.
+        columns: names of the columns to read. n_rows: largest number of rows of a batch. piece: an
+        element of the result of `pieces`; None: all rows.
         """
         self.expect_unchanged()
         read = self._batches(columns, n_rows, piece)
@@ -238,7 +241,9 @@ class TableFile:
             try:
                 is_same = before.is_state_of(path)
             except FileNotFoundError:
-                raise FileNotFoundError(f"{path} went away while it was read") from None
+                raise FileNotFoundError(
+                    f"{path} was removed while it was read: keep the file until the end"
+                ) from None
             if not is_same:
                 raise ValueError(
                     f"{path} has changed while it was read: do not write to it before the end"
@@ -254,9 +259,10 @@ class TableFile:
             raise ValueError(f"{self.name} could not be read: {error}") from error
 
     def _drop_columns(self, columns: dict[str, Any]) -> dict[str, Any]:
-        """Return columns of the file by name, without those that an option leaves out.
+        """Return the columns of the file, by name, without those that the option `drop` names.
 
-        Raise ValueError if the file does not have such a column.
+        columns: a value for each column of the file, by name. Raise a ValueError if `drop` names a
+        column that the file does not have.
         """
         expect_known_columns("drop", self.source.drop, columns, self.name)
         return {name: one for name, one in columns.items() if name not in self.source.drop}
@@ -285,7 +291,7 @@ class DataSet(TableFile):
     Parameters
     ----------
     source : TableSource
-        The data set, with options of reading, of which those on columns count.
+        The data set, with options of reading. Only options about columns, such as `drop`, are used.
     """
 
     def __init__(self, source: TableSource) -> None:

@@ -1,4 +1,4 @@
-"""Files with options of reading, and the formats that a fitted model stores."""
+"""Files with the options of reading them, and the formats that a fitted model stores."""
 
 from __future__ import annotations
 
@@ -27,20 +27,24 @@ _LISTS = ("missing", "drop", "keep_text")
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
-    """What was found in the CSV files of a fit, and is used again for later files.
+    """What a fit found in its CSV files, and a fitted model uses again for later files.
 
     Parameters
     ----------
-    separator, encoding : str or None
-        Separator and encoding, if they are not the usual ones.
+    separator : str or None
+        Separator of values, if it is not the one that the suffix of the file states.
+    encoding : str or None
+        Encoding, if it is not UTF-8 or the user stated it.
     decimal : str or None
-        Decimal mark, if numbers show one that is not a point, or it was an option.
+        Decimal mark, if numbers show one that is not a point, or the user stated it.
     missing : tuple of str or None
-        Markers of missing values that the fit was given.
+        Markers of missing values that the user stated.
     columns : mapping of str to TextFormat
-        Formats of columns of numbers and dates that are not plain.
+        Formats of columns of numbers and dates that are not plain, by name.
     keep_text : tuple of str
-        Columns whose text the fit kept.
+        Names of columns whose text the fit kept.
+    markers : mapping of str to tuple of str
+        Texts, other than blanks, that were read as missing values in a column, by its name.
     """
 
     separator: str | None = None
@@ -49,11 +53,13 @@ class TableFormat:
     missing: tuple[str, ...] | None = None
     columns: Mapping[str, TextFormat] = field(default_factory=dict)
     keep_text: tuple[str, ...] = ()
+    markers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def to_stored(self) -> dict[str, Any]:
         """Return the settings that differ from their defaults, as an entry for a model file."""
         columns = {name: form.to_stored() for name, form in self.columns.items()}
-        stored = {**asdict(self), "columns": columns}
+        markers = {name: [*texts] for name, texts in self.markers.items()}
+        stored = {**asdict(self), "columns": columns, "markers": markers}
         return {
             name: [*value] if isinstance(value, tuple) else value
             for name, value in stored.items()
@@ -62,7 +68,7 @@ class TableFormat:
 
     @classmethod
     def from_stored(cls, stored: Any) -> TableFormat:
-        """Create the format from an entry of a model file, as `to_stored` returns it.
+        """Return the format from an entry of a model file, as `to_stored` returned it.
 
         Raise `DamagedModelError` if the entry is not of this form.
         """
@@ -72,18 +78,23 @@ class TableFormat:
             columns = {
                 name: TextFormat(**values) for name, values in stored.get("columns", {}).items()
             }
-            options = {name: value for name, value in stored.items() if name != "columns"}
+            markers = {name: (*texts,) for name, texts in stored.get("markers", {}).items()}
+            if not all(isinstance(text, str) for texts in markers.values() for text in texts):
+                raise ValueError(f"markers must be texts, got {markers!r}")
+            options = {k: value for k, value in stored.items() if k not in ("columns", "markers")}
             TableSource("", **options)  # It checks them.
             for form in columns.values():
                 _expect_known(form)
             lists = {name: (*options[name],) for name in _LISTS if name in options}
-            return cls(**{**options, **lists}, columns=columns)
+            return cls(**{**options, **lists}, columns=columns, markers=markers)
         except (ValueError, TypeError, AttributeError) as error:
-            raise DamagedModelError(f"table_format cannot be read: {error}") from None
+            raise DamagedModelError(
+                f"the model file's table_format cannot be read: {error}"
+            ) from None
 
 
 def _expect_known(form: TextFormat) -> None:
-    """Raise ValueError if a stored format of a column is none that text has."""
+    """Raise a ValueError if the format of a column, read from a model file, has an impossible value."""
     orders = {"date": (DAY_FIRST, MONTH_FIRST, YEAR_FIRST), "number": ("",)}
     is_known = form.kind in orders and form.order in orders[form.kind]
     is_known = is_known and form.decimal in (".", ",")
@@ -180,7 +191,10 @@ class TableSource(os.PathLike[str]):
                 f"separator must be one character other than a quote or line break, got {separator!r}"
             )
         if separator is not None and not separator.isascii():
-            raise ValueError(f"separator must be an ASCII character, got {separator!r}")
+            raise ValueError(
+                f"separator must be an ASCII character, got {separator!r}: save the file with "
+                "another one"
+            )
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
@@ -200,14 +214,15 @@ class TableSource(os.PathLike[str]):
 
     @property
     def decimal_mark(self) -> Decimal | None:
-        """Decimal mark that is stated, else that of a fit; None: it is not known."""
+        """Decimal mark that the user stated, else that of the model's fit; None: it is not known."""
         return self.decimal or self.stored.decimal
 
     def choose_number_format(self, symbol: str = "") -> TextFormat:
         """Return the format of numbers in columns whose format a fitted model does not store.
 
-        Beside a mark that is stated, all separators of thousands are unambiguous. symbol: the sign
-        or code of a currency, or "%", that most numbers have; "": they have none.
+        If the user has stated the decimal mark, all separators of thousands are accepted, as they
+        are unambiguous then. symbol: the sign or code of a currency, or "%", that most numbers
+        have; "": they have none.
         """
         thousands = list_thousands(self.decimal) if self.decimal else ""
         return TextFormat(decimal=self.decimal_mark or ".", thousands=thousands, symbol=symbol)
@@ -227,10 +242,11 @@ TableSource.__init__ = suggests_arguments(TableSource.__init__)  # type: ignore[
 
 
 def with_format(source: Any, stored: TableFormat | None) -> Any:
-    """Return a source whose files are read with the formats of a fitted model, if it has any.
+    """Return a source whose files are read with the format that a fitted model stores.
 
-    Options of the source override the formats: a decimal mark those of numbers, and an order of day
-    and month those of dates, which are detected anew.
+    The user's options override this format: a decimal mark that of numbers, and an order of day and
+    month that of dates, which is then detected anew. source: files, as `TableSource` takes them.
+    stored: the format of the fit; None: the source is returned unchanged.
     """
     if stored is None:
         return source

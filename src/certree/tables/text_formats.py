@@ -1,7 +1,7 @@
-"""Formats of numbers and dates in text, and the conversion of text by them.
+"""Formats of numbers and dates in text, and the conversion of text by these formats.
 
-A number may have a decimal comma, separators of thousands, and a currency or percent sign. A date has
-day, month and year in one of three orders, and perhaps a time. Everything is computed by
+A number may have a decimal comma, separators of thousands, and a currency or percent sign. A date
+has day, month and year in one of three orders, and possibly a time. Everything is computed by
 `pyarrow.compute` on whole columns.
 """
 
@@ -58,20 +58,21 @@ _YEAR_FIRST = r"^\d{4}[/.\-]\d{1,2}[/.\-]\d{1,2}(?:[ T].*)?$"
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """How the text of a column is read as numbers or dates.
+    """Format by which the text of a column is read as numbers or dates.
 
     Parameters
     ----------
     kind : {"number", "date"}
         What the text becomes: float64, or a date or a date with time.
     decimal : {".", ",", ""}
-        Decimal mark of numbers; "": it is not decided.
+        Decimal mark of numbers; "": the texts do not show it.
     thousands : str
         Characters that separate thousands, which are removed; "" if there are none.
     symbol : str
         Sign or code of a currency, or "%", which is removed; "" if there is none.
     order : str
-        Order of dates: "dd/mm", "mm/dd" or "yyyy/mm"; "" for numbers, and if it is not decided.
+        Order of dates: "dd/mm", "mm/dd" or "yyyy/mm"; "" for numbers, and if the texts do not show
+        it.
     has_time : bool
         Whether dates have a time of the day.
     has_short_years : bool
@@ -102,18 +103,18 @@ class TextFormat:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the decimal mark, or the order of day and month, is known."""
+        """Whether the decimal mark of numbers, or the order of day and month of dates, is known."""
         return bool(self.order if self.kind == "date" else self.decimal)
 
     @property
     def type(self) -> Any:
-        """The Arrow type of converted columns."""
+        """Arrow type of columns that are converted by the format: float64, date32 or timestamp("s")."""
         if self.kind == "number":
             return pa.float64()
         return pa.timestamp("s") if self.has_time else pa.date32()
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the values that differ from the defaults, for model files."""
+        """Return the fields that differ from the defaults, by name, for model files."""
         plain = asdict(PLAIN)
         return {name: value for name, value in asdict(self).items() if value != plain[name]}
 
@@ -126,9 +127,10 @@ PLAIN = TextFormat()
 
 @cache
 def number_pattern(decimal: str, thousands: str | None = None) -> str:
-    """Return the regular expression of numbers without symbol.
+    """Return the regular expression of numbers without currency or percent signs.
 
-    decimal: the decimal mark; thousands: the separators of thousands; None: all that the mark allows.
+    decimal: the decimal mark. thousands: the separators of thousands; None: all that are possible
+    beside the decimal mark.
     """
     if thousands is None:
         thousands = list_thousands(decimal)
@@ -142,19 +144,19 @@ def number_pattern(decimal: str, thousands: str | None = None) -> str:
 
 
 def list_thousands(decimal: str) -> str:
-    """Return all separators of thousands that may occur beside a decimal mark."""
+    """Return all separators of thousands that may occur beside a decimal mark, as one text."""
     return ("," if decimal == "." else ".") + _APOSTROPHES + _SPACES
 
 
 def trim(texts: Any) -> Any:
-    """Return texts without white space around them."""
+    """Return an Arrow array of texts without white space around each text."""
     return pc.utf8_trim_whitespace(texts)
 
 
 def split_symbols(texts: Any) -> tuple[Any, Any]:
     """Split trimmed texts into numbers and symbols, such as "-$5" into "-5" and "$".
 
-    Return both as Arrow arrays; the symbol is "" where a text has none.
+    Return both as Arrow arrays. The symbol of a text without one is "", and its number is the text.
     """
     number = f"[\\d.,{_APOSTROPHES}{_SPACES}]*\\d[\\d.,]*"
     pattern = (
@@ -172,9 +174,11 @@ def split_symbols(texts: Any) -> tuple[Any, Any]:
 
 
 def remove_symbol(texts: Any, symbol: str) -> Any:
-    """Remove a symbol from trimmed texts; texts that it does not mark become null if it is "%".
+    """Remove a currency or percent sign from trimmed texts; return the texts, an Arrow array.
 
-    Numbers that are marked by another symbol are not changed, so that they are no numbers.
+    Texts with another symbol stay unchanged, so that they do not convert to numbers. If the symbol
+    is "%", texts without it are replaced by a text that is no number, except zeros. If the symbol
+    is "", texts are returned unchanged.
     """
     if not symbol:
         return texts
@@ -188,7 +192,7 @@ def remove_symbol(texts: Any, symbol: str) -> Any:
 
 
 def _convert_numbers(texts: Any, form: TextFormat) -> Any:
-    """Convert texts to float64; texts that are no numbers of the format become null."""
+    """Convert an Arrow array of texts to float64; texts without the number format become null."""
     bare = remove_symbol(trim(texts), form.symbol)
     is_number = pc.match_substring_regex(bare, number_pattern(form.decimal, form.thousands))
     bare = pc.replace_substring(pc.if_else(is_number, bare, None), "\u2212", "-")
@@ -202,7 +206,7 @@ def _convert_numbers(texts: Any, form: TextFormat) -> Any:
 
 
 def _convert_dates(texts: Any, form: TextFormat) -> Any:
-    """Convert texts to dates; texts that are no dates of the format become null."""
+    """Convert an Arrow array of texts to dates; texts without the date format become null."""
     texts = trim(texts)
     pattern = _YEAR_FIRST if form.order == YEAR_FIRST else _DAY_OR_MONTH_FIRST
     is_date = pc.match_substring_regex(texts, pattern)
@@ -233,7 +237,10 @@ def _convert_dates(texts: Any, form: TextFormat) -> Any:
 
 
 def _complete_years(years: Any) -> Any:
-    """Return years of four digits; those of two digits are completed, or null between 40 and 69."""
+    """Complete years of two digits: "70" to "99" by 19, "00" to "39" by 20; others become null.
+
+    years: Arrow array of texts. Years of four digits are returned unchanged.
+    """
     is_short = pc.equal(pc.binary_length(years), 2)
     century = pc.if_else(pc.greater_equal(years, _FIRST_SHORT), "19", "20")
     is_known = pc.or_(pc.greater_equal(years, _FIRST_SHORT), pc.less_equal(years, _LAST_SHORT))
@@ -242,11 +249,12 @@ def _complete_years(years: Any) -> Any:
 
 
 def describe_dates(texts: Any) -> dict[str, Any]:
-    """Return masks of trimmed texts, Arrow arrays of bool, that show the order of their dates.
+    """Return masks of trimmed texts, Arrow arrays of bool by name, that show the order of their dates.
 
-    "any" (day or month first), "year" (year first), "day" (the first part exceeds 12), "month" (the
-    second part does), "dots" (the parts are separated by points), "time" (there is a time), "short"
-    (the year has two digits), "last" (these are no day), "century" (they are 40 to 69).
+    "any": day or month first. "year": year first. "day": the first part exceeds 12. "month": the
+    second part does. "dots": the parts are separated by points. "time": there is a time. "short":
+    the last part, the year, has two digits. "last": these digits are no day. "century": they are 40
+    to 69.
     """
     parts = pc.extract_regex(texts, _DATE)
     is_date = pc.is_valid(parts)
@@ -277,7 +285,11 @@ def describe_dates(texts: Any) -> dict[str, Any]:
 
 
 def _convert_plain(texts: Any, form: TextFormat) -> Any:
-    """Convert texts to float64 if all are numbers in plain form, which is faster; else return None."""
+    """Convert texts to float64 by Arrow's fast cast; return None if not all are numbers in plain form.
+
+    Also return None for formats of dates and of percentages. texts: an Arrow array. form: the
+    format.
+    """
     if form.kind != "number" or form.symbol == "%":
         return None
     kind = pa.float64() if form.decimal == "." else pa.int64()
@@ -285,10 +297,10 @@ def _convert_plain(texts: Any, form: TextFormat) -> Any:
 
 
 def convert_or_none(texts: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return converted texts, or None if a text does not convert.
+    """Return the result of a conversion of texts, or None if a text does not convert.
 
-    texts: an Arrow array; convert: takes texts, and raises `pyarrow.ArrowInvalid` if one does not
-    convert.
+    texts: an Arrow array. convert: function of such an array, which raises `pyarrow.ArrowInvalid`
+    if a text does not convert.
     """
     try:
         # Arrow writes a message for every text that it cannot convert, so 64 are tried first.
@@ -299,7 +311,7 @@ def convert_or_none(texts: Any, convert: Callable[[Any], Any]) -> Any:
 
 
 def find_markers(texts: Any) -> Any:
-    """Return which texts are missing values among numbers, an Arrow array of bool."""
+    """Return which texts mean a missing value in columns of numbers, an Arrow array of bool."""
     return pc.is_in(trim(texts), pa.array(MISSING_AMONG_NUMBERS))
 
 
@@ -332,6 +344,6 @@ def convert_texts(texts: Any, form: TextFormat) -> tuple[Any, Any]:
 
 
 def count_values(texts: Any) -> Counter[str]:
-    """Return how often each text of an Arrow array without nulls occurs."""
+    """Return how often each text of an Arrow array without nulls occurs, by text."""
     found = texts.value_counts().to_pylist() if len(texts) else []
     return Counter({one["values"]: one["counts"] for one in found})

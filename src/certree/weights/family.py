@@ -43,8 +43,9 @@ LossName = Literal["error", "log_loss"]
 class ValidationStatistics:
     """What a tree's m nodes predict, and statistics of the validation rows that reach each node.
 
-    From these two the loss of any pruning or posterior on the validation set is computed, without
-    the rows. Several targets have one object each.
+    From these two the loss of any pruning (the tree with some nodes turned into leaves), or of the
+    weighted vote of all prunings, is computed without the rows. Each of several targets has an
+    object of its own.
 
     Parameters
     ----------
@@ -78,10 +79,10 @@ class ValidationStatistics:
         )
 
     def to_bytes(self) -> tuple[bytes, ...]:
-        """Return a hashable key: two objects have the same one if their arrays are equal.
+        """Return a tuple of bytes by which objects can be compared and used as keys of a dictionary.
 
-        It has the bytes of `values` (of `label` if these are None), then those of `validation`,
-        which must be dense arrays.
+        Two objects have equal tuples if their arrays are equal. The tuple has the bytes of `values`
+        (of `label` if these are None), then those of `validation`, which must be dense arrays.
         """
         predicted: Any = self.label if self.values is None else self.values
         return predicted.tobytes(), self.validation.tobytes()
@@ -99,18 +100,21 @@ class TuningCandidates(Protocol):
 
     @property
     def solve(self) -> Callable[..., NodeWeights]:
-        """Function that returns one posterior or pruning as `NodeWeights`.
+        """The function that returns one posterior over prunings, or one pruning, as `NodeWeights`.
 
-        It takes the inverse temperatures, or alpha, as positional arguments: ``solve(alpha)``.
+        A pruning is the tree with some nodes turned into leaves. The function takes the inverse
+        temperatures (the factors of loss and penalty in the posterior), or alpha (the factor of a
+        pruning's penalty), as positional arguments: ``solve(alpha)``.
         """
 
     def compute_losses(
         self, temperatures: Float64, votes: ValidationStatistics, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Compute the validation loss of each posterior.
+        """Compute the validation loss of several posteriors over prunings, or of several prunings.
 
-        A posterior predicts by the vote of all prunings: each votes, with its posterior weight, for
-        the label or the class probabilities (or mean) of its leaf.
+        A pruning is the tree with some nodes turned into leaves. A posterior predicts by the vote
+        of all prunings: each votes, with its posterior weight, for the label or the class
+        probabilities (or mean) of its leaf.
 
         Parameters
         ----------
@@ -136,9 +140,10 @@ class TuningCandidates(Protocol):
 class PosteriorFamily(ArrayRecord):
     """Posteriors over the prunings of a tree, one for each setting of t inverse temperatures.
 
-    A posterior is a distribution over all prunings; ``family.solve(*temperatures)`` computes that
-    of given inverse temperatures. Functions such as `pac_bayes_family` return a family; estimators
-    choose the inverse temperatures by the losses that `compute_losses` returns.
+    A posterior is a distribution over all prunings (a pruning is the tree with some nodes turned
+    into leaves); ``family.solve(*temperatures)`` computes that of given inverse temperatures.
+    Functions such as `pac_bayes_family` return a family; estimators choose the inverse temperatures
+    by the losses that `compute_losses` returns.
 
     The log weight of a pruning is the sum of ``sum_i theta[i] F_i(v)`` over its leaves v, plus the
     prior log weights `stops`. The f terms F_i(v) are statistics of node v, such as its errors. The
@@ -174,18 +179,20 @@ class PosteriorFamily(ArrayRecord):
 
     @property
     def n_temperatures(self) -> int:
-        """Number of inverse temperatures that `solve` takes, t.
+        """Number of arguments of `solve`, t: the inverse temperatures that determine a posterior.
 
-        It is the number of terms, f, minus the number of constants in `fixed`.
+        An inverse temperature is the factor of a term, such as the loss, in the log weight of a
+        pruning. t is the number of terms minus the number of those with a constant factor, in
+        `fixed`.
         """
         return len(self.root) - len(self.fixed)
 
     def compute_theta(self, temperatures: Float64) -> Float64:
-        """Return the factors of the terms, theta, for g posteriors, (g, f).
+        """Return the factors theta of the f terms of log weights, for each of g posteriors, (g, f).
 
         temperatures: inverse temperatures, a row for each posterior, and columns in the order of
         the arguments of `solve`, (g, t). A row of the result has them with a minus sign, then the
-        constants `fixed`. f is the number of terms.
+        constants `fixed`. A term is a statistic of a leaf, such as its errors.
         """
         fixed = np.broadcast_to(self.fixed, (len(temperatures), len(self.fixed)))
         return np.ascontiguousarray(np.hstack([-temperatures, fixed]), dtype=np.float64)
@@ -193,7 +200,9 @@ class PosteriorFamily(ArrayRecord):
     def solve(self, *temperatures: float) -> NodeWeights:
         """Compute the posterior over prunings for t inverse temperatures, in O(m) time.
 
-        With `prune` return the pruning of largest weight instead, the smaller one on ties.
+        A posterior is a distribution over all prunings: trees with some nodes turned into leaves.
+        If the field `prune` is True, return the pruning of largest weight instead, the smaller one
+        on ties.
 
         Parameters
         ----------
@@ -234,10 +243,11 @@ class PosteriorFamily(ArrayRecord):
     def compute_losses(
         self, temperatures: Float64, votes: ValidationStatistics, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Compute the validation loss of each posterior.
+        """Compute the validation loss of several posteriors over prunings.
 
-        A posterior predicts by the vote of all prunings: each votes, with its posterior weight, for
-        the label or the class probabilities (or mean) of its leaf.
+        A pruning is the tree with some nodes turned into leaves. A posterior predicts by the vote
+        of all prunings: each votes, with its posterior weight, for the label or the class
+        probabilities (or mean) of its leaf.
 
         Parameters
         ----------
@@ -262,17 +272,18 @@ class PosteriorFamily(ArrayRecord):
     def predict_validation(
         self, temperatures: Float64, votes: ValidationStatistics, scoring: Scoring, n_threads: int
     ) -> tuple[Float64, Float64, Float64]:
-        """Compute the predictions of each posterior for the validation set.
+        """Compute the predictions of several posteriors over prunings for the validation set.
 
-        A posterior predicts by the vote of all prunings, each with its posterior weight. Rows with
-        equal predictions form groups: validation rows of one class in one leaf, or for numeric
-        targets all rows in one leaf. There are a groups.
+        A pruning is the tree with some nodes turned into leaves. A posterior predicts by the vote
+        of all prunings, each with its posterior weight. Rows with equal predictions form groups:
+        validation rows of one class in one leaf, or for numeric targets all rows in one leaf. The
+        number of groups is a.
 
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, t)
-            Inverse temperatures: a row for each of g posteriors, t columns in the order of the
-            arguments of `solve`.
+            Inverse temperatures (factors of loss and penalty): a row for each of g posteriors, t
+            columns in the order of the arguments of `solve`.
         votes : ValidationStatistics
             The prediction of each node as a leaf, and statistics of the validation set.
         scoring : {"error", "log_loss", "squared"}
@@ -324,11 +335,12 @@ class PosteriorFamily(ArrayRecord):
 class ChainStops(ArrayRecord):
     """Prior log weights of stopping in a node, and of splitting it, for each node of a tree.
 
-    A node may stand for a chain of nested regions with the same rows (`Tree.chain`). A pruning that
-    stops in region j (j = 0, 1, ... from the outside) of the chain has that region as a leaf, and
-    has split the j regions around it. This adds ``log_stop + j log_split`` to its log weight. Here
-    log_stop and log_split are arguments of `chain_stops`, which makes the object: the log weights
-    of a leaf and of splitting one region.
+    A pruning is the tree with some nodes turned into leaves; it stops in its leaves. A node may
+    stand for a chain of nested regions with the same rows (`Tree.chain`). A pruning that stops in
+    region j (j = 0, 1, ... from the outside) of the chain has that region as a leaf, and has split
+    the j regions around it. This adds ``log_stop + j log_split`` to its log weight. Here log_stop
+    and log_split are arguments of `chain_stops`, which makes the object: the log weights of a leaf
+    and of splitting one region.
 
     Parameters
     ----------
@@ -358,9 +370,10 @@ def chain_stops(
 ) -> ChainStops:
     """Compute the prior log weights of stopping in each node of a tree, and of splitting it.
 
-    A node stands for one or several nested regions with the same rows. A pruning that stops in
-    region j (j = 0, 1, ... from the outside) of a node has ``log_stop + j log_split`` added to its
-    log weight: it has that region as a leaf, and has split the j regions around it.
+    A pruning is the tree with some nodes turned into leaves; it stops in its leaves. A node stands
+    for one or several nested regions with the same rows. A pruning that stops in region j (j = 0,
+    1, ... from the outside) of a node has ``log_stop + j log_split`` added to its log weight: it
+    has that region as a leaf, and has split the j regions around it.
 
     Parameters
     ----------
@@ -408,8 +421,9 @@ def _summarise_stops(
 ) -> tuple[Float64, Float64, Float64]:
     """Summarise the log weights of stopping in each region of c chains of nested regions.
 
-    Stopping in region j (0, 1, ... from the outside) of a chain has log weight ``log_stop + j
-    log_split``.
+    A chain is a node that stands for several nested regions with the same rows; a pruning of the
+    tree stops in the region that is its leaf. Stopping in region j (0, 1, ... from the outside) of
+    a chain has log weight ``log_stop + j log_split``.
 
     Parameters
     ----------
@@ -449,8 +463,9 @@ def _summarise_stops(
 def compute_gains(tree: Trees, values: Float64, unit: float = 1.0) -> Float64:
     """Compute ``(values(left) + values(right) - values(v)) / unit`` of every node v, (m,); 0 at leaves.
 
-    tree: the tree; values: a number for each node, (m,), such as its loss as a leaf; unit: divisor.
-    Differences of integers are exact, so that a split without a gain gets exactly 0.
+    tree: the tree; values: a number for each node, (m,), such as its loss as a leaf; unit: the
+    number by which the differences are divided. Differences of integers are exact, so that a split
+    without a gain gets exactly 0.
     """
     gains = np.zeros(len(tree.left))
     inner = np.flatnonzero(tree.left != LEAF)
@@ -468,11 +483,12 @@ def loss_family(
     empty_leaves: bool = False,
     loss: LossName = "error",
 ) -> PosteriorFamily:
-    """Build the posteriors whose terms are loss, square root of the rows, and number of leaves.
+    """Build posteriors over prunings from loss, square root of the rows, and number of leaves.
 
-    The log weight of a pruning is a weighted sum of these terms over its leaves, plus prior log
-    weights. The factors of the first terms are minus the inverse temperatures, those of the last
-    ones are the constants `fixed`.
+    A pruning is the tree with some nodes turned into leaves. The log weight of a pruning is a
+    weighted sum of these three terms over its leaves, plus prior log weights. The factors of the
+    first terms are minus the inverse temperatures, those of the last ones are the constants
+    `fixed`.
 
     Parameters
     ----------
@@ -521,9 +537,10 @@ def loss_family(
 def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) -> NodeWeights:
     """Compute the posterior over all prunings for any weights of leaves and splits.
 
-    The weight of a pruning is ``exp(sum of log_own over its leaves + sum of log_split over the
-    regions that it splits)``. A node with ``chain > 1`` stands for several nested regions, each of
-    which can be a leaf and counts when it is split.
+    A pruning is the tree with some nodes turned into leaves. The weight of a pruning is ``exp(sum
+    of log_own over its leaves + sum of log_split over the regions that it splits)``. A node with
+    ``chain > 1`` stands for several nested regions, each of which can be a leaf and counts when it
+    is split.
 
     Parameters
     ----------

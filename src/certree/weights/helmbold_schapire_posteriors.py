@@ -14,10 +14,10 @@ from certree.weights.pac_bayes_posteriors import branching_stops
 def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> PosteriorFamily:
     """Return the Helmbold-Schapire posteriors over prunings, one for each inverse temperature.
 
-    The log weight of a pruning is minus the inverse temperature times its loss, the sum of ``|y -
-    prediction|`` over the rows (a leaf predicts the frequency of class 1 among its rows), plus its
-    prior log weight. That is minus log 2 for each of its regions, inner nodes and leaves, that the
-    whole tree splits.
+    A pruning is the tree with some nodes turned into leaves. The log weight of a pruning is minus
+    the inverse temperature times its loss, the sum of ``|y - prediction|`` over the rows (a leaf
+    predicts the frequency of class 1 among its rows), plus its prior log weight. That is minus log
+    2 for each of its regions, inner nodes and leaves, that the whole tree splits.
 
     Parameters
     ----------
@@ -39,7 +39,8 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> PosteriorFamily:
     """
     if stats.check_tree(tree).n_classes != 2:
         raise ValueError(
-            f"y must have 2 classes for Helmbold-Schapire voting, got {stats.n_classes}"
+            f"y must have 2 classes for Helmbold-Schapire voting, got {stats.n_classes}: use "
+            "PAC-Bayes voting, as pac_bayes and PACBayesTreeClassifier do"
         )
     counts = stats.counts
     total_weight = stats.n.max()
@@ -69,10 +70,11 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> PosteriorFamily:
 def label_family(tree: Tree, stats: NodeStats) -> PosteriorFamily:
     """Return the posteriors of a variant of Helmbold-Schapire voting whose nodes predict labels.
 
-    The loss of a pruning is its number of errors, and its prior log weight is minus log 2 for each
-    of its regions that the whole tree splits. tree: the tree; stats: counts and labels of its
-    nodes. `PosteriorFamily.solve` takes one inverse temperature (nats per error), the factor of the
-    loss, and returns a posterior.
+    A pruning is the tree with some nodes turned into leaves. All prunings vote by their posterior
+    weights. The loss of a pruning is its number of errors, and its prior log weight is minus log 2
+    for each of its regions that the whole tree splits. tree: the tree; stats: class counts of its
+    nodes, and the label (predicted class) of each. `PosteriorFamily.solve` takes one inverse
+    temperature (nats per error), the factor of the loss, and returns a posterior.
     """
     return loss_family(tree, stats, 2, [0.0], branching_stops(tree, 0.5))
 
@@ -81,10 +83,10 @@ def label_family(tree: Tree, stats: NodeStats) -> PosteriorFamily:
 def helmbold_schapire(tree: Tree, stats: NodeStats, inverse_temperature: float) -> NodeWeights:
     """Compute the posterior over prunings of Helmbold and Schapire, for two classes.
 
-    A node predicts the frequency of class 1 among its rows. The weight of a pruning is ``2^-(number
-    of its regions, leaves included, that T0 splits) exp(-inverse_temperature loss)``, where T0 is
-    the whole tree and the loss is the sum of ``|y - prediction|`` over the rows. Use
-    ``kind="mean"`` in `vote`.
+    A pruning is the tree with some nodes turned into leaves. A node predicts the frequency of class
+    1 among its rows. The weight of a pruning is ``2^-(number of its regions, leaves included, that
+    T0 splits) exp(-inverse_temperature loss)``, where T0 is the whole tree and the loss is the sum
+    of ``|y - prediction|`` over the rows. Use ``kind="mean"`` in `vote`.
 
     Parameters
     ----------
@@ -93,8 +95,8 @@ def helmbold_schapire(tree: Tree, stats: NodeStats, inverse_temperature: float) 
     stats : NodeStats
         Counts of two classes in its nodes.
     inverse_temperature : float
-        Factor of the loss (nats per row), >= 0: minus the log of beta in Helmbold and
-        Schapire (1997).
+        Factor of the loss (nats per row), >= 0: minus the log of beta in Helmbold and Schapire
+        (1997).
 
     Returns
     -------

@@ -80,7 +80,8 @@ class NodeWeights(ArrayRecord):
     def check_tree(self, tree: Trees) -> NodeWeights:
         """Return these weights, or raise ValueError if `tree` has another number of nodes.
 
-        tree: the tree over whose prunings this is a distribution.
+        tree: the tree over whose prunings (the tree with some nodes turned into leaves) this is a
+        distribution.
         """
         if len(self.weight) != len(tree.left):
             raise ValueError(
@@ -91,10 +92,11 @@ class NodeWeights(ArrayRecord):
 
     @cached_property
     def log_decisions(self) -> tuple[Float64, Float64]:
-        """Log probabilities that each node is a leaf, and that it is split, if the pruning contains it.
+        """Log probabilities that each node is a leaf, or is split, given that the pruning contains it.
 
-        A tuple of two arrays, (m,) each. They are computed from `log_odds`, in nats. At leaves of
-        the tree they are 0 and -inf.
+        A pruning is the tree with some nodes turned into leaves. The value is a tuple of two
+        arrays, (m,) each, computed from `log_odds`, in nats. At leaves of the tree they are 0 and
+        -inf.
         """
         return -np.logaddexp(0, self.log_odds), -np.logaddexp(0, -self.log_odds)
 
@@ -102,21 +104,24 @@ class NodeWeights(ArrayRecord):
     def expected_leaves(self) -> float:
         """Expected number of leaves of a pruning drawn from the distribution.
 
-        It is the sum of `weight` over all nodes.
+        A pruning is the tree with some nodes turned into leaves. The number is the sum of `weight`
+        over all nodes.
         """
         return float(self.weight.sum())
 
 
 @validate_arguments
 def reached(tree: Trees, weights: NodeWeights) -> Float64:
-    """Return the probability that each node is in the pruning, as a leaf or as an inner node, (m,).
+    """Return the probability that each node is in a randomly drawn pruning, as a leaf or inner node.
+
+    A pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
     tree : Trees
         The tree, of m nodes.
     weights : NodeWeights
-        A distribution over its prunings.
+        The distribution over its prunings.
 
     Returns
     -------
@@ -135,9 +140,9 @@ def reached(tree: Trees, weights: NodeWeights) -> Float64:
 def entropy(tree: Tree, weights: NodeWeights) -> float:
     """Compute the entropy of a distribution over prunings (nats), in O(m) time.
 
-    It is the sum over nodes of the probability that the node is in the pruning, times the entropy
-    of its split decision, plus the entropy of the region at which a pruning stops in a chain of
-    nested regions (`Tree.chain`).
+    A pruning is the tree with some nodes turned into leaves. The entropy is the sum over nodes of
+    the probability that the node is in the pruning, times the entropy of its split decision, plus
+    the entropy of the region at which a pruning stops in a chain of nested regions (`Tree.chain`).
 
     Parameters
     ----------
@@ -164,7 +169,8 @@ def entropy(tree: Tree, weights: NodeWeights) -> float:
 def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
     """Compute the Gibbs risk: the expected error of a pruning drawn from a distribution, in O(m) time.
 
-    It is not the error of the vote of all prunings.
+    A pruning is the tree with some nodes turned into leaves. This risk is not the error of the vote
+    of all prunings.
 
     Parameters
     ----------
@@ -195,13 +201,17 @@ def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
 
 
 def expect_pruning(tree: Tree, pruning: NodeWeights) -> NodeWeights:
-    """Return a distribution over prunings, or raise ValueError unless it is a single pruning.
+    """Return `pruning`, or raise ValueError unless it is a single pruning, with weights 0 and 1.
 
-    pruning: its `weight` must be 0 or 1, one for each node of `tree`: 1 at the leaves of the
-    pruning.
+    A pruning is the tree with some nodes turned into leaves. `NodeWeights` may also be a
+    distribution over prunings. pruning: its `weight` must be 0 or 1 for each node of `tree`: 1 at
+    the leaves of the pruning.
     """
     if not np.isin(pruning.check_tree(tree).weight, (0, 1)).all():
-        raise ValueError("pruning must have weights 0 and 1: use map_pruning or sample_pruning")
+        raise ValueError(
+            "pruning must have weights 0 and 1, got a distribution over prunings: use map_pruning or "
+            "sample_pruning"
+        )
     return pruning
 
 
@@ -221,11 +231,11 @@ def mix_posteriors(
 ) -> NodeWeights:
     """Compute a mixture of distributions over the prunings of a tree.
 
-    The probability of each node to be a leaf is exactly that of the mixture, so votes and Gibbs
-    risks are those of the mixture, too. Split decisions of different nodes are independent in the
-    result, unlike in the mixture. Inside chains of nested regions (nodes that stand for several
-    regions with the same rows) its entropy is at most that of the mixture, and the probability of
-    the likeliest region at least that.
+    A pruning is the tree with some nodes turned into leaves. The probability of each node to be a
+    leaf is exactly that of the mixture, so votes and Gibbs risks are those of the mixture, too.
+    Split decisions of different nodes are independent in the result, unlike in the mixture. Inside
+    chains of nested regions (nodes that stand for several regions with the same rows) its entropy
+    is at most that of the mixture, and the probability of the likeliest region at least that.
 
     Parameters
     ----------
@@ -265,9 +275,9 @@ def mix_posteriors(
 def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
     """Find the likeliest single pruning of a distribution, in O(m) time.
 
-    Ties within rounding give the smaller tree. Prunings that stop in different regions of one chain
-    of nested regions (`Tree.chain`: regions with the same rows that one node stands for) count as
-    different prunings.
+    A pruning is the tree with some nodes turned into leaves. Ties within rounding give the smaller
+    tree. Prunings that stop in different regions of one chain of nested regions (`Tree.chain`:
+    regions with the same rows that one node stands for) count as different prunings.
 
     Parameters
     ----------
@@ -292,6 +302,8 @@ def sample_pruning(
     tree: Tree, weights: NodeWeights, rng: np.random.Generator | int | None = None
 ) -> NodeWeights:
     """Draw one pruning from a distribution, in O(m) time.
+
+    A pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------

@@ -24,6 +24,10 @@ def pac_bayes_family(
 ) -> PosteriorFamily:
     """Return the PAC-Bayes posteriors over prunings, one for each (lambda_error, lambda_penalty).
 
+    A pruning is the tree with some nodes turned into leaves. The log weight of a pruning is the sum
+    over its leaves of minus lambda_error times the loss, minus lambda_penalty times the square root
+    of the rows, plus the log weight of the prior.
+
     Parameters
     ----------
     tree : Tree
@@ -37,7 +41,8 @@ def pac_bayes_family(
         Probability of the branching prior, between 0 and 1.
     loss : {"error", "log_loss"}
         Loss of a leaf: its errors (for a numeric target its sum of squares divided by
-        `TargetStats.unit`), or the log loss of its class frequencies (nats).
+        `TargetStats.unit`, the squared distance that counts as one error), or the log loss of its
+        class frequencies (nats).
 
     Returns
     -------
@@ -60,23 +65,25 @@ def pac_bayes_family(
 def likeliest_prunings(tree: Tree, stats: Stats) -> PosteriorFamily:
     """Return the most likely pruning of each PAC-Bayes posterior with the prior "leaves".
 
-    `PosteriorFamily.solve` takes lambda_error, the factor of the loss, and lambda_penalty, the
-    factor of the square root of a leaf's rows, and returns a pruning. The prior has log weight -1
-    for each leaf that holds rows. The loss is the errors, or the sum of squares divided by
-    `TargetStats.unit`. With lambda_penalty 0 it is the cost-complexity pruning with ``alpha = 1 /
-    lambda_error``. tree: the tree; stats: statistics of its nodes, such as class counts
-    (`NodeStats`).
+    A pruning is the tree with some nodes turned into leaves. `PosteriorFamily.solve` takes
+    lambda_error, the factor of the loss, and lambda_penalty, the factor of the square root of a
+    leaf's rows, and returns a pruning. The prior has log weight -1 for each leaf that holds rows.
+    The loss is the errors, or the sum of squares divided by `TargetStats.unit` (the squared
+    distance that counts as one error). With lambda_penalty 0 the result is the cost-complexity
+    pruning with ``alpha = 1 / lambda_error``. tree: the tree; stats: statistics of its nodes, such
+    as class counts (`NodeStats`).
     """
     return replace(pac_bayes_family(tree, stats), prune=True)
 
 
 def branching_stops(tree: Tree, stop_probability: float) -> ChainStops:
-    """Compute the prior log weights of the branching prior, by which each region may be a leaf.
+    """Compute the log weights of the branching prior over prunings, by which each region may be a leaf.
 
-    A region that the tree splits is a leaf of the pruning with probability `stop_probability`; a
-    leaf of the tree, which cannot be split, is one with probability 1. tree: the tree. The result
-    holds, for each node, the log weight of being a leaf, that of being split, and, if the node
-    stands for several nested regions, entropy and mode of the region that is the leaf.
+    A pruning is the tree with some nodes turned into leaves. A region that the tree splits is a
+    leaf of the pruning with probability `stop_probability`; a leaf of the tree, which cannot be
+    split, is a leaf of the pruning with probability 1. tree: the tree. The result holds, for each
+    node, the log weight of being a leaf, that of being split, and, if the node stands for several
+    nested regions, entropy and mode of the region that is the leaf.
 
     Raises
     ------
@@ -101,9 +108,11 @@ def pac_bayes(
 ) -> NodeWeights:
     """Compute the PAC-Bayes posterior over prunings from their loss, their size and a prior.
 
-    A leaf A with n(A) rows and err(A) errors has log weight ``-lambda_error err(A) - lambda_penalty
-    sqrt(n(A))``, plus that of the prior. For a numeric target err(A) is the sum of squares divided
-    by `TargetStats.unit`. With the log loss, err(A) is n(A) times the entropy of the classes in A.
+    A pruning is the tree with some nodes turned into leaves. A leaf A with n(A) rows and err(A)
+    errors has log weight ``-lambda_error err(A) - lambda_penalty sqrt(n(A))``, plus that of the
+    prior. For a numeric target err(A) is the sum of squares divided by `TargetStats.unit` (the
+    squared distance that counts as one error). With the log loss, err(A) is n(A) times the entropy
+    of the classes in A.
 
     Parameters
     ----------
@@ -118,9 +127,8 @@ def pac_bayes(
         favours prunings without small leaves.
     prior : {"leaves", "branching"}
         "leaves": log weight -1 for each leaf that holds rows, as in the experiments of Nguyen and
-        Kpotufe (2018).
-        "branching": each region that the tree splits is a leaf with probability `stop_probability`;
-        the other regions are leaves with probability 1.
+        Kpotufe (2018). "branching": each region that the tree splits is a leaf with probability
+        `stop_probability`; the other regions are leaves with probability 1.
     stop_probability : float
         Probability of the branching prior, between 0 and 1.
     loss : {"error", "log_loss"}
@@ -156,10 +164,12 @@ def theorem_posterior(
 ) -> NodeWeights:
     """Compute the posterior over prunings of Theorem 1 of Nguyen and Kpotufe.
 
-    Each region A of a node has log weight ``-lambda_error (err(A) + sqrt(2 n(A) log(N0 / delta)))
-    - 3 D0`` as a leaf, with err(A) errors among n(A) rows. ``N0`` is the number of regions of the
-    tree, the sum of `chain`, and D0 its depth. Regions without rows count only if they are nodes:
-    ``Dyadic(expand=True)`` and `Grid` store them, whereas ``Dyadic()`` leaves them out.
+    A pruning is the tree with some nodes turned into leaves. A node stands for one or several
+    nested regions with the same rows. Each region A of a node has log weight ``-lambda_error
+    (err(A) + sqrt(2 n(A) log(N0 / delta))) - 3 D0`` as a leaf, with err(A) errors among n(A) rows.
+    ``N0`` is the number of regions of the tree, the sum of `chain`, and D0 its depth. Regions
+    without rows count only if they are nodes: ``Dyadic(expand=True)`` and `Grid` store them,
+    whereas ``Dyadic()`` leaves them out.
 
     Parameters
     ----------

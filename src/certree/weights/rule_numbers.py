@@ -15,10 +15,10 @@ _MAX_RULES = 64
 
 @dataclass(frozen=True, slots=True)
 class RuleNumbers:
-    """The numbers of the rules of a tree: those of its leaves, from left to right.
+    """The numbers R1, R2, ... of the rules of a tree: its leaves, numbered from left to right.
 
-    All views of a tree take their numbers from here, so that a row has one rule number everywhere.
-    `number_rules` makes it.
+    A rule is the conditions on the path to a leaf, with the leaf's prediction. Exports and plots of
+    a tree all use these numbers. `number_rules` makes it.
 
     Parameters
     ----------
@@ -34,7 +34,11 @@ class RuleNumbers:
     last: Sequence[int]
 
     def get_name(self, node: int) -> str:
-        """Return the rule number of a leaf, such as "R3", or of all leaves below a node: "R3-R5"."""
+        """Return the name of a leaf's rule, such as "R3", or of the rules below a node, as "R3-R5".
+
+        node: index of a node of the tree. Each leaf has one rule; rules are numbered from left to
+        right.
+        """
         first, last = self.first[node] + 1, self.last[node] + 1
         return f"R{first}" if first == last else f"R{first}-R{last}"
 

@@ -90,7 +90,8 @@ struct SumsByRowSet {
 // value: (m,) Newton steps by sums_of(v), drawn to those of the parents, that keep to the monotonic
 // constraints.
 template <class SumsOf>
-void shrunk(Shape tree, const RoundVote& vote, const SumsOf& sums_of, std::span<double> value) {
+void compute_newton_steps(Shape tree, const RoundVote& vote, const SumsOf& sums_of,
+                          std::span<double> value) {
   value[0] = 0.0;
   for (const std::size_t v : indices(tree.size())) {
     const double above = value[v];
@@ -195,12 +196,12 @@ double steps_by(Shape tree, const Rows& rows, const RoundVote& vote, Table<doubl
     const Voters& voters = vote.voters[static_cast<std::size_t>(j)];
     for (std::int64_t k = voters.first; k < voters.first + voters.n_outputs; ++k) {
       sums.sum(tree, rows, k);
-      shrunk(tree, vote, [&](std::size_t v) { return sums.grown[v]; }, grown);
+      compute_newton_steps(tree, vote, [&](std::size_t v) { return sums.grown[v]; }, grown);
       const auto of_both = [&](std::size_t v) {
         const Sums &a = sums.grown[v], &b = sums.other[v];
         return Sums{a.gradient + b.gradient, a.hessian + b.hessian};
       };
-      shrunk(tree, vote, of_both, refilled);
+      compute_newton_steps(tree, vote, of_both, refilled);
       for (std::size_t v = 0; v < m; ++v) {
         const auto& [gradient, hessian] = sums.other[v];
         const double half = 0.5 * vote.curvature * hessian * grown[v];

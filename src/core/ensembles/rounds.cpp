@@ -420,7 +420,7 @@ class Run {
     ranks_->reduce(words, words.size());
     std::vector<double> shared(2 * step.values().size());
     const auto middle = shared.begin() + std::ssize(step.values());
-    if (ranks_->decides()) {
+    if (ranks_->is_rank_0()) {
       take_voters(of_terms);
       round_steps(Shape{tree.left}, sums, vote_of(tree), step, deviation, weight);
       std::ranges::copy(step.values(), shared.begin());

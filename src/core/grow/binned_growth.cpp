@@ -8,9 +8,9 @@
 #include "grow/binned_growth.hpp"
 
 #include "grow/gradients.hpp"
-#include "grow/kept_sums.hpp"
+#include "grow/kept_histograms.hpp"
 #include "grow/outputs.hpp"
-#include "grow/sparse_sums.hpp"
+#include "grow/sparse_histograms.hpp"
 #include "grow/tree_growth.hpp"
 #include "grow/weighted.hpp"
 
@@ -43,7 +43,7 @@ class GrowingBuffer {
 // -- one tree on gradients
 
 struct GrowthMemory::Arrays {
-  SumsPool dense;
+  HistogramPool dense;
   SparseMemory<Gradients> sparse;
   GrowingBuffer<std::int32_t> growing, others, room;
   GrowingBuffer<Gradients::Item> items;  // by number of row
@@ -110,10 +110,10 @@ BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
                           GrowthMemory& memory, std::span<std::int32_t> leaf) {
   GrowthMemory::Arrays& arrays = memory.arrays();
   if (table.is_sparse())
-    return grow_by<SparseSums<Gradients>>(table, rows, largest, features, growth, response, arrays,
-                                          arrays.sparse, leaf);
-  return grow_by<KeptSums<Gradients>>(table, rows, largest, features, growth, response, arrays,
-                                      arrays.dense, leaf);
+    return grow_by<SparseHistograms<Gradients>>(table, rows, largest, features, growth, response,
+                                                arrays, arrays.sparse, leaf);
+  return grow_by<KeptHistograms<Gradients>>(table, rows, largest, features, growth, response,
+                                            arrays, arrays.dense, leaf);
 }
 
 namespace {
@@ -216,7 +216,7 @@ BinnedTrees grow_drawn(const DrawnRows& rows, std::span<const std::int64_t> weig
   NodeTotals totals;
   target.total(growing, totals);
   totals.end_node();
-  DrawnSums<Target, NodeBins> sums(
+  DrawnHistograms<Target, NodeBins> sums(
       rows, growing, totals,
       features_of_tree(growth.feature_order, bags.max_features_of_tree, key(Draw::features)),
       growth, target);

@@ -16,7 +16,7 @@
 
 #include "grow/binned_growth.hpp"
 #include "grow/chance.hpp"
-#include "grow/decide.hpp"
+#include "grow/split_search.hpp"
 #include "grow/whole_numbers.hpp"
 
 namespace certree {

@@ -1,9 +1,9 @@
 // How the bins of the in-bag rows of a node are found: in a dense table, or in a sparse one.
 //
-// Included by drawn_sums.hpp.
+// Included by drawn_histograms.hpp.
 #pragma once
 
-#include "grow/add_up.hpp"
+#include "grow/histograms.hpp"
 
 namespace certree {
 namespace {
@@ -30,9 +30,11 @@ class DenseNodeBins {
     if (depth_first) shrink(node, items);
   }
   static bool may_vary(std::int32_t) { return true; }
-  void add_up(const BinnedNode& node, std::span<const Item> items, const NodeEvaluator& of,
-              std::span<const std::int32_t> features, FewSums<Target>& few) const {
-    few.add_up(of, {items, nullptr}, [&](std::int32_t j) { return codes(node, j); }, features);
+  void compute_histogram(const BinnedNode& node, std::span<const Item> items,
+                         const NodeEvaluator& of, std::span<const std::int32_t> features,
+                         FewHistograms<Target>& few) const {
+    few.compute_histogram(
+        of, {items, nullptr}, [&](std::int32_t j) { return codes(node, j); }, features);
   }
 
  private:
@@ -119,8 +121,8 @@ class SparseNodeBins {
       for (const Item& item : part) of.add(item, all_.data());
   }
   bool may_vary(std::int32_t feature) const { return n_[static_cast<std::size_t>(feature)] > 0; }
-  void add_up(const BinnedNode&, std::span<const Item> items, const NodeEvaluator& of,
-              std::span<const std::int32_t> features, FewSums<Target>& few) const {
+  void compute_histogram(const BinnedNode&, std::span<const Item> items, const NodeEvaluator& of,
+                         std::span<const std::int32_t> features, FewHistograms<Target>& few) const {
     few.restart(features.size());
     for (std::size_t f = 0; f < features.size(); ++f) {
       const auto j = static_cast<std::size_t>(features[f]);

@@ -7,7 +7,7 @@
 
 #include <unordered_map>
 
-#include "grow/decide.hpp"
+#include "grow/split_search.hpp"
 #include "grow/split_words.hpp"
 #include "parallel.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 
 // What the search does for one of two nodes.
 struct SearchTask {
-  bool add_up = false;  // add up its histogram from its rows
+  bool compute_histogram = false;  // add up its histogram from its rows
   bool subtract =
       false;            // subtract the other's histogram from that of the node above, in its place
   bool search = false;  // find its best split
@@ -27,9 +27,9 @@ struct Siblings {
   std::array<BinnedNode, 2> nodes{};
   std::array<Bounds, 2> bounds{};
   std::array<bool, 2> may_be_split{};
-  std::vector<std::int32_t> features{};     // that may split them
-  std::array<std::int64_t, 2> squares{};    // what the target adds up for their scatter
-  SumsPool::Place above = SumsPool::kNone;  // where the sums of the node above lie
+  std::vector<std::int32_t> features{};               // that may split them
+  std::array<std::int64_t, 2> squares{};              // what the target adds up for their scatter
+  HistogramPool::Place above = HistogramPool::kNone;  // where the sums of the node above lie
   std::array<SearchTask, 2> tasks{};
   std::size_t added_up = 0;  // which node's squares are added up from its rows
   std::array<SplitInfo, 2> splits{};
@@ -52,7 +52,7 @@ class SiblingSearch {
   SiblingSearch(const SiblingSearch&) = delete;
   SiblingSearch& operator=(const SiblingSearch&) = delete;
 
-  const Decider<Target>& decider() const { return decider_; }
+  const SplitSearch<Target>& split_search() const { return split_search_; }
   std::span<const std::int32_t> features() const { return features_; }
 
   SplitInfo search_root(const BinnedNode& node, std::vector<std::int32_t>&& features) {
@@ -61,7 +61,7 @@ class SiblingSearch {
     root.features = std::move(features);
     pair_ = &root;
     if (has_categories_) root.squares[0] = squares_of(0);
-    add_up(0);
+    compute_histogram(0);
     root.tasks[0].search = true;
     search_pairs({&pair_, 1});
     return std::move(root.splits[0]);
@@ -97,7 +97,7 @@ class SiblingSearch {
         features_(features),
         growth_(growth),
         target_(target),
-        decider_(target, table, growth),
+        split_search_(target, table, growth),
         has_categories_(std::ranges::any_of(
             features,
             [&](std::int32_t j) { return table.category[static_cast<std::size_t>(j)] != 0; })),
@@ -112,7 +112,7 @@ class SiblingSearch {
   NodeEvaluator evaluator(std::size_t which) const {
     return {target_, sums_.of(pair_->nodes[which].index), pair_->squares[which]};
   }
-  Undecided<Target> undecided(std::size_t which, NodeEvaluator& of) const {
+  SearchedNode<Target> undecided(std::size_t which, NodeEvaluator& of) const {
     const BinnedNode& node = pair_->nodes[which];
     return {of, sums_.of(node.index).sum, node.size(), pair_->bounds[which], node.key};
   }
@@ -123,7 +123,7 @@ class SiblingSearch {
   std::span<const std::int32_t> features_;  // of the tree
   const BinnedGrowth& growth_;
   const Target& target_;
-  Decider<Target> decider_;
+  SplitSearch<Target> split_search_;
   bool has_categories_;
   const typename Target::Item* items_;
   Siblings* pair_ = nullptr;  // which is worked on
@@ -135,8 +135,8 @@ class SiblingSearch {
     return target_.squares(rows_of(which), items_);
   }
 
-  void add_up(std::size_t which) {
-    pair_->tasks[which].add_up = true;
+  void compute_histogram(std::size_t which) {
+    pair_->tasks[which].compute_histogram = true;
     own().prepare(which);
   }
 
@@ -163,10 +163,10 @@ class SiblingSearch {
     }
     pair.added_up = small;
     for (const std::size_t which : {0, 1}) pair.tasks[which].search = may[which];
-    const bool subtract = may[large] && pair.above != SumsPool::kNone;
+    const bool subtract = may[large] && pair.above != HistogramPool::kNone;
     pair.tasks[large].subtract = subtract;
-    if (may[small] || subtract) add_up(small);
-    if (may[large] && !subtract) add_up(large);
+    if (may[small] || subtract) compute_histogram(small);
+    if (may[large] && !subtract) compute_histogram(large);
     if (has_categories_) pair.squares[small] = squares_of(small);
     return true;
   }
@@ -203,9 +203,9 @@ class SiblingSearch {
         pair->tasks = wanted;
       }
       reduce_sums(pairs);
-      if (ranks.decides())
+      if (ranks.is_rank_0())
         for (Siblings* const pair : pairs) {
-          for (SearchTask& task : pair->tasks) task.add_up = false;
+          for (SearchTask& task : pair->tasks) task.compute_histogram = false;
           search_pair(*pair);
         }
       share_splits(pairs);
@@ -221,7 +221,7 @@ class SiblingSearch {
       words_.insert(words_.end(), sums, sums + n);
     });
     growth_.ranks->reduce(words_, words_.size());
-    if (!growth_.ranks->decides()) return;
+    if (!growth_.ranks->is_rank_0()) return;
     each_sum_of(pairs, [from = words_.begin()](std::int64_t* sums, std::ptrdiff_t n) mutable {
       std::copy_n(from, n, sums);
       from += n;
@@ -253,7 +253,7 @@ class SiblingSearch {
           rest = rest.subspan(forms[k].size());
         }
     };
-    const bool decides = growth_.ranks->decides();
+    const bool decides = growth_.ranks->is_rank_0();
     if (decides)
       each_split([](const auto& form, auto words, auto& split) { form.write(split, words); });
     growth_.ranks->share(words_);
@@ -279,7 +279,7 @@ class SiblingSearch {
       SplitInfo& split_info = pair_->splits[which];
       split_info.squares = pair_->squares[which];
       for (auto& one : found) split_info.challenge(std::move(one[which]), growth_.feature_order);
-      if (pair_->tasks[which].search) decider_.settle(evaluator(which), 0.0, split_info);
+      if (pair_->tasks[which].search) split_search_.settle(evaluator(which), 0.0, split_info);
     }
   }
 

@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-#include "grow/decide.hpp"
+#include "grow/split_search.hpp"
 #include "ranks.hpp"
 
 namespace certree {

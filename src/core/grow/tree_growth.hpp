@@ -5,7 +5,7 @@
 
 #include <unordered_map>
 
-#include "grow/drawn_sums.hpp"
+#include "grow/drawn_histograms.hpp"
 #include "grow/growth.hpp"
 
 namespace certree {
@@ -21,7 +21,7 @@ struct MovedRows {
   std::int32_t* others_room;
 };
 
-// Grows one tree. Sums: finds the best split of a node, such as KeptSums or DrawnSums.
+// Grows one tree. Sums: finds the best split of a node, such as KeptHistograms or DrawnHistograms.
 template <class Sums>
 class TreeGrowth {
  public:
@@ -247,8 +247,8 @@ class TreeGrowth {
     const std::span<const std::int64_t> total = totals_.of(node.index).sum;
     // The sums of the left child may be followed by its number of rows.
     const auto left = std::span<const std::int64_t>(split_info.sums).first(total.size());
-    const std::int64_t weight = sums_.decider().weight(total);
-    const std::int64_t left_weight = sums_.decider().weight(left);
+    const std::int64_t weight = sums_.split_search().weight(total);
+    const std::int64_t left_weight = sums_.split_search().weight(left);
     split.unseen_left = left_weight >= weight - left_weight;
     for (std::size_t b = 0; b < kMissingBin; ++b)
       if (split_info.child_of_bin[b] == Child::unseen) goes_left[b] = split.unseen_left;
@@ -271,7 +271,7 @@ class TreeGrowth {
     const int constraint = growth_.monotonic[static_cast<std::size_t>(split_info.feature)];
     if (constraint != 0) {
       const auto [a, b] =
-          sums_.decider().responses(totals_.of(node.index).sum, split_info.sums.data());
+          sums_.split_search().responses(totals_.of(node.index).sum, split_info.sums.data());
       (constraint > 0 ? left.upper : left.lower) = (a + b) / 2.0;
       (constraint > 0 ? right.lower : right.upper) = (a + b) / 2.0;
     }

@@ -36,8 +36,9 @@ _MANY_ROWS = 10**6
 _OF_PREVALENCE = 0.1
 # The tilts of the martingale bound double from the least one until one is at least this large.
 _LARGE_TILT = 2.0
-# With more rows, or at a lower level, the two kinds of errors are bounded separately.
-_MOST_JOINT_ROWS, _LEAST_JOINT_LEVEL = 3000, -25.0
+# Fraction of the level of the cost of two kinds of errors that the limits of both use, and the log of
+# the smallest level at which the two are bounded jointly.
+_OF_LIMITS, _LEAST_JOINT_LEVEL = 0.05, -600.0
 
 
 def _find_boundary(
@@ -487,22 +488,27 @@ def named_cost(*numbers: float) -> float:
 
     References
     ----------
-    Up to 3,000 rows: Buehler, "Confidence intervals for the product of two binomial parameters",
-    JASA 1957. Beyond: Clopper and Pearson, Biometrika 1934, for each kind of error at half of the
-    level.
+    Clopper and Pearson, Biometrika 1934, for upper limits of both error probabilities, which use a
+    twentieth of the level; Buehler, "Confidence intervals for the product of two binomial
+    parameters", JASA 1957, within these limits, at the rest of the level. If only one kind of error
+    costs something, or both cost the same, the bound is that of Clopper and Pearson. Below a level of
+    exp(-600), the smallest that float64 serves, it is the cost of both limits.
     """
     missed, alarms, of_miss, of_alarm, n, complexity, log_delta = numbers
     _check_log_delta(log_delta)
     rows, log_level = int(n), log_delta - complexity
     errors, weights = (round(missed * rows), round(alarms * rows)), (of_miss, of_alarm)
-    most, kinds = max(weights), sum(weight > 0 for weight in weights)
-    if kinds == 2 and of_miss == of_alarm:
-        return most * binomial_upper(sum(errors), rows, log_level)
-    if kinds == 2 and rows <= _MOST_JOINT_ROWS and log_level >= _LEAST_JOINT_LEVEL:
-        return bound_weighted_errors(errors, rows, weights, log_level)
-    each = log_level - math.log(kinds)
-    ends = (w * binomial_upper(k, rows, each) for k, w in zip(errors, weights, strict=True) if w)
-    return min(sum(ends), most)
+    if of_miss == of_alarm:
+        return of_miss * binomial_upper(sum(errors), rows, log_level)
+    if not of_miss * of_alarm:
+        only = errors[0] if of_miss else errors[1]
+        return max(weights) * binomial_upper(only, rows, log_level)
+    each = log_level + math.log(_OF_LIMITS / 2)
+    limits = binomial_upper(errors[0], rows, each), binomial_upper(errors[1], rows, each)
+    if log_level < _LEAST_JOINT_LEVEL:
+        return min(of_miss * limits[0] + of_alarm * limits[1], max(weights))
+    joint = log_level + math.log1p(-_OF_LIMITS)
+    return bound_weighted_errors(errors, rows, weights, joint, limits)
 
 
 def _count_errors(risk: float, n: float) -> float:
@@ -540,7 +546,7 @@ def find_order_statistic(n: int, coverage: float, log_delta: float) -> int:
     """
     _check_log_delta(log_delta)
 
-    def serves(place: int) -> bool:
+    def covers(place: int) -> bool:
         """Return whether the number of rank `place` covers the fraction `coverage` of new numbers.
 
         The rank counts from 1 in ascending order of the n calibration numbers. Uses `n`, `coverage`
@@ -551,16 +557,16 @@ def find_order_statistic(n: int, coverage: float, log_delta: float) -> int:
     below, place = 0, n + 1
     while place - below > 1:
         middle = (below + place) // 2
-        below, place = (below, middle) if serves(middle) else (middle, place)
+        below, place = (below, middle) if covers(middle) else (middle, place)
     return place
 
 
 def count_rows_to_cover(coverage: float, log_delta: float) -> int:
-    """Return the smallest number of calibration numbers of which the largest one covers.
+    """Return the smallest number of calibration numbers whose maximum covers a fraction of new numbers.
 
-    coverage: fraction of new numbers that shall be at most the largest calibration number;
-    log_delta: log of the probability that fewer are. It is the smallest n >= 1 with ``coverage**n
-    <= delta``.
+    coverage: fraction of new numbers that shall be at most the largest calibration number, between
+    0 and 1; log_delta: log of the probability that fewer are. The result is the smallest n >= 1
+    with ``coverage**n <= delta``.
     """
     _check_log_delta(log_delta)
     n = max(math.ceil(log_delta / math.log(coverage)), 1)
@@ -655,9 +661,12 @@ def martingale_mean_holds(
 
 
 def _choose_tilts(n: float, nats: float) -> list[float]:
-    """Return the finite tilts of the martingale bound for n rows and the level exp(-nats), ascending.
+    """Return the finite tilts t of the martingale bound, in ascending order.
 
-    The least is best for a risk of one half, and each is twice the one before.
+    The bound averages ``exp(-t S) / (1 - (1 - exp(-t)) m)^n`` over tilts, where S is the sum of the
+    n losses and m their mean conditional risk. The smallest tilt is best if the risk is one half;
+    each further one is twice as large. n: number of rows; nats: minus the log of the probability
+    that the bound fails, > 0.
     """
     tilts = [math.sqrt(8 * nats / n)]
     while tilts[-1] < _LARGE_TILT:
@@ -749,7 +758,7 @@ def pac_bayes_fixed_lambda(
     """
     _check_log_delta(log_delta)
     if not n >= 8:
-        raise ValueError(f"n must be at least 8, got {n!r}")
+        raise ValueError(f"n must be at least 8, got {n!r}: use more rows, or another method")
     lam = check_lambda_error(lam)
     nats = complexity + math.log(2) + math.log(n) / 2 - log_delta
     return (risk + nats / (lam * n)) / (1 - lam / 2)
@@ -761,16 +770,19 @@ def check_lambda_error(lam: float) -> float:
     lam: the parameter lambda of the PAC-Bayes-lambda bound. Raises ValueError if it is not.
     """
     if not 0 < lam < 2:
-        raise ValueError(f"lambda_error must lie between 0 and 2, got {lam!r}")
+        raise ValueError(
+            f"lambda_error must lie between 0 and 2, got {lam!r}: use for instance 1.0"
+        )
     return float(lam)
 
 
 def first_order(risk: float, n: float, complexity: float, log_delta: float) -> float:
     """Compute the first-order bound on the error of a majority vote: twice that of the posterior.
 
-    risk: observed risk of a hypothesis drawn from the posterior; n: number of rows; complexity:
-    divergence of the posterior from the prior (nats); log_delta: log of the probability that the
-    bound fails. At most 1.
+    The posterior is the distribution of the voting weights over the hypotheses. risk: observed risk
+    of a hypothesis drawn from the posterior; n: number of rows; complexity: divergence of the
+    posterior from the prior (nats); log_delta: log of the probability that the bound fails. At most
+    1.
 
     References
     ----------
@@ -785,6 +797,7 @@ def first_order_range(
     """Bound the error of a majority vote by the posterior's risk, given the range of its wrong mass.
 
     The wrong mass of a row is the posterior probability of the hypotheses that predict it wrongly.
+    The posterior is the distribution of the voting weights over the hypotheses.
 
     Parameters
     ----------
@@ -817,9 +830,10 @@ def first_order_range(
 def tandem(both_wrong: float, n: float, complexity: float, log_delta: float) -> float:
     """Compute the tandem bound on a majority vote: four times the risk that two draws are both wrong.
 
-    both_wrong: observed probability that two hypotheses drawn from the posterior are both wrong; n:
-    number of rows; complexity: divergence of the posterior from the prior (nats); log_delta: log of
-    the probability that the bound fails.
+    The posterior is the distribution of the voting weights over the hypotheses. both_wrong:
+    observed probability that two hypotheses drawn from the posterior are both wrong; n: number of
+    rows; complexity: divergence of the posterior from the prior (nats); log_delta: log of the
+    probability that the bound fails.
 
     References
     ----------
@@ -833,9 +847,10 @@ def either_wrong(one_wrong: float, n: float, complexity: float, log_delta: float
     """Bound the error of a majority vote by 4/3 of the risk that at least one of two draws is wrong.
 
     If the vote is wrong, a draw is wrong with probability at least 1/2, so at least one of two with
-    at least 3/4. At most 1. one_wrong: observed probability that at least one of two hypotheses
-    drawn from the posterior is wrong; n: number of rows; complexity: divergence of the posterior
-    from the prior (nats); log_delta: log of the probability that the bound fails.
+    at least 3/4. At most 1. The posterior is the distribution of the voting weights over the
+    hypotheses. one_wrong: observed probability that at least one of two hypotheses drawn from the
+    posterior is wrong; n: number of rows; complexity: divergence of the posterior from the prior
+    (nats); log_delta: log of the probability that the bound fails.
     """
     return tuples(one_wrong, 2, 1, 1, n, complexity, log_delta)
 
@@ -862,7 +877,8 @@ def tuples(
 
     The bound on the risk that at least `n_wrong` of `n_draws` draws are wrong, divided by that
     probability when each draw is wrong with probability 1/2. (n_draws, n_wrong) = (1, 1) is
-    `first_order`, (2, 2) `tandem` and (2, 1) `either_wrong`.
+    `first_order`, (2, 2) `tandem` and (2, 1) `either_wrong`. The posterior is the distribution of
+    the voting weights over the hypotheses.
 
     Parameters
     ----------
@@ -897,7 +913,8 @@ def tuples(
 def chebyshev_cantelli(risk: float, one_wrong: float) -> float:
     """Bound the error of a majority vote by the mean and the variance of its wrong mass.
 
-    ``1 - (1 - 2 risk)^2 / (1 - 2 one_wrong)``; 1 if risk or one_wrong is at least 1/2.
+    ``1 - (1 - 2 risk)^2 / (1 - 2 one_wrong)``; 1 if risk or one_wrong is at least 1/2. The
+    posterior is the distribution of the voting weights over the hypotheses.
 
     Parameters
     ----------
@@ -925,9 +942,10 @@ def c_bound(risk: float, one_wrong: float, n: float, complexity: float, log_delt
     """Compute the C-bound on the error of a majority vote, with half of delta for each observed number.
 
     It uses the mean and the variance of the probability that a drawn hypothesis is wrong; at most
-    1. risk: observed risk of the posterior (of a drawn hypothesis); one_wrong: observed probability
-    that exactly one of two draws is wrong; n: number of rows; complexity: divergence of the
-    posterior from the prior (nats); log_delta: log of the probability that the bound fails.
+    1. The posterior is the distribution of the voting weights over the hypotheses. risk: observed
+    risk of the posterior (of a drawn hypothesis); one_wrong: observed probability that exactly one
+    of two draws is wrong; n: number of rows; complexity: divergence of the posterior from the prior
+    (nats); log_delta: log of the probability that the bound fails.
 
     References
     ----------
@@ -945,7 +963,8 @@ def disagreement(
 ) -> float:
     """Bound the error of a binary majority vote by the posterior's risk and its disagreement.
 
-    ``4 * risk - 2 * differing``, each replaced by its confidence limit at half of delta.
+    ``4 * risk - 2 * differing``, each replaced by its confidence limit at half of delta. The
+    posterior is the distribution of the voting weights over the hypotheses.
 
     Parameters
     ----------

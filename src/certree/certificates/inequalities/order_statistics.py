@@ -36,8 +36,8 @@ def compute_cdf_bounds(n: int, log_delta: float) -> Float64:
     Returns
     -------
     ndarray of shape (n + 1,)
-        Entry k is a lower bound on P(draw <= x) for each x that k draws do not exceed, and on
-        P(draw < x) for each x that k draws are below. The upper bound is 1 minus entry n - k. With
+        Entry k is a lower bound on P(draw <= x) for each x such that k of the n draws are at most
+        x, and on P(draw < x) if k draws are below x. The upper bound is 1 minus entry n - k. With
         ties the bounds hold with a larger probability. Read-only, as it is cached.
 
     References
@@ -60,8 +60,8 @@ def compute_cdf_bounds(n: int, log_delta: float) -> Float64:
 def compute_cdf_bound(k: int, n: int, log_delta: float) -> float:
     """Return entry k of ``compute_cdf_bounds(n, log_delta)``; fast also for large n.
 
-    It is the lower confidence limit of P(draw <= x) for an x that k of n draws do not exceed.
-    log_delta: log of the probability that the band of these limits fails anywhere.
+    It is the lower confidence limit of P(draw <= x) for a number x such that k of n draws are at
+    most x. log_delta: log of the probability that the band of these limits fails anywhere.
     """
     if _is_exact(n, log_delta):
         return float(compute_cdf_bounds(n, log_delta)[k])

@@ -55,7 +55,7 @@ def kl_divergence(tree: Trees, posterior: NodeWeights, prior: NodeWeights) -> fl
 
     By the chain rule it is the sum over nodes of the probability of reaching the node times the
     divergence of its decision to stop or split. For a single pruning it is minus the log of its
-    probability under `prior`.
+    probability under `prior`. A pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
@@ -92,6 +92,8 @@ def kl_divergence(tree: Trees, posterior: NodeWeights, prior: NodeWeights) -> fl
 @validate_arguments
 def renyi_divergence(tree: Tree, posterior: NodeWeights, prior: NodeWeights, order: float) -> float:
     """Compute the Renyi divergence (nats) of one distribution over prunings from another, in O(m).
+
+    A pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
@@ -214,7 +216,8 @@ class LeafVotes:
     """Calibration rows counted by leaf and true class, with the probabilities of the vote for them.
 
     `LeafVotes.from_counts` makes it. Each entry is a pair of a leaf and a class that has rows
-    there. A pruning is drawn from the distribution whose vote it is.
+    there. A pruning is drawn from the distribution whose vote it is. A pruning is the tree with
+    some nodes turned into leaves.
 
     Parameters
     ----------
@@ -234,9 +237,10 @@ class LeafVotes:
     def from_counts(cls, tree: Tree, stats: NodeStats, ballot: Vote) -> LeafVotes:
         """Collect the pairs of a leaf and a class that have rows, with the vote's probabilities.
 
-        tree: the tree; stats: class counts of the rows in its nodes; ballot: the class
-        probabilities of a pruning drawn from the posterior, in each node. Rows of classes that the
-        vote lacks are wrong with probability 1. Raises ValueError if there are no rows.
+        A pruning is the tree with some nodes turned into leaves. tree: the tree; stats: class
+        counts of the rows in its nodes; ballot: the class probabilities of a pruning drawn from the
+        posterior, in each node. Rows of classes that the vote lacks are wrong with probability 1.
+        Raises ValueError if there are no rows.
         """
         held = np.where(tree.is_leaf[:, None], stats.check_tree(tree).counts, 0) > 0
         if not held.any():
@@ -259,7 +263,8 @@ class LeafVotes:
         """Compute the mean probability that at least `n_wrong` of `n_draws` drawn prunings are wrong.
 
         The mean is over the rows. The prunings are drawn independently, each wrong with the
-        probability of the field `wrong`. Raises ValueError unless 1 <= n_wrong <= n_draws < 2^31.
+        probability of the field `wrong`. Raises ValueError unless 1 <= n_wrong <= n_draws < 2^31. A
+        pruning is the tree with some nodes turned into leaves.
         """
         if not 1 <= n_wrong <= n_draws:
             raise ValueError(f"n_wrong must lie in 1 .. {n_draws}, got {n_wrong!r}")
@@ -273,6 +278,7 @@ class LeafVotes:
         """Compute the mean over the counted rows of ``2 wrong right``.
 
         This is the probability that exactly one of two prunings drawn from the posterior is wrong.
+        A pruning is the tree with some nodes turned into leaves.
         """
         return self.mean(2 * self.wrong * self.right)
 
@@ -283,7 +289,8 @@ def tuple_risk(
 ) -> float:
     """Compute the expected fraction of rows that at least `n_wrong` of `n_draws` prunings get wrong.
 
-    The prunings are drawn independently from a distribution whose vote is given. Takes O(m K).
+    The prunings are drawn independently from a distribution whose vote is given. Takes O(m K). A
+    pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
@@ -315,8 +322,9 @@ def tuple_risk(
 def one_wrong(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
     """Compute the expected fraction of rows that exactly one of two drawn prunings gets wrong.
 
-    tree: the tree; stats: class counts of the rows in its nodes; ballot: probability of each class
-    under a drawn pruning, in each node. Takes O(m K).
+    A pruning is the tree with some nodes turned into leaves. tree: the tree; stats: class counts of
+    the rows in its nodes; ballot: probability of each class under a drawn pruning, in each node.
+    Takes O(m K).
     """
     return LeafVotes.from_counts(tree, stats, ballot).one_wrong()
 
@@ -325,9 +333,9 @@ def one_wrong(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
 def disagreement(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
     """Compute the expected fraction of rows for which two drawn prunings predict different classes.
 
-    tree: the tree; stats: counts of the rows in its nodes, whose classes do not matter; ballot:
-    probability of each class under a drawn pruning, in each node. With two classes this equals
-    `one_wrong`. Takes O(m K).
+    A pruning is the tree with some nodes turned into leaves. tree: the tree; stats: counts of the
+    rows in its nodes, whose classes do not matter; ballot: probability of each class under a drawn
+    pruning, in each node. With two classes this equals `one_wrong`. Takes O(m K).
     """
     differing = (_check_votes(tree, ballot) * wrong_mass(ballot)).sum(axis=1)
     rows = np.where(tree.is_leaf, stats.check_tree(tree).n, 0.0)
@@ -341,9 +349,9 @@ def margin_moments(tree: Tree, stats: NodeStats, ballot: Vote) -> tuple[float, f
     """Compute the mean and the second moment over the rows of the margin of a vote.
 
     The margin of a row is the probability of its true class minus that of all other classes under a
-    drawn pruning. tree: the tree; stats: class counts of the rows in its nodes; ballot: probability
-    of each class under a drawn pruning, in each node. Return (mean margin, mean squared margin).
-    Takes O(m K).
+    drawn pruning. A pruning is the tree with some nodes turned into leaves. tree: the tree; stats:
+    class counts of the rows in its nodes; ballot: probability of each class under a drawn pruning,
+    in each node. Return (mean margin, mean squared margin). Takes O(m K).
     """
     return (1 - 2 * tuple_risk(tree, stats, ballot), 1 - 2 * one_wrong(tree, stats, ballot))
 
@@ -352,7 +360,8 @@ def margin_moments(tree: Tree, stats: NodeStats, ballot: Vote) -> tuple[float, f
 class WrongRange:
     """The smallest wrong mass of rows that a vote predicts correctly, and wrongly.
 
-    `wrong_range` makes it; the minima are over all leaves of a tree.
+    `wrong_range` makes it; the minima are over all leaves of a tree. A pruning is the tree with
+    some nodes turned into leaves.
 
     The wrong mass of a row is the probability that a drawn pruning predicts another class than the
     row's.
@@ -374,9 +383,9 @@ def wrong_range(tree: Tree, ballot: Vote) -> WrongRange:
     """Find the smallest wrong mass of rows of the winning class, and of rows of another class.
 
     The wrong mass of a row is the probability that a drawn pruning predicts another class than the
-    row's. Both minima are over all leaves of the tree, with or without rows. tree: the tree;
-    ballot: probability of each class under a drawn pruning, in each node. With a single class the
-    result is (0, 1).
+    row's. Both minima are over all leaves of the tree, with or without rows. A pruning is the tree
+    with some nodes turned into leaves. tree: the tree; ballot: probability of each class under a
+    drawn pruning, in each node. With a single class the result is (0, 1).
     """
     if ballot.check_tree(tree).score.shape[1] == 1:
         return WrongRange(0.0, 1.0)
@@ -397,6 +406,8 @@ def leaf_mean(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
 @validate_arguments
 def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
     """Compute the variance of the sum of a node value over the leaves of a drawn pruning, in O(m).
+
+    A pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------

@@ -1,10 +1,11 @@
-"""An exact bound on the mean cost of two kinds of errors with different costs, from their counts.
+"""A bound on the mean cost of two kinds of errors with different costs, from their counts.
 
 Each of n independent rows has an error of the first kind, one of the second, or none, so that the
 counts are multinomial. Outcomes (pairs of counts) are ordered by a statistic that is fixed before
-the rows are seen. The bound is the largest cost of error probabilities under which an outcome of at
-most the observed rank has probability at least delta. The statistic is the cost plus a multiple of
-its standard deviation, so that few expensive errors do not rank like many cheap ones.
+the rows are seen. The bound is the largest cost of error probabilities, within given limits, under
+which an outcome of at most the observed rank has probability at least delta. The statistic is the
+cost plus a multiple of its standard deviation, so that few expensive errors do not rank like many
+cheap ones.
 """
 
 import math
@@ -14,22 +15,29 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betainccinv, gammaln, ndtri, xlog1py, xlogy
+from scipy.special import betainc, gammaln, ndtri
 
 from certree.interface.arrays import Float64
 
 # Number of intervals of p at the start, and number into which an interval is divided when refined.
 _CELLS, _PARTS = 16, 4
-# Precision of the bound: as a fraction of its distance from the observed cost, and of the costs.
-_CLOSE, _NEGLIGIBLE = 0.01, 5e-5
-# Precision of the bisection, and of sums of probabilities as a fraction of the level; both are added
-# to the bound.
-_STEP, _LEFT_OUT = 1e-5, 1e-7
+# Precision of the bound and of the bisection, as fractions of the bound's distance from the observed
+# cost. Both are added to the bound.
+_CLOSE, _STEP = 0.01, 0.002
+# Precision of sums of probabilities, as a fraction of the level; it makes the bound larger.
+_LEFT_OUT = 1e-7
+# Numbers of errors of the first kind are taken together in blocks of a standard deviation divided by
+# this number, as if the errors of the second kind were those of the block's most likely row.
+_BLOCKS = 20.0
 
 
 @lru_cache(maxsize=65536)
 def bound_weighted_errors(
-    errors: tuple[int, int], n: int, weights: tuple[float, float], log_delta: float
+    errors: tuple[int, int],
+    n: int,
+    weights: tuple[float, float],
+    log_delta: float,
+    limits: tuple[float, float],
 ) -> float:
     """Bound ``weights[0] p + weights[1] q`` for error probabilities p and q of two kinds.
 
@@ -42,20 +50,24 @@ def bound_weighted_errors(
     weights : tuple of two floats
         Cost of an error of each kind, > 0.
     log_delta : float
-        Log of the probability that the bound fails.
+        Log of the probability that the bound fails, if p and q are within the limits.
+    limits : tuple of two floats
+        Upper limits of p and of q; the closer they are, the faster is the computation.
 
     Returns
     -------
     float
-        The bound, at most about a hundredth of its distance from the observed cost above the exact
-        one. The result is cached.
+        The bound, at most about two hundredths of its distance from the observed cost above the
+        exact one. The result is cached.
 
     References
     ----------
     Buehler, "Confidence intervals for the product of two binomial parameters", JASA 1957: the
     lowest bound that respects an order of the outcomes.
     """
-    return _ConfidenceSet.from_counts(errors, n, weights, log_delta).compute_highest_cost(errors)
+    if weights[0] < weights[1]:
+        errors, weights, limits = errors[::-1], weights[::-1], limits[::-1]
+    return _ConfidenceSet.from_counts(errors, n, weights, log_delta).compute_highest_cost(limits)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,138 +77,140 @@ class _ConfidenceSet:
     An outcome is a number of errors of each kind; its rank is its cost plus a multiple of the
     standard deviation of the cost. A pair is kept if outcomes of at most the observed rank have
     probability at least `level`. If (p, q) is kept, so are all smaller pairs, as the rank rises
-    with both counts. `from_counts` makes it.
+    with both counts. So is (p - x, q + x), as the rank rises if a cheap error becomes an expensive
+    one. `from_counts` makes it.
 
     Parameters
     ----------
     n : int
         Number of rows.
     weights : tuple of two floats
-        Cost of an error of each kind.
+        Cost of an error of each kind; the first is at least the second.
     level : float
         Smallest probability of the outcomes for a pair that is kept.
-    most : ndarray of shape (I,)
-        The outcomes of at most the observed rank: i errors of the first kind with 0 .. ``most[i]``
-        of the second.
+    spread : float
+        The multiple of the standard deviation in the rank.
+    rank : float
+        The observed rank.
+    observed : float
+        The observed mean cost.
     """
 
     n: int
     weights: tuple[float, float]
     level: float
-    most: Float64
+    spread: float
+    rank: float
+    observed: float
 
     @classmethod
     def from_counts(
         cls, errors: tuple[int, int], n: int, weights: tuple[float, float], log_delta: float
     ) -> Self:
-        """Collect the outcomes whose rank is at most that of the observed counts.
+        """Return the set of pairs that observed counts of both kinds of errors do not reject.
 
-        An outcome is a pair of numbers of errors of both kinds among n rows; its rank is its cost
-        plus a multiple of the standard deviation of the cost. errors: observed counts of both
-        kinds; n: number of rows; weights: cost of each kind; log_delta: natural log of the level,
-        the probability with which the set may lack the true pair. Return the `_ConfidenceSet` of
-        these outcomes.
+        The rank of i and j errors at costs c and d is ``c i + d j + z sqrt(c^2 (i + 1) + d^2 (j +
+        1))``, with the normal quantile z of 1 - level, at least 0. errors: observed counts of both
+        kinds; n: number of rows; weights: cost of each kind, the higher one first; log_delta:
+        natural log of the level, the probability with which the set may lack the true pair.
         """
         level = math.exp(log_delta)
         spread = max(-float(ndtri(level)), 0.0)
-        one, other = weights
+        (one, other), (i, j) = weights, errors
+        cost = one * i + other * j
+        rank = cost + spread * math.sqrt(one**2 * (i + 1) + other**2 * (j + 1))
+        return cls(n, weights, level, spread, rank, cost / n)
 
-        def compute_rank(first: Float64, second: Float64) -> Float64:
-            """Compute the rank statistic of outcomes with `first` and `second` errors, both arrays.
+    def find_most(self, i: Float64) -> Float64:
+        """Return the most errors of the second kind with which outcomes have at most the observed rank.
 
-            It is the cost plus `spread` times an estimate of its standard deviation, in which each
-            count is raised by 1; (a,) for arrays (a,). The enclosing method sets `one` and `other`,
-            the costs of an error of each kind, and `spread`, the normal quantile of 1 - level, but
-            at least 0.
-            """
-            open_to_chance = np.sqrt(one**2 * (first + 1) + other**2 * (second + 1))
-            rank: Float64 = one * first + other * second + spread * open_to_chance
-            return rank
-
-        observed_rank = compute_rank(np.array([errors[0] + 0.0]), np.array([errors[1] + 0.0]))
-        first = np.arange(n + 1.0)
-        first = first[compute_rank(first, np.zeros(n + 1)) <= observed_rank]
-        below, above = np.zeros(len(first)), n - first + 1
-        while (above - below > 1).any():
-            middle = np.floor((below + above) / 2)
-            holds = compute_rank(first, middle) <= observed_rank
-            below, above = np.where(holds, middle, below), np.where(holds, above, middle)
-        return cls(n, weights, level, below)
+        i: numbers of errors of the first kind, (a,). Return (a,): negative where there is none. The
+        square root in the rank solves a quadratic equation; rounding never makes a number smaller.
+        """
+        one, other = self.weights
+        rest, constant = self.rank - one * i, one**2 * (i + 1) + other**2
+        z = self.spread * other
+        root = np.sqrt(np.maximum(z**2 + 4 * (constant + rest * other), 0.0))
+        most = (np.square(np.maximum((root - z) / 2, 0.0)) - constant) / other**2
+        return np.asarray(np.floor(most + 1e-9 * (1 + np.abs(most))))
 
     def compute_probability(self, p: Float64, q: Float64) -> Float64:
-        """Compute the probability of the outcomes for pairs of error probabilities.
+        """Compute the probability of outcomes of at most the observed rank for pairs (p, q).
 
-        The outcomes are those of the field `most`: pairs of numbers of errors of the two kinds
-        among n rows. p, q: probabilities of the two kinds, both (a,). Return (a,): below the exact
-        probability by at most 1e-7 of `level`, as rare outcomes are left out.
+        p, q: probabilities of the two kinds of errors, both (a,). Return (a,): below the exact
+        probability by at most 1e-7 of `level`, as rare outcomes are left out, and above it where a
+        block of numbers of errors of the first kind is as likely as its most likely number.
         """
         nats = math.log(2 / (_LEFT_OUT * self.level))
         lowest, highest = self.n * float(p.min()), self.n * float(p.max())
         first = math.floor(max(lowest - math.sqrt(2 * lowest * nats), 0.0))
         beyond = nats / 3 + math.sqrt((nats / 3) ** 2 + 2 * highest * nats)
-        i = np.arange(first, min(math.ceil(highest + beyond) + 1, len(self.most)))
-        rest = self.n - i
-        ways = gammaln(self.n + 1) - gammaln(i + 1) - gammaln(rest + 1)
-        mass = np.exp(ways + xlogy(i, p[:, None]) + xlog1py(rest, -p[:, None]))
-        share = np.clip(q[:, None] / np.maximum(1 - p[:, None], _STEP), 0.0, 1.0)
-        most = np.minimum(self.most[i], rest)
-        below = betainc(np.maximum(rest - most, 1), most + 1, 1 - share)
-        total: Float64 = (mass * np.where(most == rest, 1.0, below)).sum(axis=1)
+        i = np.arange(first, min(math.ceil(highest + beyond), self.n) + 1.0)
+        ways = gammaln(self.n + 1) - gammaln(i + 1) - gammaln(self.n - i + 1)
+        p = np.clip(p, 1e-300, 1 - 1e-16)[:, None]
+        mass = np.exp(ways + i * np.log(p) + (self.n - i) * np.log1p(-p))
+        starts = np.arange(0, len(i), max(int(math.sqrt(highest) / _BLOCKS), 1))
+        last = np.append(i[starts[1:] - 1], i[-1])
+        rest, most = self.n - last, self.find_most(i[starts])
+        share = np.clip(q[:, None] / (1 - p), 0.0, 1.0)
+        tail = betainc(np.maximum(rest - most, 1), np.maximum(most, 0) + 1, 1 - share)
+        tail = np.where(most >= rest, 1.0, np.where(most < 0, 0.0, tail))
+        total: Float64 = (np.add.reduceat(mass, starts, axis=1) * tail).sum(axis=1)
         return total
 
     def is_likely(self, p: Float64, q: Float64) -> NDArray[np.bool_]:
         """Return for each pair of error probabilities whether this set contains it, bool (a,).
 
-        It does if the outcomes of the field `most` have a probability of at least `level`. p, q:
-        probabilities of the two kinds of errors, both (a,).
+        p, q: probabilities of the two kinds of errors, both (a,).
         """
         return self.compute_probability(p, q) >= self.level * (1 - 2 * _LEFT_OUT)
 
-    def find_largest_q(self, p: Float64, low: Float64, high: Float64) -> tuple[Float64, Float64]:
-        """Bisect for the largest q with which each p is kept.
+    def find_largest_q(self, p: Float64, high: Float64, step: float) -> tuple[Float64, Float64]:
+        """Bisect for the largest q with which each p is kept and costs at least the observed cost.
 
-        p: probabilities of the first kind, (a,); low, high: q that is kept and q that is not, (a,).
-        A pair (p, q) is kept if it is in this set. Return (low, high), both (a,), at most 1e-5
-        apart: q is kept at low, and not at high.
+        p: probabilities of the first kind, (a,); high: upper limits of q, (a,); step: precision.
+        Return (low, high), both (a,): low is kept, and no q above high is. If all kept pairs with
+        this p cost less, low is -inf; if there are none, high is -inf, too.
         """
-        while (high - low > _STEP).any():
+        low = np.clip((self.observed - self.weights[0] * p) / self.weights[1], 0.0, high)
+        is_kept = self.is_likely(p, low)
+        high = np.where(is_kept, high, low)
+        while (high - low > step).any():
             middle = (low + high) / 2
             likely = self.is_likely(p, middle)
             low, high = np.where(likely, middle, low), np.where(likely, high, middle)
-        return low, high
+        high = np.where(is_kept | (high > 0), high, -np.inf)
+        return np.where(is_kept, low, -np.inf), high
 
-    def find_limit(self, k: float) -> float:
-        """Return a limit on one error probability above which no pair is kept.
-
-        A pair is kept if it is in this set. k: every outcome of the set has fewer than k errors of
-        this kind. The other kind is taken to have probability 0, where the limit is largest.
-        """
-        if k > self.n:
-            return 1.0
-        return min(float(betainccinv(k, self.n - k + 1, self.level)) + _STEP, 1.0)
-
-    def compute_highest_cost(self, errors: tuple[int, int]) -> float:
+    def compute_highest_cost(self, limits: tuple[float, float]) -> float:
         """Compute an upper bound on the cost of all pairs that are kept, by refining intervals of p.
 
-        The cost of a pair (p, q) is ``weights[0] p + weights[1] q``. errors: observed numbers of
-        errors of the two kinds. Intervals are refined until the bound is at most about a hundredth
-        of its distance from the observed cost too high.
+        The cost of a pair (p, q) is ``weights[0] p + weights[1] q``. limits: upper limits of p and
+        q. In an interval of p, q falls from its value at the left end at least as p rises.
         """
         one, other = self.weights
-        observed = (one * errors[0] + other * errors[1]) / self.n
-        ends = np.linspace(0, self.find_limit(len(self.most)), _CELLS + 1)
+        corner = one * limits[0] + other * limits[1]
+        start = max(
+            (self.observed - other * limits[1]) / one, 0.0
+        )  # lower p cost less than observed
+        ends = np.linspace(start, limits[0], _CELLS + 1)
         left, right = ends[:-1], ends[1:]
-        highest = np.minimum(1 - left, self.find_limit(self.most[0] + 1))
-        low, high = self.find_largest_q(left, np.zeros(_CELLS), highest)
-        reached = 0.0
+        bracket, reached, distance = (
+            np.full(_CELLS, limits[1]),
+            self.observed,
+            corner - self.observed,
+        )
         while True:
+            step = _STEP * distance / other
+            low, high = self.find_largest_q(left, np.minimum(bracket, 1 - left), step)
             reached = max(reached, float((one * left + other * low).max()))
-            close = max(_CLOSE * (reached - observed), _NEGLIGIBLE * (one + other))
-            again = one * right + other * high > reached + close
+            distance = max(reached - self.observed, _STEP * (corner - self.observed))
+            close = _CLOSE * distance
+            fallen = np.maximum(high - (right - left), 0.0)
+            highest = np.where(high < 0, -np.inf, one * right + other * fallen)
+            again = highest > reached + close
             if not again.any():
-                return min(reached + close, max(one, other))
+                return min(reached + close, one)
             parts = np.linspace(left[again], right[again], _PARTS + 1)
-            below = np.append(low[1:], 0.0)[again]  # lower end of the next interval
-            bracket = (np.tile(each, (_PARTS, 1)) for each in (below, high[again]))
-            left, right, low, high = (each.T.ravel() for each in (parts[:-1], parts[1:], *bracket))
-            low, high = self.find_largest_q(left, low, high)
+            left, right = parts[:-1].ravel(), parts[1:].ravel()
+            bracket = np.tile(high[again], _PARTS)

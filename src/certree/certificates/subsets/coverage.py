@@ -129,24 +129,29 @@ class Scores(ArrayRecord):
         steps = np.diff(start)
         if not len(mass) or start[0] != 0 or start[-1] != len(value) or steps.min() < 0:
             raise ValueError(
-                f"start must rise from 0 to {len(value)}, the number of scores, got {start}"
+                f"start must rise from 0 to {len(value)}, the number of scores, got {start}: make "
+                "the object by Scores.from_rows"
             )
         if not ((mass > 0).all() and mass.sum() <= 1 + 1e-9):
             raise ValueError(
                 "mass, the fraction of delta that each region uses, must hold positive numbers that "
-                f"sum to at most 1, got {mass.tolist()}"
+                f"sum to at most 1, got {mass.tolist()}: divide them by their sum"
             )
         region = np.repeat(np.arange(len(mass)), steps)
         rises = value[1:] >= value[:-1]
         if np.isnan(value).any() or not (rises | (region[1:] > region[:-1])).all():
-            raise ValueError("value must be in ascending order within each region, without NaN")
+            raise ValueError(
+                "value must be in ascending order within each region, got NaN or another order: "
+                "make the object by Scores.from_rows"
+            )
 
     @classmethod
     def from_rows(cls, value: Float64, region: NDArray[np.integer[Any]], mass: Float64) -> Scores:
         """Sort the conformity scores of rows by region and value.
 
-        value: score of each row, (N,); region: region of each row, 0 .. R - 1, (N,); mass: fraction
-        of delta of each region, (R,). A region may be without rows.
+        A region is a set of leaves, or a class; without regions there is one for all rows. value:
+        score of each row, (N,); region: region of each row, 0 .. R - 1, (N,); mass: fraction of
+        delta of each region, (R,). A region may be without rows.
         """
         order = np.lexsort((value, region))
         start = np.searchsorted(region[order], np.arange(len(mass) + 1))
@@ -157,14 +162,15 @@ class Scores(ArrayRecord):
 
         With probability ``1 - delta``, in all regions at once, a fraction `coverage` of the new
         rows of a region has a score of at most the limit. The limit is a calibration score, or
-        infinity in a region with too few rows.
+        infinity in a region with too few rows. A region is a set of leaves, or a class; without
+        regions there is one for all rows.
 
         Raises
         ------
         ValueError
             If an argument is not between 0 and 1, or all regions have too few rows.
         """
-        places, sizes = self._places(coverage, delta), np.diff(self.start).tolist()
+        places, sizes = self._find_ranks(coverage, delta), np.diff(self.start).tolist()
         if all(place > n for place, n in zip(places, sizes, strict=True)):
             levels = (compute_log_delta(delta) + np.log(self.mass)).tolist()
             needed = min(count_rows_to_cover(coverage, level) for level in levels)
@@ -173,7 +179,7 @@ class Scores(ArrayRecord):
                 f"{' in a region' if len(sizes) > 1 else ''}, got {max(sizes):,}: lower the coverage, "
                 "raise delta, or use more rows"
             )
-        return np.array([self._at(region, place) for region, place in enumerate(places)])
+        return np.array([self._get_score(region, place) for region, place in enumerate(places)])
 
     def certificates(
         self,
@@ -185,7 +191,8 @@ class Scores(ArrayRecord):
     ) -> tuple[Certificate | None, ...]:
         """Certify in each region the fraction of new rows with a score above the limit.
 
-        The limit of a region is the entry that `find_limits` returns for it.
+        The limit of a region is the entry that `find_limits` returns for it. A region is a set of
+        leaves, or a class; without regions there is one for all rows.
 
         Parameters
         ----------
@@ -207,9 +214,9 @@ class Scores(ArrayRecord):
             R certificates that hold together; None for a region whose limit is infinite.
         """
         made: list[Certificate | None] = []
-        for region, place in enumerate(self._places(coverage, delta)):
+        for region, place in enumerate(self._find_ranks(coverage, delta)):
             first, end = self.start[region : region + 2].tolist()
-            reach, n = self._at(region, place), end - first
+            reach, n = self._get_score(region, place), end - first
             if reach == np.inf:
                 made.append(None)
                 continue
@@ -221,9 +228,10 @@ class Scores(ArrayRecord):
             made.append(compute_certificate(*entries, risk=outside, part=parts[region], **drawn))
         return tuple(made)
 
-    def _places(self, coverage: float, delta: float) -> list[int]:
+    def _find_ranks(self, coverage: float, delta: float) -> list[int]:
         """Return the rank of the covering score in each region, from 1, as a list of R ints.
 
+        A region is a set of leaves, or a class; without regions there is one for all rows.
         coverage: fraction of new rows of each region that have a score of at most the covering one,
         between 0 and 1; delta: probability with which this fails in any region. Each region has the
         fraction `mass` of delta. The rank is one more than the number of scores if the region has
@@ -236,11 +244,11 @@ class Scores(ArrayRecord):
             find_order_statistic(n, coverage, level) for n, level in zip(sizes, levels, strict=True)
         ]
 
-    def _at(self, region: int, place: int) -> float:
-        """Return the score of a rank in one region, or infinity if the region has fewer scores.
+    def _get_score(self, region: int, place: int) -> float:
+        """Return the conformity score of a rank in one region, or infinity if it has fewer scores.
 
-        The scores are those of the field `value`. region: index of the region; place: rank in
-        ascending order, from 1.
+        A region is a set of leaves, or a class; without regions there is one for all rows. region:
+        index of the region; place: rank in ascending order, from 1.
         """
         first, end = self.start[region : region + 2].tolist()
         return float(self.value[first + place - 1]) if place <= end - first else math.inf

@@ -46,7 +46,8 @@ _MOST_LINES = 24
 class CertificateTerms:
     """Fields that all certificates of a family share.
 
-    Confidence, and how the calibration rows were drawn.
+    Confidence, and how the calibration rows were drawn. A family is a set of bounds that hold
+    together.
 
     Parameters
     ----------
@@ -152,7 +153,8 @@ class CertificateFamily(Mapping[Any, Certificate]):
     def worst(self) -> Certificate:
         """The certificate of this family that has the highest bound.
 
-        The error of no subset, and of no mixture of subsets, exceeds that bound.
+        While all bounds hold, the error of no subset, and of no mixture of subsets, exceeds that
+        bound.
         """
         return max(self.values(), key=lambda certificate: certificate.bound)
 
@@ -161,8 +163,8 @@ class CertificateFamily(Mapping[Any, Certificate]):
 
         The columns are the subset, its number of calibration rows, its observed error and its
         bound, and for classes also the lower bound on recall or precision. For pairs of groups they
-        are the observed difference of their errors and its bound. Of more than 24 subsets those
-        with the most rows are listed.
+        are the observed difference of their errors and its bound. If there are more than 24
+        subsets, the 24 with the most rows are listed.
         """
         shown = set(nlargest(_MOST_LINES, self.subsets, key=lambda key: self.subsets[key].n))
         first, also = _WORDS.get(self.method, ("", ""))
@@ -181,7 +183,10 @@ class CertificateFamily(Mapping[Any, Certificate]):
 
     @property
     def title(self) -> str:
-        """The sentence above the table: confidence, and what the bounds of this family limit."""
+        """The sentence above the printed table of this family.
+
+        It states the probability with which all bounds hold together, and what they limit.
+        """
         sure = format_confidence(self.terms.delta * self.terms.share)
         subject = METHODS[self.method].get_subject(self.terms.is_single_tree)
         left = len(self) - _MOST_LINES
@@ -190,7 +195,10 @@ class CertificateFamily(Mapping[Any, Certificate]):
         return f"With probability at least {sure}, {subject}{source} is at most{most}:"
 
     def __str__(self) -> str:
-        """Return this family as text: its title, and a table with a line for each subset."""
+        """Return this family as text: its title, and a table with a line for each subset.
+
+        A family is a set of bounds that hold together.
+        """
         head, lines = self.table()
         return "\n".join([self.title, *align_columns([head, *lines])])
 
@@ -244,7 +252,8 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
     def __getattr__(self, name: str) -> CertificateFamily:
         """Return the family with this name, so that ``found.recall`` is ``found["recall"]``.
 
-        Raises AttributeError if the name is unknown, or the family was not requested.
+        Raises AttributeError if the name is unknown, or the family was not requested. A family is a
+        set of bounds that hold together.
         """
         if name not in FAMILIES:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -300,10 +309,10 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
     ) -> ConditionalGuarantees:
         """Return the families for new rows from any distribution near that of the calibration rows.
 
-        kl: largest divergence KL(calibration || new) in nats; total_variation: largest total
-        variation distance; exactly one must be passed. In each subset the distance is between its
-        own distributions. The family "gaps" is left out, as it bounds differences. Raises
-        ValueError if a family already has a shift.
+        A family is a set of bounds that hold together. kl: largest divergence KL(calibration ||
+        new) in nats; total_variation: largest total variation distance; exactly one must be passed.
+        In each subset the distance is between its own distributions. The family "gaps" is left out,
+        as it bounds differences. Raises ValueError if a family already has a shift.
         """
         shift = make_shift(kl, total_variation)
         kept = {name: family for name, family in self.items() if name != "gaps"}
@@ -322,7 +331,8 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
     def __str__(self) -> str:
         """Return all families as text: title and table of each.
 
-        A title states the confidence; a table has a line for each subset, such as a class.
+        A title states the confidence; a table has a line for each subset, such as a class. A family
+        is a set of bounds that hold together.
         """
         return "\n\n".join(map(str, self.values()))
 
@@ -339,11 +349,16 @@ def _check_class_fractions(shares: Any, classes: list[Any]) -> list[float]:
     if isinstance(shares, Mapping):
         unknown = [key for key in shares if key not in classes]
         if unknown:
-            raise ValueError(f"shares must have keys among the classes {classes}, got {unknown}")
+            raise ValueError(
+                f"shares must have keys among the classes {classes}, got {unknown}: correct these "
+                "keys, or leave them out"
+            )
         shares = [shares.get(key, 0.0) for key in classes]
     given: Float64 = check_column("shares", shares, "float64", (len(classes),))
     if not ((given >= 0).all() and abs(given.sum() - 1) <= _ROUNDING):
-        raise ValueError(f"shares must be non-negative and sum to 1, got {given.tolist()}")
+        raise ValueError(
+            f"shares must be non-negative and sum to 1, got {given.tolist()}: divide them by their sum"
+        )
     return given.tolist()
 
 

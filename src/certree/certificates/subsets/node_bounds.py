@@ -36,11 +36,11 @@ class NodeBounds:
 
     @property
     def delta(self) -> float | None:
-        """Probability with which some error may exceed its bound; None if there are no bounds."""
+        """Probability with which any error may exceed its bound; None if there are no bounds."""
         return None if self.family is None else self.family.terms.delta
 
     def count_rows(self, node: int) -> int | None:
-        """Return the number of calibration rows in a node; None if it is not known."""
+        """Return the number of calibration rows in node number `node`; None if it is not known."""
         return None if self.calibration_rows is None else int(self.calibration_rows[node])
 
     def get_bound(self, node: int) -> float | None:
@@ -57,7 +57,7 @@ class NodeBounds:
 
     @property
     def title(self) -> str:
-        """A sentence with the probability of all bounds together, or why there are none."""
+        """A sentence with the probability that all bounds hold, or with the reason for having none."""
         if self.delta is None:
             return f"Rules have no error bounds of their own: {self.reason}."
         confidence = format_confidence(self.delta)

@@ -159,20 +159,26 @@ def make_pair_subsets(
 
 
 def make_leaf_subsets(
-    tree: Tree, grown: Float64, label: Int32, leaf: Int32, wrong: NDArray[np.bool_], nats: float
+    tree: Tree,
+    n_training: Float64,
+    label: Int32,
+    leaf: Int32,
+    wrong: NDArray[np.bool_],
+    nats: float,
 ) -> dict[int, RowSubset]:
     """Count rows and errors in each leaf of the smallest pruning that predicts the same as a labelling.
 
     The leaves of this pruning are the largest nodes below which all leaves have one label. Each has
     a fraction proportional to 1 + its number of training rows, with sum 1. Given the number of
     calibration rows in each leaf, errors are independent, so that bounds that each fail with
-    probability ``1 - (1 - delta)^fraction`` hold together with probability 1 - delta (Sidak).
+    probability ``1 - (1 - delta)^fraction`` hold together with probability 1 - delta (Sidak). A
+    pruning is the tree with some nodes turned into leaves.
 
     Parameters
     ----------
     tree : Tree
         The tree, with m nodes.
-    grown : ndarray of shape (m,)
+    n_training : ndarray of shape (m,)
         Number of training rows in each node.
     label : ndarray of int32, shape (m,)
         Label of each node; those of leaves are read.
@@ -193,21 +199,22 @@ def make_leaf_subsets(
     labels = count_by_leaf(tree, places, label[places], None, int(label.max()) + 1).counts
     alike = (labels > 0).sum(axis=1) == 1
     leaves = np.flatnonzero(make_pruning(tree, ~alike).weight)
-    return _share_by_rows(tree, grown, leaves, leaf, wrong, nats)
+    return _share_by_rows(tree, n_training, leaves, leaf, wrong, nats)
 
 
 def make_rule_subsets(
     numbers: RuleNumbers,
     tree: Tree,
-    grown: Float64,
+    n_training: Float64,
     leaf: Int32,
     wrong: NDArray[np.bool_],
     nats: float,
 ) -> dict[str, RowSubset]:
     """Count rows and errors in each leaf of a tree whose rules have numbers.
 
-    Each leaf has a fraction proportional to 1 + its number of training rows, with sum 1, as in
-    `make_leaf_subsets`; leaves with the same label are not merged.
+    Each leaf has a fraction proportional to 1 + its number of training rows, with sum 1. Its bound
+    may fail with probability ``1 - (1 - delta)^fraction``, so that all bounds hold together with
+    probability 1 - delta. Leaves with the same label are not merged.
 
     Parameters
     ----------
@@ -215,7 +222,7 @@ def make_rule_subsets(
         The numbers of the rules, which are the leaves of the tree.
     tree : Tree
         The tree, with m nodes.
-    grown : ndarray of shape (m,)
+    n_training : ndarray of shape (m,)
         Number of training rows in each node.
     leaf : ndarray of int32, shape (n,)
         Node number of the leaf that each calibration row reaches.
@@ -228,9 +235,9 @@ def make_rule_subsets(
     -------
     dict of str to RowSubset
         By the number of the rule, such as "R1", in ascending order. `observed` are the fraction of
-        errors and the leaf's fraction, the exponent in the formula.
+        errors and the leaf's fraction.
     """
-    subsets = _share_by_rows(tree, grown, np.array(numbers.leaves), leaf, wrong, nats)
+    subsets = _share_by_rows(tree, n_training, np.array(numbers.leaves), leaf, wrong, nats)
     return {
         numbers.get_name(node): replace(subset, name=numbers.get_name(node))
         for node, subset in subsets.items()
@@ -239,18 +246,35 @@ def make_rule_subsets(
 
 def _share_by_rows(
     tree: Tree,
-    grown: Float64,
+    n_training: Float64,
     leaves: NDArray[np.integer],
     leaf: Int32,
     wrong: NDArray[np.bool_],
     nats: float,
 ) -> dict[int, RowSubset]:
-    """Count rows and errors in nodes that divide delta in proportion to 1 + their training rows.
+    """Count rows and errors in disjoint nodes that divide delta in proportion to 1 + training rows.
 
-    leaves: numbers of the nodes, of which each row is in exactly one. The other arguments are those
-    of `make_rule_subsets`. Return a `RowSubset` for each of these nodes, by node number.
+    Parameters
+    ----------
+    tree : Tree
+        The tree, with m nodes.
+    n_training : ndarray of shape (m,)
+        Number of training rows in each node.
+    leaves : ndarray of int, shape (k,)
+        Numbers of the nodes; each row is in exactly one.
+    leaf : ndarray of int32, shape (n,)
+        Node number of the leaf that each calibration row reaches.
+    wrong : ndarray of bool, shape (n,)
+        Whether each calibration row is an error.
+    nats : float
+        Complexity of the certificate, above 0 if the calibration rows chose the labelling.
+
+    Returns
+    -------
+    dict of int to RowSubset
+        By node number. `observed` are the fraction of errors and the node's fraction of delta.
     """
-    shares = grown[leaves] + 1
+    shares = n_training[leaves] + 1
     shares = (shares / shares.sum()).tolist()
     return {
         node: RowSubset(str(node), (risk, share), n, nats)
@@ -261,7 +285,7 @@ def _share_by_rows(
 
 
 def make_node_subsets(
-    tree: Tree, grown: Float64, leaf: Int32, wrong: NDArray[np.bool_], nats: float
+    tree: Tree, n_training: Float64, leaf: Int32, wrong: NDArray[np.bool_], nats: float
 ) -> dict[int, RowSubset]:
     """Count rows and errors in every node of a tree, so that bounds on all nodes hold together.
 
@@ -273,7 +297,7 @@ def make_node_subsets(
     ----------
     tree : Tree
         The tree, with m nodes.
-    grown : ndarray of shape (m,)
+    n_training : ndarray of shape (m,)
         Number of training rows in each node.
     leaf : ndarray of int32, shape (n,)
         Node number of the leaf that each calibration row reaches.
@@ -287,7 +311,7 @@ def make_node_subsets(
     dict of int to RowSubset
         By node number, all m nodes.
     """
-    rows, depth = grown + 1, tree.splits_above
+    rows, depth = n_training + 1, tree.splits_above
     alpha = (depth + 1) * math.log(2) - np.log(rows / np.bincount(depth, rows)[depth])
     every = _count_in_nodes(tree, leaf, wrong, np.arange(tree.n_nodes))
     return {

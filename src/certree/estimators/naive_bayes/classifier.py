@@ -316,12 +316,16 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
                 "of certree lack: fit the model again"
             )
         if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
+            raise ValueError(
+                "classes must be passed on the first call to partial_fit, got None: pass all "
+                "classes that may occur in any batch"
+            )
         if classes is not None:
             classes = np.unique(classes)
             if not first and not np.array_equal(classes, self.classes_):
                 raise ValueError(
-                    f"classes must be those of the first call, {self.classes_}, got {classes}"
+                    f"classes must be those of the first call, {self.classes_}, got {classes}: "
+                    "leave classes out, or call fit"
                 )
         return self._fit_batch(X, y, sample_weight, first, classes)
 
@@ -435,6 +439,7 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         Returns
         -------
         Normal, Histogram or CategoricalTable
+            The density of the feature in each class.
         """
         n_classes, names = len(self.classes_), self._get_category_names(j)
         if names is not None:
@@ -534,7 +539,8 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
             name, label = self._feature_names()[j], self.classes_[normal.deviation.argmin()]
             raise ValueError(
                 "var_smoothing must be positive for normal densities if a feature does not vary "
-                f"within a class, got 0, and feature {name!r} is constant in class {label!r}"
+                f"within a class, got 0, and feature {name!r} is constant in class {label!r}: use "
+                '1e-9, or densities="histogram" for this feature'
             )
         return normal
 
@@ -556,11 +562,14 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         if not (priors >= 0).all():
             raise ValueError(f"priors must be non-negative, got {priors}")
         if not np.isclose(priors.sum(), 1.0):
-            raise ValueError(f"priors must sum to 1, got the sum {priors.sum():.6g}")
+            raise ValueError(
+                f"priors must sum to 1, got the sum {priors.sum():.6g}: divide them by their sum"
+            )
         denied = self.classes_[(priors == 0) & (fractions > 0)]
         if len(denied):
             raise ValueError(
-                f"priors must be positive for classes with training rows, got 0 for {denied}"
+                f"priors must be positive for classes with training rows, got 0 for {denied}: drop "
+                "the rows of these classes, or raise their priors"
             )
         return priors
 

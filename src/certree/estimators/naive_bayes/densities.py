@@ -333,10 +333,11 @@ class CategoricalTable(ArrayRecord):
 
 
 def _log_quotient(part: Float64, total: Float64) -> Float64:
-    """Return log(part / total) for positive numbers, whose quotient may be too small for float64.
+    """Return log(part / total) for positive numbers, also if the quotient is too small for float64.
 
-    When all weights double, a quotient keeps its bits, and a difference of logarithms does not: it
-    is used only if the quotient is 0.
+    part, total: arrays whose shapes broadcast. If all weights double, the quotient keeps its bits,
+    and a difference of logarithms does not; the difference is therefore used only if the quotient
+    is 0.
     """
     quotient = part / total
     is_zero = quotient == 0

@@ -83,8 +83,9 @@ class PowerLosses(ArrayRecord):
     rows : float
         Number of rows of all batches so far.
     older, recent : ndarray of float64, shape (len(POWERS),)
-        Total losses (nats). `recent`: of the rows from the batch on with which `rows` last passed a
-        power of two. `older`: of the rows between the time before and that batch.
+        Total losses (nats). `recent`: of the rows of the batch with which `rows` last passed a
+        power of two, and of all later ones. `older`: of the rows from the batch that passed the
+        power of two before that one, up to `recent`.
     """
 
     rows: float = field(metadata={"least": 0})
@@ -115,7 +116,8 @@ class PowerLosses(ArrayRecord):
     def best_power(self) -> float:
         """The power with the smallest sum of `older` and `recent` losses.
 
-        Of powers whose losses are equal within rounding, the largest one.
+        If the losses of several powers are equal within rounding, it is the largest of these
+        powers.
 
         References
         ----------

@@ -43,10 +43,16 @@ $category_arrays    }
         return java.util.Arrays.stream(words(pieces)).mapToDouble(Double::parseDouble).toArray();
     }
 
-    /** Return the code of a category that is a text, -1 if the fit did not have it, NaN for null. */
+    /**
+     * Return the code of a category that is a text, -1 if the fit did not have it, NaN for null.
+     *
+     * @throws IllegalArgumentException if the feature has no categories that are texts
+     */
     public static double category(int feature, String text) {
-        if (text == null) return Double.NaN;
-        return TEXTS[feature] == null ? UNKNOWN : java.util.Arrays.asList(TEXTS[feature]).indexOf(text);
+        if (feature < 0 || feature >= TEXTS.length || TEXTS[feature] == null)
+            throw new IllegalArgumentException(
+                    "feature must be one whose categories are texts, got x[" + feature + "]");
+        return text == null ? Double.NaN : java.util.Arrays.asList(TEXTS[feature]).indexOf(text);
     }
 
     private static double encode(int feature, double number) {

@@ -10,6 +10,7 @@
  * Features:$features
  * Results:$results
  */
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -37,11 +38,14 @@ static const int N_CATEGORIES[] = {$n_categories};
 #define UNKNOWN (-1)
 
 /* Return the code of a category that is a text, -1 if the fit did not have it, NAN for a null pointer,
-   which is a missing value. */
+   which is a missing value. The feature must have categories that are texts: other calls end the
+   program with a message, or return NAN if it is compiled with NDEBUG. */
 double ${name}_category(int feature, const char *text)
 {
-    if (!text) return NAN;
-    for (int code = 0; TEXTS[feature] && code < N_CATEGORIES[feature]; ++code)
+    int is_text = feature >= 0 && feature < $n_features && TEXTS[feature];
+    assert(is_text && "feature must be one whose categories are texts");
+    if (!is_text || !text) return NAN;
+    for (int code = 0; code < N_CATEGORIES[feature]; ++code)
         if (!strcmp(TEXTS[feature][code], text)) return code;
     return UNKNOWN;
 }

@@ -51,11 +51,10 @@ _MODEL_TYPES = (
 
 @contextmanager
 def ignore_unnamed_rows(model: Any) -> Iterator[None]:
-    """Ignore the warning about rows without names in a `with` statement if the model is a pipeline.
+    """Suppress scikit-learn's warning about rows without feature names, in a `with` statement.
 
-    The features of a pipeline's last step are named by the steps before, whose output may be an array.
-
-    model: the fitted estimator, or a pipeline that ends in one.
+    It is suppressed only if the model is a pipeline: its last step was fitted with names, but gets
+    an array without names from the step before. model: the fitted estimator or pipeline.
     """
     with catch_warnings():
         if isinstance(model, Pipeline):
@@ -183,7 +182,7 @@ class EvaluatedModel:
         return evaluated if threshold is None else evaluated.predict_at(threshold)
 
     def predict_at(self, threshold: float) -> EvaluatedModel:
-        """Return the same with the classes that a threshold of the positive class predicts.
+        """Return a copy that predicts by a threshold of the probability of the positive class.
 
         Only for models of two classes. threshold: number in [0, 1], or infinity, at which no row is
         predicted positive.
@@ -195,7 +194,7 @@ class EvaluatedModel:
         return replace(self, predicted=predicted, threshold=threshold)
 
     def expect_known_classes(self) -> None:
-        """Raise ValueError if a row has a class that the model lacks."""
+        """Raise ValueError if a row of the report has a true class that the model does not have."""
         if self.probabilities is not None:
             expect_known_labels("y", self.y, np.asarray(self.model.classes_))
 
@@ -208,7 +207,10 @@ class EvaluatedModel:
 
     @property
     def costs(self) -> tuple[float, float]:
-        """Costs of a missed row of the positive class and of a false alarm; 1 and 1 if not given."""
+        """Costs of a missed row of the positive class and of a false alarm, a tuple of two floats.
+
+        They are `user_costs`, or (1, 1) if that is None.
+        """
         return (1.0, 1.0) if self.user_costs is None else self.user_costs
 
     @property
@@ -228,7 +230,10 @@ class EvaluatedModel:
 
     @property
     def prediction_rule(self) -> str:
-        """Sentence that says which class is predicted for a row. Only for classifiers."""
+        """A sentence that says which class is predicted for a row, by its probabilities.
+
+        It names the threshold, if there is one. Only for classifiers.
+        """
         if self.threshold is None:
             half = ", at threshold 0.5" if len(self.classes) == 2 else ""
             return f"The predicted class is the most probable one{half}."

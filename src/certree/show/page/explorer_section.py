@@ -114,6 +114,8 @@ def encode_tree(
 def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str, Any]:
     """Return the most important leaves of a tree, with the nodes above them, for JSON.
 
+    A pruning is the tree with some nodes turned into leaves.
+
     Parameters
     ----------
     summary : TreeSummary

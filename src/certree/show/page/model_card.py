@@ -200,7 +200,10 @@ def _describe_model(passed: Any, evaluated: EvaluatedModel) -> CardSection:
 
 
 def _describe_steps(model: Any) -> list[str]:
-    """Return a sentence on the steps of a pipeline before its model; [] for other models."""
+    """Return a sentence on the steps of a pipeline before its last one, as a list of one str.
+
+    model: the model that the caller passed; the list is empty if it is no pipeline.
+    """
     if not isinstance(model, Pipeline) or len(model.steps) == 1:
         return []
     steps = ", ".join(f"{name} ({type(step).__name__})" for name, step in model.steps[:-1])
@@ -253,7 +256,10 @@ def _describe_test_rows(evaluated: EvaluatedModel) -> CardSection:
 
 
 def _describe_scores(scores: Sequence[Score]) -> CardSection:
-    """Return the section with a table of scores, their 95 % intervals and constant predictions."""
+    """Return the section with a table of scores, 95 % intervals and scores of constant predictions.
+
+    scores: the scores of the model on the test rows.
+    """
     rows = [
         (
             score.name,
@@ -322,7 +328,10 @@ def _take_errors(errors: RowErrors, y: NDArray[Any], rows: NDArray[np.bool_]) ->
 
 
 def _describe_versions(model: Any) -> CardSection:
-    """Return the section with versions of packages and the SHA-256 hash of the model file."""
+    """Return the section with versions of packages and the SHA-256 hash of the model file.
+
+    model: the fitted model or pipeline that the caller passed.
+    """
     lines = [f"certree {certree.__version__}", f"Python {platform.python_version()}"]
     for package in _PACKAGES:
         with suppress(PackageNotFoundError):  # PyArrow is optional.
@@ -333,7 +342,8 @@ def _describe_versions(model: Any) -> CardSection:
 def _describe_hash(model: Any) -> str:
     """Return a sentence with the SHA-256 hash of the file that `certree.save` writes of a model.
 
-    It says why there is none if the model cannot be saved.
+    If the model cannot be saved, the sentence says why there is no hash. model: the fitted model or
+    pipeline.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.certree"
@@ -368,12 +378,15 @@ def _to_markdown(title: str, sections: Sequence[CardSection]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return a text in one line, with a backslash before the characters that Markdown interprets."""
+    """Return a text in one line, with a backslash before each character that Markdown interprets."""
     return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 
 def _to_page_section(section: CardSection) -> Section:
-    """Return a section of a card as a section of an HTML page."""
+    """Convert a section of a model card to a section of an HTML page.
+
+    section: the section, with its title and its paragraphs, lists and tables.
+    """
     name = "-".join(re.findall(r"\w+", section.title.lower())) or "section"
     return Section(name, section.title, concatenate(map(_to_html, section.blocks)))
 

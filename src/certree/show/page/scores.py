@@ -196,10 +196,10 @@ def format_scores(scores: Sequence[Score]) -> list[str]:
 
 
 def _compute_mean_score(key: str, name: str, losses: Float64) -> Score:
-    """Return the mean of losses (n,) as a score, with an interval of 1.96 standard errors each way.
+    """Return the mean of losses as a score, with an interval of 1.96 standard errors to each side.
 
-    key, name: names of the score for programs and readers. losses: loss of each row, not negative,
-    at least one row. A lower end of the interval below 0 is replaced by 0.
+    key, name: names of the score for programs and readers. losses: loss of each row, (n,), not
+    negative, at least one row. A lower end of the interval below 0 is replaced by 0.
     """
     mean, error = float(losses.mean()), _compute_standard_error(losses)
     low, high = max(mean - _STANDARD_ERRORS * error, 0.0), mean + _STANDARD_ERRORS * error

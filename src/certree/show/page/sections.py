@@ -88,7 +88,7 @@ def build_model_section(evaluated: EvaluatedModel) -> Section:
 
 
 def _shorten(text: str) -> str:
-    """Return a text, cut after 80 letters and ended with "..." if it is longer."""
+    """Return a text with at most 80 letters and "..." if it is longer, else unchanged."""
     return text if len(text) <= _MAX_LETTERS else f"{text[:_MAX_LETTERS]} ..."
 
 

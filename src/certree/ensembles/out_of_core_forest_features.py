@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree._core import draw_rows
-from certree.ensembles.leaves import N_COMPARED_ROWS
+from certree.ensembles.forest_leaves import N_COMPARED_ROWS
 from certree.grow.binned_grower import RowSampling
 from certree.grow.bins import Bins, UInt8
 from certree.grow.code_trees import (
@@ -51,7 +51,7 @@ class BinnedFeatures:
 
     @property
     def n_features(self) -> int:
-        """Number of features, p."""
+        """Number of features of the training rows, p."""
         return self.edges.n_features
 
     def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:  # noqa: ARG002 -- in edges
@@ -62,29 +62,34 @@ class BinnedFeatures:
         return replace(self.edges, codes=self.codes.T)
 
     def replace_ranks(self, trees: Trees) -> Trees:
-        """Return trees that were grown on these bins as trees that take encoded rows."""
+        """Convert trees that were grown on these bins to trees that take encoded rows.
+
+        Splits on ranks of categories (by mean target) become splits on sets of categories.
+        """
         return trees if self.ranked is None else self.ranked.replace_by_category_sets(trees)
 
     def find_out_of_bag_leaves(
-        self, trees: Trees, drawing: RowSampling, n_threads: int
+        self, trees: Trees, row_sampling: RowSampling, n_threads: int
     ) -> BinnedOutOfBagLeaves:
-        """Draw the bags of the trees again, and return an object that finds out-of-bag leaves.
+        """Draw the bags (samples of rows) of the trees again, and return an object that finds leaves.
 
-        No leaves are computed yet. trees: trees that were grown on these bins; drawing: how their
+        It finds the leaves that rows reach in the trees of whose bags they are out.
+
+        No leaves are computed yet. trees: trees that were grown on these bins; row_sampling: how their
         bags were drawn (number of draws, seed, with or without replacement); n_threads: number of
         threads that find leaves.
         """
         n = len(self.codes)
         is_out = np.empty((len(trees), -(-n // 8)), dtype=np.uint8)
         for number, bits in enumerate(is_out):
-            bits[:] = np.packbits(draw_rows(n, drawing, number) == 0)
+            bits[:] = np.packbits(draw_rows(n, row_sampling, number) == 0)
         code_trees = convert_trees_to_bin_codes(trees, self.edges)
         return BinnedOutOfBagLeaves(trees, code_trees, self.codes, is_out, n_threads)
 
 
 @dataclass(frozen=True, eq=False)
 class BinnedOutOfBagLeaves:
-    """Finds the leaves that out-of-bag rows reach, anew on each request.
+    """Finds the leaves that out-of-bag rows reach in each tree, anew on each call.
 
     The leaves of all rows in all trees would take too much memory. The class has the interface
     `OutOfBagLeaves`.

@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "grow/decide.hpp"
 #include "grow/send.hpp"
+#include "grow/split_search.hpp"
 #include "numbers.hpp"
 
 namespace certree {
@@ -99,9 +99,9 @@ void gather(std::span<const std::int32_t> rows, const Item* items, Item* to) {
 // are in the cache for all features but the first. items: by number of row; sums: result,
 // overwritten.
 template <class Target>
-void add_up(std::span<const std::int32_t> rows, const typename Target::Item* items,
-            const CodesBothWays& codes, std::span<const std::int32_t> features,
-            const SumsLayout& layout, std::int64_t* sums) {
+void compute_histogram(std::span<const std::int32_t> rows, const typename Target::Item* items,
+                       const CodesBothWays& codes, std::span<const std::int32_t> features,
+                       const HistogramLayout& layout, std::int64_t* sums) {
   constexpr std::size_t kTogether = Target::kTogether;
   thread_local Strip<Target::kBlock> strip;
   thread_local std::array<typename Target::Item, Target::kBlock> gathered;
@@ -145,7 +145,7 @@ void add_up(std::span<const std::int32_t> rows, const typename Target::Item* ite
 
 // Subtracts the histogram of some rows, `part`, from that of all, for some features.
 inline void take_away(const std::int64_t* part, std::span<const std::int32_t> features,
-                      const SumsLayout& layout, std::int64_t* all) {
+                      const HistogramLayout& layout, std::int64_t* all) {
   for (const std::int32_t j : features) {
     const std::int64_t* const less = part + layout.start(j);
     std::int64_t* const sums = all + layout.start(j);
@@ -173,7 +173,7 @@ struct StoredCode {
 // Computes the histograms of a few features at a time. Between uses all sums are 0, so that small
 // nodes clear only the bins that they filled.
 template <class Target>
-class FewSums {
+class FewHistograms {
   // Whether the target adds up, and moves, the bins of a block together.
   static constexpr bool kByBlocks =
       requires(const typename Target::NodeEvaluator& of, const std::uint8_t* bin,
@@ -183,7 +183,7 @@ class FewSums {
   using Sum = typename Target::Sum;
   using NodeEvaluator = typename Target::NodeEvaluator;
 
-  explicit FewSums(const Target& target)
+  explicit FewHistograms(const Target& target)
       : sums_(std::max(kCache, 256 * target.most_sums())),
         rows_(target.counts_rows() ? kMostTogether * 256 : 0),
         taken_(257 * target.most_sums()) {}
@@ -195,8 +195,8 @@ class FewSums {
 
   // Adds up rows for at most together() features. codes(j): the bins of feature j.
   template <class CodesOf>
-  void add_up(const NodeEvaluator& of, const Part<Target>& part, const CodesOf& codes,
-              std::span<const std::int32_t> features) {
+  void compute_histogram(const NodeEvaluator& of, const Part<Target>& part, const CodesOf& codes,
+                         std::span<const std::int32_t> features) {
     restart(features.size());
     count_steps(part.rows.size() * features.size());
     few_ = part.rows.size() <= kFew;

@@ -55,10 +55,10 @@ class NodeTotals {
 
 // Layout of a histogram: where the sums of each feature begin. A feature has n_lanes lanes, one
 // after the other, each with an entry for each bin and a last one for missing values.
-class SumsLayout {
+class HistogramLayout {
  public:
-  SumsLayout(std::span<const std::int32_t> features, std::span<const std::int32_t> n_bins,
-             std::size_t n_lanes)
+  HistogramLayout(std::span<const std::int32_t> features, std::span<const std::int32_t> n_bins,
+                  std::size_t n_lanes)
       : n_bins_(n_bins), n_lanes_(n_lanes), start_(n_bins.size()) {
     for (const std::int32_t j : features) {
       start_[static_cast<std::size_t>(j)] = size_;
@@ -83,7 +83,7 @@ class SumsLayout {
 
 // Memory for the histograms of nodes in the queue. It is kept for the next tree, as the first
 // access to new memory takes longer than the work on a histogram.
-class SumsPool {
+class HistogramPool {
  public:
   using Place = std::int32_t;
   static constexpr Place kNone = -1;

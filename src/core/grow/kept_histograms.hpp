@@ -5,35 +5,36 @@
 // searched and discarded for a few features at a time.
 #pragma once
 
-#include "grow/add_up.hpp"
+#include "grow/histograms.hpp"
 #include "grow/sibling_search.hpp"
 
 namespace certree {
 namespace {
 
 template <class Target>
-class KeptSums : public SiblingSearch<Target, KeptSums<Target>> {
-  using Search = SiblingSearch<Target, KeptSums<Target>>;
+class KeptHistograms : public SiblingSearch<Target, KeptHistograms<Target>> {
+  using Search = SiblingSearch<Target, KeptHistograms<Target>>;
   friend Search;
   static constexpr bool kHasRanks = true;
 
  public:
-  KeptSums(const BinnedTable& table, std::span<const std::int32_t> rows, const NodeTotals& sums,
-           std::span<const std::int32_t> features, const BinnedGrowth& growth, const Target& target,
-           const typename Target::Item* items, SumsPool& pool)
+  KeptHistograms(const BinnedTable& table, std::span<const std::int32_t> rows,
+                 const NodeTotals& sums, std::span<const std::int32_t> features,
+                 const BinnedGrowth& growth, const Target& target,
+                 const typename Target::Item* items, HistogramPool& pool)
       : Search(table, rows, sums, features, growth, target, items),
         layout_(features, table.n_bins, Target::kLanes),
         pool_(pool) {
     pool_.restart(layout_.size());
   }
-  ~KeptSums() { pool_.end(); }
+  ~KeptHistograms() { pool_.end(); }
 
   CodesOfFeature codes(const BinnedNode&, std::int32_t feature) const {
     return {table_.codes.of_features.row(feature)};
   }
 
  private:
-  using Search::decider_, Search::growth_, Search::items_, Search::pair_, Search::table_,
+  using Search::split_search_, Search::growth_, Search::items_, Search::pair_, Search::table_,
       Search::target_;
   using typename Search::NodeEvaluator;
 
@@ -44,13 +45,13 @@ class KeptSums : public SiblingSearch<Target, KeptSums<Target>> {
   static constexpr std::int64_t kWorthThreads = 1 << 17;
 
   struct Work {
-    typename Decider<Target>::Memory decider;
-    FewSums<Target> few;
+    typename SplitSearch<Target>::Memory split_search;
+    FewHistograms<Target> few;
     std::array<typename Target::Item, kWorthKeeping> gathered;
   };
 
   void prepare(std::size_t which) {
-    if (!is_small(which) && pair_->splits[which].place == SumsPool::kNone)
+    if (!is_small(which) && pair_->splits[which].place == HistogramPool::kNone)
       pair_->splits[which].place = pool_.take();
   }
 
@@ -74,14 +75,14 @@ class KeptSums : public SiblingSearch<Target, KeptSums<Target>> {
   bool keeps(std::size_t which) const { return !is_small(which) && !pool_.is_full(); }
   void drop(SplitInfo& split_info) {
     pool_.give_back(split_info.place);
-    split_info.place = SumsPool::kNone;
+    split_info.place = HistogramPool::kNone;
   }
 
   // Calls f(sums, n) with the sums of each feature that have been added up.
   template <class F>
   void each_sum(F&& f) const {
     for (const std::size_t which : {0, 1})
-      if (pair_->tasks[which].add_up)
+      if (pair_->tasks[which].compute_histogram)
         for (const std::int32_t j : pair_->features)
           f(sums_at(which) + layout_.start(j), static_cast<std::ptrdiff_t>(layout_.length(j)));
   }
@@ -89,31 +90,33 @@ class KeptSums : public SiblingSearch<Target, KeptSums<Target>> {
   std::int64_t* sums_at(std::size_t which) const { return pool_.at(pair_->splits[which].place); }
 
   void search_by(std::span<const std::int32_t> features, std::array<SplitInfo, 2>& found) const {
-    thread_local Work work{{}, FewSums<Target>(target_), {}};
+    thread_local Work work{{}, FewHistograms<Target>(target_), {}};
     for (const std::size_t which : {0, 1}) {
-      if (!pair_->tasks[which].add_up || is_small(which)) continue;
-      certree::add_up<Target>(this->rows_of(which), items_, table_.codes, features, layout_,
-                              sums_at(which));
+      if (!pair_->tasks[which].compute_histogram || is_small(which)) continue;
+      certree::compute_histogram<Target>(this->rows_of(which), items_, table_.codes, features,
+                                         layout_, sums_at(which));
     }
     for (const std::size_t which : {0, 1}) {
-      if (pair_->tasks[which].add_up && is_small(which)) pass(which, features, work, found[which]);
+      if (pair_->tasks[which].compute_histogram && is_small(which))
+        pass(which, features, work, found[which]);
       if (pair_->tasks[which].subtract && !is_small(1 - which))
         take_away(sums_at(1 - which), features, layout_, sums_at(which));
     }
     for (const std::size_t which : {0, 1})
-      if (pair_->tasks[which].search && !(pair_->tasks[which].add_up && is_small(which)))
+      if (pair_->tasks[which].search && !(pair_->tasks[which].compute_histogram && is_small(which)))
         search_features(which, features, work, found[which]);
   }
 
   void search_features(std::size_t which, std::span<const std::int32_t> features, Work& work,
                        SplitInfo& found) const {
     NodeEvaluator of = this->evaluator(which);
-    const Undecided<Target> node = this->undecided(which, of);
+    const SearchedNode<Target> node = this->undecided(which, of);
     for (const std::int32_t j : features) {
       const std::int64_t* const lanes = sums_at(which) + layout_.start(j);
       AllBins bins{lanes, Target::kLanes, layout_.width(j), layout_.n_bins(j), false};
       bins.has_missing = !bins.is_empty(bins.n_bins);
-      if (decider_.search_splits(node, j, bins, work.decider, found)) found.varying.push_back(j);
+      if (split_search_.search_splits(node, j, bins, work.split_search, found))
+        found.varying.push_back(j);
     }
   }
 
@@ -122,30 +125,30 @@ class KeptSums : public SiblingSearch<Target, KeptSums<Target>> {
   void pass(std::size_t which, std::span<const std::int32_t> features, Work& work,
             SplitInfo& found) const {
     NodeEvaluator of = this->evaluator(which);
-    const Undecided<Target> node = this->undecided(which, of);
+    const SearchedNode<Target> node = this->undecided(which, of);
     const auto codes = [&](std::int32_t j) {
       return CodesOfFeature{table_.codes.of_features.row(j)};
     };
     const std::span rows = this->rows_of(which);
     gather(rows, items_, work.gathered.data());
-    const std::size_t together = FewSums<Target>::together(of);
+    const std::size_t together = FewHistograms<Target>::together(of);
     for (std::size_t first = 0; first < features.size(); first += together) {
       const auto some = features.subspan(first, std::min(together, features.size() - first));
-      work.few.add_up(of, {rows, work.gathered.data()}, codes, some);
+      work.few.compute_histogram(of, {rows, work.gathered.data()}, codes, some);
       for (std::size_t i = 0; i < some.size(); ++i) {
         const std::int32_t j = some[i];
         const FewBins<Target> bins = work.few.take(of, i, layout_.n_bins(j));
         if (pair_->tasks[1 - which].subtract)
           take_away(bins, layout_.n_bins(j), sums_at(1 - which) + layout_.start(j));
         if (pair_->tasks[which].search &&
-            decider_.search_splits(node, j, bins, work.decider, found))
+            split_search_.search_splits(node, j, bins, work.split_search, found))
           found.varying.push_back(j);
       }
     }
   }
 
-  SumsLayout layout_;
-  SumsPool& pool_;
+  HistogramLayout layout_;
+  HistogramPool& pool_;
 };
 
 }  // namespace

@@ -11,8 +11,8 @@
 
 #include "grow/binned_growth.hpp"
 #include "grow/chance.hpp"
+#include "grow/histogram_memory.hpp"
 #include "grow/random.hpp"
-#include "grow/sums.hpp"
 
 namespace certree {
 namespace {
@@ -90,9 +90,9 @@ struct SplitInfo {
   std::vector<Child> child_of_bin;  // of a categorical feature; or empty
   std::vector<std::int64_t> sums;   // of the left child
   // Where sums are kept.
-  std::vector<std::int32_t> varying;        // features that are not constant in the node
-  SumsPool::Place place = SumsPool::kNone;  // of the node's
-  std::int64_t squares = 0;                 // of the node
+  std::vector<std::int32_t> varying;                  // features that are not constant in the node
+  HistogramPool::Place place = HistogramPool::kNone;  // of the node's
+  std::int64_t squares = 0;                           // of the node
 
   bool is_made() const { return feature >= 0; }
 
@@ -114,9 +114,9 @@ struct SplitInfo {
   }
 };
 
-// What the decider knows of a node.
+// What the split search knows of a node.
 template <class Target>
-struct Undecided {
+struct SearchedNode {
   typename Target::NodeEvaluator& of;
   std::span<const std::int64_t> total;
   std::int64_t n_rows;
@@ -170,9 +170,9 @@ std::size_t first_of_best(const SplitSums& splits, std::size_t width, std::size_
 }
 
 template <class Target>
-class Decider {
+class SplitSearch {
  public:
-  using Node = Undecided<Target>;
+  using Node = SearchedNode<Target>;
 
   struct Memory {
     typename Target::NodeEvaluator::Memory evaluator;
@@ -186,7 +186,7 @@ class Decider {
     std::vector<std::int64_t> rows;
   };
 
-  Decider(const Target& target, const KeptBins& bins, const BinnedGrowth& growth)
+  SplitSearch(const Target& target, const KeptBins& bins, const BinnedGrowth& growth)
       : target_(target), bins_(bins), growth_(growth) {}
 
   // Challenges the best split so far by those of a feature; false if it is constant in the node.

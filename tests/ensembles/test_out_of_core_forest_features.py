@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certree._core import draw_rows
-from certree.ensembles import binned_features
-from certree.ensembles.binned_features import (
+from certree.ensembles import out_of_core_forest_features
+from certree.ensembles.out_of_core_forest_features import (
     BinnedFeatures,
     convert_codes_to_floats,
     convert_trees_to_bin_codes,
@@ -80,7 +80,7 @@ def test_leaves_of_out_of_bag_rows_are_found(n_threads, grouped, monkeypatch):
         ("N_COMPARED_ROWS", 101),
         ("LEAVES_PER_BLOCK", 2 * len(X)),
     ):
-        monkeypatch.setattr(binned_features, name, size)
+        monkeypatch.setattr(out_of_core_forest_features, name, size)
     walk = features.find_out_of_bag_leaves(trees, drawing, n_threads)
     np.testing.assert_array_equal(walk.first_leaves, known[:, :101])
     for begin, end in ((0, 700), (101, 333), (8, 9), (699, 700)):

@@ -9,26 +9,27 @@ namespace {
 
 // NodeBins: how the bins of the rows of a node are found, see node_bins.hpp.
 template <class Target, class NodeBins>
-class DrawnSums {
+class DrawnHistograms {
  public:
   using Item = typename Target::Item;
   using Row = typename Target::Row;
   static constexpr bool kKeeps = false, kSparse = Target::kSparse;
 
   // items: in-bag rows, partitioned by node; sums: of the nodes.
-  DrawnSums(const DrawnRows& rows, std::span<Item> items, const NodeTotals& sums,
-            std::vector<std::int32_t>&& features, const BinnedGrowth& growth, const Target& target)
+  DrawnHistograms(const DrawnRows& rows, std::span<Item> items, const NodeTotals& sums,
+                  std::vector<std::int32_t>&& features, const BinnedGrowth& growth,
+                  const Target& target)
       : bins_(rows.bins),
         items_(items),
         sums_(sums),
         growth_(growth),
-        decider_(target, rows.bins, growth),
+        split_search_(target, rows.bins, growth),
         of_(target),
         few_(target),
         draws_(std::move(features), growth.max_features == 0),
         node_bins_(rows) {}
 
-  const Decider<Target>& decider() const { return decider_; }
+  const SplitSearch<Target>& split_search() const { return split_search_; }
   auto codes(const BinnedNode& node, std::int32_t feature) const {
     return node_bins_.codes(node, feature);
   }
@@ -44,23 +45,23 @@ class DrawnSums {
     const bool ranks = growth_.ties_by_root && growth_.max_features == 0 && node.depth == 0;
     if (ranks) of_root_.assign(static_cast<std::size_t>(std::ssize(bins_.n_bins)), -kInfinity);
     node_bins_.open(node, items_of(node), of_, growth_.order == Order::depth);
-    const Undecided<Target> known{of_, total.sum, node.size(), bounds, node.key};
+    const SearchedNode<Target> known{of_, total.sum, node.size(), bounds, node.key};
     draws_.restart(node.key);
     std::size_t left =
         growth_.max_features > 0 ? static_cast<std::size_t>(growth_.max_features) : draws_.n_left();
     while (left > 0 && draws_.n_left() > 0) {
       draw(std::min(left, few_.together(of_)), allowed);
-      node_bins_.add_up(node, items_of(node), of_, drawn_, few_);
+      node_bins_.compute_histogram(node, items_of(node), of_, drawn_, few_);
       for (std::size_t f = 0; f < drawn_.size(); ++f) {
         const auto n_bins =
             static_cast<std::size_t>(bins_.n_bins[static_cast<std::size_t>(drawn_[f])]);
         const FewBins<Target> bins = few_.take(of_, f, n_bins);
         if (ranks) rank(known, drawn_[f], bins);
-        left -= decider_.search_splits(known, drawn_[f], bins, memory_, split_info) ? 1 : 0;
+        left -= split_search_.search_splits(known, drawn_[f], bins, memory_, split_info) ? 1 : 0;
       }
     }
     if (ranks) draws_.reorder(of_root_);
-    decider_.settle(of_, least_, split_info);
+    split_search_.settle(of_, least_, split_info);
   }
 
  private:
@@ -70,9 +71,9 @@ class DrawnSums {
   }
 
   // Stores the value of the best split of the root by a feature.
-  void rank(const Undecided<Target>& root, std::int32_t feature, const FewBins<Target>& bins) {
+  void rank(const SearchedNode<Target>& root, std::int32_t feature, const FewBins<Target>& bins) {
     SplitInfo best;
-    decider_.search_splits(root, feature, bins, memory_, best);
+    split_search_.search_splits(root, feature, bins, memory_, best);
     of_root_[static_cast<std::size_t>(feature)] = best.value;
   }
 
@@ -91,10 +92,10 @@ class DrawnSums {
   std::span<Item> items_;
   const NodeTotals& sums_;
   const BinnedGrowth& growth_;
-  Decider<Target> decider_;
+  SplitSearch<Target> split_search_;
   typename Target::NodeEvaluator of_;
-  FewSums<Target> few_;
-  typename Decider<Target>::Memory memory_;
+  FewHistograms<Target> few_;
+  typename SplitSearch<Target>::Memory memory_;
   FeatureDraws draws_;
   std::vector<std::int32_t> drawn_;
   NodeBins node_bins_;

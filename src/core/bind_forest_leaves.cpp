@@ -1,7 +1,7 @@
 // Python bindings of the leaves of forests.
 #include "bind_bins.hpp"
 #include "bind_packed.hpp"
-#include "ensembles/leaves.hpp"
+#include "ensembles/forest_leaves.hpp"
 
 namespace certree::bindings {
 namespace {
@@ -112,7 +112,7 @@ auto sum_out_of_bag_predictions(const Ints& left, const Roots& root, const Ints2
 }
 
 template <class Real>
-void bind_leaves_of(nb::module_& core) {
+void bind_forest_leaves_of(nb::module_& core) {
   core.def("find_out_of_bag", &find_out_of_bag<Real>, "packed"_array, "category_start"_array,
            "categories"_array, "root"_array, "X"_array, "draws"_a, "n_threads"_a,
            "Complements of leaves (n_trees, n) of rows out of bags; 0 for those in them.");
@@ -120,9 +120,9 @@ void bind_leaves_of(nb::module_& core) {
 
 }  // namespace
 
-void bind_leaves(nb::module_& core) {
-  bind_leaves_of<float>(core);
-  bind_leaves_of<double>(core);
+void bind_forest_leaves(nb::module_& core) {
+  bind_forest_leaves_of<float>(core);
+  bind_forest_leaves_of<double>(core);
   core.def("sum_out_of_bag_targets", &sum_leaves, "left"_array, "root"_array, "leaf"_array,
            "y"_array, "weight"_array_or_none, "n_lanes"_array, "n_threads"_a,
            "Weight and sums of the rows out of bags, by node.");

@@ -1,6 +1,6 @@
 // Trees are independent while their leaves are summed, rows while they are scored; of each
 // row the trees are added up in their order, so that no bit depends on the threads.
-#include "ensembles/leaves.hpp"
+#include "ensembles/forest_leaves.hpp"
 
 #include "parallel.hpp"
 #include "walk.hpp"

@@ -21,7 +21,7 @@ constexpr std::size_t kKeptBytes = std::size_t{1} << 26;
 template <std::size_t n_lanes>
 class SlotPool {
  public:
-  using Place = SumsPool::Place;
+  using Place = HistogramPool::Place;
   using Sum = std::array<std::int64_t, n_lanes>;
   struct Slots {
     std::vector<Sum> sum;
@@ -51,7 +51,7 @@ class SlotPool {
     return place;
   }
   void give_back(Place place) {
-    if (place == SumsPool::kNone) return;
+    if (place == HistogramPool::kNone) return;
     clear(at(place));
     free_.push_back(place);
   }
@@ -137,15 +137,16 @@ struct OccupiedBins : AllBins {
 };
 
 template <class Target>
-class SparseSums : public SiblingSearch<Target, SparseSums<Target>> {
-  using Search = SiblingSearch<Target, SparseSums<Target>>;
+class SparseHistograms : public SiblingSearch<Target, SparseHistograms<Target>> {
+  using Search = SiblingSearch<Target, SparseHistograms<Target>>;
   friend Search;
   static constexpr bool kHasRanks = false;
 
  public:
-  SparseSums(const BinnedTable& table, std::span<const std::int32_t> rows, const NodeTotals& sums,
-             std::span<const std::int32_t> features, const BinnedGrowth& growth,
-             const Target& target, const typename Target::Item* items, SparseMemory<Target>& memory)
+  SparseHistograms(const BinnedTable& table, std::span<const std::int32_t> rows,
+                   const NodeTotals& sums, std::span<const std::int32_t> features,
+                   const BinnedGrowth& growth, const Target& target,
+                   const typename Target::Item* items, SparseMemory<Target>& memory)
       : Search(table, rows, sums, features, growth, target, items), memory_(memory) {
     lay_out(features);
     memory_.pool.restart(n_slots_);
@@ -160,7 +161,7 @@ class SparseSums : public SiblingSearch<Target, SparseSums<Target>> {
       list_slots(part_of(features, i, 0), part);
     });
   }
-  ~SparseSums() {
+  ~SparseHistograms() {
     memory_.pool.end();
     for (SlotsOfRows& part : memory_.parts)
       if (part.slot.capacity() * sizeof(std::uint32_t) > kKeptBytes) part = {};
@@ -171,7 +172,7 @@ class SparseSums : public SiblingSearch<Target, SparseSums<Target>> {
   }
 
  private:
-  using Search::decider_, Search::growth_, Search::items_, Search::pair_, Search::table_;
+  using Search::split_search_, Search::growth_, Search::items_, Search::pair_, Search::table_;
   using typename Search::NodeEvaluator;
   using Slots = typename SlotPool<Target::kLanes>::Slots;
   using Sum = typename SlotPool<Target::kLanes>::Sum;
@@ -182,7 +183,7 @@ class SparseSums : public SiblingSearch<Target, SparseSums<Target>> {
   static constexpr std::int64_t kWorthThreads = 1 << 17, kStepsOfFeature = 16;
 
   struct Work {
-    typename Decider<Target>::Memory decider;
+    typename SplitSearch<Target>::Memory split_search;
     std::array<std::int64_t, 257 * Target::kLanes> lanes;
     std::array<std::uint16_t, 256> place;
     std::array<std::uint8_t, 257> bins;
@@ -261,7 +262,7 @@ class SparseSums : public SiblingSearch<Target, SparseSums<Target>> {
   // -- two nodes
 
   void prepare(std::size_t which) {
-    if (pair_->splits[which].place == SumsPool::kNone)
+    if (pair_->splits[which].place == HistogramPool::kNone)
       pair_->splits[which].place = memory_.pool.take();
   }
   std::int64_t n_parts(const std::vector<std::int32_t>&) const { return std::ssize(memory_.parts); }
@@ -289,7 +290,7 @@ class SparseSums : public SiblingSearch<Target, SparseSums<Target>> {
   }
   void drop(SplitInfo& split_info) {
     memory_.pool.give_back(split_info.place);
-    split_info.place = SumsPool::kNone;
+    split_info.place = HistogramPool::kNone;
   }
   Slots& slots(std::size_t which) const { return memory_.pool.at(pair_->splits[which].place); }
 
@@ -299,14 +300,14 @@ class SparseSums : public SiblingSearch<Target, SparseSums<Target>> {
     const SlotsOfRows& part = *std::ranges::find_if(
         memory_.parts, [&](const SlotsOfRows& one) { return features[0] < one.last; });
     for (const std::size_t which : {0, 1})
-      if (pair_->tasks[which].add_up) add_up(which, part);
+      if (pair_->tasks[which].compute_histogram) compute_histogram(which, part);
     for (const std::size_t which : {0, 1})
       if (pair_->tasks[which].subtract) take_away(features, slots(1 - which), slots(which));
     for (const std::size_t which : {0, 1})
       if (pair_->tasks[which].search) search_features(which, features, work, found[which]);
   }
 
-  void add_up(std::size_t which, const SlotsOfRows& part) const {
+  void compute_histogram(std::size_t which, const SlotsOfRows& part) const {
     Slots& to = slots(which);
     StepCounter counter;
     for (const std::int32_t row : this->rows_of(which)) {
@@ -361,17 +362,18 @@ class SparseSums : public SiblingSearch<Target, SparseSums<Target>> {
   void search_features(std::size_t which, std::span<const std::int32_t> features, Work& work,
                        SplitInfo& found) const {
     NodeEvaluator of = this->evaluator(which);
-    const Undecided<Target> node = this->undecided(which, of);
+    const SearchedNode<Target> node = this->undecided(which, of);
     const Slots& from = slots(which);
     StepCounter counter;
     for (const std::int32_t j : features) {
       counter.add(kStepsOfFeature);
-      if (is_worse(j, from, of, decider_.to_beat(j, found))) {
+      if (is_worse(j, from, of, split_search_.to_beat(j, found))) {
         found.varying.push_back(j);
         continue;
       }
       const OccupiedBins bins = bins_of(j, from, node, work);
-      if (decider_.search_splits(node, j, bins, work.decider, found)) found.varying.push_back(j);
+      if (split_search_.search_splits(node, j, bins, work.split_search, found))
+        found.varying.push_back(j);
     }
     counter.flush();
   }
@@ -394,7 +396,7 @@ class SparseSums : public SiblingSearch<Target, SparseSums<Target>> {
     return is_worse && is_any;
   }
 
-  OccupiedBins bins_of(std::int32_t j, const Slots& from, const Undecided<Target>& node,
+  OccupiedBins bins_of(std::int32_t j, const Slots& from, const SearchedNode<Target>& node,
                        Work& work) const {
     constexpr std::size_t kWidth = 257;
     const std::size_t begin = start(j), n_all = n_bins(j);
