@@ -135,6 +135,15 @@ def test_groups_are_counted_in_their_period():
     )
     assert (one.n, one.grouped, one.method) == (35, True, "occam_period")
     assert "error on later groups, the mean over groups" in str(one)
+    spanning = np.where(np.arange(N) < 3, groups[-1], groups)
+    model = certree.CertifiedTreeClassifier(random_state=0).fit(X, Y, groups=spanning, time=DAYS)
+    words = f"groups of calibration rows whose latest rows are from {one.period.first} to "
+    assert words in str(model.certificate_)
+    assert f"groups of rows {words[27:]}" in model.certificate_.assumptions[0]
+    new = certree.certify(model, X + 0.01, Y, groups=spanning, time=DAYS)
+    assert (
+        new.period.first == "6 January 2026"
+    )  # the first row of all, of 5 January, is not the latest
     two = certree.CertifiedTreeClassifier(random_state=0)
     two.fit(X, Y, groups=groups, time=DAYS, independent=True)
     assert two.certificate_.method == "occam_mean"

@@ -1596,7 +1596,7 @@ def test_the_positive_class_is_named_and_explained_in_all_rows(tmp_path, loans):
     share = 100 * np.mean(loans["default"][:800] == "yes")
     assert f"2 classes (no {100 - share:.1f} %, yes {share:.1f} %)" in printed
     for text in (printed, succeeds("info", place)):
-        line = "positive class: yes (evaluate, certify and report choose another by --positive)"
+        line = "positive class: yes (evaluate, certify and other commands choose another by --positive)"
         assert f"\n{line}\n" in text
     document = json.loads(succeeds("info", place, "--json"))
     assert (document["positive"], document["rows"]) == ("yes", 800)
@@ -2028,7 +2028,7 @@ def test_settings_of_a_fit_are_set(tmp_path, loans):
             ["--model", "naive-bayes", "--groups", "branch"],
             "--groups is not for NaiveBayesClassifier",
         ),
-        (["--increasing", "age"], "there is no feature 'age'; there are"),
+        (["--increasing", "age"], "there is no feature 'age': name one of"),
         (["--increasing", "debt", "--decreasing", "debt"], "both name 'debt'"),
         (["--model", "naive-bayes", "--increasing", "debt"], "no monotonic constraints"),
     ],
@@ -2187,10 +2187,10 @@ def test_thresholds_are_chosen_by_recall_or_precision_and_listed(tmp_path, loans
         assert found["highest_threshold"]["threshold"] == point.threshold
         assert found["table"][0]["recall"]["lowest"] == group.at(0.5).recall.lowest
     for message, *options in (
-        ("precision=0.9 is not certified", "--recall", "0.5", "--precision", "0.9"),
+        ("error: --precision 0.9 is not certified", "--recall", "0.5", "--precision", "0.9"),
         ("--threshold must lie in [0, 1], got 1.5", "--threshold", "1.5"),
         ("recall must lie between 0 and 1, got 1.0", "--recall", "1"),
-        ("recall=0.999 is not certified at any threshold", "--recall", "0.999"),
+        ("error: --recall 0.999 is not certified at any threshold", "--recall", "0.999"),
     ):
         assert message in " ".join(fails(*certify, *options).split())
 
@@ -2206,7 +2206,11 @@ def test_thresholds_that_are_chosen_in_one_run_hold_together(tmp_path, loans):
     assert f"\nlowest cost: {curves.lowest_cost(5, 1)}\n" in text
     assert f"\nhighest threshold: {curves.highest_threshold(0.6)}\n" in text
     assert f"\nhighest recall: {curves.highest_recall(0.7)}\n" in text
-    assert text.endswith("All statements of this run hold together, with the probability above.\n")
+    end = "All statements of this run hold together, with the probability above.\n"
+    assert f"\n{end}Half of delta is used for the bounds on the named costs: without " in text
+    assert end not in succeeds(*certify, "--threshold-cost", "5:1")
+    free = Guarantees.by_rows(model, X, y).thresholds(pos_label="no").highest_threshold(0.6)
+    assert free.threshold > curves.highest_threshold(0.6).threshold  # what the last line explains
     document = json.loads(succeeds(*certify, *options, "--json"))["thresholds"]
     assert document.keys() == {"statement", "lowest_cost", "highest_threshold", "groups"}
     assert document["highest_threshold"]["threshold"] == curves.highest_threshold(0.6).threshold
@@ -2312,7 +2316,11 @@ def test_fits_in_time_order_test_and_certify_by_the_latest_rows(visits):
     months["month"] = months["day"].str[:7]
     months.to_csv(visits / "months.csv", index=False)
     text = ["fit", visits / "months.csv", "--target", "y", "--time", "month"]
-    assert "'month' holds text such as '2026-0" in fails(*text)
+    found = fails(*text)
+    assert "error: --time must hold numbers or dates, got text such as '2026-0" in found
+    assert "in column 'month': write whole dates" in found
+    text = ["certify", place, *text[1:]]
+    assert "error: --time must hold numbers or dates, got text such as '2026-0" in fails(*text)
     assert "give --time COLUMN as well" in fails(*command[:-4], "--gap", "4")
     assert "give --time COLUMN as well" in fails(*command[:-4], "--independent")
     assert "but --drop leaves out 'day'" in fails(*command, "--drop", "day")
@@ -2328,7 +2336,8 @@ def test_folders_are_fitted_in_time_order(visits):
     command = ["fit", "--target", "y", "--model", "certified", "--time", "day", "--gap", "4"]
     command += ["-o", visits / "m.certree", visits / "folder"]
     assert f"{PERIOD}which may depend on each other" in succeeds(*command)
-    assert "time must name a column of X, got 'date'" in fails(*command, "--time", "date")
+    found = fails(*command, "--time", "days")
+    assert "--time must name a column of X, got 'days': did you mean 'day'? Or name" in found
 
 
 def test_groups_in_time_order_are_tested_by_whole_groups(visits):
@@ -2339,7 +2348,8 @@ def test_groups_in_time_order_are_tested_by_whole_groups(visits):
     assert "--groups is not for CertifiedForestClassifier" in fails(*command, "--groups", "shop")
     command[-1] = "forest"
     printed = succeeds(*command, "--groups", "shop", "--time", "day", "-o", visits / "m.certree")
-    assert "test rows of 11 groups from 6 April 2026 to 27 April 2026, the latest" in printed
+    latest = "test rows of 11 groups whose latest rows are from 7 April 2026 to 27 April 2026"
+    assert latest in printed
 
 
 def test_models_are_certified_by_a_later_period(visits):
@@ -2349,7 +2359,7 @@ def test_models_are_certified_by_a_later_period(visits):
     period = "150 calibration rows from 28 April 2026 to 4 June 2026"
     assert f"{period}, which may depend" in succeeds(*command)
     assert f"{period}, taken as independent" in succeeds(*command, "--independent")
-    assert "pass independent=True with time" in fails(*command, "--recall", ".5")
+    assert "pass --independent with time" in fails(*command, "--recall", ".5")
     assert "At threshold" in succeeds(*command, "--recall", ".5", "--independent")
     assert "give --time COLUMN as well" in fails(*command[:-2], "--independent")
     assert "there is no column 'date' beside the target" in fails(*command[:-1], "date")
@@ -2625,9 +2635,9 @@ def test_invalid_fits_to_a_folder_are_refused(tmp_path, folder):
         ),
         (("--model", "tree", "--grower", "kd"), "Cart(max_bins=255)"),
         (("--test-size", "0.2"), "--test-size is for a single table"),
-        (("--model", "certified", "--groups", "place"), "groups='place' is no column"),
+        (("--model", "certified", "--groups", "place"), "error: --groups must name columns of"),
         (("--increasing", "height"), "no feature 'height'"),
-        (("--weights", "height"), "sample_weight='height' is no column"),
+        (("--weights", "height"), "error: --weights must name columns of"),
     ):
         found = call("fit", folder, *rest, *given)
         assert found.exit_code == 1

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -10,10 +12,13 @@ import pytest
 import certree
 from certree import BoostedTreesClassifier, PACBayesTreeClassifier, TableSource
 from certree.certificates import Guarantees, conditional_guarantees
-from certree.interface.fitted_state import find_groups_column
+from certree.interface.fitted_state import find_groups_column, find_time_column
 from certree.show import model_card
 from cli.conftest import find_strange_options
 from cli.test_app import call, fails, succeeds
+
+# Grower of trees that are fitted to files.
+CART = certree.Cart(max_bins=16, max_leaf_nodes=10)
 
 
 def write_loans(path, n_customers, seed, per_customer=2):
@@ -233,3 +238,194 @@ def test_options_of_messages_are_found():
     assert find_strange_options("choose by --positive", "fit") == ["--positive"]
     assert find_strange_options("evaluate and certify take another by --positive", "fit") == []
     assert find_strange_options("--dates dd/mm or --nothing", "fit") == ["--nothing"]
+
+
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory):
+    """A folder with loans of dates, and models fitted in their order and, "plain", without it."""
+    folder = tmp_path_factory.mktemp("dated")
+    for name, seed, start in (("old", 1, "2025-01-01"), ("new", 2, "2026-01-01")):
+        loans = write_loans(folder / f"{name}.csv", 300, seed, per_customer=1)
+        loans["day"] = pd.date_range(start, periods=len(loans))
+        loans["day"] = loans["day"].dt.strftime("%Y-%m-%d")
+        loans.to_csv(folder / f"{name}.csv", index=False)
+    fit = (
+        "fit",
+        folder / "old.csv",
+        "--target",
+        "late",
+        "--drop",
+        "loan",
+        "--quiet",
+        "--test-size",
+        0,
+    )
+    fit = (*fit, "--drop", "customer", "--max-leaf-nodes", 4)
+    succeeds(*fit, "-o", folder / "plain.certree")
+    succeeds(*fit, "-o", folder / "model.certree", "--time", "day")
+    return folder
+
+
+def test_models_remember_the_column_of_their_times(dated, tmp_path):
+    assert find_time_column(certree.load(dated / "model.certree")) == "day"
+    assert find_time_column(certree.load(dated / "plain.certree")) is None
+    assert "rows, in time order of 'day'" in succeeds("info", dated / "model.certree")
+    assert json.loads(succeeds("info", dated / "model.certree", "--json"))["time"] == "day"
+    old = pd.read_csv(dated / "old.csv", parse_dates=["day"])
+    X, y = old[["rate", "day"]], old["late"]
+    few = {"random_state": 0, "max_iter": 2}
+    for model in (
+        certree.CertifiedTreeClassifier(random_state=0),
+        certree.TreeForestClassifier(n_estimators=20, random_state=0),
+        certree.BoostedTreesClassifier(**few),
+        certree.CertifiedBoostedTreesClassifier(**few),
+    ):
+        assert find_time_column(model.fit(X, y, time="day")) == "day"
+        assert find_time_column(model.fit(X, y, time=old["day"].to_numpy())) == ""
+        assert find_time_column(model.fit(X, y)) is None
+    files = TableSource(dated / "old.csv", drop=["loan", "customer"])
+    for model in (
+        certree.CertifiedTreeClassifier(CART, random_state=0),
+        PACBayesTreeClassifier(CART, random_state=0),
+        BoostedTreesClassifier(**few),
+    ):
+        assert find_time_column(model.fit(files, "late", time="day")) == "day"
+        assert find_time_column(model.fit(files, "late")) is None
+    # Files of before name no column, but the certificate names a period.
+    early = certree.CertifiedTreeClassifier(random_state=0).fit(X, y, time="day")
+    del early._time_column
+    certree.save(early, tmp_path / "early.certree")
+    assert find_time_column(certree.load(tmp_path / "early.certree")) == ""
+
+
+@pytest.mark.filterwarnings("always::certree.RowOrderWarning")
+def test_bounds_that_cover_no_later_rows_say_so(dated, tmp_path):
+    remark = "warning: --time must be passed for a bound on later rows, as it was in the fit of the"
+    for model, options, is_remarked in (
+        *(("model", (), True), ("model", ("--recall", 0.01, "--positive", "yes"), True)),
+        *(("model", ("--time", "day"), False), ("plain", (), False)),
+    ):
+        file = dated / f"{model}.certree"
+        run = call("certify", file, dated / "new.csv", "--target", "late", *options)
+        assert run.exit_code == 0, run.output
+        assert (remark in run.stderr) == is_remarked
+    scored = (dated / "new.csv", "--target", "late")
+    for model, is_remarked in (("model", True), ("plain", False)):
+        result = call("evaluate", dated / f"{model}.certree", *scored)
+        assert result.exit_code == 0, result
+        found = result.stderr
+        assert ("fitted to rows in time order of 'day': the intervals" in found) == is_remarked
+        for page, options in (("page.html", ()), ("card.md", ("--card",))):
+            report = (
+                "report",
+                dated / f"{model}.certree",
+                *scored,
+                "-o",
+                tmp_path / page,
+                *options,
+            )
+            assert "warning" not in call(*report).stderr
+            text = (tmp_path / page).read_text()
+            assert ("The model was fitted to rows in time order of" in text) == is_remarked
+    model = certree.load(dated / "model.certree")
+    new = pd.read_csv(dated / "new.csv", parse_dates=["day"])
+    with pytest.warns(certree.RowOrderWarning, match=r"time must be passed .*\(column 'day'\)"):
+        certree.certify(model, new[["rate", "job", "day"]], new["late"])
+
+
+def test_messages_on_columns_name_their_option_and_a_similar_column(bank, tmp_path):
+    fit = ("fit", bank / "old.csv", "--target", "late", "-o", tmp_path / "m.certree", "--quiet")
+    explain = ("explain", bank / "model.certree", bank / "new.csv")
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    pd.read_csv(bank / "new.csv").to_csv(folder / "0.csv", index=False)
+    for message, *command in (
+        ("--dependent must", *run(bank, "certify", "--dependent", "custmer")),
+        ("--dependent must", *run(bank, "certify", "--dependent", "Customer")),
+        ("--groups must", *run(bank, "certify", "--groups", "custmer", "--independent")),
+        ("--one-per-group must", *run(bank, "evaluate", "--one-per-group", "customers")),
+        ("--time must", *run(bank, "certify", "--time", "customr", "--dependent", "customer")),
+        ("--keep must", *explain, "--keep", "custmer"),
+        ("--key must", *explain, "--key", "custmer=C20003"),
+        ("--keep must", "predict", bank / "model.certree", bank / "new.csv", "--keep", "custmer"),
+        ("--drop must", *fit, "--drop", "custmer"),
+        ("--keep-text must", *fit, "--keep-text", "custmer"),
+        ("--weights must", *fit, "--weights", "custmer"),
+        ("--groups must", *fit, "--groups", "custmer"),
+        ("--time must", *fit, "--time", "custmer"),
+        ("--increasing must", *fit, "--increasing", "custmer"),
+        ("the target must", "fit", bank / "old.csv", "--target", "custmer"),
+    ):
+        found = " ".join(fails(*command).split())
+        assert f"error: {message}" in found
+        assert "did you mean 'customer'? Or name one of" in found
+    found = fails(
+        "certify", bank / "model.certree", folder, *run(bank, "", "--dependent", "nix")[3:]
+    )
+    assert "error: --dependent must name a column, but there is no column 'nix'" in found
+    assert "did you mean" not in found
+
+
+def test_other_groups_than_those_of_the_fit_are_remarked(bank):
+    for option, command in (("--dependent", "certify"), ("--one-per-group", "evaluate")):
+        assert (
+            "fitted with other groups" not in call(*run(bank, command, option, "customer")).stderr
+        )
+        remark = f"{option} loan: the model was fitted with other groups, those of 'customer'; the"
+        assert remark in call(*run(bank, command, option, "loan")).stderr
+
+
+def test_a_decimal_comma_in_an_option_is_explained(bank):
+    for command, option, value, point in (
+        ("evaluate", "--threshold", "0,17", "0.17"),
+        ("certify", "--delta", ",05", ".05"),
+    ):
+        found = call(*run(bank, command, option, value)).stderr  # in a box
+        assert f"write a decimal point, {point}" in re.sub(r"[│\s]+", " ", found)
+    assert "decimal point" not in call(*run(bank, "evaluate", "--threshold", "high")).stderr
+
+
+def test_outputs_replace_no_inputs(bank, tmp_path):
+    model, table = tmp_path / "m.certree", tmp_path / "new.csv"
+    for file, copy in (("model.certree", model), ("new.csv", table)):
+        copy.write_bytes((bank / file).read_bytes())
+    contents = model.read_bytes(), table.read_bytes()
+    known = (model, table, "--target", "late")
+    for place in (model, table):
+        for name, *command in (
+            ("--output", "predict", model, table, "-o", place),
+            ("--output", "report", *known, "-o", place),
+            ("--output", "explain", model, table, "--rows", "all", "-o", place),
+            ("--plot", "explain", model, table, "--plot", place),
+            ("--output", "plot", "tree", model, "-o", place),
+            ("--plot", "certify", *known, "--threshold-cost", "5:1", "--plot", place),
+            ("--plot", "monitor", *known, "--state", tmp_path / "s", "--plot", place),
+        ):
+            if place == table and command[0] == "plot":
+                continue
+            assert f"error: {name} must not be a file that is read" in fails(*command)
+    assert contents == (model.read_bytes(), table.read_bytes())
+    # A shell opens the input, so that only its identity shows that the output is the same file.
+    command = [sys.executable, "-m", "certree", "predict", model, "-", "-o", table]
+    with table.open() as rows:
+        done = subprocess.run(command, stdin=rows, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "--output must not be the file that standard input reads" in done.stderr
+    assert table.read_bytes() == contents[1]
+
+
+def test_a_confidence_is_no_delta(bank):
+    message = "delta must be below 0.5, got 0.95: it is the probability with which"
+    found = fails(*run(bank, "certify", "--delta", 0.95))
+    assert f"error: --{message}" in found
+    fit = ("fit", bank / "old.csv", "--target", "late", "--model", "certified", "--quiet")
+    assert f"error: --{message}" in fails(*fit, "--delta", 0.95)
+    model, new = certree.load(bank / "model.certree"), pd.read_csv(bank / "new.csv")
+    with pytest.raises(ValueError, match=message):
+        certree.certify(model, new[["rate", "job"]], new["late"], 0.95, groups=new["customer"])
+    for name in ("CertifiedTree", "CertifiedBoostedTrees", "CertifiedForest"):
+        estimator = getattr(certree, f"{name}Classifier")(delta=0.95)
+        with pytest.raises(ValueError, match=message):
+            estimator.fit(None, None)  # before any work
+    with pytest.raises(ValueError, match=message):
+        certree.certificates.Monitor(0.1, delta=0.95)

@@ -675,9 +675,9 @@ def test_bad_evaluation_sets_are_refused():
         ({"sample_weight_val": np.ones(40)}, "sample_weight_val requires X_val"),
         ({"X_val": X[:, 1:], "y_val": y}, "X has 4 features, but BoostedTreesClassifier"),
         ({"X_val": X, "y_val": y + 1}, "y_val must hold classes among"),
-        ({"X_val": X[1:], "y_val": y}, "inconsistent numbers of samples"),
+        ({"X_val": X[1:], "y_val": y}, "^y_val must have one value for each row of X_val: "),
         ({"X_val": X[:0], "y_val": y[:0]}, "0 sample"),
-        ({"X_val": X, "y_val": y, "sample_weight_val": np.ones(3)}, "sample_weight"),
+        ({"X_val": X, "y_val": y, "sample_weight_val": np.ones(3)}, "^sample_weight_val must"),
         ({"X_val": X, "y_val": y, "sample_weight_val": -np.ones(40)}, "[Nn]egative"),
         (
             {"X_val": X, "y_val": y, "sample_weight_val": np.zeros(40)},

@@ -179,7 +179,7 @@ def test_wrong_groups_are_named(tmp_path, left_nothing):
         ValueError, match="groups must name a group of every row, got none for 1 of"
     ):
         model_of("two").fit(file, "y", "w", groups="g")
-    with pytest.raises(ValueError, match="groups='nowhere' is no column of"):
+    with pytest.raises(ValueError, match=r"groups must name columns of .* no column 'nowhere'"):
         model_of("two").fit(file, "y", "w", groups="nowhere")
     with pytest.raises(TypeError, match="groups must be the name of a column"):
         model_of("two").fit(file, "y", "w", groups=groups)

@@ -200,7 +200,7 @@ def test_a_column_that_a_later_file_lacks_is_named(model, rows, tmp_path, nothin
         predict_files(model, source, tmp_path / "predicted.csv")
     pq.write_table(rows.drop_columns(["key"]), source / "90.parquet")
     with pytest.raises(
-        ValueError, match=r"keep must name columns of .*90\.parquet, but it has no column 'key'"
+        ValueError, match=r"keep must name columns of .*90\.parquet, but there is no column 'key'"
     ):
         predict_files(model, source, tmp_path / "predicted.csv", keep=["key"])
 

@@ -120,7 +120,7 @@ def test_a_column_of_the_table_is_named():
         (pd.to_datetime(["2026-01-01", None, None]), 0, ValueError, "for 2 of 3 rows"),
         ([1, 2], 0, ValueError, r"time must have shape \(3,\), got \(2,\)"),
         ([1, 2, np.inf], 0, ValueError, "time must be finite"),
-        (["a", "b", "c"], 0, TypeError, "time must hold numbers or dates, got str"),
+        (["a", "b", "c"], 0, TypeError, "time must hold numbers or dates, got text such as"),
         ([True, False, True], 0, TypeError, "time must hold numbers or dates, got bool"),
         ([1, 2, 3], -1, ValueError, "gap must not be negative, got -1"),
         ([1, 2, 3], 1.0, TypeError, r"gap must be an integer \(number of rows\) or a timedelta"),
@@ -151,7 +151,7 @@ def test_independence_needs_times():
     ],
 )
 def test_a_period_is_named_by_its_ends(time, span):
-    assert RowTimes.read(time, None, 2).name_period().span == span
+    assert RowTimes.read(time, None, 2).name_period(None).span == span
 
 
 def test_a_period_of_a_damaged_file_is_refused():
@@ -193,6 +193,12 @@ def test_a_group_that_spans_the_boundary_trains_nothing():
     )
     assert training.split.train.tolist() == [*range(1, 20)]
     assert training.split.calibration.tolist() == [0, *range(20, 40)]
+    # Its first row is older than the period, which is that of the latest rows of the groups.
+    assert training.split.period == Period("23", "39")
+    with pytest.raises(ValueError, match="training rows of groups whose latest rows are from 3 to"):
+        training_rows(
+            model, X, np.arange(40) < 0, groups=groups, time=np.arange(40), row_splitter=splitter
+        )
 
 
 def test_copies_that_count_once_have_the_latest_time():

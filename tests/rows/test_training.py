@@ -333,7 +333,11 @@ def test_categories_are_those_of_the_growing_rows():
 MISTAKES = [
     ({"y": None}, "requires y to be passed, but the target y is None"),
     ({"y": np.full(20, np.nan)}, "Input y contains NaN"),
-    ({"y": np.zeros(19)}, "inconsistent numbers of samples: [20, 19]"),
+    (
+        {"y": np.zeros(19)},
+        "y must have one value for each row of X: Found input variables with inconsistent numbers of "
+        "samples: [20, 19]",
+    ),
     ({"sample_weight": np.ones(3)}, "sample_weight.shape == (3,), expected (20,)"),
     ({"groups": np.ones(3)}, "groups must have shape (20,), got (3,)"),
     ({"sample_weight": np.zeros(20)}, "at least one"),

@@ -17,7 +17,11 @@ from certree.certificates.shift import Shift, make_shift
 from certree.interface.arrays import ADDED_LATER
 from certree.interface.formatting import format_bound, format_confidence, format_loss_bound
 from certree.interface.notebook import make_html_table
-from certree.interface.signatures import validate_arguments, validate_settings
+from certree.interface.signatures import (
+    expect_error_probability,
+    validate_arguments,
+    validate_settings,
+)
 from certree.interface.stored_fields import StoredField, restore_value
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.near_copies import NearCopies
@@ -269,7 +273,7 @@ class Certificate:
         units: name of the independent observations, such as "groups of rows".
         """
         assert self.period is not None
-        span = self.period.span
+        span = self.period.describe(has_groups=self.grouped)
         drawn = (
             f"{units} {span} are drawn independently, from one source"
             if self.period.is_independent
@@ -601,7 +605,8 @@ class Certificate:
 
         rows: the field `rows` of the method, with the name of the subset filled in.
         """
-        span = "" if self.period is None else f" {self.period.span}"
+        period = self.period
+        span = "" if period is None else f" {period.describe(has_groups=self.grouped)}"
         rows = f"distinct {rows}" if self.distinct else rows
         units = f"groups of {rows}" if self.grouped else rows
         given = f"{units}{span}, out of rows" if self.part else f"rows given{span},"
@@ -731,12 +736,13 @@ def expect_method_for_period(method: str, period: Period | None) -> None:
 def compute_log_delta(delta: float, share: float = 1.0) -> float:
     """Return ``log(delta * share)``, after a check of both.
 
-    delta: probability with which a guarantee may fail, in (0, 1); share: fraction of it that is
+    delta: probability with which a guarantee may fail, in (0, 0.5); share: fraction of it that is
     used, in (0, 1]. Raises ValueError if one is out of range, or their product is 0 in floating
     point.
     """
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}: use for instance 0.05")
+    expect_error_probability(delta)
     if not 0 < share <= 1:
         raise ValueError(f"share must lie in (0, 1], got {share!r}: use 1 for all of delta")
     if not delta * share > 0:

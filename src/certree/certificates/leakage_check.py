@@ -14,9 +14,9 @@ from certree.certificates.baseline import compute_class_baseline
 from certree.certificates.certificate import Certificate, Matches
 from certree.certificates.hold_out import certify_row_errors
 from certree.certificates.inequalities.good_turing import bound_matches, estimate_matches
-from certree.certificates.row_order import measure_row_order
+from certree.certificates.row_order import measure_row_order, warn_of_missing_times
 from certree.interface.arrays import Float64, UInt64, find_positions, to_array
-from certree.interface.fitted_state import expect_rows, find_groups_column
+from certree.interface.fitted_state import expect_rows, find_groups_column, find_time_column
 from certree.rows.columns import as_data_frame, copy_raw_values
 from certree.rows.duplicates import (
     QUESTION,
@@ -288,6 +288,7 @@ class LeakageCheck:
         self._alike, self._has_hashes = RowHasher(), True
         # The column of the groups of the classifier's fit, or of the fits inside it.
         self._groups_column = find_groups_column(classifier)
+        self._time_column = find_time_column(classifier)
         self._fits: list[_MatchesOfFit] = []
         self._hashes: list[RowHashes] = []
         self._exact: list[NDArray[np.bool_]] = []
@@ -350,9 +351,11 @@ class LeakageCheck:
             "period": None,
         }
         if times is None:
+            if self._time_column is not None:
+                warn_of_missing_times(self._time_column)
             return CalibrationRows(rows, drawn, units, is_worst, weight)
         times.expect_order(None)
-        drawn["period"] = times.name_period()
+        drawn["period"] = times.take(rows).name_period(group)
         return CalibrationRows(rows, drawn, None, is_worst, weight)
 
     def _expect_no_groups(self) -> None:
@@ -424,6 +427,8 @@ class LeakageCheck:
         for model, rows in _find_fitted_models(self._classifier, X):
             if self._groups_column is None:
                 self._groups_column = find_groups_column(model)
+            if self._time_column is None:
+                self._time_column = find_time_column(model)
             if getattr(model, "sample_hashes_", None) is None:
                 self._has_hashes = False
                 if hasattr(model, "sample_hashes_") and self._duplicates != "genuine":

@@ -13,7 +13,7 @@ from certree.certificates.batch_log import BatchLog, check_text
 from certree.interface.arrays import MAX_SETTING, Float64, check_column, to_array
 from certree.interface.formatting import format_bound, format_loss_bound, format_quantity
 from certree.interface.notebook import make_html_table
-from certree.interface.signatures import validate_settings
+from certree.interface.signatures import expect_error_probability, validate_settings
 from certree.interface.stored_fields import StoredField, restore_fields, store_fields
 from certree.interface.stored_state import DamagedModelError, StoredState
 
@@ -196,6 +196,7 @@ class Monitor:
         self.block = int(self.block)
         if not 0 <= self.delta < 1:
             raise ValueError(f"delta must be at least 0 and below 1, got {self.delta!r}")
+        expect_error_probability(self.delta)
         for name in ("model_hash", "loss"):
             if (text := getattr(self, name)) is not None:
                 check_text(name, text)

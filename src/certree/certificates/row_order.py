@@ -35,10 +35,11 @@ _ROUNDING = 1e-9
 
 
 class RowOrderWarning(UserWarning):
-    """Category of the warning that errors depend on the order of rows, in a table with dates.
+    """Category of warnings about rows in time order that are certified as if drawn at random.
 
-    The certificate of a random split then says nothing about later rows. Nothing is wrong if the
-    new rows are drawn at random from the same period as those of the table.
+    It is issued if errors depend on the order of rows in a table with dates, and if a model that was
+    fitted with times is certified without them. The certificate then says nothing about later rows.
+    Nothing is wrong if the new rows are drawn at random from the same period as those of the table.
 
     Examples
     --------
@@ -200,6 +201,21 @@ def warn_of_row_order(found: RowOrder | None, has_dates: Callable[[], bool]) -> 
             RowOrderWarning,
             stacklevel=2,
         )
+
+
+def warn_of_missing_times(column: str) -> None:
+    """Issue a `RowOrderWarning`: a model that was fitted with times is certified without them.
+
+    column: the column of times in the fit; "" if its name is not known.
+    """
+    name = f" (column {column!r})" if column else ""
+    warnings.warn(
+        f"time must be passed for a bound on later rows, as it was in the fit of the model{name}: "
+        "without it, the bound takes rows, or groups, as independent draws from one source, and "
+        "covers no later period. If new rows come from the same period, nothing is wrong",
+        RowOrderWarning,
+        stacklevel=2,
+    )
 
 
 def _scale_units(values: Float64, units: Indices) -> Float64:

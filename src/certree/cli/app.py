@@ -1,11 +1,13 @@
 """The Typer application, and what all commands share: options, messages and printing."""
 
+import inspect
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, partial, wraps
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 from warnings import catch_warnings, filterwarnings
 
@@ -21,6 +23,8 @@ from certree.interface.progress import hide_lines
 
 # Name of the command that runs.
 _running_command: ContextVar[str | None] = ContextVar("running command", default=None)
+# Key of the arguments of the command line in the context of the group.
+_ARGUMENTS_OF_COMMAND = "certree arguments"
 # Parameters of commands, by other names that these have in messages of Python functions.
 _ARGUMENTS = {
     "X": "source",
@@ -28,6 +32,7 @@ _ARGUMENTS = {
     "target": "output",
     "model": "model_file",
     "pos_label": "positive",
+    "sample_weight": "weights",
 }
 
 # Headings of the help page.
@@ -132,12 +137,30 @@ class _CommandGroup(TyperGroup):
     the group has only its name, heading and summary.
     """
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, and return what it returns; explain decimal commas in values of options.
+
+        ctx: the context of the group. Raise typer.BadParameter for a value of another type, of which
+        versions of Typer show the value or not.
+        """
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            options = "|".join(map(re.escape, error.param.opts if error.param else ()))
+            text = "\n".join(ctx.meta.get(_ARGUMENTS_OF_COMMAND, ()))
+            found = re.search(rf"^(?:{options})[=\n]([-+]?\d*),(\d+)$", text, re.MULTILINE)
+            if found is not None and "integer" not in error.message:
+                point = f"write a decimal point, {found[1]}.{found[2]}"
+                error.message = f"{error.message.rstrip('.')}: {point}"
+            raise
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """Return name, command and remaining arguments of a command line.
 
         ctx: the context of the group. args: the arguments after the group's own options; the first
         one is the name of the command. Fail with a message if there is no such command.
         """
+        ctx.meta[_ARGUMENTS_OF_COMMAND] = args
         name, command, rest = super().resolve_command(ctx, args)
         return name, self._load_command(name) if command else None, rest
 
@@ -179,18 +202,35 @@ Delta = Annotated[
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Register a function as the command of its name, and return the function unchanged.
 
-    The command calls the function, and prints errors and warnings as one line each. The name and
-    module of the function must be in `_COMMANDS`.
+    The command calls the function, unless a file that it would write is one that it reads, and
+    prints errors and warnings as one line each. Its name, module and summary must be in `_COMMANDS`.
     """
 
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> None:
         _running_command.set(function.__name__)
         with _print_errors_in_one_line(), _print_warnings_in_one_line(), hide_lines():
+            _expect_no_output_is_input(function, kwargs)
             function(*args, **kwargs)
 
     _loaded_commands.command()(run)
     return function
+
+
+def _expect_no_output_is_input(function: Callable[..., None], values: dict[str, Any]) -> None:
+    """Raise ValueError if a command would replace a file that it reads.
+
+    function: the command, whose outputs are options of `output_file_option`; values: values of its
+    options and arguments by name.
+    """
+    from certree.files.output_paths import expect_not_input  # --help needs no tables
+
+    options = inspect.signature(function).parameters
+    paths = {name: value for name, value in values.items() if isinstance(value, Path)}
+    outputs = [name for name in paths if not options[name].annotation.__metadata__[0].readable]
+    for name in outputs:
+        for source in paths.keys() - outputs:
+            expect_not_input(paths[name], paths[source], name)
 
 
 # Declares an option whose value is a file to write, which need not be readable. Takes the arguments
@@ -253,14 +293,19 @@ def _list_options(name: str | None) -> dict[str, Any]:
 def _use_option_names(message: str) -> str:
     """Return a message with names of options in place of names of Python parameters.
 
-    The parameter at the start of a message becomes the option or argument of the running command:
-    "keep must" becomes "--keep must", and "source must" becomes "FILE must". A parameter with its
-    option in brackets, such as "drop= (--drop)", becomes the option alone.
+    The parameter at the start of a message becomes the option or argument of the running command, so
+    "keep must" becomes "--keep must", "source must" becomes "FILE must", and "recall=0.9 is" becomes
+    "--recall 0.9 is". "independent=True" becomes "--independent" everywhere. Of a parameter with its
+    option in brackets, such as "drop= (--drop)", the option remains.
     """
     options = _list_options(_running_command.get())
     for name, option in options.items():
         pattern = rf"\b{name}=[^()]*? ?\(({option.opts[0]}\b[^()]*)\)"
         message = re.sub(pattern, r"\1", message)
+        message = re.sub(rf"\b{name}=True\b", option.opts[0], message)
+    start = re.match(r"""(\w+)=["']?([^\s"']+)["']? """, message)
+    if start is not None and start[1] in options:
+        return f"{options[start[1]].opts[0]} {start[2]} {message[start.end() :]}"
     name = message.partition(" must ")[0]
     option = options.get(name if name in options else _ARGUMENTS.get(name, ""))
     if option is None:

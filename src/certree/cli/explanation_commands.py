@@ -54,7 +54,7 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import Explanation, interaction_fractions, shapley_values
 from certree.export.sql import COMMENT
 from certree.files import tables
-from certree.files.output_paths import expect_not_input, expect_writable
+from certree.files.output_paths import expect_writable
 from certree.files.pipelines import name_model_features, transform_rows
 from certree.files.predictions import predict_columns
 from certree.interface.atomic_write import write_atomically
@@ -177,14 +177,13 @@ def explain(
         Whether to print a JSON document.
     """
     tables.expect_table_place(output)
-    expect_not_input(output, source)
     expect_figure_path(plot)
     others = {"--row": row is not None, "--plot": plot, "--interactions": interactions}
     _expect_unused_by_rows(others, rows, key, as_json=as_json)
     model = load_model(model_file)
     conditions = [_parse_key(text) for text in key or ()]
-    kept = [*(keep or []), *(column for column, _ in conditions)]
-    read, keys = read_features(model, source, [*dict.fromkeys(kept)])
+    copied = {"--keep": keep or [], "--key": [column for column, _ in conditions]}
+    read, keys = read_features(model, source, copied)
     model, X = transform_rows(model, read)
     _expect_explained(model)
     if interactions:
@@ -483,7 +482,6 @@ def report(
     others = {"--threshold": threshold, "--threshold-cost": threshold_cost}
     _expect_unused("--card", others if card else {})
     expect_writable(output)
-    expect_not_input(output, source)
     costs = parse_costs(threshold_cost)
     model = load_model(model_file)
     chosen = choose_groups(
@@ -773,7 +771,6 @@ def export(
         ONNX graph; None: the second.
     """
     expect_writable(output)
-    expect_not_input(output, model_file)
     suffix = output.suffix.lower()
     to_content = _FORMATS.get(suffix)
     if to_content is None:

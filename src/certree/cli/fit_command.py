@@ -54,7 +54,7 @@ from certree.estimators import (
 from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import models
-from certree.files.output_paths import expect_not_input, expect_writable
+from certree.files.output_paths import expect_writable
 from certree.interface.extras import import_extra
 from certree.interface.fitted_state import name_groups_column
 from certree.interface.formatting import (
@@ -72,7 +72,7 @@ from certree.show.model_description import describe_features, describe_size
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import compute_scores, format_scores
 from certree.tables import reader
-from certree.tables.column_names import join_names
+from certree.tables.column_names import suggest_names
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.table import Table, describe_columns, describe_schema, split_target
 from certree.tables.table_files import get_stem
@@ -439,7 +439,6 @@ def fit(
         model_name = ModelName.boosted if is_folder else ModelName.tree
     model_path = _default_model_path(Path(source)) if output is None else output
     expect_writable(model_path)
-    expect_not_input(model_path, source)
     values = (grower, max_leaf_nodes, max_depth, train_size, delta, duplicates, max_time)
     choices = dict(zip(_PARAMETERS, values, strict=True))
     model, used_options = _create_estimator(model_name, regression, choices)
@@ -566,25 +565,14 @@ class _FitRequest:
 
 
 def _expect_times(table: Table, name: str | None) -> None:
-    """Raise a ValueError unless the column of --time is a feature of dates or numbers.
+    """Raise ValueError unless the column of --time is a feature.
 
     table: the table of the fit. name: name of the column; None: the option is not used.
     """
-    if name is None:
-        return
-    if name not in table.feature_names:
+    if name is not None and name not in table.feature_names:
         raise ValueError(
-            f"--time must name a feature, but there is no feature {name!r}; there are "
-            f"{join_names(table.feature_names)}"
-        )
-    if table.X.dtype != object:
-        return
-    column = table.X[:, table.feature_names.index(name)]
-    text = next((value for value in column if isinstance(value, str)), None)
-    if text is not None:
-        raise ValueError(
-            f"--time must name a column of dates or numbers, but {name!r} holds text such as {text!r}: "
-            "write whole dates, such as 2024-03-01 for March 2024, or numbers, such as 202403"
+            f"--time must name a feature, but there is no feature {name!r}: "
+            f"{suggest_names(name, table.feature_names)}"
         )
 
 
@@ -765,8 +753,8 @@ def _read_table(request: _FitRequest) -> tuple[Table, NDArray[Any] | None, NDArr
         Weight and group of each row; None if there is no such column.
     """
     target, one_per_group = request.target, request.one_per_group
-    extra_columns = [request.weights, request.groups]
-    others = [target, *extra_columns, one_per_group]
+    extra_columns = {"--weights": request.weights, "--groups": request.groups}
+    others = [target, *extra_columns.values(), one_per_group]
     text_columns = [request.groups, one_per_group, None if request.regression else target]
     table, inferred = reader.read_with_schema(
         request.source, text_dates=[name for name in text_columns if name]
@@ -775,14 +763,15 @@ def _read_table(request: _FitRequest) -> tuple[Table, NDArray[Any] | None, NDArr
     if not request.quiet:
         announce(description)
     if one_per_group is not None:
-        labels = read_extra_column(table, one_per_group, target)
+        labels = read_extra_column("--one-per-group", table, one_per_group, target)
         draw = GroupDraw.from_labels(one_per_group, labels)
         print_text(str(draw))
         table = draw.take(table)
     weights, groups = (
-        None if name is None else read_extra_column(table, name, target) for name in extra_columns
+        None if name is None else read_extra_column(option, table, name, target)
+        for option, name in extra_columns.items()
     )
-    table = table.drop_columns([*{*extra_columns, one_per_group} - {None}])
+    table = table.drop_columns([*{*extra_columns.values(), one_per_group} - {None}])
     read = split_target(table, target, description, inferred.table_format, where=inferred.where)
     return read, weights, groups
 
@@ -866,9 +855,11 @@ def _score_first_fit(
     groups = fit_arguments.get("groups")
     rows = f"{len(test):,} test rows"
     if groups is not None:
-        rows += f" of {format_quantity(len(np.unique(groups[test])), 'group')}"
+        groups = groups[test]
+        rows += f" of {format_quantity(len(np.unique(groups)), 'group')}"
     if times is not None:
-        rows += f" {times.take(test).name_period().span}, the latest"
+        period = times.take(test).name_period(groups)
+        rows += f" {period.describe(has_groups=groups is not None)}, the latest"
     yield f"on {rows}, held out from a first fit:"
     for line in format_scores(compute_scores(evaluated)):
         yield f"  {line}"

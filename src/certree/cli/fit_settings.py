@@ -10,7 +10,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from certree.interface.parameter_aliases import check_for_aliases
 from certree.rows.time_order import RowTimes
-from certree.tables.column_names import join_names
+from certree.tables.column_names import join_names, suggest_names
 
 # Parameters that --set does not take, and what sets them instead.
 _SET_ELSEWHERE = {
@@ -126,11 +126,12 @@ def set_monotonic_constraints(
             f"--increasing and --decreasing are not for {type(model).__name__}, which has no "
             "monotonic constraints: leave them out, or choose another --model"
         )
-    if missing := [name for name in (*increasing, *decreasing) if name not in features]:
-        raise ValueError(
-            "--increasing and --decreasing must name features, but there is no feature "
-            f"{missing[0]!r}; there are {join_names(features)}"
-        )
+    for option, chosen in (("--increasing", increasing), ("--decreasing", decreasing)):
+        if missing := [name for name in chosen if name not in features]:
+            raise ValueError(
+                f"{option} must name features, but there is no feature {missing[0]!r}: "
+                f"{suggest_names(missing[0], features)}"
+            )
     if both := set(increasing) & set(decreasing):
         raise ValueError(f"--increasing and --decreasing both name {min(both)!r}: give one")
     signs = [(name in increasing) - (name in decreasing) for name in features]

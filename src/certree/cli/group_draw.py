@@ -18,7 +18,7 @@ from certree.interface.fitted_state import find_groups_column
 from certree.interface.formatting import format_quantity
 from certree.rows.folds import Indices
 from certree.rows.split import draw_row_per_group
-from certree.tables.column_names import join_names, suggest_separator
+from certree.tables.column_names import expect_other_column
 from certree.tables.csv_text import STANDARD_STREAM, get_display_name
 from certree.tables.fitted_types import get_fitted_columns, use_model_format
 from certree.tables.formats import open_files
@@ -117,6 +117,12 @@ def choose_groups(
             "leave it out, or where a command has --time, give --time COLUMN as well"
         )
     if column is None or names:
+        chosen = given.dependent or given.one_per_group
+        if column and chosen is not None and chosen != column:
+            print_note(
+                f"{names[0]} {chosen}: the model was fitted with other groups, those of {column!r}; "
+                f"the result holds if rows of different groups of {chosen!r} are independent"
+            )
         return given
     option = "--one-per-group" if needs_draw else "--dependent"
     is_stream = str(source) == STANDARD_STREAM
@@ -216,12 +222,7 @@ def draw_rows(model: Any, source: TableSource, target: str, column: str | None) 
         The key is its name, the value its type in the fit; otherwise return {}. names: columns of a
         file. Raise a ValueError unless they include the column.
         """
-        if column not in names or column == target:
-            others = [name for name in names if name != target]
-            raise ValueError(
-                f"--one-per-group must name a column, but there is no column {column!r} beside the "
-                f"target: name one of {join_names(others)}{suggest_separator(names)}"
-            )
+        expect_other_column("--one-per-group", column, names, target)
         fitted = get_fitted_columns(model, target, names, [column]).get(column)
         return {} if fitted is None or not fitted.words else {column: fitted}
 
@@ -229,7 +230,9 @@ def draw_rows(model: Any, source: TableSource, target: str, column: str | None) 
         use_model_format(source, model), find_words, ROWS_PER_BATCH, [column], [column]
     )
     groups: list[NDArray[Any]] = [
-        read_extra_column(batch.table, column, target) for batch in batches if len(batch.table)
+        read_extra_column("--one-per-group", batch.table, column, target)
+        for batch in batches
+        if len(batch.table)
     ]
     labels = np.concatenate(groups) if groups else np.empty(0)
     return GroupDraw.from_labels(column, labels)

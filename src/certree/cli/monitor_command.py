@@ -190,7 +190,8 @@ def monitor(
     )
     settings = {"alpha": alpha, "block": block, "bound": bound, "delta": delta}
     watched = _open_monitor(model, model_file, digest, state, settings, decision, chosen.dependent)
-    X, y, groups, _ = read_labelled_rows(model, source, target, chosen.dependent)
+    rows = read_labelled_rows(model, source, target, chosen.dependent, groups_option="--dependent")
+    X, y, groups, _ = rows
     losses = decision.compute_losses(model, X, y, watched.unit)
     if groups is not None:
         losses = _average_groups(losses, groups)

@@ -55,7 +55,6 @@ from certree.cli.table_input import (
     Threshold,
     ThresholdCost,
     describe_positive,
-    expect_column,
     expect_labelled_rows,
     expect_not_dropped,
     expect_option_of_positive,
@@ -85,7 +84,7 @@ from certree.files.predictions import (
     read_model_batches,
     write_predictions,
 )
-from certree.interface.fitted_state import find_groups_column, get_snapshot
+from certree.interface.fitted_state import find_groups_column, find_time_column, get_snapshot
 from certree.interface.formatting import format_quantity
 from certree.show.model_description import (
     count_fitted_rows,
@@ -96,6 +95,7 @@ from certree.show.model_description import (
 from certree.show.page.binary_scores import BinaryPredictions
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import RowErrors, describe_verdict, format_scores
+from certree.tables.column_names import expect_other_column
 from certree.tables.csv_text import STANDARD_STREAM
 from certree.tables.fitted_types import list_input_columns
 from certree.tables.table import extract_target
@@ -239,6 +239,12 @@ def evaluate(
     )
     draw = draw_rows(model, source, target, chosen.one_per_group)
     errors, binary = _evaluate_rows(model, source, target, threshold, pos_label, quiet, draw)
+    if (column := find_time_column(split_pipeline(model)[0])) is not None:
+        print_note(
+            f"the model was fitted to rows in time order{f' of {column!r}' if column else ''}: the "
+            "intervals take rows as independent, although those of one period may depend on each "
+            "other, and cover no later period"
+        )
     scores, n = [*errors.scores(), *(binary.scores() if binary else [])], len(errors.losses)
     name = type(split_pipeline(model)[0]).__name__
     if as_json:
@@ -335,6 +341,7 @@ def _read_labelled_batches(
     group_labels: list[NDArray[Any]] | None = None,
     time: str | None = None,
     times: list[Any] | None = None,
+    groups_option: str = "--groups",
 ) -> Iterator[tuple[Any, NDArray[Any]]]:
     """Yield features and targets of a table or folder in batches, without empty batches.
 
@@ -362,6 +369,8 @@ def _read_labelled_batches(
     times : list or None
         For each batch the column of its times is appended to this list, unless it or `time` is
         None.
+    groups_option : str
+        The option that names `groups`, for messages.
 
     Yields
     ------
@@ -393,9 +402,10 @@ def _read_labelled_batches(
                 continue
             y = extract_target(table, target, batch.where)
             if groups is not None and group_labels is not None:
-                group_labels.append(read_extra_column(table, groups, target))
+                group_labels.append(read_extra_column(groups_option, table, groups, target))
             if time is not None and times is not None:
-                times.append(expect_column(table, time, target))
+                expect_other_column("--time", time, table.column_names, target)
+                times.append(table[time])
             if list_input_columns(model)[0] is None:
                 table = table.drop_columns([target, *extra_columns, *how["inferred_columns"]])
             yield select_features(model, table, batch.where), y
@@ -444,13 +454,14 @@ def _certify_error(
     if time is not None:
         how["independent"] = independent
     if not Path(source).is_dir():
-        X, y, labels, times = read_labelled_rows(model, source, target, groups, draw, time)
+        read_rows = partial(read_labelled_rows, groups_option="--dependent")
+        X, y, labels, times = read_rows(model, source, target, groups, draw, time)
         if time is None and labels is None:
             labels = np.arange(len(y))
         return certify_rows(model, X, y, delta, groups=labels, time=times, **how)
     labels_by_batch, times_by_batch = list[NDArray[Any]](), list[Any]()
     read = (model, source, target, "certifying", True, draw, groups, labels_by_batch)
-    batches = _read_labelled_batches(*read, time, times_by_batch)
+    batches = _read_labelled_batches(*read, time, times_by_batch, groups_option="--dependent")
     if time is not None:
         how["times"] = times_by_batch
     elif groups is None:
@@ -832,6 +843,8 @@ def info(model_file: ModelFile, as_json: AsJson = False) -> None:
     fitted = "" if n_rows is None else f", fitted to {format_quantity(n_rows, 'row')}"
     if (column := find_groups_column(model)) is not None:
         fitted += f", with groups{f' of {column!r}' if column else ''}"
+    if (column := find_time_column(model)) is not None:
+        fitted += f", in time order{f' of {column!r}' if column else ''}"
     print_text(f"size: {describe_size(model)}{fitted}")
     if hasattr(model, "certificate_"):
         print_text(str(model.certificate_))
@@ -858,6 +871,7 @@ def _describe_model(loaded: Any, model: Any, digest: str) -> dict[str, Any]:
         "size": describe_size(model),
         "rows": count_fitted_rows(model),
         "groups": find_groups_column(model),
+        "time": find_time_column(model),
         "certificate": None if certificate is None else describe_certificate(certificate),
         "sha256": digest,
     }

@@ -19,7 +19,7 @@ from certree.files import models
 from certree.files.model_rows import expect_valid_target, select_features
 from certree.interface.fitted_state import check_one_target
 from certree.tables import reader
-from certree.tables.column_names import join_names
+from certree.tables.column_names import expect_known_columns, expect_other_column, join_names
 from certree.tables.column_types import extract_values
 from certree.tables.csv_text import MISSING_MARKERS, get_display_name
 from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Model = Any
 
 # How another positive class is chosen, in commands without --positive.
-_OF_OTHER_COMMANDS = "evaluate, certify and report choose another by --positive"
+_OF_OTHER_COMMANDS = "evaluate, certify and other commands choose another by --positive"
 
 # Suffixes of tables whose columns have types.
 _TYPED_SUFFIXES = (".parquet", ".pq", ".arrow", ".feather")
@@ -201,7 +201,7 @@ def load_estimator(model_file: Path, purpose: str) -> Model:
 
 
 def read_features(
-    model: Model, source: TableSource, keep: Sequence[str]
+    model: Model, source: TableSource, options: dict[str, list[str]]
 ) -> tuple[Any, dict[str, pa.ChunkedArray]]:
     """Read from a table the features that a model needs, and columns to copy to the output.
 
@@ -211,17 +211,17 @@ def read_features(
         The model.
     source : TableSource
         The table. If the model was fitted with feature names, other columns of the table, such as a
-        target, are ignored; else all columns but those of `keep` must be features.
-    keep : sequence of str
-        Names of columns to copy. Columns of CSV files that are no features are read as text,
-        unchanged.
+        target, are ignored; else all columns but those of `options` must be features.
+    options : dict of str to list of str
+        Columns to copy, by the option that names them. Those of CSV files that are no features are
+        text, as it is written.
 
     Returns
     -------
     X : ndarray of shape (n, p), or pandas.DataFrame
         Features, in the order of the fit.
     columns : dict of str to pyarrow.ChunkedArray
-        The columns of `keep`, by name.
+        The columns of `options`.
 
     Raises
     ------
@@ -230,12 +230,10 @@ def read_features(
         is no such column to copy.
     """
     is_text = Path(source).suffix.lower() not in _TYPED_SUFFIXES
-    table = _read_for_model(model, source, None, [*keep], [*keep] if is_text else [])
-    if missing := [name for name in keep if name not in table.column_names]:
-        raise ValueError(
-            f"--keep and --key must name columns of {get_display_name(source)}, but it has no column "
-            f"{missing[0]!r}: name one of {join_names(table.column_names)}"
-        )
+    keep = [*dict.fromkeys(name for names in options.values() for name in names)]
+    table = _read_for_model(model, source, None, keep, keep if is_text else [])
+    for option, names in options.items():
+        expect_known_columns(option, names, table.column_names, get_display_name(source))
     columns = {name: table[name] for name in keep}
     if list_input_columns(model)[0] is None:
         table = table.drop_columns([*columns])
@@ -314,6 +312,7 @@ def read_labelled_rows(
     groups: str | None = None,
     draw: "GroupDraw | None" = None,
     time: str | None = None,
+    groups_option: str = "--groups",
 ) -> LabelledRows:
     """Read features, targets, groups and times from a table.
 
@@ -331,6 +330,8 @@ def read_labelled_rows(
         The rows that are used, one of each group; None: all rows.
     time : str or None
         Column of each row's time; None if rows have no times.
+    groups_option : str
+        The option that names `groups`, for messages.
 
     Returns
     -------
@@ -342,7 +343,7 @@ def read_labelled_rows(
         If a column is missing or has another type than in the fit, a target is no class of the
         model, or there are no rows.
     """
-    expect_not_dropped(source, {"--groups": groups, "--time": time})
+    expect_not_dropped(source, {groups_option: groups, "--time": time})
     extra_columns = [groups, None if draw is None else draw.column, time]
     others = [*dict.fromkeys(name for name in (target, *extra_columns) if name is not None)]
     table = _read_for_model(model, source, target, others)
@@ -351,8 +352,12 @@ def read_labelled_rows(
     y = extract_target(table, target, get_display_name(source))
     expect_labelled_rows(len(y), source)
     expect_valid_target(model, y, f"the target {target!r}")
-    group_labels = None if groups is None else read_extra_column(table, groups, target)
-    times = None if time is None else expect_column(table, time, target)
+    group_labels = times = None
+    if groups is not None:
+        group_labels = read_extra_column(groups_option, table, groups, target)
+    if time is not None:
+        expect_other_column("--time", time, table.column_names, target)
+        times = table[time]
     if list_input_columns(model)[0] is None:
         table = table.drop_columns(others)
     return LabelledRows(
@@ -372,29 +377,17 @@ def expect_labelled_rows(n: int, source: TableSource) -> None:
         )
 
 
-def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
+def read_extra_column(option: str, table: pa.Table, name: str, target: str) -> NDArray[Any]:
     """Return a column of a table other than the target, such as weights, as an array, (n,).
 
-    Strings have a NumPy str dtype. name: name of the column. target: name of the target column.
-    Raise a ValueError if there is no such column, it is the target, or it has missing values.
+    option: the option that names it, for messages; name: the column; target: column of the target.
+
+    Strings have a NumPy str dtype. Raise ValueError if there is no such column, it is the target,
+    or it has missing values.
     """
-    expect_column(table, name, target)
+    expect_other_column(option, name, table.column_names, target)
     values = extract_values("the column", table, name, "the table")
     return values.astype(str) if values.dtype == object else values
-
-
-def expect_column(table: pa.Table, name: str, target: str) -> pa.ChunkedArray:
-    """Return the column `name` of a table; raise a ValueError if there is none, or it is the target.
-
-    target: name of the target column.
-    """
-    if name not in table.column_names or name == target:
-        others = [column for column in table.column_names if column != target]
-        raise ValueError(
-            "columns of weights, groups and times must be in the table, but there is no column "
-            f"{name!r} beside the target: name one of {join_names(others)}"
-        )
-    return table[name]
 
 
 def expect_not_dropped(source: TableSource, columns: dict[str, str | None]) -> None:

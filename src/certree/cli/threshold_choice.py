@@ -37,6 +37,11 @@ TableThresholds = Annotated[
 ]
 # Options that ask for guarantees of thresholds, as messages name them.
 THRESHOLD_OPTIONS = "--threshold-cost, --recall, --precision or --threshold"
+# Why recall and precision have other limits, and other thresholds, in a run without costs.
+_STATES_PRICE_OF_COSTS = (
+    "Half of delta is used for the bounds on the named costs: without --threshold-cost, recall and "
+    "precision have closer limits, so that --recall and --precision choose other thresholds."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,8 @@ class ThresholdChoice:
             texts += [f"{name}: {one}" for one in (*shown, *chosen)]
         if len(points) > 1:
             texts.append("All statements of this run hold together, with the probability above.")
+        if "lowest_cost" in points and (len(points) > 1 or self.thresholds):
+            texts.append(_STATES_PRICE_OF_COSTS)
         return "\n".join(texts)
 
     def _make_label(self, criterion: str) -> str:

@@ -112,7 +112,7 @@ from certree.rows.sparse_rows import (
     stack_tables,
     to_dense,
 )
-from certree.rows.training import Training, training_rows
+from certree.rows.training import Training, expect_value_per_row, training_rows
 from certree.tree import Trees
 
 # Folds of the cross-validation that chooses the number of rounds; `RoundPlan.n_folds` are used.
@@ -638,6 +638,8 @@ class BoostedTrees(StagedTrees):
         but not X_val, so an error, or the warning that only X_val has names, states what to pass
         there.
         """
+        for argument, values in (("y_val", y_val), ("sample_weight_val", sample_weight_val)):
+            expect_value_per_row(argument, values, X_val, "X_val")
         name = type(self).__name__.lower()
         hint = (
             f"in a Pipeline, pass rows that its other steps have transformed as {name}__X_val, or use "

@@ -21,7 +21,6 @@ from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
     _check_y,
-    check_consistent_length,
     check_is_fitted,
 )
 
@@ -38,6 +37,7 @@ from certree.interface.fitted_state import (
 from certree.rows.columns import take_rows
 from certree.rows.out_of_core import expect_collected
 from certree.rows.split import train_calibration_split
+from certree.rows.training import expect_value_per_row
 
 _INSIDE = Interval(Real, 0, 1, closed="neither")
 
@@ -214,7 +214,7 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             to_array("X", X)
         rows = X if hasattr(X, "columns") else np.asarray(X)
         targets = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
-        check_consistent_length(rows, targets)
+        expect_value_per_row("y", targets, rows)
         if len(targets) < 2:
             raise ValueError(
                 f"X and y must have at least two rows, got n_samples={len(targets)}: pass more rows"

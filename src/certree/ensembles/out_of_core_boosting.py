@@ -145,7 +145,7 @@ def fit_boosting_out_of_core(
         If a parameter needs rows in memory, or rows are wrong; as `BoostedTrees.fit` describes.
     """
     before, callbacks = options.before, options.callbacks
-    metadata = _collect_metadata(model, executor, before)
+    metadata = _collect_metadata(model, executor, options)
     has_rows = make_validation_set is not None
     executor.apply_memory_limit(
         _estimate_memory(model, metadata, executor, has_rows, options.order)
@@ -188,16 +188,16 @@ def fit_boosting_out_of_core(
         model.__dict__.update(attributes)
 
 
-def _collect_metadata(model: Any, executor: Executor, before: Trees | None) -> FitMetadata:
+def _collect_metadata(model: Any, executor: Executor, options: RoundOptions) -> FitMetadata:
     """Collect classes, features and groups of all rows, and set them in a new fit.
 
-    A new fit also gets its seed and learning rate. model: boosted trees; executor: reads the rows;
-    before: trees of the previous fit, to which rounds are added, or None. Raise ValueError if the
-    previous fit had other classes or features.
+    A new fit also gets its seed and learning rate. model, executor, options: as in
+    `fit_boosting_out_of_core`. Raise ValueError if rounds are added to a fit with
+    other classes or features.
     """
     metadata = collect_metadata(model, executor).with_numbered_groups(executor)
-    if before is None:
-        metadata.set_attributes(model)
+    if options.before is None:
+        metadata.set_attributes(model, None if options.order is None else options.order.column)
         model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
         model._set_learning_rate(stops_early(model.early_stopping, metadata.rows.n))
     else:

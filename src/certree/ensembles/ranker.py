@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import (
     _check_sample_weight,
     _num_samples,
-    check_consistent_length,
     column_or_1d,
 )
 
@@ -34,7 +33,7 @@ from certree.rows.queries import (
     number_queries,
     sort_by_query,
 )
-from certree.rows.training import Training
+from certree.rows.training import Training, expect_value_per_row
 
 # Largest cutoff: the core has int64.
 _MAX_CUTOFF = 2**62
@@ -371,7 +370,7 @@ class BoostedTreesRanker(BoostedTrees):
         rows of a query follow each other, (n,).
         """
         rows, relevance = self._encode_new_rows_or_csr(X), self._encode_targets(y)
-        check_consistent_length(rows, relevance)
+        expect_value_per_row("y", relevance, rows)
         self._make_loss().check_targets(relevance)
         query = number_queries(rows.shape[0], group, qid)
         return rows, relevance, query, np.argsort(query, kind="stable")

@@ -182,7 +182,8 @@ class OutOfCoreCertifiedFit:
             encoder.class_weight = self.metadata.encoder.class_weight
         metadata = collect_metadata(encoder, train, are_all=False, classes=self.classes)
         metadata = metadata.with_groups_of(self.metadata)
-        metadata.set_attributes(self.model)
+        column = None if self.period is None else self.period.times.arguments.column
+        metadata.set_attributes(self.model, column)
         # The effective sample size is that of all rows, with the class weights of the training set.
         size = self.metadata.attributes["effective_sample_size_"]
         if isinstance(getattr(encoder, "class_weight", None), str):
@@ -263,7 +264,8 @@ class OutOfCoreCertifiedFit:
             assert classes is not None
             if len(classes[0]) == 1:
                 label = classes[0].tolist()[0]
-                raise_for_single_class("training", metadata.rows.n, self.period.earlier, label)
+                about = metadata.rows.n, self.period.earlier, label
+                raise_for_single_class("training", *about, has_groups=self.period.has_groups)
         trees = OutOfCoreTrees.from_blocks(model, train, metadata, n_folds, random_state, gap)
         n_folds = trees.n_folds
         if is_classifier(model):
@@ -332,9 +334,8 @@ class OutOfCoreCertifiedFit:
             classes, others = self.model.classes_, self.model._calibration_classes
             first = get_first_untrained_code(len(classes))
             label = classes[y[0]] if y[0] < first else others[y[0] - first]
-            raise_for_single_class(
-                "calibration", len(y), self.period.latest, np.array(label).tolist()
-            )
+            about = len(y), self.period.latest, np.array(label).tolist()
+            raise_for_single_class("calibration", *about, has_groups=self.period.has_groups)
         return replace(split, period=self.period.latest, units=None), leaf, y, weight
 
 

@@ -137,7 +137,7 @@ def fit_tree_out_of_core(
     n_folds = get_n_folds(model)
     if n_folds:
         expect_rows_for_classes(metadata)
-    metadata.set_attributes(model)
+    metadata.set_attributes(model, None if order is None else order.column)
     model._check_classes()
     executor.apply_memory_limit(estimate_tree_memory(metadata, n_folds))
     gap: Any = None

@@ -1,6 +1,7 @@
 """Checks of the paths of output files, made before anything is computed."""
 
 import os
+import sys
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
@@ -69,7 +70,7 @@ def expect_not_input(
     path : path or None
         The file to be written; None or "-": nothing is checked.
     source : path, list of paths, or pyarrow.dataset.Dataset
-        Files, or folders of files, that are read.
+        Files, or folders of files, that are read; "-" is standard input.
     name : str
         Name of the parameter `path` in the message.
     is_table : bool
@@ -87,6 +88,11 @@ def expect_not_input(
     source = TableSource(source).source
     inputs = getattr(source, "files", source)  # A data set lists its files.
     for one in inputs if isinstance(inputs, list | tuple) else [inputs]:
+        if str(one) == STANDARD_STREAM and _is_standard_input(target):
+            raise ValueError(
+                f"{name} must not be the file that standard input reads, but {path} is this file and "
+                "would be lost: write to another file"
+            )
         if not isinstance(one, str | os.PathLike) or not os.path.exists(one):
             continue
         place = Path(os.path.realpath(one))
@@ -101,3 +107,11 @@ def expect_not_input(
                 f"{name} must not be a file that is read, but {path} is one and would be lost: "
                 "write to another file"
             )
+
+
+def _is_standard_input(target: Path) -> bool:
+    """Return whether standard input reads from a file, as after ``< FILE``. target: the file."""
+    try:
+        return target.is_file() and os.path.samestat(target.stat(), os.fstat(sys.stdin.fileno()))
+    except (OSError, ValueError, AttributeError):  # There is none, or it is no file.
+        return False

@@ -28,7 +28,11 @@ from certree.interface.fitted_state import check_one_target
 from certree.interface.positive_class import check_threshold
 from certree.interface.progress import RowRate, show_progress
 from certree.interface.signatures import validate_arguments
-from certree.tables.column_names import expect_fitted_columns, expect_target, join_names
+from certree.tables.column_names import (
+    expect_fitted_columns,
+    expect_known_columns,
+    expect_target,
+)
 from certree.tables.csv_text import STANDARD_STREAM, get_display_name
 from certree.tables.fitted_types import get_fitted_columns, list_input_columns, use_model_format
 from certree.tables.formats import CsvFile, open_files
@@ -371,7 +375,7 @@ def predict_batches(
 
     schema: Any = None
     reader = read_model_batches(
-        model, source, extra_columns=keep, keep_words=True, n_rows=batch_size
+        model, source, extra_columns=keep, are_copied=True, n_rows=batch_size
     )
     with closing(iterate_with_progress("predicting", reader, verbose > 0)) as batches:
         for batch in batches:
@@ -422,7 +426,7 @@ def read_model_batches(
     *,
     extra_columns: Sequence[str] = (),
     inferred_columns: Sequence[str] = (),
-    keep_words: bool = False,
+    are_copied: bool = False,
     n_rows: int,
 ) -> Iterator[Batch]:
     """Read batches of the columns that a model needs, with the types that they had in the fit.
@@ -442,9 +446,9 @@ def read_model_batches(
     inferred_columns : sequence of str
         Further columns to read, which may be features. If they are not, their types are those that
         the values of a CSV file have.
-    keep_words : bool
-        Whether words such as NA are text in `extra_columns` of CSV files, and only empty fields are
-        missing.
+    are_copied : bool
+        Whether `extra_columns` are the argument `keep`: words such as NA are text in those of CSV
+        files, where only empty fields are missing.
     n_rows : int
         Largest number of rows of a batch.
 
@@ -459,18 +463,22 @@ def read_model_batches(
     columns = None if names is None else [*names, *targets, *others]
     features = [] if names is None else names
     table_name = get_display_name(TableSource(source))
+    place = TableSource(source).source
+    is_single_file = isinstance(place, str | os.PathLike) and not os.path.isdir(place)
 
     def choose_types(names: Sequence[str]) -> dict[str, InputColumn]:
         """Return types in the fit, by name, of the columns `names`, which are those of a file."""
         if target is not None:
             expect_target(names, target, table_name)
+        if are_copied and is_single_file:  # Of several, a batch names the file that lacks a column.
+            expect_known_columns("keep", extra_columns, names, table_name)
         if features and not {*features} & {*names}:  # Without columns no rows can be read.
             expect_fitted_columns(names, features, table_name)
         return get_fitted_columns(model, target, names, others)
 
     source = use_model_format(source, model)
     text_columns = [name for name in extra_columns if name != target]
-    batches = read_batches(source, choose_types, n_rows, columns, text_columns, keep_words)
+    batches = read_batches(source, choose_types, n_rows, columns, text_columns, are_copied)
     return warn_of_new_values(model, batches, [*targets, *others])
 
 
@@ -485,12 +493,7 @@ def _predict_batch(
     lacks a column of `keep`, or its name is also that of a prediction column.
     """
     pa = import_extra("pyarrow", "files")
-    missing = [name for name in keep if name not in batch.table.column_names]
-    if missing:
-        raise ValueError(
-            f"keep must name columns of {batch.where}, but it has no column "
-            f"{join_names(map(repr, missing))}: correct or leave out these names"
-        )
+    expect_known_columns("keep", keep, batch.table.column_names, batch.where)
     table = batch.table
     if list_input_columns(model)[0] is None:
         table = table.drop_columns(keep)

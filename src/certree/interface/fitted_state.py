@@ -20,6 +20,8 @@ import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils import metaestimators
 
+from certree.interface.signatures import expect_error_probability
+
 Model = TypeVar("Model")
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -32,6 +34,8 @@ _READ_AFTER_FIT = frozenset({"n_jobs", "verbose"})
 
 # Private attribute of models that were fitted with groups: the name of their column, "" if unknown.
 GROUPS_ATTRIBUTE = "_groups_column"
+# The same of models that were fitted to rows in time order: the name of the column of times.
+TIME_ATTRIBUTE = "_time_column"
 
 
 # Categories of warnings of the running fit, with those of its members. None: no fit is running.
@@ -194,11 +198,14 @@ def atomic_fit(
 
     The method runs on a copy of the model, whose attributes replace those of the model in one step.
     If it raises, the model does not change. At the end copies of the parameter values are stored in
-    the attribute `_fitted_with`. fit: the undecorated method.
+    the attribute `_fitted_with`. A parameter `delta` of 0.5 or more is refused first. fit: the
+    undecorated method.
     """
 
     @wraps(fit)
     def fit_atomically(self: Model, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Model:
+        if (delta := getattr(self, "delta", None)) is not None:
+            expect_error_probability(delta)
         copied = _make_with_attributes(self, self.__dict__.copy())
         # An interrupt may come anywhere, so that the fit sets the variable in a context of its own.
         context = copy_context()
@@ -333,8 +340,26 @@ def find_groups_column(model: Any) -> str | None:
     is "" if the fit had groups, but the column's name is unknown, as in fits to arrays, or in a
     model from an early file whose certificate counts groups.
     """
-    column: str | None = getattr(model, "__dict__", {}).get(GROUPS_ATTRIBUTE)
-    if column is None and getattr(getattr(model, "certificate_", None), "grouped", False):
+    return _find_column(model, GROUPS_ATTRIBUTE, "grouped")
+
+
+def find_time_column(model: Any) -> str | None:
+    """Return the column of times that a model was fitted with; None if its rows had no order.
+
+    model: a fitted estimator. The name is "" if it is not known, as in fits to arrays, and for models
+    of early files, whose certificate names a period.
+    """
+    return _find_column(model, TIME_ATTRIBUTE, "period")
+
+
+def _find_column(model: Any, attribute: str, field: str) -> str | None:
+    """Return the column whose name is an attribute of a fitted model; None if the fit had none.
+
+    field: field of the model's certificate which shows that the fit had such a column, whose name is
+    then "" if there is no attribute.
+    """
+    column: str | None = getattr(model, "__dict__", {}).get(attribute)
+    if column is None and getattr(getattr(model, "certificate_", None), field, None):
         return ""
     return column
 

@@ -18,7 +18,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _get_feature_names, _num_features
 
 from certree.interface.arrays import Float64, Int32, divide_by_largest
-from certree.interface.fitted_state import GROUPS_ATTRIBUTE
+from certree.interface.fitted_state import GROUPS_ATTRIBUTE, TIME_ATTRIBUTE
 from certree.out_of_core.chunks import (
     Chunk,
     WeightScaling,
@@ -272,12 +272,12 @@ class FitMetadata:
         names = get_group_names(self.encoder)
         return 0 if names is None else len(names)
 
-    def set_attributes(self, model: Any) -> None:
-        """Set the fitted attributes about classes, categories and features on a model.
+    def set_attributes(self, model: Any, time_column: str | None = None) -> None:
+        """Set the fitted attributes of classes, categories and features of a model.
 
-        They are those of `attributes`, such as `classes_`.
+        time_column: column of the rows' times, which the model stores; None: rows have no order.
         """
-        set_learned_attributes(model, self.attributes)
+        set_learned_attributes(model, {**self.attributes, TIME_ATTRIBUTE: time_column})
 
     def expect_same_encoding(self, model: Any) -> None:
         """Check before a warm start that rows are encoded as in the last fit of the model.

@@ -16,7 +16,11 @@ from certree.out_of_core.checksums import Checksums
 from certree.out_of_core.chunks import Chunk
 from certree.out_of_core.memory_limit import BLOCK_ROWS, RowsRead
 from certree.tables.column_choices import describe_exceptions
-from certree.tables.column_names import expect_features, expect_target
+from certree.tables.column_names import (
+    expect_features,
+    expect_known_columns,
+    expect_target,
+)
 from certree.tables.column_types import (
     convert_batch,
     convert_to_array,
@@ -125,10 +129,9 @@ class FileRows:
         for target in self._targets:
             expect_target(self._schema.names, target, where)
         offsets = (("offset", name) for name in self._offsets)
-        columns = ", ".join(self._schema.names)
         for name, value in (("sample_weight", weight), ("groups", groups), *offsets):
-            if value is not None and value not in self._schema.names:
-                raise ValueError(f"{name}={value!r} is no column of {where}: pass one of {columns}")
+            if value is not None:
+                expect_known_columns(name, [value], self._schema.names, where)
         self.features = [
             name
             for name in (self._schema.names if features is None else features)

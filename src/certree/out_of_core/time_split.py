@@ -190,7 +190,7 @@ class OutOfCoreTimes:
 
         ends: first and last time as numbers, (2,).
         """
-        return replace(self.rows, values=ends).name_period()
+        return replace(self.rows, values=ends).name_period(None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,6 +211,11 @@ class LatestPeriod:
     cut: TimeCut
     earlier: Period
     latest: Period
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether rows have groups, so that both periods are those of the groups' latest rows."""
+        return self.times.groups is not None
 
     def attach(self, executor: Executor, encoder: Any) -> Executor:
         """Return an executor that adds times to the chunks and leaves out the rows of the gap.
@@ -329,14 +334,14 @@ def _find_ends_of_sets(
 ) -> list[tuple[Float64, Float64]]:
     """Find the first and last time of the earlier rows, and of the latest rows, of a block.
 
-    cut: boundaries of both sets; group_times: time of each group, by which its rows are assigned,
+    cut: boundaries of both sets; group_times: time of each group, which its rows have,
     or None. Return a list of one pair of arrays, (2,) or, for a set without rows, (0,).
     """
     time = block.time
     if group_times is not None and block.group is not None:
         time = group_times[block.group]
     sets = cut.assign(time)
-    of_sets = (block.time[sets == one] for one in (EARLIER, LATEST))
+    of_sets = (time[sets == one] for one in (EARLIER, LATEST))
     earlier, latest = (np.array([one.min(), one.max()]) if len(one) else one for one in of_sets)
     return [(earlier, latest)]
 

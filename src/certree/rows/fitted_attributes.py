@@ -6,7 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import check_column
-from certree.interface.fitted_state import GROUPS_ATTRIBUTE, find_groups_column
+from certree.interface.fitted_state import (
+    GROUPS_ATTRIBUTE,
+    TIME_ATTRIBUTE,
+    find_groups_column,
+    find_time_column,
+)
 from certree.interface.stored_state import DamagedModelError, StoredState
 from certree.rows.categories import Categories
 from certree.rows.dates import DateColumn
@@ -27,20 +32,24 @@ _HAVE_CODE = "code"
 def store_features(model: Any) -> dict[str, Any]:
     """Return the entries of a model file about the features of a fitted model, by name.
 
-    The entries "n_features", "feature_names", "categories" and "unknown_categories" ("code":
-    unknown categories have a code of their own; without the entry they are encoded as missing
-    values) are those of every model. The following are present only if the model has them:
-    "digested_categories" (indices of features whose texts are stored as hashes), "dates" (index,
-    kind, time zone and last date of features that hold dates), "effective_sample_size", "n_outputs"
-    (for several targets), "table_format" (if it was fitted to CSV files in an unusual format) and
-    "groups" (name of the column of groups).
+    The entries are "n_features", "feature_names", "categories", "digested_categories" (indices of
+    features whose texts are stored as hashes) and "dates" (index, kind, time zone and last date of
+    features that hold dates) if there are any, "effective_sample_size" if the model has it,
+    "n_outputs" for several targets, and "table_format" if it was fitted to CSV files in an unusual
+    format; "groups" and "time" are the columns of groups and times of rows, if there were any.
+    "unknown_categories" is "code" if unknown categories have a code of their own; the entry is
+    missing if they are encoded as missing values.
 
     model: fitted estimator with `n_features_in_` and `categories_`.
     """
     names = getattr(model, "feature_names_in_", None)
     n_outputs = getattr(model, "n_outputs_", 1)
     size, dates = getattr(model, "effective_sample_size_", None), getattr(model, "dates_", None)
-    found, groups = get_model_format(model), find_groups_column(model)
+    found, groups, time = (
+        get_model_format(model),
+        find_groups_column(model),
+        find_time_column(model),
+    )
     digested = [] if model.categories_ is None else [*model.categories_.digested]
     are_missing = model.categories_ is None or model.categories_.unknown_are_missing
     return {
@@ -52,6 +61,7 @@ def store_features(model: Any) -> dict[str, Any]:
         **({"digested_categories": digested} if digested else {}),
         **({} if found is None else {"table_format": found.to_stored()}),
         **({} if groups is None else {"groups": groups}),
+        **({} if time is None else {"time": time}),
         **({} if dates is None else {"dates": [[j, *one.to_stored()] for j, one in dates.items()]}),
         "feature_names": None if names is None else [str(name) for name in names],
     }
@@ -61,9 +71,10 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
     """Check the entries that `store_features` wrote, and return the fitted attributes by name.
 
     The attributes are `n_features_in_`, `categories_` and, if the file has them, `dates_`,
-    `feature_names_in_`, `effective_sample_size_`, `n_outputs_`, the format of CSV files and the
-    name of the column of groups. Raise a ValueError if an entry is damaged. stored: entries of the
-    model file.
+    `feature_names_in_`, `effective_sample_size_`, `n_outputs_`, the format of CSV files and the columns
+    of groups and times. Raise a ValueError if an entry is damaged.
+
+    stored: entries of the model file.
     """
     p = stored.get_integer("n_features", 1, _MOST_FEATURES)
     categories, names = _restore_categories(stored, p), stored["feature_names"]
@@ -74,12 +85,11 @@ def restore_features(stored: StoredState) -> dict[str, Any]:
         learned["dates_"] = _restore_dates(stored["dates"], p)
     if "n_outputs" in stored:
         learned["n_outputs_"] = stored.get_integer("n_outputs", 2, _MOST_FEATURES)
-    if "groups" in stored:
-        learned[GROUPS_ATTRIBUTE] = stored["groups"]
-        if not isinstance(stored["groups"], str):
-            raise DamagedModelError(
-                f"the model file's groups must be a text, got {stored['groups']!r}"
-            )
+    for name, attribute in (("groups", GROUPS_ATTRIBUTE), ("time", TIME_ATTRIBUTE)):
+        if name in stored:
+            learned[attribute] = stored[name]
+            if not isinstance(stored[name], str):
+                raise DamagedModelError(f"{name} must be a text, got {stored[name]!r}")
     if "table_format" in stored:
         learned[FORMAT_ATTRIBUTE] = TableFormat.from_stored(stored["table_format"])
     return learned if names is None else {**learned, "feature_names_in_": _restore_names(names, p)}

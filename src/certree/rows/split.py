@@ -382,7 +382,8 @@ class TrainCalibrationSplitter:
         is_train, is_latest = times.split_latest(n_units - n_train, groups)
         kept = np.flatnonzero(is_train | is_latest)
         split = _make_split(is_train[kept])
-        period = times.take(np.flatnonzero(is_latest)).name_period()
+        latest = times.take(np.flatnonzero(is_latest))
+        period = latest.name_period(None if groups is None else groups[is_latest])
         return replace(split, times=times.take(kept), period=period), kept
 
     def __call__(

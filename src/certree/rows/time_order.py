@@ -17,6 +17,7 @@ from certree.interface.signatures import validate_settings
 from certree.rows.columns import as_data_frame, has_times, to_float64_column
 from certree.rows.dates import MICROSECONDS_PER_DAY, DateColumn, read_dates, to_local_time
 from certree.rows.folds import Indices, number_groups
+from certree.tables.column_names import suggest_names
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
@@ -39,7 +40,8 @@ class Period:
     Parameters
     ----------
     first, last : str
-        Earliest and latest time of the rows, as text such as "3 March 2026".
+        Earliest and latest time of the rows, as text such as "3 March 2026". A group of rows that
+        depend on each other has the time of its latest row only.
     is_independent : bool
         True: the user stated that rows (or groups) of the period are independent draws from one
         source. False: they may depend on earlier ones.
@@ -69,6 +71,10 @@ class Period:
         return (
             f"of {self.first}" if self.first == self.last else f"from {self.first} to {self.last}"
         )
+
+    def describe(self, *, has_groups: bool) -> str:
+        """Return `span`, or if the period is one of groups, words that follow "groups of rows"."""
+        return f"whose latest rows are {self.span}" if has_groups else self.span
 
 
 def may_depend(period: Period | None) -> bool:
@@ -313,9 +319,14 @@ class RowTimes:
         ]
         return block, np.array(first_excluded, dtype=np.int32)
 
-    def name_period(self) -> Period:
-        """Return the `Period` from the earliest to the latest of these times."""
-        first, last = float(self.values.min()), float(self.values.max())
+    def name_period(self, groups: NDArray[Any] | None) -> Period:
+        """Return the `Period` from the earliest to the latest of these times.
+
+        groups: group of each row, (n,), which has the time of its latest row, as in `split_latest`:
+        its earlier rows may be older than the period. None: no groups.
+        """
+        _, of_units = self._find_unit_times(groups)
+        first, last = float(of_units.min()), float(of_units.max())
         has_hours = self.dates is not None and self.dates.has_hours
         with_hours = has_hours and last - first < _SHORT_PERIOD
         earliest, latest = (_format_time(one, self.dates, with_hours) for one in (first, last))
@@ -496,28 +507,37 @@ def expect_earlier_rows(has_earlier: bool, gap: Any, n_latest: int, n: int) -> N
 
 
 def expect_classes_in_both_parts(
-    y: NDArray[Any], train: Indices, calibration: Indices, times: RowTimes
+    y: NDArray[Any],
+    train: Indices,
+    calibration: Indices,
+    times: RowTimes,
+    groups: NDArray[Any] | None,
 ) -> None:
     """Raise a ValueError if all training rows, or all calibration rows, have the same class.
 
-    y: class of each row, (n,). train, calibration: indices of the rows of both sets. times: times
-    of the rows, for the message.
+    y: class of each row, (n,); train, calibration: indices of both sets; times, groups: time and
+    group of each row, for the message; groups is None if there are none.
     """
     for name, rows in (("training", train), ("calibration", calibration)):
         labels = y[rows]
         if (labels == labels[0]).all():
-            period = times.take(rows).name_period()
-            raise_for_single_class(name, len(rows), period, labels[:1].tolist()[0])
+            period = times.take(rows).name_period(None if groups is None else groups[rows])
+            label = labels[:1].tolist()[0]
+            raise_for_single_class(name, len(rows), period, label, has_groups=groups is not None)
 
 
-def raise_for_single_class(name: str, n: int, period: Period, label: Any) -> NoReturn:
-    """Raise a ValueError: all training rows, or all calibration rows, have the same class.
+def raise_for_single_class(
+    name: str, n: int, period: Period, label: Any, *, has_groups: bool
+) -> NoReturn:
+    """Raise a ValueError which says that the training or the calibration rows have a single class.
 
-    name: "training" or "calibration". n: number of these rows. period: their period. label: their
-    class. All of these are for the message.
+    name: "training" or "calibration"; n: number of these rows; period: their period; label: the
+    class; has_groups: whether the period is one of groups of rows.
     """
+    rows = f"{name} rows{' of groups' if has_groups else ''}"
     raise ValueError(
-        f"y must have two classes among the {n:,} {name} rows {period.span}, got only {label!r}: "
+        f"y must have two classes among the {n:,} {rows} {period.describe(has_groups=has_groups)}, "
+        f"got only {label!r}: "
         "change train_size, or pass more rows"
     )
 
@@ -559,7 +579,9 @@ def _get_column(name: str, X: Any) -> Any:
             "columns, so pass the times themselves"
         )
     if name not in frame.columns:
-        raise ValueError(f"time must name a column of X, got {name!r}: name one of {frame.columns}")
+        raise ValueError(
+            f"time must name a column of X, got {name!r}: {suggest_names(name, frame.columns)}"
+        )
     return frame[name].to_native()
 
 
@@ -581,11 +603,7 @@ def _read_times(time: Any, n: int) -> tuple[DateColumn | None, Float64]:
     else:
         kinds = column.to_numpy() if isinstance(column, nw.Series) else column
         if kinds.dtype.kind not in "iuf":
-            found = {type(one).__name__ for one in kinds[:1000].tolist()}
-            raise TypeError(
-                f"time must hold numbers or dates, got {', '.join(sorted(found))}: convert text by "
-                "pandas.to_datetime"
-            )
+            _raise_for_other_times(kinds, getattr(column, "name", None))
         dates, values = None, to_float64_column(column, "time")
     if missing := int(np.isnan(values).sum()):
         raise ValueError(
@@ -595,6 +613,24 @@ def _read_times(time: Any, n: int) -> tuple[DateColumn | None, Float64]:
     if not np.isfinite(values).all():
         raise ValueError("time must be finite, got an infinite number: drop these rows")
     return dates, values
+
+
+def _raise_for_other_times(values: NDArray[Any], name: str | None) -> NoReturn:
+    """Raise the TypeError that times are neither numbers nor dates.
+
+    values: the times, (n,); name: name of their column; None or "": it has none.
+    """
+    some = values[:1000].tolist()
+    text = next((one for one in some if isinstance(one, str)), None)
+    if text is not None:
+        where = f" in column {name!r}" if name else ""
+        raise TypeError(
+            f"time must hold numbers or dates, got text such as {text!r}{where}: write whole dates, "
+            "such as 2024-03-01 for March 2024, or numbers, such as 202403. In Python, "
+            "pandas.to_datetime converts text to dates"
+        )
+    found = ", ".join(sorted({type(one).__name__ for one in some}))
+    raise TypeError(f"time must hold numbers or dates, got {found}: pass one of them for each row")
 
 
 def _check_gap(gap: Any, dates: DateColumn | None) -> int | timedelta:

@@ -51,7 +51,12 @@ from certree.interface.arrays import (
     to_array,
     to_contiguous,
 )
-from certree.interface.fitted_state import GROUPS_ATTRIBUTE, available_if, snapshot_method
+from certree.interface.fitted_state import (
+    GROUPS_ATTRIBUTE,
+    TIME_ATTRIBUTE,
+    available_if,
+    snapshot_method,
+)
 from certree.interface.metadata_requests import shorten_request_docs
 from certree.interface.parameter_aliases import (
     METHODS,
@@ -618,12 +623,14 @@ def _find_kept_rows(place: Indices, rows: Indices) -> Indices:
 def set_learned_attributes(model: Any, learned: dict[str, Any]) -> None:
     """Set the fitted attributes of an estimator that `training_rows` learned from the rows.
 
-    The attributes `feature_names_in_`, `dates_`, the format of CSV files and the name of the column
-    of groups are not set, or removed, if their value is None. model: the estimator. learned: values
-    by attribute name, as `training_rows` returns them.
+    These are `feature_names_in_`, `dates_`, the format of CSV files, and the columns of groups and
+    times.
+
+    model: the estimator. learned: values by name, as `training_rows` returns them.
     """
     model.__dict__.update(learned)
-    for name in ("feature_names_in_", "dates_", FORMAT_ATTRIBUTE, GROUPS_ATTRIBUTE):
+    roles = GROUPS_ATTRIBUTE, TIME_ATTRIBUTE
+    for name in ("feature_names_in_", "dates_", FORMAT_ATTRIBUTE, *roles):
         if learned.get(name, model) is None:
             del model.__dict__[name]
 
@@ -752,9 +759,10 @@ class RowInputMixin:
         """
         expect_in_memory(self, X)
         training, learned = training_rows(self, X, y, sample_weight, **how)
-        groups_column = _find_groups_name(how.get("groups"))
-        if groups_column is not None or not how.get("reuse_encoding", False):
-            learned[GROUPS_ATTRIBUTE] = groups_column
+        for attribute, role in ((GROUPS_ATTRIBUTE, "groups"), (TIME_ATTRIBUTE, "time")):
+            column = _find_column_name(how.get(role))
+            if column is not None or not how.get("reuse_encoding", False):
+                learned[attribute] = column
         set_learned_attributes(self, learned)
         return training
 
@@ -1188,13 +1196,13 @@ def training_rows(
     return training, learned
 
 
-def _find_groups_name(groups: Any) -> str | None:
-    """Return the name that the argument groups has, such as that of a column of a data frame.
+def _find_column_name(values: Any) -> str | None:
+    """Return the name of groups or times, which may be a column of a data frame; "" without a name.
 
-    Return "" if groups have no name, and None if groups is None.
+    values: the argument of `fit`: a column, an array, the name itself, or None, of which it is None.
     """
-    name = getattr(groups, "name", "")
-    return None if groups is None else name if isinstance(name, str) else ""
+    name = values if isinstance(values, str) else getattr(values, "name", "")
+    return None if values is None else name if isinstance(name, str) else ""
 
 
 def convert_training_dates(
@@ -1307,7 +1315,8 @@ def _split_rows(
         indices = kept if indices is None else indices[kept]
     if is_classifier(model):
         assert split.times is not None
-        expect_classes_in_both_parts(rows[1], split.train, split.calibration, split.times)
+        _, y, _, groups, *_ = rows
+        expect_classes_in_both_parts(y, split.train, split.calibration, split.times, groups)
     return rows[:4], indices, split
 
 
@@ -1615,6 +1624,20 @@ def _take_each(rows: tuple[Any, ...], indices: Indices) -> Any:
     return tuple(None if one is None else take_rows(one, indices) for one in rows)
 
 
+def expect_value_per_row(name: str, values: Any, rows: Any, rows_name: str = "X") -> None:
+    """Raise ValueError unless there are as many values as rows.
+
+    name, values: name and value of an argument, such as "y"; None: nothing is checked. rows, rows_name:
+    the rows, and the name of their argument.
+    """
+    try:
+        check_consistent_length(rows, values)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must have one value for each row of {rows_name}: {error}"
+        ) from None
+
+
 def check_target_and_weight(
     model: Any, X: Any, y: Any, sample_weight: Any, is_of_classes: bool
 ) -> tuple[Any, Float64 | None]:
@@ -1663,7 +1686,7 @@ def check_target_and_weight(
     with np.errstate(invalid="ignore"):  # it sums up all numbers to find infinite ones
         several = _has_target_columns(model, times)
         target = _check_y(y, several, y_numeric=not is_of_classes, estimator=model)
-    check_consistent_length(X, target)
+    expect_value_per_row("y", target, X)
     weight = None
     if sample_weight is not None:
         expect_numbers("sample_weight", sample_weight, "biuf")

@@ -3,9 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 
 # Most column names that a message lists.
 _LISTED = 12
+# Smallest similarity of a name to an unknown one, in [0, 1], with which a message suggests it.
+_SIMILAR = 0.7
 
 
 def expect_distinct(names: Iterable[str]) -> None:
@@ -27,8 +30,8 @@ def expect_target(names: Iterable[str], target: str, where: str) -> None:
     every = [*names]
     if target not in every:
         raise ValueError(
-            f"the target must be a column of {where}, but there is no column {target!r}: name one of "
-            f"{join_names(every)}{suggest_separator(every)}"
+            f"the target must be a column of {where}, but there is no column {target!r}: "
+            f"{suggest_names(target, every)}{suggest_separator(every)}"
         )
 
 
@@ -72,8 +75,23 @@ def expect_known_columns(
     every = [*names]
     if unknown := [name for name in chosen if name not in every]:
         raise ValueError(
-            f"{option} must name columns of {where}, but there is no column {unknown[0]!r}: name "
-            f"some of {join_names(every)}"
+            f"{option} must name columns of {where}, but there is no column {unknown[0]!r}: "
+            f"{suggest_names(unknown[0], every)}"
+        )
+
+
+def expect_other_column(option: str, name: str, names: Iterable[str], target: str) -> None:
+    """Raise ValueError unless an option names a column other than the target.
+
+    option: name of the option; name: the column that it names; names: names of all columns; target:
+    column of the target.
+    """
+    every = [*names]
+    if name not in every or name == target:
+        others = [column for column in every if column != target]
+        raise ValueError(
+            f"{option} must name a column, but there is no column {name!r} beside the target: "
+            f"{suggest_names(name, others)}{suggest_separator(every)}"
         )
 
 
@@ -88,6 +106,18 @@ def expect_features(names: Collection[str], others: Iterable[str], where: str) -
             f"{where} must have a feature column, but has none besides {' and '.join(others)}: add "
             "columns, or check the separator"
         )
+
+
+def suggest_names(unknown: str, names: Iterable[str]) -> str:
+    """Return the end of a message about an unknown name: a similar one if there is one, and all names.
+
+    Case does not matter. names: the known names, such as those of columns.
+    """
+    every = [*names]
+    by_case = {name.casefold(): name for name in reversed(every)}
+    similar = get_close_matches(unknown.strip().casefold(), by_case, 1, _SIMILAR)
+    text = f"name one of {join_names(every)}"
+    return f"did you mean {by_case[similar[0]]!r}? Or {text}" if similar else text
 
 
 def join_names(names: Iterable[str]) -> str:

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates import Guarantees
 from certree.certificates.hold_out import expect_known_labels
+from certree.certificates.row_order import RowOrderWarning
 from certree.certificates.subsets.families import encode_groups
 from certree.certificates.subsets.row_subsets import CodedLabels
 from certree.ensembles import AdaBoostTreeClassifier, BoostedTreesClassifier
@@ -32,6 +33,7 @@ from certree.interface.formatting import format_four_digits, format_percent
 from certree.interface.positive_class import check_threshold, find_positive_class
 from certree.rows.columns import take_rows
 from certree.rows.hashes import find_known_rows
+from certree.rows.training import expect_value_per_row
 from certree.show.ranking import check_costs
 
 # Quantiles of the loss at which example rows are selected, from the best predicted row to the worst.
@@ -163,7 +165,7 @@ class EvaluatedModel:
         model, X = transform_rows(model, X)
         check_one_target("a report", model)
         target: NDArray[Any] = column_or_1d(y)
-        check_consistent_length(X, target)
+        expect_value_per_row("y", target, X)
         expect_rows(len(target), "evaluate a model")
         if is_regressor(model):
             target = target.astype(np.float64)
@@ -197,11 +199,11 @@ class EvaluatedModel:
             expect_known_labels("y", self.y, np.asarray(self.model.classes_))
 
     def compute_guarantees(self) -> Guarantees:
-        """Compute guarantees on the error on new rows, with the rows of the report as calibration set.
-
-        Each row counts as an independent draw, whether or not the model was fitted with groups.
-        """
-        return Guarantees.by_rows(self.model, self.X, self.y, groups=np.arange(self.n))
+        """Return the guarantees of the model on the rows, which are taken as independent."""
+        with catch_warnings():
+            # The page says so itself.
+            filterwarnings("ignore", "time must be passed", RowOrderWarning)
+            return Guarantees.by_rows(self.model, self.X, self.y, groups=np.arange(self.n))
 
     @property
     def costs(self) -> tuple[float, float]:

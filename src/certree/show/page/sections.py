@@ -15,7 +15,7 @@ from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_fractions
-from certree.interface.fitted_state import find_groups_column, get_snapshot
+from certree.interface.fitted_state import find_groups_column, find_time_column, get_snapshot
 from certree.interface.formatting import format_percent, format_quantity
 from certree.show.calibration import compute_classifier_reliability, draw_reliability
 from certree.show.importance import name_importance, plot_importance
@@ -48,6 +48,10 @@ from certree.show.training_error import plot_adaboost
 _NEEDS_INDEPENDENT_ROWS = (
     "The model was fitted with groups of rows that may depend on each other: intervals and guarantees "
     "of this page need rows of different groups. "
+)
+_COVERS_NO_LATER_PERIOD = (
+    "The model was fitted to rows in time order{name}: intervals and guarantees computed from the rows "
+    "of this page take them as independent, and cover no later period. "
 )
 # Most classes of a confusion matrix; with more classes, the most frequent errors are listed.
 _MAX_CLASSES, _MAX_ERRORS = 30, 20
@@ -175,12 +179,14 @@ def describe_known_rows(evaluated: EvaluatedModel) -> str:
     """Return a sentence on how many rows of the report also occur in the fit of the model.
 
     Rows are compared by the hashes of their features; if the model has no hashes of its training
-    rows, the sentence says so. If the model was fitted with groups, a sentence before it says that
-    the intervals need independent rows. evaluated: the fitted model, the rows of the report and
-    their predictions.
+    rows, the sentence says so. If the model was fitted with groups, a sentence before it says what the
+    intervals need; likewise if it was fitted with times. evaluated: the fitted model, the rows of the
+    report and their predictions.
     """
     n_known, groups = evaluated.n_known_rows, find_groups_column(evaluated.model)
     text = "" if groups is None else _NEEDS_INDEPENDENT_ROWS
+    if (column := find_time_column(evaluated.model)) is not None:
+        text += _COVERS_NO_LATER_PERIOD.format(name=f" of {column!r}" if column else "")
     if n_known is None:
         return text + (
             "The model has no hashes of its training rows. If the rows of this page are among them, "
