@@ -291,12 +291,7 @@ def infer_schema(
     joined |= {name: replace(joined[name], evidence=one.evidence) for name, one in chosen.items()}
     joined = _use_timezone(joined, files[0].source.timezone)
     schema = choose_schema(joined, wanted, text_dates)
-    # Formats of those columns only that are read by them.
-    forms = {
-        name: column.form
-        for name, column in chosen.items()
-        if column.form and name in schema.names and schema.field(name).type == column.kind
-    }
+    forms = _list_formats(chosen, schema)
     for file in texts:
         file.texts = {one.name for one in schema if pa.types.is_string(one.type)}
         file.formats, file.fitted = dict(forms), {*wanted, *file.source.stored.columns}
@@ -348,6 +343,18 @@ def _use_timezone(columns: InferredColumns, zone: str | None) -> InferredColumns
             note = "in UTC: name another time zone by timezone= (--timezone)"
             found[name] = replace(column, notes=(note,))
     return found
+
+
+def _list_formats(chosen: InferredColumns, schema: pa.Schema) -> dict[str, Any]:
+    """Return the text formats, by name, of those columns that are read by them.
+
+    chosen: what CSV files have in their columns, by name; schema: types with which all files are read.
+    """
+    return {
+        name: column.form
+        for name, column in chosen.items()
+        if column.form and name in schema.names and schema.field(name).type == column.kind
+    }
 
 
 def _keep_words(columns: InferredColumns, file: CsvFile) -> InferredColumns:
