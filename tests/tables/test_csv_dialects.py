@@ -330,8 +330,8 @@ def test_what_is_not_decided_is_refused_with_the_option_that_mends_it(name, tmp_
         ({"encoding": "klingon"}, "encoding must be one that Python knows"),
         ({"decimal": "_"}, "decimal must be None or"),
         ({"dates": "yy"}, "dates must be None or"),
-        ({"drop": ["w"]}, "drop must name columns of .*'w': name some of x, y"),
-        ({"keep_text": ["w"]}, "keep_text must name columns of .*'w': name some of x, y"),
+        ({"drop": ["w"]}, "drop must name columns of .*'w': name one of x, y"),
+        ({"keep_text": ["w"]}, "keep_text must name columns of .*'w': name one of x, y"),
         ({"missing": "NA"}, "missing must be None or a sequence"),
     ],
 )

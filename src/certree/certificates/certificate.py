@@ -736,7 +736,7 @@ def expect_method_for_period(method: str, period: Period | None) -> None:
 def compute_log_delta(delta: float, share: float = 1.0) -> float:
     """Return ``log(delta * share)``, after a check of both.
 
-    delta: probability with which a guarantee may fail, in (0, 0.5); share: fraction of it that is
+    delta: probability with which a guarantee may fail, in (0, 0.5]; share: fraction of it that is
     used, in (0, 1]. Raises ValueError if one is out of range, or their product is 0 in floating
     point.
     """

@@ -28,8 +28,8 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError
 
 from certree.interface.arrays import MAX_SETTING, to_float
 
-# Numbers from here on are no probabilities with which a guarantee may fail, but confidences.
-_LEAST_CONFIDENCE = 0.5
+# Larger numbers are no probabilities with which a guarantee may fail, but confidences.
+_LARGEST_DELTA = 0.5
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -113,14 +113,14 @@ _Expected = tuple[tuple[type, ...], tuple[Callable[[Any], bool], ...], str]
 
 
 def expect_error_probability(delta: float) -> None:
-    """Raise ValueError if delta, the probability with which a guarantee may fail, is at least 0.5.
+    """Raise ValueError if delta, the probability with which a guarantee may fail, is above 0.5.
 
     Such a number is a confidence that was passed for its complement. The caller checks that it lies
     between 0 and 1.
     """
-    if delta >= _LEAST_CONFIDENCE:
+    if delta > _LARGEST_DELTA:
         raise ValueError(
-            f"delta must be below {_LEAST_CONFIDENCE}, got {delta!r}: it is the probability with which "
+            f"delta must be at most {_LARGEST_DELTA}, got {delta!r}: it is the probability with which "
             "a guarantee may fail, such as 0.05 for a confidence of 95 %"
         )
 

@@ -457,8 +457,9 @@ def create_table_format(
     first file. decimal: the decimal mark that the files show, or None.
     """
     dialect, options = file.dialect, file.source
+    # "nan" is what all readers take for a missing number.
     markers = {
-        name: (*sorted(text for text in column.markers if text.strip()),)
+        name: (*sorted(text for text in column.markers if text.strip().lower() not in ("", "nan")),)
         for name, column in columns.items()
     }
     is_usual = options.encoding is None and dialect.encoding.startswith("utf-")
