@@ -448,7 +448,7 @@ def _number_dependent_groups(groups: ArrayLike, n: int) -> Indices | None:
     """Return the number of each row's group, (n,); None if each group has one row.
 
     groups: group of each of n rows, such as a customer. Raise ValueError if it has another length,
-    or missing entries.
+    or missing entries, and TypeError if it is the name of a column, or cannot be sorted.
     """
     names, codes = number_groups(check_groups(groups, n))
     return None if len(names) == n else codes
