@@ -317,8 +317,9 @@ class LeakageCheck:
         set of equal rows. Raises ValueError if more rows equal rows of the fit, or each other, than
         `duplicates` accepts, if "copies" are in different groups, if `groups` has another length or
         missing entries, or if all times are equal; or if `groups` is None, but the classifier was
-        fitted with groups, and no rows of a period may depend on each other. Groups of one row each
-        are independent rows.
+        fitted with groups, and no rows of a period may depend on each other. Issues a
+        `RowOrderWarning` if `times` is None, but the classifier was fitted with times. Groups of one
+        row each are independent rows.
         """
         if groups is None and (times is None or times.is_independent):
             self._expect_no_groups()
