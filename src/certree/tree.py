@@ -973,7 +973,7 @@ class Tree(Trees):
         return apply(*self.split_columns, X, n_threads)
 
     def learn_missing(self, X: NDArray[np.floating]) -> Tree:
-        """Return a copy with `missing_both` set at the nodes where no row of the fit lacks a value.
+        """Return a copy with `missing_both` set at splits where no row of the fit lacks a value.
 
         X: the rows of the fit, (n, p). NaN is a missing value. If no row that reaches a node lacks
         the value of its split, the fit does not determine the child for NaN, and `blend` sends NaN

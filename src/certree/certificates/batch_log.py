@@ -114,8 +114,8 @@ def _restore_log(stored: StoredState, name: str, model: Any) -> BatchLog:  # noq
     """Read the `BatchLog` of a model file.
 
     stored, name: the content of the file, and the name of the entry in it; model: the object that
-    is restored, not used. Raise ValueError if the entry is not a list of [name, number of the first
-    row, number of the last row], or a name repeats.
+    is restored, not used. Raise ValueError or TypeError if the entry is not a list of [name, number
+    of the first row, number of the last row], or a name is no valid text or repeats.
     """
     log = BatchLog()
     for batch, *rows in stored[name]:

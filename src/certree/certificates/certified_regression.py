@@ -95,8 +95,8 @@ class CertifiedRegressorMixin:
         Raises
         ------
         ValueError
-            If an argument is not between 0 and 1, there are too few calibration rows, or the rows
-            of the fit came in groups.
+            If an argument is not between 0 and 1, there are too few calibration rows, the rows of
+            the fit came in groups, or rows in time order may depend on each other.
         """
         middle, half = self._predict_with_half_width(
             X, self._check_scores().find_limits(*self._fill_in_levels(coverage, delta))
@@ -130,8 +130,8 @@ class CertifiedRegressorMixin:
         Raises
         ------
         ValueError
-            If an argument is not between 0 and 1, there are too few calibration rows, or the rows
-            of the fit came in groups.
+            If an argument is not between 0 and 1, there are too few calibration rows, the rows of
+            the fit came in groups, or rows in time order may depend on each other.
         """
         scores, levels = self._check_scores(), self._fill_in_levels(coverage, delta)
         scores.find_limits(*levels)

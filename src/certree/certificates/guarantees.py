@@ -1273,8 +1273,8 @@ class TreeGuarantees(FitGuarantees):
 
         All bounds hold together with the probability 1 - delta of the fit. If rules have numbers
         there is one for each rule (leaf), else one for each node. If the rows of the fit came in
-        groups, or there are fewer than 10 calibration rows, the `NodeBounds` has no bounds but the
-        reason.
+        groups, or in time order and may depend on each other, or there are fewer than 10
+        calibration rows, the `NodeBounds` has no bounds but the reason.
         """
         rows, reason = self.rows, self.explain_missing_guarantees()
         n_rows = count_rows_in_nodes(rows.tree, rows.leaf)

@@ -317,8 +317,9 @@ class LeakageCheck:
         set of equal rows. Raises ValueError if more rows equal rows of the fit, or each other, than
         `duplicates` accepts, if "copies" are in different groups, if `groups` has another length or
         missing entries, or if all times are equal; or if `groups` is None, but the classifier was
-        fitted with groups, and no rows of a period may depend on each other. Groups of one row each
-        are independent rows.
+        fitted with groups, and no rows of a period may depend on each other. Issues a
+        `RowOrderWarning` if `times` is None, but the classifier was fitted with times. Groups of one
+        row each are independent rows.
         """
         if groups is None and (times is None or times.is_independent):
             self._expect_no_groups()
@@ -448,7 +449,7 @@ def _number_dependent_groups(groups: ArrayLike, n: int) -> Indices | None:
     """Return the number of each row's group, (n,); None if each group has one row.
 
     groups: group of each of n rows, such as a customer. Raise ValueError if it has another length,
-    or missing entries.
+    or missing entries, and TypeError if it is the name of a column, or cannot be sorted.
     """
     names, codes = number_groups(check_groups(groups, n))
     return None if len(names) == n else codes

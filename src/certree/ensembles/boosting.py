@@ -606,7 +606,8 @@ class BoostedTrees(StagedTrees):
         attributes : dict
             Attributes by name, with the hashes of training and validation rows together
             (`sample_hashes_`), by which `certify` recognises rows of the fit, and how often each
-            hash occurs (`_sample_counts`). Empty if `X_val` is None. They are not set here.
+            hash occurs (`_sample_counts`). Empty for regressors, and if `X_val` is None. They are
+            not set here.
         """
         is_given = X_val is not None, y_val is not None
         if is_given[0] != is_given[1]:

@@ -47,8 +47,9 @@ class OutOfBagLeaves(Protocol):
 
     All arrays of leaves are int32 of shape (T, number of rows) and hold ``~v`` = -1 - v where the
     row is out of the bag of the tree, with the index v of its leaf among the nodes of all T trees,
-    and 0 where it is in the bag. The bag of a tree is the sample of rows that it was grown on. Rows
-    are in the order of `ForestSamples`. It is a protocol.
+    and 0 where it is in the bag. The bag of a tree is the sample of rows that it was grown on. In
+    time order an out-of-bag row also has 0 if the tree must not predict it; see
+    `ForestSamples.select_predicted_rows`. Rows are in the order of `ForestSamples`. It is a protocol.
     """
 
     @property
@@ -135,7 +136,8 @@ class InMemoryOutOfBagLeaves:
         The T trees.
     first_leaves : ndarray of int32, shape (T, n)
         The leaves of all n rows: ``~v`` = -1 - v for a row that is out of the bag of the tree, with
-        the index v of its leaf among the nodes of all T trees; 0 for rows in the bag.
+        the index v of its leaf among the nodes of all T trees; 0 for rows in the bag, and for rows
+        that the tree must not predict.
     """
 
     trees: Trees

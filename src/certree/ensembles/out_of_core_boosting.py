@@ -324,8 +324,10 @@ def _choose_rounds(
 ) -> int:
     """Return the number of rounds that is best for the latest rows, after fits to the earlier ones.
 
-    n: number of training rows; choose: whether the latest rows also choose the thresholds, which a
-    new fit does. The other parameters are those of `_boost`.
+    Set `model.thresholds_` and the thresholds of the run `started.run`. n: number of training rows;
+    choose: whether the latest rows also choose the thresholds, which a new fit does. The other
+    parameters are those of `_boost`. Raise ValueError if a warm start would make fewer rounds than
+    the previous fit.
     """
     assert started.earlier is not None
     limit = options.limit.take_fraction(0.5) if model.standard_errors else options.limit

@@ -53,7 +53,7 @@ def assign_to_thirds(
     Parameters
     ----------
     executor : Executor
-        Reads the rows.
+        Reads the rows. Its blocks are replaced by blocks of type `RowsToAssign`.
     encoder : object
         Copy of the model, which converts features and targets of rows to numbers.
     split : ValidationSplit or None
@@ -91,7 +91,9 @@ def assign_to_periods(
 
     Parameters
     ----------
-    executor, encoder, seed
+    executor : Executor
+        Reads the rows. Its blocks are replaced by blocks of type `RowsToAssign`.
+    encoder, seed
         As in `assign_to_thirds`.
     order : TimeArguments
         The arguments of `fit` about times.
@@ -101,12 +103,14 @@ def assign_to_periods(
     Returns
     -------
     FoldAssignment
-        Numbers of folds as this module describes them.
+        Fold of each row, ``third + 3 * set``: its third (0 without thirds), and its set `LATEST`,
+        `EARLIER` or `GAP`.
 
     Raises
     ------
     ValueError, TypeError
-        If there are no such times, or the gap leaves no earlier rows.
+        If there is no such column, its values are no times, a time is missing, all times are equal,
+        or the gap leaves no earlier rows.
     """
     times = read_times(executor, encoder, order)
     timed, state = times.attach(executor, encoder), np.random.RandomState(seed)

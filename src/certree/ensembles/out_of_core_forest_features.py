@@ -110,7 +110,8 @@ class BinnedOutOfBagLeaves:
     codes : ndarray of uint8, shape (n, p)
         Bin codes of the rows.
     is_out : ndarray of uint8, shape (T, ceil(n / 8))
-        Whether each row is out of the bag of each tree, as packed bits (`numpy.packbits`).
+        Whether each row counts as out of the bag of each tree, as packed bits (`numpy.packbits`).
+        In time order not all rows that are out of a bag count.
     n_threads : int
         Number of threads.
     """
@@ -125,8 +126,8 @@ class BinnedOutOfBagLeaves:
     def first_leaves(self) -> Int32:
         """Out-of-bag leaves of the first k = min(n, 8192) rows, (T, k).
 
-        An entry is ``~v`` = -1 - v if the row is out of the bag of the tree, with the index v of
-        its leaf among the nodes of all T trees; 0 if it is in the bag. Their losses decide how
+        An entry is ``~v`` = -1 - v if the row counts as out of the bag of the tree (see `is_out`),
+        with the index v of its leaf among the nodes of all T trees; else 0. Their losses decide how
         leaves are filled: from in-bag or all rows, and how much they are shrunk
         (`N_COMPARED_ROWS`).
         """
@@ -135,9 +136,9 @@ class BinnedOutOfBagLeaves:
     def find_leaves(self, begin: int, end: int) -> Int32:
         """Find out-of-bag leaves of rows begin .. end - 1, (T, end - begin).
 
-        Each of the T trees has one row. An entry is ``~v`` = -1 - v if the row is out of the bag of
-        the tree, with the index v of its leaf among the nodes of all T trees; 0 if it is in the
-        bag.
+        Each of the T trees has one row. An entry is ``~v`` = -1 - v if the row counts as out of the
+        bag of the tree (see `is_out`), with the index v of its leaf among the nodes of all T trees;
+        else 0.
         """
         floats = convert_codes_to_floats(self.codes[begin:end])
         leaf = self.code_trees.find_leaves(floats, self.n_threads)
@@ -150,8 +151,8 @@ class BinnedOutOfBagLeaves:
 
         Each block is a tuple: index of the left child of each of the block's m nodes, (m,), where
         the right child follows it, and negative at leaves; index of the root of each tree, (t,);
-        out-of-bag leaves, (t, n): ``~v`` = -1 - v for a row with leaf v that is out of the bag, 0
-        in the bag. All three number the nodes of the block from 0.
+        out-of-bag leaves, (t, n): ``~v`` = -1 - v for a row with leaf v that counts as out of the
+        bag (see `is_out`), else 0. All three number the nodes of the block from 0.
         """
         n_trees = len(self.trees)
         step = max(1, min(n_trees, LEAVES_PER_BLOCK // len(self.codes)))

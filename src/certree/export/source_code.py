@@ -154,8 +154,8 @@ def write_source(document: Mapping[str, Any], language: Language, name: str) -> 
 def _describe_features(features: Sequence[Mapping[str, Any]], language: Language) -> list[str]:
     """Return name, type and unit of each feature for comments, such as "x[1] size: number".
 
-    If the categories of a feature are texts, the first 20 are listed. Their codes are listed as
-    well, unless the language is JavaScript, whose code takes the texts. features: their entries in
+    The first 20 categories of a feature are listed. The codes of texts are listed as well, unless
+    the language is JavaScript, whose code takes the texts. features: their entries in
     the dictionary of `make_plain_dict`; language: that of the source code.
     """
     texts = []

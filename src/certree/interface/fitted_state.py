@@ -225,7 +225,8 @@ def fit_method(
     """Decorate a method that fits and returns its model: check parameters, then fit atomically.
 
     Values are checked by the attribute `_parameter_constraints` of the model's class, as
-    scikit-learn does; InvalidParameterError is raised. Estimators that the method fits as
+    scikit-learn does; InvalidParameterError is raised. A parameter `delta` of 0.5 or more raises a
+    ValueError. Estimators that the method fits as
     components of the model do not check their own parameters again. A fit that fails changes no
     attribute; see `atomic_fit`. fit: the undecorated method.
     """

@@ -377,8 +377,9 @@ def _make_binned_block(
     sorters : tuple of two (RowSorter or None)
         How the rows are sorted for the mask of validation rows, and for the folds.
     assigned : tuple of two (ndarray or None)
-        Mask of the validation rows, and fold of each other row, in the orders of `sorters`; None:
-        there are no validation rows, or no folds.
+        Mask of the validation rows (1 or True; 0 for training rows, 2 for rows in neither set), and
+        fold of each training row, in the orders of `sorters`; None: there are no validation rows, or
+        no folds.
 
     Returns
     -------

@@ -220,8 +220,8 @@ class FileRows:
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """Yield all rows as chunks of `block_rows` rows, or of fewer if strings are long.
 
-        targets_only: whether features are not read, and chunks have None as X. ValueError is raised
-        if a file has changed since an earlier pass.
+        The last chunk may have fewer rows. targets_only: whether features are not read, and chunks
+        have None as X. ValueError is raised if a file has changed since an earlier pass.
         """
         others = self._list_other_columns()
         columns = others if targets_only else [*self.features, *others]

@@ -305,8 +305,9 @@ def _add_times(
 ) -> Chunk:
     """Return a chunk with the times of its rows, in which rows of the gap are marked as left out.
 
-    column: name of the column of times; group_times: latest time of each group, by its number, or None;
-    cut: boundaries of the gap, or None; per_block: not used. `TransformedRows` calls this function.
+    chunk: raw rows; encoder: copy of the model, which encodes rows; arguments: name the column of
+    times; group_times: latest time of each group, by its number, which its rows get, or None; cut:
+    boundaries of the gap, or None; per_block: not used. `TransformedRows` calls this function.
     """
     del per_block
     if not len(chunk.y):

@@ -45,7 +45,7 @@ class SourceWithValidation:
         """A table with the columns of the features and no rows.
 
         None if a feature may be categorical, that is, if some features hold strings, categories or
-        dates.
+        dates. Always None for Dask collections.
         """
         return self._rows.empty_table
 

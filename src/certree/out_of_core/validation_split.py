@@ -121,7 +121,7 @@ class SplitSummary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValidationSplit:
-    """Masks of the validation rows of all blocks; all other rows are training rows.
+    """Masks of the validation rows and of the training rows of all blocks.
 
     Rows are stored in several blocks. `split_validation_set` returns it.
 
@@ -294,7 +294,8 @@ class FoldAssignment:
         None if it is not known.
     is_timed : bool
         Whether rows are assigned by time. `folds` then has the codes of the sets `LATEST`
-        (validation set), `EARLIER` (training set) and `GAP` (left out between them).
+        (validation set), `EARLIER` (training set) and `GAP` (left out between them), or with
+        `assign_to_periods` the folds that it describes.
     """
 
     sorter: RowSorter
@@ -310,7 +311,7 @@ def assign_to_folds(
     random_state: np.random.RandomState,
     gap: int | timedelta | None = None,
 ) -> FoldAssignment:
-    """Assign rows to folds as `content_folds` does, or groups of rows as `group_folds` does.
+    """Assign rows to folds as `content_folds` does, or groups as `iterate_group_folds` does.
 
     If rows have times, and these are not all equal, the latest fifth is the only validation set.
 

@@ -295,7 +295,7 @@ class WorkerLinks:
     def _start(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
         """Start a coroutine on the event loop, after the previous message was sent; return its future.
 
-        Raise `LinkLost` if the connections are closed.
+        Raise `LinkLost` if the connections are closed, or the previous message could not be sent.
         """
         try:
             if self._sending is not None:

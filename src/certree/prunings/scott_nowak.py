@@ -394,8 +394,8 @@ def polynomial_penalised(
         The tree, of m nodes.
     {stats}
     smoothness : float
-        Hoelder exponent of the boundary between classes, >= 1: the number of its derivatives plus
-        the exponent of the last one.
+        Hoelder exponent of the boundary between classes, in 1 .. 50: the number of its derivatives
+        plus the exponent of the last one.
     {alpha} {log_cells} {count_empty}
     cost : array-like of shape (m,), or None
         Errors of each node as a leaf, for instance those of a polynomial fitted to its rows. Any

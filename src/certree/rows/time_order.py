@@ -142,11 +142,12 @@ class RowTimes:
         Raises
         ------
         TypeError
-            If `time` holds other values, or `gap` is of another type.
+            If `time` holds other values, or names a column although X is no data frame; or if `gap`
+            or `is_independent` is of another type.
         ValueError
-            If `time` has another length, misses a time, or names no column; if `gap` is negative,
-            or a time span although times are numbers; or if `gap` or `is_independent` is set
-            without times.
+            If `time` has another length, has a missing or infinite time, or names no column; if
+            `gap` is negative, or a time span although times are numbers; or if `gap` or
+            `is_independent` is set without times.
         """
         if not isinstance(is_independent, bool | np.bool_):
             raise TypeError(f"independent must be True or False, got {is_independent!r}")
@@ -189,7 +190,8 @@ class RowTimes:
         """Return the times of the rows of all batches of a table, of which there is at least one.
 
         batches: for each batch its times as `read` takes them, or its `RowTimes`; is_independent:
-        as of `read`. Raise ValueError as `read` does, or if batches hold different kinds of times.
+        as of `read`. Raise ValueError or TypeError as `read` does, and ValueError if batches hold
+        different kinds of times.
         """
         blocks: list[Any] = [
             one if isinstance(one, cls) else cls.read(one, None, len(one), 0, is_independent)
@@ -570,7 +572,7 @@ def _get_column(name: str, X: Any) -> Any:
     """Return the time column of a data frame; it remains a feature of the fit, too.
 
     name: name of the column, as the user passed it for `time`; X: the data frame. Raise ValueError
-    if X has no such column.
+    if X has no such column, and TypeError if it is no data frame.
     """
     frame = as_data_frame(X)
     if frame is None:
@@ -637,7 +639,7 @@ def _check_gap(gap: Any, dates: DateColumn | None) -> int | timedelta:
     """Check the argument gap of `fit`, and return it as an int or a timedelta.
 
     dates: kind of the times; None: times are numbers, and a gap that is a time span raises a
-    ValueError.
+    ValueError. Raise ValueError also if gap is negative, and TypeError if it is of another type.
     """
     if isinstance(gap, np.timedelta64):
         gap = gap.astype("m8[us]").item()
@@ -663,8 +665,9 @@ def _check_gap(gap: Any, dates: DateColumn | None) -> int | timedelta:
 def _format_time(value: float, dates: DateColumn | None, with_hours: bool) -> str:
     """Write a time as text for sentences: "3 March 2026", "3 March 2026 14:05", or a number.
 
-    value: days since 1970, or a number. dates: kind and time zone of the dates; None: times are
-    numbers. with_hours: whether to add the time of day.
+    Time spans, and dates that Python cannot represent, become a number of days, such as "3.5 days".
+    value: days since 1970, days of a time span, or a number. dates: kind and time zone of the dates;
+    None: times are numbers. with_hours: whether to add the time of day to a date.
     """
     if dates is None:
         return f"{value:.15g}"

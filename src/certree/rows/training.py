@@ -1103,7 +1103,9 @@ def training_rows(
     classes: ArrayLike | None = None,
     reuse_encoding: bool = False,
 ) -> tuple[Training, dict[str, Any]]:
-    """Check and encode the rows of a fit, and drop rows of weight zero.
+    """Check and encode the rows of a fit, and drop rows of weight zero and of the gap.
+
+    With `duplicates="copies"` of the model also merge equal rows to one.
 
     Parameters
     ----------
@@ -1142,9 +1144,10 @@ def training_rows(
     learned : dict of str to object
         Fitted attributes by name, which `set_learned_attributes` sets: `categories_`, `dates_`,
         `n_features_in_`, `feature_names_in_` (None if X has no names), `effective_sample_size_`,
-        `preprocessor_` if the model has that parameter, and of classifiers also `classes_`,
-        `n_classes_` and `sample_hashes_` (hashes of the rows). With reuse_encoding only those that
-        an update changes.
+        `preprocessor_` if the model has that parameter, `n_outputs_` if it accepts several targets,
+        the format of the files of X, and of classifiers also `classes_`, `n_classes_`,
+        `sample_hashes_` (distinct hashes of the rows) and `_sample_counts`. With reuse_encoding
+        the effective sample size and the number, names and format of features are left out.
 
     Raises
     ------

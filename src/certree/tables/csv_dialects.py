@@ -226,8 +226,9 @@ def _count_comments(rows: list[tuple[list[str], int]]) -> int:
 def _is_title(values: list[str], usual: int) -> bool:
     """Return whether a row above the header is blank, or a title.
 
-    A title has one value although most rows have more, or only its first value is not empty.
-    values: values of the row. usual: number of values of most rows.
+    A title has one value although most rows have more; or, if most rows have at least three values,
+    it has as many, of which only the first is not empty. values: values of the row. usual: number of
+    values of most rows.
     """
     if not values or (len(values) == 1 and usual > 1):
         return True

@@ -50,9 +50,10 @@ _Columns = list[InputColumn | None]
 
 
 def get_first_step(pipeline: Pipeline) -> Any:
-    """Return the first step of a fitted pipeline that transforms, also inside nested pipelines.
+    """Return the first step of a fitted pipeline that is an object, also inside nested pipelines.
 
-    Steps that are "passthrough" or None are skipped; return None if there is no other.
+    Steps that are "passthrough" or None are skipped. The step may be the final model. Return None if
+    there is no such step, or if a nested pipeline without such steps comes first.
     """
     for _, step in pipeline.steps:
         if isinstance(step, Pipeline):

@@ -328,8 +328,8 @@ def _use_choices(
 def _use_timezone(columns: InferredColumns, zone: str | None) -> InferredColumns:
     """Return columns in which dates with a time zone have the stated one, and a note on the zone.
 
-    columns: inferred columns by name. zone: the stated zone; None: that of the columns, which is
-    UTC in CSV files.
+    columns: inferred columns by name. zone: the stated zone; None: types are not changed, and only
+    columns of text files, whose dates are in UTC, get a note.
     """
     found = dict(columns)
     for name, column in columns.items():
