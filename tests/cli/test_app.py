@@ -1639,7 +1639,7 @@ def test_explained_rows_have_their_keys(tmp_path, loans):
     assert table["key"].tolist() == (np.arange(400) + 7).tolist()
     assert table["code"].tolist() == frame["code"].tolist()
     assert "must not name a feature" in fails("explain", place, new, "--keep", "income", "-o", out)
-    assert "has no column 'nix'" in fails("explain", place, new, "--keep", "nix")
+    assert "there is no column 'nix'" in fails("explain", place, new, "--keep", "nix")
     assert "--json and --plot" in fails("explain", place, new, "--json", "--plot", "a.png")
 
 

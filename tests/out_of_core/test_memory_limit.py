@@ -339,7 +339,7 @@ def test_memory_of_standard_errors_is_bounded_from_both_sides(tmp_path, monkeypa
         for n in (20_000, 40_000)
     )
     held = (many - few) / 20_000
-    assert held <= out_of_core_boosting._THIRD_BYTES <= 1.5 * held
+    assert held <= out_of_core_boosting._FOLD_BYTES <= 1.5 * held
 
 
 @linux
