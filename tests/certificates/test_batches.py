@@ -101,7 +101,7 @@ def test_times_of_files_are_a_column(form, tmp_path, monkeypatch):
         assert found == certify(model, X, y, time=rows["day"], groups=rows["shop"])
     for how, error, message in (
         ({"time": "date"}, ValueError, "time must name a column of X, got 'date'"),
-        ({"time": "kind"}, TypeError, "time must hold numbers or dates, got str"),
+        ({"time": "kind"}, TypeError, "time must hold numbers or dates, got text such as"),
         ({"time": rows["day"]}, TypeError, "time must be the name of a column of X"),
         ({"independent": True}, ValueError, "independent describes rows in time order"),
     ):
@@ -129,6 +129,17 @@ def test_times_of_batches_are_joined():
         dependent.thresholds()
     with pytest.raises(ValueError, match="got both numbers and dates"):
         Guarantees.by_batches(model, batches, times=[times[0], np.arange(500)])
+
+
+def test_copies_have_the_time_of_the_latest_one():
+    """As in fits, although the first one is kept."""
+    model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(*split(drawn(300, 0)))
+    rows = drawn(200, 1)
+    rows = pd.concat([rows, rows[:50]])
+    day = pd.date_range("2026-01-05", periods=250, freq="D")
+    found = certify(model, *split(rows), duplicates="copies", time=day)
+    assert (found.n, found.period.first) == (200, "24 February 2026")
+    assert found.period.last == "11 September 2026"
 
 
 def test_the_method_takes_files_too(folder):

@@ -2309,7 +2309,9 @@ def test_fits_in_time_order_test_and_certify_by_the_latest_rows(visits):
     direct = certree.CertifiedBoostedTreesClassifier(max_iter=20, random_state=0)
     direct.fit(table.to_arrow(), table.y, time="day", gap=4)
     assert certree.load(place).certificate_ == direct.certificate_
-    assert f"{PERIOD}taken as independent" in succeeds(*command, "--independent")
+    printed = succeeds(*command, "--independent")
+    assert f"{PERIOD}taken as independent" in printed
+    assert "the intervals take rows as independent" not in printed
     assert PERIOD in succeeds("info", place)
     assert "--time must name a feature" in fails(*command[:-4], "--time", "y")
     months = pd.read_csv(command[1])
@@ -2338,6 +2340,24 @@ def test_folders_are_fitted_in_time_order(visits):
     assert f"{PERIOD}which may depend on each other" in succeeds(*command)
     found = fails(*command, "--time", "days")
     assert "--time must name a column of X, got 'days': did you mean 'day'? Or name" in found
+
+
+def test_a_column_of_a_folder_may_be_both_times_and_groups(visits):
+    """As in a single table, numbers are not read as text."""
+    place, frame = visits / "m.certree", pd.read_csv(visits / "new.csv")
+    frame["visit"] = np.arange(len(frame)) // 3
+    succeeds("fit", visits / "rows.csv", "--target", "y", "--drop", "day", "-o", place, "--quiet")
+    (visits / "folder").mkdir()
+    frame.to_csv(visits / "one.csv", index=False)
+    for i in range(3):
+        frame[50 * i : 50 * (i + 1)].to_csv(visits / "folder" / f"{i}.csv", index=False)
+    for option in ("--dependent", "--one-per-group"):
+        how = ["--target", "y", "--time", "visit", option, "visit"]
+        if option == "--one-per-group":
+            how += ["--independent"]
+        found = [succeeds("certify", place, visits / name, *how) for name in ("one.csv", "folder")]
+        assert found[0] == found[1]
+        assert "from 0 to 49" in found[0]
 
 
 def test_groups_in_time_order_are_tested_by_whole_groups(visits):

@@ -288,6 +288,7 @@ def test_models_remember_the_column_of_their_times(dated, tmp_path):
         certree.CertifiedTreeClassifier(CART, random_state=0),
         PACBayesTreeClassifier(CART, random_state=0),
         BoostedTreesClassifier(**few),
+        certree.TreeForestClassifier(n_estimators=20, random_state=0),
     ):
         assert find_time_column(model.fit(files, "late", time="day")) == "day"
         assert find_time_column(model.fit(files, "late")) is None

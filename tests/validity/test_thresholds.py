@@ -26,6 +26,7 @@ from certree import (
     predict_files,
 )
 from certree.certificates import Guarantees
+from certree.certificates.inequalities.bounds import named_cost
 from certree.certificates.subsets.families import CertificateTerms
 from certree.certificates.thresholds import Limits, ThresholdGuarantees
 from certree.cli import app
@@ -152,6 +153,42 @@ def test_named_costs_hold_wherever_the_bound_is_lowest(n, costs):
         true = costs[0] * 0.25 * (1 - recall) + costs[1] * 0.75 * alarmed
         misses += true > point.cost_at_most
     expect_few(misses, repeats)
+
+
+def count_low_bounds(errors, n, costs, rates, width=1.0):
+    """Count draws of two numbers of errors, (m, 2), whose bound on the cost is too low.
+
+    width: factor of the distance of the bound from the observed cost. Equal draws share one bound,
+    and draws that cost more than the rates have no lower bound.
+    """
+    true, found = np.dot(costs, rates), 0
+    for (i, j), times in zip(*np.unique(errors, axis=0, return_counts=True), strict=True):
+        observed = (costs[0] * i + costs[1] * j) / n
+        if observed < true:
+            bound = named_cost(i / n, j / n, *costs, n, 0.0, np.log(DELTA))
+            assert bound >= observed
+            found += times * (observed + width * (bound - observed) < true)
+    return found
+
+
+# Expected errors and draws: few errors, so that few of the outcomes differ; with LONG also many, which
+# are taken together in blocks.
+EXPECTED = {(12, 30): 100_000 if LONG else 5000, (3, 25): 100_000 if LONG else 5000}
+if LONG:
+    EXPECTED |= {(60, 12): 20_000, (400, 1500): 2000}
+
+
+@pytest.mark.parametrize("n", [3000, 20_000])
+@pytest.mark.parametrize("expected", EXPECTED)
+@pytest.mark.parametrize("costs", [(1.0, 0.2), (0.05, 1.0)])
+def test_bounds_on_named_costs_hold_and_are_no_higher_than_needed(n, expected, costs):
+    """At one threshold, whose misses and false alarms are multinomial."""
+    rates, repeats = np.array(expected) / n, EXPECTED[expected]
+    rng = np.random.default_rng([n, *expected])
+    errors = rng.multinomial(n, [*rates, 1 - rates.sum()], size=repeats)[:, :2]
+    expect_few(count_low_bounds(errors, n, costs, rates), repeats)
+    narrow = count_low_bounds(errors, n, costs, rates, width=0.7)
+    assert narrow > binom.ppf(0.999, repeats, DELTA)
 
 
 # -- where thresholds are applied --------------------------------------------------------------------

@@ -356,6 +356,7 @@ class LeakageCheck:
                 warn_of_missing_times(self._time_column)
             return CalibrationRows(rows, drawn, units, is_worst, weight)
         times.expect_order(None)
+        times = times.merge(first) if word == "copies" else times
         drawn["period"] = times.take(rows).name_period(group)
         return CalibrationRows(rows, drawn, None, is_worst, weight)
 

@@ -863,7 +863,7 @@ def _score_first_fit(
     yield f"on {rows}, held out from a first fit:"
     for line in format_scores(compute_scores(evaluated)):
         yield f"  {line}"
-    if times is not None:
+    if times is not None and not fit_arguments.get("independent", False):
         yield "  (the intervals take rows as independent; those of one period may depend on each other)"
     if groups is not None:
         yield "  (the intervals take rows of one group as independent: see evaluate --one-per-group)"

@@ -386,9 +386,10 @@ def _read_labelled_batches(
         If there are no rows at all.
     """
     n_rows, columns = 0, (groups, None if draw is None else draw.column)
-    extra_columns = [*dict.fromkeys(name for name in columns if name is not None)]
+    # A column of times that are also groups is not read as text.
+    extra_columns = [*dict.fromkeys(name for name in columns if name not in (None, time))]
     how: dict[str, Any] = {"extra_columns": extra_columns, "n_rows": ROWS_PER_BATCH}
-    how["inferred_columns"] = [] if time is None or time in extra_columns else [time]
+    how["inferred_columns"] = [] if time is None else [time]
     reader = read_model_batches(model, source, target, **how)
     with closing(iterate_with_progress(description, reader, not quiet)) as batches:
         for batch in batches:

@@ -126,7 +126,7 @@ def read_forest_samples(
     if continues:
         metadata.expect_same_encoding(model)
     else:
-        metadata.set_attributes(model)
+        metadata.set_attributes(model, None if time is None else time.column)
     executor.apply_memory_limit(_estimate_memory(model, metadata, has_times=time is not None))
     blocks, first_excluded = None, None
     if time is not None:

@@ -19,7 +19,6 @@ from certree.out_of_core.chunks import (
 from certree.out_of_core.executors import Executor
 from certree.out_of_core.time_cut import GroupTimes, find_cut_of_rows
 from certree.out_of_core.transformed_rows import TransformedRows
-from certree.rows.dates import DateColumn
 from certree.rows.folds import Indices
 from certree.rows.split import count_training_units
 from certree.rows.time_order import (
@@ -29,6 +28,7 @@ from certree.rows.time_order import (
     Period,
     RowTimes,
     TimeCut,
+    join_dates,
     raise_for_equal_times,
 )
 
@@ -257,8 +257,7 @@ def read_times(executor: Executor, encoder: Any, arguments: TimeArguments) -> Ou
         for number, block in zip(numbers, group_times, strict=True):
             np.maximum.at(groups.time, number, block.time)
             groups.n_rows[number] += block.n_rows
-    known: list[DateColumn] = [one for one in dates if one is not None]
-    every = sum(known[1:], start=known[0]) if known else None
+    every = join_dates([one for one, size in zip(dates, sizes, strict=True) if size])
     values = np.concatenate(ends)
     times = RowTimes.from_numbers(values, every, arguments.gap, arguments.is_independent)
     units = values if groups is None else groups.time[groups.n_rows > 0]

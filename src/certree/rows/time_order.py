@@ -156,9 +156,10 @@ class RowTimes:
                 name = "independent" if is_independent else "gap"
                 raise ValueError(f"{name} describes rows in time order: pass time with it")
             return None
-        if isinstance(time, str):
-            time = _get_column(time, X)
-        dates, values = _read_times(time, n)
+        column = time if isinstance(time, str) else None
+        if column is not None:
+            time = _get_column(column, X)
+        dates, values = _read_times(time, n, column)
         return cls.from_numbers(values, dates, gap, is_independent)
 
     @classmethod
@@ -197,16 +198,10 @@ class RowTimes:
             one if isinstance(one, cls) else cls.read(one, None, len(one), 0, is_independent)
             for one in batches
         ]
-        dates = [one.dates for one in blocks]
-        known = [one for one in dates if one is not None]
-        if 0 < len(known) < len(dates):
-            raise ValueError(
-                f"time must hold numbers or dates, got both numbers and {known[0].description} in "
-                "different blocks of rows: convert the numbers to dates"
-            )
-        every = sum(known[1:], start=known[0]) if known else None
         values = np.concatenate([one.values for one in blocks])
-        return cls.from_numbers(values, every, 0, is_independent)
+        return cls.from_numbers(
+            values, join_dates([one.dates for one in blocks]), 0, is_independent
+        )
 
     def has_order(self, groups: NDArray[Any] | None) -> bool:
         """Return whether at least two rows, or groups, have different times.
@@ -333,6 +328,21 @@ class RowTimes:
         with_hours = has_hours and last - first < _SHORT_PERIOD
         earliest, latest = (_format_time(one, self.dates, with_hours) for one in (first, last))
         return Period(earliest, latest, self.is_independent)
+
+
+def join_dates(dates: Sequence[DateColumn | None]) -> DateColumn | None:
+    """Return the kind of the times of several blocks of rows; None if all are numbers.
+
+    dates: kind of the times of each block that has rows; None: its times are numbers. Raise a
+    ValueError if some blocks have dates and others numbers.
+    """
+    known = [one for one in dates if one is not None]
+    if 0 < len(known) < len(dates):
+        raise ValueError(
+            f"time must hold numbers or dates, got both numbers and {known[0].description} in "
+            "different blocks of rows: convert the numbers to dates"
+        )
+    return sum(known[1:], start=known[0]) if known else None
 
 
 def is_before_gap(time: Float64, cut: float, gap: timedelta) -> NDArray[np.bool_]:
@@ -587,10 +597,11 @@ def _get_column(name: str, X: Any) -> Any:
     return frame[name].to_native()
 
 
-def _read_times(time: Any, n: int) -> tuple[DateColumn | None, Float64]:
+def _read_times(time: Any, n: int, name: str | None) -> tuple[DateColumn | None, Float64]:
     """Check an array or a column of times, and convert it to numbers.
 
-    time: array or series of n numbers or dates. n: expected number of rows. Return a pair: a
+    time: array or series of n numbers or dates. n: expected number of rows. name: name of the
+    column of X, for messages; None: that of the series. Return a pair: a
     `DateColumn` with kind and time zone of the dates, or None for numbers; and the values, (n,)
     float64, in days for dates. Raise TypeError or ValueError as `RowTimes.read`.
     """
@@ -605,7 +616,7 @@ def _read_times(time: Any, n: int) -> tuple[DateColumn | None, Float64]:
     else:
         kinds = column.to_numpy() if isinstance(column, nw.Series) else column
         if kinds.dtype.kind not in "iuf":
-            _raise_for_other_times(kinds, getattr(column, "name", None))
+            _raise_for_other_times(kinds, name or getattr(column, "name", None))
         dates, values = None, to_float64_column(column, "time")
     if missing := int(np.isnan(values).sum()):
         raise ValueError(

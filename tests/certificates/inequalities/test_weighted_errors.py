@@ -54,6 +54,18 @@ def test_most_errors_are_those_of_the_rank(n):
     assert not is_within(i, np.maximum(j, -1) + 1).any()
 
 
+@pytest.mark.parametrize("cheap", [1e-3, 1e-6, 1e-9, 1e-12, 1e-170, 1e-308])
+def test_costs_far_apart_are_bounded_as_those_of_the_dear_errors(cheap):
+    """Rounding must not leave out the observed outcome."""
+    for errors, n in (((300, 20), 3000), ((1000, 10), 20_000), ((7, 9000), 90_000)):
+        of_counts = _ConfidenceSet.from_counts(errors, n, (1.0, cheap), -3.0)
+        assert of_counts.find_most(np.array([errors[0] + 0.0]))[0] >= errors[1]
+        found = named_cost(errors[0] / n, errors[1] / n, 1.0, cheap, n, 0.0, -3.0)
+        of_dear = binomial_upper(errors[0], n, -3.0)
+        spread = of_dear - errors[0] / n
+        assert of_dear <= found <= of_dear + 0.1 * spread + 2 * cheap * errors[1] / n
+
+
 def test_blocks_of_many_rows_make_probabilities_larger_by_little(monkeypatch):
     of_counts = _ConfidenceSet.from_counts((2000, 9000), 100_000, (1.0, 0.2), -4.0)
     p, q = np.array([0.0205, 0.0211, 0.0216]), np.array([0.0905, 0.0911, 0.0916])

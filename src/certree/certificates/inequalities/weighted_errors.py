@@ -29,6 +29,8 @@ _LEFT_OUT = 1e-7
 # Numbers of errors of the first kind are taken together in blocks of a standard deviation divided by
 # this number, as if the errors of the second kind were those of the block's most likely row.
 _BLOCKS = 20.0
+# More errors of the second kind than any table has rows.
+_MANY = 1e15
 
 
 @lru_cache(maxsize=65536)
@@ -125,14 +127,17 @@ class _ConfidenceSet:
         """Return the most errors of the second kind with which outcomes have at most the observed rank.
 
         i: numbers of errors of the first kind, (a,). Return (a,): negative where there is none. The
-        square root in the rank solves a quadratic equation; rounding never makes a number smaller.
+        square root in the rank solves a quadratic equation. A part of 1e-13 of the cost is added
+        before the division by the lower cost, so that rounding never makes a number smaller, also
+        if the costs are far apart.
         """
         one, other = self.weights
         rest, constant = self.rank - one * i, one**2 * (i + 1) + other**2
         z = self.spread * other
         root = np.sqrt(np.maximum(z**2 + 4 * (constant + rest * other), 0.0))
-        most = (np.square(np.maximum((root - z) / 2, 0.0)) - constant) / other**2
-        return np.asarray(np.floor(most + 1e-9 * (1 + np.abs(most))))
+        left = rest - self.spread * np.maximum((root - z) / 2, 0.0)
+        added = 1e-13 * (self.rank + one * i) + 1e-9 * other
+        return np.asarray(np.floor(np.clip(left + added, -other, _MANY * other) / other))
 
     def compute_probability(self, p: Float64, q: Float64) -> Float64:
         """Compute the probability of outcomes of at most the observed rank for pairs (p, q).
