@@ -1367,7 +1367,9 @@ def test_missing_write_permission_is_an_error(iris, model_file):
 def test_a_table_without_rows_is_named(tmp_path, iris, model_file):
     rows = tmp_path / "rows.csv"
     rows.write_text(",".join(iris.columns) + "\n")
-    assert f"{rows} has no rows" in fails("explain", model_file, rows)
+    assert f"FILE must have at least one row to explain, but {rows} has none" in fails(
+        "explain", model_file, rows
+    )
     for command in ("evaluate", "certify", "report"):
         message = fails(command, model_file, rows, "--target", "kind")
         assert f"FILE must have at least one row, but {rows} has no rows: pass a table" in message
@@ -2394,7 +2396,7 @@ def test_models_are_certified_by_a_later_period(visits):
         assert succeeds(*command, *further) == expected
         command[2] = new
     command[2] = visits / "folder"
-    assert "pass independent=True with time" in fails(*command, "--recall", ".5")
+    assert "pass --independent with time" in fails(*command, "--recall", ".5")
     assert period in succeeds(*command[:-1], "week")
     assert "there is no column 'date' beside the target" in fails(*command[:-1], "date")
 
@@ -2676,7 +2678,7 @@ def test_invalid_fits_to_a_folder_are_refused(tmp_path, folder):
     if sys.platform.startswith("linux"):
         for given in ((), ("--model", "certified")):
             found = call("fit", folder, *rest, "--memory-limit", "1MB", *given)
-            assert "memory_limit=1,000,000 is too little for this fit" in found.stderr
+            assert "--memory-limit 1,000,000 is too little for this fit" in found.stderr
     (tmp_path / "empty").mkdir()
     assert "holds no" in call("fit", tmp_path / "empty", *rest).stderr
     assert not (tmp_path / "m.certree").exists()

@@ -877,33 +877,33 @@ def test_the_step_factor_keeps_the_learning_rate_small():
         assert tuple(choose_step_factor(rate, most) for most in largest) == factors
 
 
-def test_the_best_candidate_and_its_rounds_are_chosen(monkeypatch):
-    monkeypatch.setattr("certree.ensembles.round_selection.advance", script)
+def test_the_best_candidate_and_its_rounds_are_chosen():
+    choose = partial(choose_rounds, advance=script)
 
     def quick():
         return Scripted(lambda n: 1 + 1 / n)
 
     slow = Scripted(lambda n: 0.9 + 30 / n)  # ahead from 290 rounds on
-    assert choose_rounds([[quick()]], 1600) == (0, 1600)
-    assert choose_rounds([[quick()], [slow]], 1600) == (0, 1600)
+    assert choose([[quick()]], 1600) == (0, 1600)
+    assert choose([[quick()], [slow]], 1600) == (0, 1600)
     assert slow.looks[-1] == 33  # the last look at those that are behind
     falling = Scripted(lambda n: abs(n - 400) / 1000 + 0.5)
     late = Scripted(slow.of_round)
-    assert choose_rounds([[late], [falling]], 1600) == (1, 373)
+    assert choose([[late], [falling]], 1600) == (1, 373)
     several = [Scripted(falling.of_round), Scripted(lambda n: abs(n - 100) / 1000)]
-    assert choose_rounds([several], 1600)[1] in (93, 132, 187, 264, 373)
+    assert choose([several], 1600)[1] in (93, 132, 187, 264, 373)
     assert several[0].looks == several[1].looks
     # A look without a smaller loss ends it, but for the first ones.
     rising = Scripted(lambda n: n)
-    assert choose_rounds([[rising]], 1600) == (0, 3)
+    assert choose([[rising]], 1600) == (0, 3)
     assert rising.looks == [3, 4, 6, 8, 11, 16, 23, 33, 47]
     bump = Scripted(lambda n: 1 + (8 <= n < 30) / 10 - n / 10**4)
-    assert choose_rounds([[bump]], 1600) == (0, 1600)
+    assert choose([[bump]], 1600) == (0, 1600)
     # The first kind is left for one that is better by more than noise.
     for part, kind in ((0.98, 0), (0.96, 1)):
         other = Scripted(lambda n, part=part: part * quick().of_round(n))
-        assert choose_rounds([[quick()], [other]], 1600) == (kind, 1600)
-    assert choose_rounds([[Scripted(lambda _: np.inf)]], 5) == (0, 1)
+        assert choose([[quick()], [other]], 1600) == (kind, 1600)
+    assert choose([[Scripted(lambda _: np.inf)]], 5) == (0, 1)
 
 
 @pytest.fixture
@@ -911,7 +911,7 @@ def searches(monkeypatch):
     """Arguments of searches for the number of rounds, each of which chooses the last kind and 7."""
     found = []
 
-    def choose(kinds, most, limit):
+    def choose(kinds, most, limit, *_):
         assert not limit.is_set
         found.append((kinds, most))
         return len(kinds) - 1, 7

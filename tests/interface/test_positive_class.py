@@ -24,8 +24,12 @@ def test_the_second_class_is_positive_unless_another_is_named():
         ([0, 1], "1", "one of the classes 0 and 1, got '1'"),
         ([0, 1], [1], r"one of the classes 0 and 1, got \[1\]"),
         ([0, 1], np.array([1, 2]), r"one of the classes 0 and 1, got array\(\[1, 2\]\)"),
-        (["a", "b", "c"], "a", r"pos_label='a' and 3 classes: \['a', 'b', 'c'\]"),
-        (None, 1, "pos_label=1 and a target without classes"),
+        (
+            ["a", "b", "c"],
+            "a",
+            r"pos_label='a' and 3 classes: \['a', 'b', 'c'\]: leave pos_label out",
+        ),
+        (None, 1, "pos_label=1 and a target without classes: leave pos_label out"),
     ],
 )
 def test_other_positive_classes_are_refused(classes, pos_label, message):

@@ -13,9 +13,10 @@ from certree.certificates.inequalities import bounds
 from certree.certificates.subsets import Scores, place_to_cover
 
 SHARES = st.floats(0.01, 0.99)
+DELTAS = st.floats(0.01, 0.5)
 
 
-@given(st.integers(0, 40), SHARES, SHARES)
+@given(st.integers(0, 40), SHARES, DELTAS)
 def test_the_place_is_that_of_the_definition(n, coverage, delta):
     place = place_to_cover(n, coverage, delta)
     expected = reference.find_covering_rank(n, coverage, delta)
@@ -31,7 +32,7 @@ def test_the_place_is_that_of_the_definition(n, coverage, delta):
 def test_it_covers_whatever_n_rows_are_drawn_from_a_few_values(n, coverage):
     """Every sample of four values of given probabilities, ties included, with its probability."""
     probability = [0.1, 0.4, 0.3, 0.2]
-    for delta in (0.05, 0.3, 0.6):
+    for delta in (0.05, 0.3, 0.5):
         place = place_to_cover(n, coverage, delta)
         if place <= n:
             assert (
@@ -40,7 +41,7 @@ def test_it_covers_whatever_n_rows_are_drawn_from_a_few_values(n, coverage):
             )
 
 
-@given(st.integers(1, 500), SHARES, SHARES, SHARES)
+@given(st.integers(1, 500), SHARES, SHARES, DELTAS)
 def test_places_rise_with_what_is_promised(n, coverage, more, delta):
     place = place_to_cover(n, coverage, delta)
     assert 1 <= place <= n + 1
@@ -52,7 +53,7 @@ def test_places_rise_with_what_is_promised(n, coverage, more, delta):
         assert bound <= (1 - coverage) * (1 + 1e-12)
 
 
-@given(SHARES, st.floats(1e-9, 0.9))
+@given(SHARES, st.floats(1e-9, 0.5))
 def test_rows_to_cover_are_the_fewest(coverage, delta):
     n = bounds.count_rows_to_cover(coverage, math.log(delta))
     assert place_to_cover(n, coverage, delta) == n
