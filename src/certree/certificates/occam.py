@@ -151,12 +151,13 @@ def occam_vote(
 def occam_mean(
     held: HeldOut, label: ArrayLike, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
-    """Certify a vote as `occam_vote` does, by its mean loss over rows or over groups of rows.
+    """Bound the error of a tree with given leaf labels, for rows that may come in groups.
 
-    The complexity is minus the log prior probability of all labelled prunings that predict the
-    same, so that the calibration rows may choose the vote. Uses Hoeffding's inequality instead of
-    the binomial tail, so that groups of rows are allowed. A labelled pruning is the tree with some
-    nodes turned into leaves, and a label for each leaf.
+    The calibration rows may choose the labels. A labelled pruning is the tree with some nodes
+    turned into leaves, and a label for each leaf. The complexity of the bound is minus the log
+    prior probability of all labelled prunings that give each leaf of the tree the same label as
+    `label`. Hoeffding's inequality replaces the binomial tail of `occam_vote`, so that groups are
+    allowed.
 
     Parameters
     ----------

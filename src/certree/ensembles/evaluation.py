@@ -106,7 +106,7 @@ class Evaluation:
     is_loss : bool
         Whether `scored` are negated losses; False: those of a scorer of scikit-learn.
     is_custom : bool
-        Whether the loss is written in Python, so that the core cannot compute it.
+        Whether the loss is written in Python, so that the C++ core cannot compute it.
     n_runs : int
         Number of runs whose scores are averaged.
     n_iter_no_change : int
@@ -275,7 +275,7 @@ class Evaluation:
         return least + int(np.argmax(np.where(np.isnan(scores), -np.inf, scores)))
 
     def _get_watch(self) -> Watch:
-        """Return how the core scores rounds and stops early, as a tuple of four.
+        """Return how the C++ core scores rounds and stops early, as a tuple of four.
 
         They are: whether it does so, `n_iter_no_change`, `tol`, and the scores so far that decide,
         (n_rounds + 1,). The tuple is `UNWATCHED`, (False, 0, 0.0, empty), if the core has to do

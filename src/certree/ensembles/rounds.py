@@ -300,7 +300,7 @@ class Rounds:
         return fsum(losses) if links is None else sum_over_ranks([exact_sum(losses)], links)[0]
 
     def _get_core_arguments(self) -> tuple[Any, ...]:
-        """Return the data of the run in the form that `run_rounds` of the core takes.
+        """Return the data of the run in the form that `run_rounds` of the C++ core takes.
 
         It is a tuple: bin codes, column data of the bins, targets, weights, keys, numbers of
         thresholds, seed, scores, feature values of the validation set, gradients of a custom loss,
@@ -376,7 +376,7 @@ def advance(
 
     A run is a sequence of boosting rounds with its own seed; the new trees are appended to it.
 
-    No run changes if the core is interrupted.
+    No run changes if the C++ core is interrupted.
 
     Parameters
     ----------
@@ -488,7 +488,7 @@ def resolve_feature_counts(fractions: Sequence[float], p: int) -> Int32:
 
 
 def resolve_threshold_counts(thresholds: Sequence[int | None]) -> Int32:
-    """Convert `Rounds.thresholds` to int32 for the core, (len(thresholds),).
+    """Convert `Rounds.thresholds` to int32 for the C++ core, (len(thresholds),).
 
     None, which stands for all thresholds, becomes 0. Numbers above 255 become 255.
     """
@@ -527,7 +527,7 @@ def start_run(
     y : ndarray of shape (n,), or (n, n_targets)
         Targets: numbers or class codes.
     weight : ndarray of shape (n,), or None
-        Weights of the rows in any unit; None: 1.
+        Weights of the rows, on any scale; None: 1.
     thresholds : sequence of (int or None)
         Number of random thresholds per feature that the tree of a round may split at, used in turn;
         None: all thresholds.

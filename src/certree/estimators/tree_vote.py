@@ -737,7 +737,8 @@ class TreeVoteEstimator(TreeModel):
         The vote is the average of the predictions of all prunings (the tree with some nodes turned
         into leaves), by their posterior weights. X: new rows, (n, p). Columns are class
         probabilities, or the predicted number (K = 1); several targets have their columns side by
-        side. Rows that belong to several leaves get the average over these; see `_route_rows`.
+        side. A row belongs to several leaves if it lacks a value at a split where no training row
+        lacked it; it gets the average over these leaves.
         """
         leaves, missing, averages = self._route_rows(X)
         outcomes = self.vote_.outcomes(leaves)

@@ -129,7 +129,7 @@ def _restore_categories(stored: StoredState, n_features: int) -> Categories | No
             or {type(name) for name in known} not in _KINDS_OF_CATEGORIES
         ):
             raise DamagedModelError(
-                "the model file's categories must be a list of strings alone or numbers alone, got "
+                "the model file's categories of a feature must be all strings or all numbers, got "
                 f"{known!r}"
             )
         if len(set(known)) != len(known):
