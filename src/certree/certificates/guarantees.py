@@ -1218,7 +1218,7 @@ class TreeGuarantees(FitGuarantees):
         Whether the vote was fixed without the calibration set. The margins of abstention are then
         chosen by the training rows, and thresholds of its probabilities can be certified.
     numbers : RuleNumbers or None
-        The numbers of the rules, if a single small tree predicts; None: they have none.
+        The numbers of the rules, if the model is a single small tree; None: rules have no numbers.
     """
 
     rows: TreeCalibrationSet

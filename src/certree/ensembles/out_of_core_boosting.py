@@ -457,9 +457,9 @@ def _count_scratch_bytes(
 ) -> float:
     """Estimate the bytes of temporary files per row, with p binned features and K outputs.
 
-    Files hold blocks and joined rows at the same time, or joined rows and the arrays of the core.
-    metadata: numbers of features and classes; offset_bytes: bytes of a row's offsets; has_folds:
-    whether there are fits to the rows of some folds.
+    Files hold blocks and joined rows at the same time, or joined rows and the arrays of the C++
+    core. metadata: numbers of features and classes; offset_bytes: bytes of a row's offsets;
+    has_folds: whether there are fits to the rows of some folds.
     """
     n_bytes = 3.0 * p + 110 + 8 * metadata.rows.are_grouped + 48 * K + 2 * offset_bytes
     # A copy of the rows for one such fit at a time.

@@ -386,9 +386,9 @@ def advance(
     first, last : int
         Index of the first round, and of the round after the last one.
     watch : tuple
-        How the core scores rounds and stops early: (whether it does so, number of rounds without an
-        improvement after which it stops or 0, smallest improvement that counts, scores so far that
-        decide). `UNWATCHED`: it does neither.
+        How the C++ core scores rounds and stops early: (whether it does so, number of rounds
+        without an improvement after which it stops or 0, smallest improvement that counts, scores
+        so far that decide). `UNWATCHED`: it does neither.
     links : Links or None
         Connections to the other processes (ranks), which hold the other rows; None: there is one
         process. Trees, and what is computed from all rows, are the same in all processes. Tables
@@ -398,8 +398,8 @@ def advance(
     -------
     ndarray of shape (n_rounds, 2)
         Negated mean losses (NDCG - 1 for rankings) of the training rows and of the validation set
-        of the first run, after each round. The array has less than last - first rows if the core
-        stopped early, and no rows if it does not score rounds, or for a `CustomLoss`.
+        of the first run, after each round. The array has less than last - first rows if the C++
+        core stopped early, and no rows if it does not score rounds, or for a `CustomLoss`.
     """
     if not runs[0].settings.loss.is_custom:
         return _run_core(runs, first, last, watch, links)
@@ -418,7 +418,7 @@ def _run_core(
 ) -> Float64:
     """Make rounds first, ..., last - 1 of several runs by the C++ core, and update the runs.
 
-    runs: runs that have made `first` rounds; watch: how the core scores rounds and stops early;
+    runs: runs that have made `first` rounds; watch: how the C++ core scores rounds and stops early;
     links: connections to other processes that hold rows, or None. Return the scores of the rounds,
     (n_rounds, 2). See `advance`, which calls it for one round at a time if the loss is a
     `CustomLoss`, as gradients are computed once, before the first round.
