@@ -306,7 +306,9 @@ def test_a_drift_is_added_to_the_bound():
         one.nearby(drift=0.1, kl=0.1)
     with pytest.raises(ValueError, match=r"drift must lie in 0 \.\. 1"):
         one.nearby(drift=2)
-    with pytest.raises(ValueError, match="the calibration rows have no times"):
+    with pytest.raises(
+        ValueError, match="drift must be None if the calibration rows have no times"
+    ):
         hold_out(3, 100).nearby(drift=0.1)
     model = certree.CertifiedTreeRegressor(random_state=0).fit(X, SCORE, time=DAYS)
     of_numbers = model.certificate_

@@ -1118,7 +1118,8 @@ def _expect_sets(nodes: Trees) -> None:
     if start[0] != 0 or start[-1] != len(categories) or (sizes < 0).any():
         raise ValueError(
             f"category_start must ascend from 0 to the number of categories, {len(categories)}, got "
-            f"{shortened(start.tolist())}"
+            f"{shortened(start.tolist())}: set category_start[v] and category_start[v + 1] to where "
+            "the categories of node v start and end"
         )
     is_wrong = nodes.unseen_left & (sizes == 0)
     if is_wrong.any():
@@ -1132,7 +1133,7 @@ def _expect_sets(nodes: Trees) -> None:
     if has_set.any():
         raise ValueError(
             "category_start must give leaves no categories, got some for node "
-            f"{has_set.argmax()}: only splits have category sets"
+            f"{has_set.argmax()}: set category_start[v + 1] = category_start[v] for each leaf v"
         )
     ascends = np.ones(len(categories), dtype=bool)
     ascends[1:] = np.diff(categories) > 0

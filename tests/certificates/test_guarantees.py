@@ -455,11 +455,11 @@ def test_of_equal_rivals_a_file_knows_which_one_is_deployed(tmp_path):
         (
             "calibration.leaf",
             lambda leaf: np.roll(leaf, 1),
-            "calibration set must have the size",
+            "calibration set must have the number of rows",
         ),
         ("calibration.leaf", lambda leaf: leaf.astype(np.int64), "leaf must have dtype int32"),
         ("calibration.y", lambda y: y + 9, "y must lie in"),
-        ("calibration.y", lambda y: 2 - y, "calibration set must have the size"),
+        ("calibration.y", lambda y: 2 - y, "calibration set must have the number of rows"),
         ("calibration.given", lambda given: given * 0, "must hold each row index at most once"),
         ("calibration.given", lambda given: given - 10**4, "given must lie in"),
         ("calibration.splits", lambda splits: splits[1:], "splits must have shape"),
@@ -484,7 +484,7 @@ def test_weights_of_groups_that_are_none_are_refused(weight, tmp_path):
     rewrite(tmp_path / "model", {"calibration.weight": np.full(len(model.calibration_.y), weight)})
     with pytest.raises(
         ValueError,
-        match=r"weights of the calibration rows must|calibration set must have the size",
+        match=r"weights of the calibration rows must|calibration set must have the number of rows",
     ):
         certree.load(tmp_path / "model")
 

@@ -2734,7 +2734,8 @@ def test_messages_name_options_in_place_of_parameters(tmp_path, hashes):
         (["predict", *rows, "--threshold", 3], "error: --threshold must lie in [0, 1]"),
         (
             ["certify", *rows, "--target", "y", "--threshold-cost", "5:-1"],
-            "error: --threshold-cost must be two numbers >= 0 such as 5:1, got '5:-1'",
+            "error: --threshold-cost must be two costs >= 0, MISSED:FALSE_ALARM, such as 5:1, got "
+            "'5:-1'",
         ),
         (
             ["predict", *rows, "--output", tmp_path / "scores.xlsx"],

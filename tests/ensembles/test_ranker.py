@@ -370,7 +370,7 @@ X4, Y4 = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 2])
         ({"group": [2.0, 2.0]}, "integers >= 1"),
         ({"group": [[4]]}, "sizes of queries"),
         ({"qid": [0, 0, 1]}, r"qid must have shape \(4,\), got \(3,\)"),
-        ({"qid": [0, 0, 1, np.nan]}, "must name a query of every row, got none for 1 of 4"),
+        ({"qid": [0, 0, 1, np.nan]}, "must give each row a query, got none for 1 of 4"),
         ({"group": [4], "sample_weight": [1, 1, 2, 1]}, "the same for all rows of a query"),
         ({"group": [4], "sample_weight": [1, 1, 0, 1]}, "the same for all rows of a query"),
         ({"group": [4], "X_val": X4, "y_val": Y4}, "group_val.*qid_val.*neither"),

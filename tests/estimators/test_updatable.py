@@ -138,7 +138,7 @@ def test_merged_fits_are_one_fit_to_all_rows(model):
     assert [bits(one) for one in fits[1:]] == others
     twice = clone(model).fit(X, y, weight)
     before = bits(twice)
-    with pytest.raises(ValueError, match="other must be a fit to other rows, got the model itself"):
+    with pytest.raises(ValueError, match="must be fitted to other rows, got the model itself"):
         twice.merge(twice)
     assert bits(twice) == before
     expect_same(

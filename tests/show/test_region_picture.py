@@ -211,7 +211,7 @@ def test_classes_have_a_legend_or_a_colour_bar():
         ({"features": ("size", "size")}, "features must have two different names"),
         ({"features": ("size", "weight")}, "features must have names or indices (0 .. 3)"),
         ({"features": (0, 4)}, "features must have names or indices (0 .. 3)"),
-        ({"features": (0, 2), "at": {"size": 3}}, "at must have no feature of an axis, got 'size'"),
+        ({"features": (0, 2), "at": {"size": 3}}, "at must not set 'size', which is on an axis"),
         ({"features": (0, 2), "at": {"agee": 3}}, "at must have names or indices"),
         ({"features": (0, 2), "at": {"age": np.nan}}, "at must have a number for 'age', got nan"),
         (

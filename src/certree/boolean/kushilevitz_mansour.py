@@ -275,9 +275,9 @@ class _PrefixSearch:
 
         The coefficient is the mean over all rows of the function's value times the product of the
         signs of the set's features. sets: whether each feature belongs to the set, (k, n_features)
-        bool; log_delta: logarithm of the probability that any of the k estimates is more than theta
-        / 4 off (Hoeffding), which determines the number of rows. Without sets the function is not
-        evaluated.
+        bool; log_delta: logarithm of the probability that any of the k estimates is more than a
+        quarter of theta off (Hoeffding), which determines the number of rows. theta is the size
+        from which the search finds a coefficient. Without sets the function is not evaluated.
         """
         if not len(sets):
             return np.zeros(0)

@@ -186,7 +186,7 @@ class Spectrum(ArrayRecord):
 
     @property
     def squared_norm(self) -> float:
-        """Mean square of the function, summed over outputs, for independent bits with these means.
+        """Mean square of the function, summed over outputs, for independent bits with means `mean`.
 
         By Parseval's identity it is the sum of the squares of all coefficients.
         """
@@ -194,7 +194,7 @@ class Spectrum(ArrayRecord):
 
     @property
     def variance(self) -> float:
-        """Variance of the function, summed over outputs, for independent bits with these means.
+        """Variance of the function, summed over outputs, for independent bits with means `mean`.
 
         The variance is the sum of the squares of all coefficients but that of the constant.
         """
@@ -220,9 +220,8 @@ class Spectrum(ArrayRecord):
         has_same_means = np.array_equal(self._means, other._means)
         if not self.bits.equals(other.bits) or not has_same_means:
             raise ValueError(
-                "spectra must have equal bits and mean to be added, got different ones: compute "
-                "both with "
-                "the same coding and mean"
+                "spectra must have equal bits (features and thresholds) and equal mean to be added, "
+                "got different ones: call spectrum for both with the same parameters coding and mean"
             )
         if self.n_outputs != other.n_outputs:
             raise ValueError(

@@ -100,19 +100,19 @@ class HeldOut(ArrayRecord):
         if self.stats.n_classes not in (self.n_classes, self.n_classes + 1):
             raise ValueError(
                 f"stats must have a column for each of the {self.n_classes} classes of grown, and "
-                f"at most one more for other classes, got {self.stats.n_classes} columns: make the "
-                "object by held_out"
+                f"at most one more for other classes, got {self.stats.n_classes} columns: call "
+                "certree.certificates.held_out, which makes both"
             )
         if not np.array_equal(self.grown.label, self.stats.label):
             raise ValueError(
                 "stats.label must equal grown.label, as only training rows may label the nodes, got "
-                "another label: make the object by held_out"
+                "another label: call certree.certificates.held_out, which makes both"
             )
         observed = float(self.stats.n[0])
         if self.n < 1 or abs(observed - self.n) > 1e-6 * self.n:
             raise ValueError(
-                f"stats must count n = {self.n} >= 1 observations, got {observed:g}: make the "
-                "object by held_out"
+                f"stats must count n = {self.n} >= 1 observations, got {observed:g}: call "
+                "certree.certificates.held_out, which counts the rows"
             )
         if not self.grouped and self.n != len(self.weigh):
             raise ValueError(
@@ -121,7 +121,7 @@ class HeldOut(ArrayRecord):
         if not self.grouped and (self.stats.counts % 1 != 0).any():
             raise ValueError(
                 "stats must count each calibration row once, got fractions, and bounds do not hold for "
-                "weighted rows: make the object by held_out"
+                "weighted rows: call certree.certificates.held_out, which counts rows"
             )
 
     @property

@@ -440,8 +440,8 @@ class Certificate:
         """
         if drift is not None and self.period is None:
             raise ValueError(
-                "drift must be None, as the calibration rows have no times and it is about later rows: "
-                "pass time to fit or certify, or use total_variation"
+                "drift must be None if the calibration rows have no times, as it is the change from "
+                "their period to later rows: pass time to fit or certify, or use total_variation"
             )
         if drift is None and may_depend(self.period):
             raise ValueError(
@@ -636,7 +636,8 @@ class Certificate:
     def _describe_new_rows(self, where: str) -> str:
         """Return which new rows the bound is about, as words that follow "error on".
 
-        where: the field `where` of the method, with the name of the subset filled in.
+        where: words that restrict the new rows, such as " of class A", or "" (the field `where` of
+        the certification method in `METHODS`, with the name of the subset of rows filled in).
         """
         losses = "fraction of errors" if self.unit is None else "mean"
         of_groups = f", the mean over groups of each group's {losses},"
@@ -881,10 +882,10 @@ def restore_certificate(entries: Any) -> Certificate:
 def _store_certificate(certificate: Certificate) -> dict[str, Any]:
     """Return what a model file holds of a certificate: its fields by name.
 
-    Files of earlier versions lack the fields `baseline`, `is_single_tree`, `row_order` and `period`;
-    so do those of models without a baseline, of a vote, or of rows without times. `row_order` is
-    left out unless errors depend on the order of the rows, so that the files of shuffled tables are
-    equal.
+    Four fields are left out if they say nothing, as in files of earlier versions: `baseline` (the
+    error of a constant prediction) if it is None, `is_single_tree` if it is False, `period` (of the
+    calibration rows) if rows have no times, and `row_order` unless errors depend on the order of
+    the rows. Files of shuffled tables are therefore equal.
     """
     entries = asdict(certificate)
     if certificate._order_assumption is None:

@@ -84,12 +84,12 @@ class FixedBox(ArrayRecord):
         if (counts % 1 != 0).any() or not counts[0].sum() >= 1:
             raise ValueError(
                 "stats must count each row once, and at least one row, got fractional counts or no "
-                "rows: make the object by fixed_box"
+                "rows: call certree.certificates.fixed_box, which counts the rows"
             )
         if (self.stats.errors > counts.min(axis=1)).any():
             raise ValueError(
-                "stats must have the majority class of each node as its label, got another class: make "
-                "the object by fixed_box"
+                "stats must have the majority class of each node as its label, got another class: call "
+                "certree.certificates.fixed_box, which sets the labels"
             )
 
     @property

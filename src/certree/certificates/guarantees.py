@@ -1218,7 +1218,7 @@ class TreeGuarantees(FitGuarantees):
         Whether the vote was fixed without the calibration set. The margins of abstention are then
         chosen by the training rows, and thresholds of its probabilities can be certified.
     numbers : RuleNumbers or None
-        The numbers of the rules, if a single small tree predicts; None: they have none.
+        The numbers of the rules, if the model is a single small tree; None: rules have no numbers.
     """
 
     rows: TreeCalibrationSet
@@ -1288,8 +1288,8 @@ class TreeGuarantees(FitGuarantees):
         """Return the conformity scores of rows by the leaves that they reach, (n_rows, n_scored).
 
         leaf: node number of the leaf of each row, (n_rows,). Columns are the n_scored classes of
-        `_scored_classes`. The score of a class is 1 minus its probability in the leaf by the
-        training set, read from ``rows.score``.
+        `_scored_classes`. The score of a class is 1 minus its probability, by the training rows, in
+        the leaf. ``rows.score`` holds these scores for all nodes.
         """
         return self.rows.score[:, : len(self._scored_classes)][leaf]
 
@@ -1304,9 +1304,10 @@ class TreeGuarantees(FitGuarantees):
     def _get_calibration_scores(self) -> Float64:
         """Return the conformity scores of the calibration rows, (n, n_scored).
 
-        Columns are the n_scored classes of `_scored_classes`. The score of a class is 1 minus its
-        probability by the training set alone, in the row's leaf (``rows.leaf``). Raises ValueError
-        if rows came in groups, or there is no training set.
+        Columns are the n_scored classes of `_scored_classes`: those that a training row has. The
+        score of a class is 1 minus its probability by the training set alone, in the row's leaf
+        (``rows.leaf``), so it is high if the class is unlikely. Raises ValueError if rows came in
+        groups, or there is no training set.
         """
         _expect_independent_rows(self.rows.check_training_set())
         return self._look_up_scores(self.rows.leaf)

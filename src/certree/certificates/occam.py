@@ -100,12 +100,13 @@ def _certify_label(
 def occam_vote(
     held: HeldOut, label: ArrayLike, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
-    """Certify a vote as a labelling of the tree's leaves (Occam bound).
+    """Bound the error of a tree with given leaf labels, such as those of a vote (Occam bound).
 
-    The complexity is minus the log of the prior probability of all labelled prunings that predict
-    the same. All labellings are covered at once, so that any posterior, temperature or kind of vote
-    may be chosen by the calibration rows. A labelled pruning is the tree with some nodes turned
-    into leaves, and a label for each leaf.
+    The bound holds for all labels at once, so the calibration rows may choose the posterior, its
+    temperatures and the kind of vote that give the labels. A labelled pruning is the tree with some
+    nodes turned into leaves, and a label for each leaf. The complexity of the bound is minus the
+    log prior probability of all labelled prunings that give each leaf of the tree the same label as
+    `label`.
 
     Parameters
     ----------
@@ -151,12 +152,13 @@ def occam_vote(
 def occam_mean(
     held: HeldOut, label: ArrayLike, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
-    """Certify a vote as `occam_vote` does, by its mean loss over rows or over groups of rows.
+    """Bound the error of a tree with given leaf labels, for rows that may come in groups.
 
-    The complexity is minus the log prior probability of all labelled prunings that predict the
-    same, so that the calibration rows may choose the vote. Uses Hoeffding's inequality instead of
-    the binomial tail, so that groups of rows are allowed. A labelled pruning is the tree with some
-    nodes turned into leaves, and a label for each leaf.
+    The calibration rows may choose the labels. A labelled pruning is the tree with some nodes
+    turned into leaves, and a label for each leaf. The complexity of the bound is minus the log
+    prior probability of all labelled prunings that give each leaf of the tree the same label as
+    `label`. Hoeffding's inequality replaces the binomial tail of `occam_vote`, so that groups are
+    allowed.
 
     Parameters
     ----------
@@ -188,7 +190,7 @@ def occam_mean(
 def occam_answers(
     held: HeldOut, label: ArrayLike, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
-    """Certify the error of a vote with abstention on the rows that it does not abstain from.
+    """Bound the error of a tree that abstains in some leaves, on the rows that get a prediction.
 
     Parameters
     ----------

@@ -219,7 +219,7 @@ class ThresholdGuarantees:
 
     @property
     def n(self) -> int:
-        """Number of calibration rows that these limits are computed from."""
+        """Number of calibration rows from which the limits of all rates are computed."""
         return len(self.score)
 
     @cached_property

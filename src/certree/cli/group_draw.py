@@ -113,8 +113,9 @@ def choose_groups(
     column = find_groups_column(split_pipeline(model)[0])
     if is_independent and column is None:
         raise ValueError(
-            "--independent is for rows in time order, or for a model that was fitted with groups: "
-            "leave it out, or where a command has --time, give --time COLUMN as well"
+            "--independent declares rows to be independent draws although they have times (--time) or "
+            "the model was fitted with groups, but neither is so here: leave it out, or give --time "
+            "COLUMN as well if the command has this option"
         )
     if column is None or names:
         chosen = given.dependent or given.one_per_group

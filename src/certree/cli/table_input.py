@@ -418,7 +418,7 @@ def parse_costs(text: str | None) -> tuple[float, float] | None:
             raise ValueError("negative or not finite")
     except ValueError:
         raise ValueError(
-            f"--threshold-cost must be two numbers >= 0 such as 5:1, got {text!r}"
+            f"--threshold-cost must be two costs >= 0, MISSED:FALSE_ALARM, such as 5:1, got {text!r}"
         ) from None
     return false_negative, false_positive
 

@@ -1424,16 +1424,16 @@ class BoostedTrees(StagedTrees):
     # -- prediction --------------------------------------------------------------------------------
 
     def _compute_scores(self, X: Any) -> Float64:
-        """Return the scores of new rows by all trees, without offsets, (n_outputs, n).
+        """Return the start scores plus the leaf values of all trees, (n_outputs, n).
 
-        X: rows as the user gives them.
+        Offsets of rows are not added. X: rows as the user gives them.
         """
         return self._score_in_blocks(X, self._compute_row_scores)
 
     def _compute_row_scores(self, rows: NDArray[Any]) -> Float64:
-        """Return the scores of encoded rows by all trees, without offsets, (n_outputs, n).
+        """Return the start scores plus the leaf values of all trees for encoded rows, (n_outputs, n).
 
-        rows: features as numbers and category codes, (n, p).
+        Offsets of rows are not added. rows: features as numbers and category codes, (n, p).
         """
         return self._add_trees(self.trees_, self.start_, rows)
 
@@ -2289,8 +2289,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         is_list = quantiles.ndim == 1 and quantiles.dtype.kind in "fiu" and len(quantiles) > 0
         if not is_list or not ((quantiles > 0) & (quantiles < 1)).all():
             raise ValueError(
-                f"quantile must hold numbers between 0 and 1, got {quantile!r}: pass such as 0.9 or "
-                "[0.1, 0.9]"
+                f"quantile must hold numbers between 0 and 1, got {quantile!r}: pass, for example, "
+                "0.9 or [0.1, 0.9]"
             )
         if not (np.diff(quantiles) > 0).all():
             raise ValueError(

@@ -340,10 +340,11 @@ class _Candidate:
         return tuple(replace(certificate, **assumptions) for certificate in certificates)
 
     def compute_bound(self, delta: float, fraction: float) -> float:
-        """Return the lowest upper bound on the error of the vote that `certify` computes.
+        """Return the lowest of the bounds that `certify` computes by up to three methods.
 
-        delta: probability with which any certificate of the fit may fail; fraction: fraction of it
-        that each certificate gets.
+        Each bounds from above the error, on new rows, of the vote of this candidate's trees. delta:
+        probability with which any certificate of the fit may fail; fraction: fraction of it that
+        each certificate gets.
         """
         return min(certificate.bound for certificate in self.certify(delta, fraction))
 
@@ -683,10 +684,11 @@ class CertifiedForestClassifier(ForestClassifier):
         self._importances = sampled.compute_importances(posterior)
 
     def _certify_out_of_sample(self, best: _Candidate, fraction: float) -> None:
-        """Set `certificates_` and `certificate_` from the rows that are out of the trees' samples.
+        """Set `certificates_` and `certificate_` from the errors on out-of-bag rows.
 
-        best: the chosen trees and weights of prunings; fraction: fraction of delta that each
-        certificate gets.
+        `certificates_` are the bounds of up to three methods, `certificate_` is the lowest. best:
+        the chosen trees and weights of prunings; fraction: fraction of delta that each certificate
+        gets.
         """
         votes = best.sampled.add_votes(best.fractions)
         risk = best.sampled.compute_risk(votes)

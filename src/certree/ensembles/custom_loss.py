@@ -119,11 +119,11 @@ class CustomLossAdapter(RegressionLoss):
 
     @property
     def is_custom(self) -> bool:
-        """Whether Python functions compute the loss and pass gradients to the core; here True."""
+        """Whether Python functions compute the loss and pass gradients to the C++ core; True here."""
         return True
 
     def find_start(self, rows: TrainingTargets) -> Float64:
-        """Compute the constant score with the smallest mean loss by Newton's method, (1,).
+        """Compute the start score, the constant with the smallest mean loss, by Newton's method, (1,).
 
         A step that raises the loss is halved up to 30 times; the method ends if that does not help.
         rows: targets of the training rows.

@@ -384,8 +384,8 @@ class DistributedEvaluation(Evaluation):
         """Make rounds first, ..., last - 1 in all processes that hold rows, and return their scores.
 
         runs: boosting runs without rows on the client, to which the new trees are appended. The
-        scores are negated mean losses, (n_rounds, 2), and have no rows if the core does not score
-        rounds. See `Evaluation._make_rounds`.
+        scores are negated mean losses, (n_rounds, 2), and have no rows if the C++ core does not
+        score rounds. See `Evaluation._make_rounds`.
         """
         new: NewRounds = self.executor.run_on_ranks(make_rounds, first, last, self._get_watch())
         for run, (trees, deviations, rows, losses) in zip(runs, new.batches, strict=True):

@@ -106,7 +106,7 @@ class Evaluation:
     is_loss : bool
         Whether `scored` are negated losses; False: those of a scorer of scikit-learn.
     is_custom : bool
-        Whether the loss is written in Python, so that the core cannot compute it.
+        Whether the loss is written in Python, so that the C++ core cannot compute it.
     n_runs : int
         Number of runs whose scores are averaged.
     n_iter_no_change : int
@@ -200,9 +200,9 @@ class Evaluation:
         """Make rounds first, ..., last - 1 of all runs, score them, and decide whether to stop.
 
         runs: the runs of the model (one for each seed), with `first` rounds each; they are changed.
-        Return the number of rounds that they have then, less than `last` if the core stopped early.
-        Without scores by the core only the state after the last round is scored, so callers pass
-        ``last = first + 1`` if `needs_single_rounds`.
+        Return the number of rounds that they have then, less than `last` if the C++ core stopped
+        early. Without scores by the C++ core only the state after the last round is scored, so
+        callers pass ``last = first + 1`` if `needs_single_rounds`.
         """
         scores = self._make_rounds(runs, first, last)
         if not self.scored:
@@ -220,7 +220,7 @@ class Evaluation:
         """Make rounds first, ..., last - 1 of all runs, and return their scores, (n_rounds, 2).
 
         The scores are negated mean losses of training rows and validation set, and have no rows if
-        the core does not score rounds; see `certree.ensembles.rounds.advance`.
+        the C++ core does not score rounds; see `certree.ensembles.rounds.advance`.
         """
         return advance(runs, first, last, self._get_watch())
 
@@ -275,10 +275,10 @@ class Evaluation:
         return least + int(np.argmax(np.where(np.isnan(scores), -np.inf, scores)))
 
     def _get_watch(self) -> Watch:
-        """Return how the core scores rounds and stops early, as a tuple of four.
+        """Return how the C++ core scores rounds and stops early, as a tuple of four.
 
         They are: whether it does so, `n_iter_no_change`, `tol`, and the scores so far that decide,
-        (n_rounds + 1,). The tuple is `UNWATCHED`, (False, 0, 0.0, empty), if the core has to do
+        (n_rounds + 1,). The tuple is `UNWATCHED`, (False, 0, 0.0, empty), if the C++ core has to do
         neither.
         """
         if not (self.scored and self.is_scored_by_core):

@@ -37,7 +37,7 @@ class Loss:
     Attributes
     ----------
     name : str
-        Name of the loss in the core.
+        Name of the loss in the C++ core.
     has_classes : bool
         Whether targets are class codes. Losses of several targets are then added without a factor,
         as all are in nats.
@@ -69,7 +69,7 @@ class Loss:
 
     @property
     def is_custom(self) -> bool:
-        """Whether Python functions compute the loss and pass gradients to the core; here False."""
+        """Whether Python functions compute the loss and pass gradients to the C++ core; False here."""
         return False
 
     @property
@@ -100,7 +100,7 @@ class Loss:
         return (self,)
 
     def list_groups(self) -> list[LossGroup]:
-        """Return the groups of outputs that the core reads, one for each target or quantile.
+        """Return the groups of outputs that the C++ core reads, one for each target or quantile.
 
         Each is a tuple of five: parameter of the loss (such as a quantile), factor of the loss in
         the sum over targets, index of the first output, number of outputs, index of the target.
@@ -109,7 +109,7 @@ class Loss:
         return [(self.parameter, 1.0, 0, self.n_outputs, 0)]
 
     def encode_targets(self, y: NDArray[Any]) -> Float64:
-        """Convert targets, y, to the float64 array that the core reads.
+        """Convert targets, y, to the float64 array that the C++ core reads.
 
         y: numbers or class codes, (n,). Here the shape stays; `MultiOutputLoss` returns one row for
         each of its losses.
@@ -150,7 +150,7 @@ class Loss:
         )
 
     def find_start(self, rows: TrainingTargets) -> Float64:
-        """Compute what `compute_start` returns, (n_outputs,), for rows in any blocks.
+        """Compute the start score, to which trees are added, (n_outputs,), for rows in any blocks.
 
         rows: targets of the training rows.
         """
@@ -187,11 +187,11 @@ class Loss:
         return _core.compute_losses(self.name, self.parameter, y.astype(np.float64), scores)
 
     def stack_custom_gradients(self, y: Float64, scores: Float64) -> Float64:
-        """Compute gradient pairs for the core if the user has written the loss.
+        """Compute gradients and second derivatives for the C++ core, if the user has written the loss.
 
-        y: targets, (n,); scores: (n_outputs, n). Return the gradients of all outputs followed by the
-        second derivatives, (2 * n_outputs, n); an empty array (0, 0) if the core computes the loss
-        itself.
+        y: targets, (n,); scores: (n_outputs, n). Return the gradients of all outputs followed by
+        the second derivatives, (2 * n_outputs, n); an empty array (0, 0) if the C++ core computes
+        the loss itself.
         """
         if not self.is_custom:
             return np.zeros((0, 0))
@@ -231,7 +231,7 @@ class LogLoss(Loss):
     has_classes: ClassVar[bool] = True
 
     def find_start(self, rows: TrainingTargets) -> Float64:
-        """Compute the log odds of two classes, (1,), or the log probabilities of K > 2 classes, (K,).
+        """Compute the start scores: log odds of two classes, (1,), or K > 2 log probabilities, (K,).
 
         Half a row is added to the weight of each class, so that none has probability 0. With offsets
         the constants are such that the mean probability of each class is its frequency. rows: class
@@ -279,21 +279,22 @@ class MeanLoss(RegressionLoss):
     __slots__ = ()
 
     def list_start_terms(self, y: Float64, offset: Float64) -> Float64:
-        """Return the numbers of each row of which the start score needs the weighted means, (m, n).
+        """Return m numbers of each row, whose weighted means determine the start score, (m, n).
 
         y: targets, (n,); offset: offsets of the rows, (1, n).
         """
         raise NotImplementedError
 
     def compute_start_from_means(self, means: Float64) -> Float64:
-        """Compute the start score, (1,), from weighted means over the rows.
+        """Compute the start score (the constant that trees are added to), (1,), from weighted means.
 
-        means: those of `list_start_terms`, (m,); without offsets that of the targets, (1,).
+        means: weighted means over the training rows of the m numbers of each row that
+        `list_start_terms` returns, (m,); without offsets the weighted mean target, (1,).
         """
         raise NotImplementedError
 
     def find_start(self, rows: TrainingTargets) -> Float64:
-        """Compute the constant score with the smallest mean loss, (1,), if offsets are added to it.
+        """Compute the start score: the constant with the smallest mean loss if offsets are added, (1,).
 
         rows: targets of the training rows.
         """
@@ -334,9 +335,10 @@ class QuantileLoss(RegressionLoss):
     has_scale = True
 
     def find_start(self, rows: TrainingTargets) -> Float64:
-        """Find the quantile, the field `quantile`, of the targets minus offsets, (1,).
+        """Find the start score: the weighted quantile of the targets minus offsets, (1,).
 
-        rows: targets of the training rows.
+        The field `quantile` says which quantile. rows: targets of the training rows, with weights
+        and offsets.
         """
         return rows.find_quantile(self.quantile)
 
@@ -355,7 +357,10 @@ class HuberLoss(RegressionLoss):
     quantile: float = 0.9
 
     def find_start(self, rows: TrainingTargets) -> Float64:
-        """Find the median of the targets minus offsets, (1,). rows: targets of the training rows."""
+        """Find the start score: the weighted median of the targets minus offsets, (1,).
+
+        rows: targets of the training rows, with weights and offsets.
+        """
         return rows.find_quantile(0.5)
 
 

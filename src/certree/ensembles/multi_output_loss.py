@@ -23,9 +23,9 @@ class MultiOutputLoss(Loss):
 
     There is one loss for each numeric target, for each quantile of one target, or for each column
     of classes. A loss of numbers is divided by its mean before the first round and by the number of
-    losses, so that units of targets do not matter. Log losses have factor 1. Losses are added in an
-    order that depends on the values of the targets, so that permuted columns give exactly the same
-    sums. `combine` makes it from its losses.
+    losses, so that units of targets do not matter. Log losses are added as they are. Losses are
+    added in an order that depends on the values of the targets, so that permuted columns give
+    exactly the same sums. `combine` makes it from its losses.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class MultiOutputLoss(Loss):
         return y if y.ndim == 1 else y[:, list(self.order)]
 
     def list_groups(self) -> list[LossGroup]:
-        """Return the groups of outputs that the core reads, one tuple for each loss.
+        """Return the groups of outputs that the C++ core reads, one tuple for each loss.
 
         Groups are in the order in which losses are added: loss ``order[0]`` first, or by column
         before `order` is set. A tuple has five numbers: parameter of the loss (such as its
@@ -191,7 +191,7 @@ class MultiOutputLoss(Loss):
         ]
 
     def find_start(self, rows: TrainingTargets) -> Float64:
-        """Return the constant scores with the smallest mean loss, loss after loss, (n_outputs,).
+        """Return the start scores, constants with the least mean loss, loss after loss, (n_outputs,).
 
         rows: targets of the training rows. Offsets are supported if each loss has one output.
         """

@@ -347,7 +347,8 @@ def _sketch_rows(
 ) -> tuple[SketchedRows, Loss]:
     """Draw the sample of rows on which bin edges depend, and make the loss of the fit.
 
-    With several targets, both have the order in which targets enter sums and hashes.
+    With several targets, both store the order in which targets are added and hashed, which does not
+    depend on the order of the columns of y.
 
     split: which rows are validation rows; None: none. model: boosted trees; executor: reads the
     rows; metadata: result of the first pass.
@@ -389,11 +390,13 @@ def _estimate_memory(
     has_validation_rows: bool,
     order: TimeArguments | None,
 ) -> MemoryNeed:
-    """Return terms from which an upper bound of the memory of the fit is computed.
+    """Return the byte counts, such as bytes per row, that estimate the memory of the fit.
+
+    `certree.out_of_core.memory_limit` adds them up; the sum is an upper bound.
 
     has_validation_rows: whether the user has passed a validation set in memory. model: boosted
     trees; metadata: numbers of rows, features and classes; executor: reads the rows; order: the
-    arguments of `fit` about times, or None.
+    column of times and the gap that were passed to `fit`; None: rows have no times.
     """
     n, p = metadata.rows.n, model._n_encoded
     K = max(int(np.sum(getattr(model, "n_classes_", 1))), model._make_loss().n_outputs)
@@ -454,9 +457,9 @@ def _count_scratch_bytes(
 ) -> float:
     """Estimate the bytes of temporary files per row, with p binned features and K outputs.
 
-    Files hold blocks and joined rows at the same time, or joined rows and the arrays of the core.
-    metadata: numbers of features and classes; offset_bytes: bytes of a row's offsets; has_folds:
-    whether there are fits to the rows of some folds.
+    Files hold blocks and joined rows at the same time, or joined rows and the arrays of the C++
+    core. metadata: numbers of features and classes; offset_bytes: bytes of a row's offsets;
+    has_folds: whether there are fits to the rows of some folds.
     """
     n_bytes = 3.0 * p + 110 + 8 * metadata.rows.are_grouped + 48 * K + 2 * offset_bytes
     # A copy of the rows for one such fit at a time.

@@ -233,7 +233,7 @@ def order_rows(
 def make_fold_run(rank: Rank, fit: FoldFit, order: Indices, n_own: int) -> Rounds:
     """Return a run on some rows of a rank, before its first round and without start scores.
 
-    Call it while the storage of the rank holds the arrays of the core.
+    Call it while the storage of the rank holds the arrays of the C++ core.
 
     Parameters
     ----------

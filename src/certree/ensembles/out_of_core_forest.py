@@ -202,7 +202,9 @@ def _sketch_rows(
 
 
 def _estimate_memory(model: Any, metadata: FitMetadata, *, has_times: bool) -> MemoryNeed:
-    """Return terms from which an upper bound of the memory of a forest's fit is computed.
+    """Return the byte counts, such as bytes per row, that estimate the memory of a forest's fit.
+
+    `certree.out_of_core.memory_limit` adds them up; the sum is an upper bound.
 
     model: the forest; metadata: numbers of rows, features and classes of the first pass; has_times:
     whether blocks of time are drawn.

@@ -300,7 +300,7 @@ class Rounds:
         return fsum(losses) if links is None else sum_over_ranks([exact_sum(losses)], links)[0]
 
     def _get_core_arguments(self) -> tuple[Any, ...]:
-        """Return the data of the run in the form that `run_rounds` of the core takes.
+        """Return the data of the run in the form that `run_rounds` of the C++ core takes.
 
         It is a tuple: bin codes, column data of the bins, targets, weights, keys, numbers of
         thresholds, seed, scores, feature values of the validation set, gradients of a custom loss,
@@ -376,7 +376,7 @@ def advance(
 
     A run is a sequence of boosting rounds with its own seed; the new trees are appended to it.
 
-    No run changes if the core is interrupted.
+    No run changes if the C++ core is interrupted.
 
     Parameters
     ----------
@@ -386,9 +386,9 @@ def advance(
     first, last : int
         Index of the first round, and of the round after the last one.
     watch : tuple
-        How the core scores rounds and stops early: (whether it does so, number of rounds without an
-        improvement after which it stops or 0, smallest improvement that counts, scores so far that
-        decide). `UNWATCHED`: it does neither.
+        How the C++ core scores rounds and stops early: (whether it does so, number of rounds
+        without an improvement after which it stops or 0, smallest improvement that counts, scores
+        so far that decide). `UNWATCHED`: it does neither.
     links : Links or None
         Connections to the other processes (ranks), which hold the other rows; None: there is one
         process. Trees, and what is computed from all rows, are the same in all processes. Tables
@@ -398,8 +398,8 @@ def advance(
     -------
     ndarray of shape (n_rounds, 2)
         Negated mean losses (NDCG - 1 for rankings) of the training rows and of the validation set
-        of the first run, after each round. The array has less than last - first rows if the core
-        stopped early, and no rows if it does not score rounds, or for a `CustomLoss`.
+        of the first run, after each round. The array has less than last - first rows if the C++
+        core stopped early, and no rows if it does not score rounds, or for a `CustomLoss`.
     """
     if not runs[0].settings.loss.is_custom:
         return _run_core(runs, first, last, watch, links)
@@ -418,7 +418,7 @@ def _run_core(
 ) -> Float64:
     """Make rounds first, ..., last - 1 of several runs by the C++ core, and update the runs.
 
-    runs: runs that have made `first` rounds; watch: how the core scores rounds and stops early;
+    runs: runs that have made `first` rounds; watch: how the C++ core scores rounds and stops early;
     links: connections to other processes that hold rows, or None. Return the scores of the rounds,
     (n_rounds, 2). See `advance`, which calls it for one round at a time if the loss is a
     `CustomLoss`, as gradients are computed once, before the first round.
@@ -488,7 +488,7 @@ def resolve_feature_counts(fractions: Sequence[float], p: int) -> Int32:
 
 
 def resolve_threshold_counts(thresholds: Sequence[int | None]) -> Int32:
-    """Convert `Rounds.thresholds` to int32 for the core, (len(thresholds),).
+    """Convert `Rounds.thresholds` to int32 for the C++ core, (len(thresholds),).
 
     None, which stands for all thresholds, becomes 0. Numbers above 255 become 255.
     """
@@ -527,7 +527,7 @@ def start_run(
     y : ndarray of shape (n,), or (n, n_targets)
         Targets: numbers or class codes.
     weight : ndarray of shape (n,), or None
-        Weights of the rows in any unit; None: 1.
+        Weights of the rows, on any scale; None: 1.
     thresholds : sequence of (int or None)
         Number of random thresholds per feature that the tree of a round may split at, used in turn;
         None: all thresholds.

@@ -667,9 +667,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
     def _needs_cross_validation(self) -> bool:
         """Return whether the fit needs cross-validation folds in the training set.
 
-        It does if an inverse temperature (factor of errors or of size in the log weight of a
-        pruning) is None, or `max_leaf_nodes` is set, for which the folds choose alpha, the price of
-        a leaf. A pruning is the tree with some nodes turned into leaves.
+        The folds choose the inverse temperatures that are None, and, if `max_leaf_nodes` is set,
+        alpha, the price of a leaf. Inverse temperatures are the parameters that multiply the errors
+        and the size of a pruning (the tree with some nodes turned into leaves) in its log weight.
         """
         return super()._needs_cross_validation() or self.max_leaf_nodes is not None
 
@@ -903,7 +903,9 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
             held.compute_error(label), certificate.risk, abs_tol=1e-9
         ):
             raise DamagedModelError(
-                "the model file's calibration set must have the size and the error of its certificate"
+                "the model file's calibration set must have the number of rows (or groups) and the "
+                f"error of its certificate, {certificate.n} and {certificate.risk:g}, got {held.n} and "
+                f"{held.compute_error(label):g}"
             )
         if not math.isfinite(rows.structure.log_mass(label)):
             raise DamagedModelError(

@@ -392,10 +392,10 @@ def _warn_of_repeated_rows(
 ) -> None:
     """Warn if many rows of a fit equal another row, unless rows have groups.
 
-    Certified trees get no warning, as their parameter `duplicates` says how such rows count. model:
-    the estimator; executor: reads the rows; metadata: their number, and whether they have groups;
-    folds: the folds of the rows, which may already contain the number of repeated rows; None: there
-    are no folds.
+    `warn_of_repeated_rows` says how many. Certified trees get no warning, as their parameter
+    `duplicates` says how such rows count. model: the estimator; executor: reads the rows; metadata:
+    their number, and whether they have groups; folds: the folds of the rows, which may already
+    contain the number of repeated rows; None: there are no folds.
     """
     if metadata.rows.are_grouped or hasattr(model, "duplicates"):
         return

@@ -737,7 +737,8 @@ class TreeVoteEstimator(TreeModel):
         The vote is the average of the predictions of all prunings (the tree with some nodes turned
         into leaves), by their posterior weights. X: new rows, (n, p). Columns are class
         probabilities, or the predicted number (K = 1); several targets have their columns side by
-        side. Rows that belong to several leaves get the average over these; see `_route_rows`.
+        side. A row belongs to several leaves if it lacks a value at a split where no training row
+        lacked it; it gets the average over these leaves.
         """
         leaves, missing, averages = self._route_rows(X)
         outcomes = self.vote_.outcomes(leaves)
@@ -942,12 +943,12 @@ class TreeVoteEstimator(TreeModel):
             One rule for each leaf of that part: "if ... and ... then class (probability, rows)".
             That part grows from the root: next is always the split with the largest number of
             training rows times posterior probability. The prediction is the outcome of the vote.
-            For a node whose children are not shown, it is the mean outcome of its training rows.
-            If the whole tree is small (at most 64 leaves) and predicts alone, rules have numbers:
-            R1, R2, ... for all its leaves from left to right. They are the same in `export_text`,
-            `path`, `explain`, `to_sql`, `conditional_guarantees`, figures and reports. For
-            certified classifiers each rule has `error_at_most`, an upper bound on its error; the
-            title has their joint probability, or the reason why there are no bounds.
+            For a node whose children are not shown, it is the mean outcome of its training rows. If
+            the whole tree is small (at most 64 leaves) and the only one of its model, rules have
+            numbers: R1, R2, ... for all its leaves from left to right. They are the same in
+            `export_text`, `path`, `explain`, `to_sql`, `conditional_guarantees`, figures and
+            reports. For certified classifiers each rule has `error_at_most`, an upper bound on its
+            error; the title has their joint probability, or the reason why there are no bounds.
 
         Raises
         ------

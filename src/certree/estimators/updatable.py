@@ -230,8 +230,8 @@ class UpdatableTree(TreeVoteEstimator):
         seen, others = self._get_seen_rows("merge"), other._get_seen_rows("merge")
         if others is seen:
             raise ValueError(
-                "other must be a fit to other rows, got the model itself or a copy: to count each row "
-                "twice, repeat the rows in fit"
+                "other, the model to merge, must be fitted to other rows, got the model itself or a "
+                "copy: to count each row twice, repeat the rows in fit"
             )
         check_same_parameters(self, other, *_IGNORED_PARAMETERS)
         for description, name in _COMPARED_ATTRIBUTES.items():

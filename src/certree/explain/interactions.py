@@ -174,8 +174,8 @@ def interaction_fractions(
 
     Features are treated as independent of each other, each with the distribution that it has in
     `X`. The fractions of single features and of pairs are exact. That of three features or more is
-    exact for at most 1000 leaves; for more leaves it is estimated at random draws of independent
-    features, with a standard error.
+    exact if all trees together have at most 1000 leaves. For more leaves it is estimated at random
+    draws of independent features, with a standard error.
 
     Parameters
     ----------
@@ -245,8 +245,9 @@ def compute_interactions(
     """Divide the variance of a model's output among features and pairs.
 
     Features are treated as independent of each other, each with its distribution in `X`. Variances
-    of features and pairs are exact for the bins; that of three features or more is exact for at
-    most 1000 leaves, else estimated. Variances of several outputs are summed.
+    of features and pairs are exact for the bins; that of three features or more is exact if all
+    trees together have at most 1000 leaves, else estimated. Variances of several outputs are
+    summed.
 
     Parameters
     ----------

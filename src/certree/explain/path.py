@@ -153,7 +153,7 @@ class NestedCells(Sequence[ExplainedCell]):
 
 @dataclass(frozen=True, eq=False)
 class Explainer:
-    """A tree, with the names, row counts, predictions and weights that describe its nodes.
+    """Describes the nodes of a tree in words, by names, row counts, predictions and weights.
 
     Parameters
     ----------
@@ -176,7 +176,8 @@ class Explainer:
     dates : mapping of int to DateFormat, or None
         The features that hold dates, by index; None: there are none.
     numbers : RuleNumbers or None
-        The numbers of the rules, if the tree is small and predicts alone; None: they have none.
+        The numbers of the rules, if the tree is small and the only tree of its model; None: rules
+        have no numbers.
     """
 
     tree: Tree

@@ -300,9 +300,9 @@ class _UnsupportedExportError(ValueError):
 class _ModelWithRows:
     """A fitted model and the rows to predict, in the forms that exports need.
 
-    model: a fitted estimator of certree, which later fits must not change. X: rows, (n, p), as the
-    caller passed them. Both are attributes, too. The forms are the attributes `document` (the model
-    as a dictionary), `codes` (the rows as numbers) and `columns` (the rows as lists); each is
+    model: a fitted estimator of certree, which the caller must not fit again. X: rows, (n, p), as
+    the caller passed them. Both are attributes, too. The forms are the attributes `document` (the
+    model as a dictionary), `codes` (the rows as numbers) and `columns` (the rows as lists); each is
     computed when it is first read, and kept.
     """
 

@@ -383,10 +383,11 @@ def write_formula(graph: Graph, formula: Formula, rows: str, outputs: list[str])
 def _predicts_beyond_float32(formula: Formula) -> bool:
     """Return whether predicted numbers may exceed the largest float32; False for classifiers.
 
-    The bound is the start plus the sum (for a forest, the mean) of the largest absolute leaf values
-    of all trees, although no row may reach all of these leaves. With the link "exp" only the start,
-    a logarithm, is compared: leaves change it little. formula: the trees of the fitted model, and
-    how their leaf values become predictions.
+    Predictions are bounded by the size of the start score (the constant that trees are added to)
+    plus the sum (for a forest, the mean) of the largest absolute leaf values of all trees, although
+    no row may reach all of these leaves. With the link "exp" only the start score is compared, with
+    the logarithm of the largest float32: leaves change it little. formula: the trees of the fitted
+    model, and how their leaf values become predictions.
     """
     if formula.classes is not None:
         return False

@@ -282,7 +282,9 @@ def _read_array(stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> ND
         raise DamagedModelError("the model file has an array that is shorter than it declares")
     # NumPy accepts code points that do not exist, but Python aborts on them.
     if dtype.kind == "U" and (np.frombuffer(content, "<u4") > sys.maxunicode).any():
-        raise DamagedModelError("the model file has an array of text with invalid code points")
+        raise DamagedModelError(
+            "the model file has an array of text with invalid code points (above U+10FFFF)"
+        )
     array = np.frombuffer(content, dtype).reshape(shape)
     if not has_valid_booleans(array):
         raise DamagedModelError(

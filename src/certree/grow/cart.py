@@ -624,7 +624,7 @@ def _check_weight_fraction(fraction: Any) -> float:
 
 
 def _scale_min_gain(min_decrease: Any, n: float, unit: int) -> float:
-    """Return the least decrease of weight times impurity by which a node is split, scaled for the core.
+    """Return the least decrease of weight times impurity of a split, on the scale of the C++ core.
 
     min_decrease: `Cart.min_impurity_decrease`, a decrease in mean impurity per unit of weight; n:
     total weight, by which it is multiplied; unit: an integer; the C++ core computes impurities

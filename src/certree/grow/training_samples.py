@@ -101,7 +101,7 @@ class TrainingSamples:
         Classes 0, 1, ... (int32) or a numeric target (float64); several targets have one column
         each.
     weight : ndarray of float64, shape (n,), or None
-        Positive row weights, in any unit; None: 1. Limits on numbers of rows count each row once.
+        Positive row weights, on any scale; None: 1. Limits on numbers of rows count each row once.
     max_depth : int, "log" or None
         Nodes at this depth are leaves; "log" is p times the integer part of ln n, None no limit.
     categorical : ndarray of bool, shape (p,), or None

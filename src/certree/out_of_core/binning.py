@@ -166,7 +166,7 @@ def choose_hash_limit(n: int) -> int | None:
 
 
 def _select_smallest(hashes: UInt64) -> tuple[NDArray[np.intp], UInt64]:
-    """Return positions and values of the `EDGE_ROWS` smallest hashes, or of all if there are fewer."""
+    """Return positions and values of the 2^17 (`EDGE_ROWS`) smallest hashes, or all, in any order."""
     if len(hashes) <= EDGE_ROWS:
         return np.arange(len(hashes)), hashes
     positions = np.argpartition(hashes, EDGE_ROWS)[:EDGE_ROWS]

@@ -74,7 +74,10 @@ class HashPrefixes:
     in_several: NDArray[np.uint8]
 
     def __add__(self, other: Self) -> Self:
-        """Return the prefixes of the blocks of both objects. other: the prefixes of other blocks."""
+        """Return the prefixes of the row hashes in the blocks of both objects.
+
+        other: the prefixes of other blocks.
+        """
         in_several = self.in_several | other.in_several | (self.in_any & other.in_any)
         return replace(self, in_any=self.in_any | other.in_any, in_several=in_several)
 

@@ -366,9 +366,10 @@ def count_most_categories(metadata: Any) -> int:
 def count_rank_bytes(metadata: Any, least: int) -> float:
     """Return an upper bound of the bytes per row that ordering very many categories takes.
 
-    Features with more than `least` categories get ordered categories: each category gets a rank by its
-    mean target. For this, indices of categories, random keys and targets of all rows are gathered.
-    metadata: metadata of the rows, see `certree.out_of_core.metadata_pass.FitMetadata`.
+    In features with more than `least` categories, each category gets a rank by its mean target. For
+    this, category indices, targets and keys of all rows are gathered. A key is a pseudo-random
+    number that assigns a row to a fold. metadata: metadata of the rows, see
+    `certree.out_of_core.metadata_pass.FitMetadata`.
     """
     n_ranked = sum(n > least for n in count_categories(metadata))
     return 30.0 * n_ranked + 60.0 * (n_ranked > 0)

@@ -143,9 +143,10 @@ class OutOfCoreTimes:
     def attach(self, executor: Executor, encoder: Any, cut: TimeCut | None = None) -> Executor:
         """Return an executor that reads the same rows with their times, as the field `Chunk.time`.
 
-        All rows of a group get the time of its latest row. executor: reads the rows; encoder: copy
-        of the model, which encodes rows; cut: boundaries of the gap between earlier and latest
-        rows, whose rows are left out as rows of weight zero are; None: no rows are left out.
+        All rows of a group get the time of its latest row. executor: reads blocks of rows, in this
+        process or on Dask workers; encoder: copy of the model, which turns rows of X into numbers
+        and codes; cut: boundaries of the gap between earlier and latest rows, whose rows are left
+        out as rows of weight zero are; None: no rows are left out.
         """
         arguments = encoder, self.arguments, self.group_times, cut
         return TransformedRows(executor, _add_times, arguments, [None] * self.n_blocks)

@@ -460,7 +460,7 @@ class Leader:
 
 
 def align_arrays(value: Any) -> Any:
-    """Return a received value in which all arrays are aligned, as the core needs them.
+    """Return a received value in which all arrays are aligned, as the C++ core needs them.
 
     Arrays in a Dask message may start at any byte. Unaligned arrays are copied, also those in
     dictionaries, tuples, lists and dataclasses.

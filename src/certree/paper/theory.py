@@ -414,9 +414,8 @@ def resolvability(tree: Tree, population: NodeStats, n: int, bayes_risk: float) 
     rows = check_bound_arguments(tree, population, n, bayes_risk, 1)
     if (tree.chain > 1).any():
         raise ValueError(
-            "tree must have a node for every split, but some of its nodes stand for several splits "
-            "in a row: "
-            "use dyadic_grid"
+            "tree must have a node for every split, but some of its nodes stand for several "
+            "consecutive splits: grow the tree with dyadic_grid"
         )
     expected_stats = NodeStats(population.counts * rows, population.label)
     rule = fragment_prunings(tree, expected_stats, count_empty=True)

@@ -89,7 +89,7 @@ class PruningRule(BaseEstimator):
         """
         if get_resolution(grower) is not None:
             raise ValueError(
-                f"grower must have resolution=None with rule={self!r}, got {grower!r}: only the rules "
-                "of Scott and Nowak, such as SquareRoot(), set a resolution"
+                f"grower must have resolution=None with rule={self!r}, got {grower!r}: pass a grower "
+                "with resolution=None, or a rule of Scott and Nowak, such as rule=SquareRoot()"
             )
         return self.family, grower

@@ -129,8 +129,8 @@ def _restore_categories(stored: StoredState, n_features: int) -> Categories | No
             or {type(name) for name in known} not in _KINDS_OF_CATEGORIES
         ):
             raise DamagedModelError(
-                "the model file's categories must be a list of strings alone or numbers alone, got "
-                f"{known!r}"
+                "the model file's categories must be a list of strings only or of numbers only for "
+                f"each feature, got {known!r}"
             )
         if len(set(known)) != len(known):
             raise DamagedModelError(f"the model file's categories must be distinct, got {known!r}")

@@ -92,7 +92,7 @@ def _number_by_names(n: int, names: NDArray[Any], name: str) -> Int32:
     values = names.tolist() if names.dtype.kind in "fO" else []
     if missing := sum(map(is_missing, values)):
         raise ValueError(
-            f"{name} must name a query of every row, got none for {missing} of {n}: fill in the "
+            f"{name} must give each row a query, got none for {missing} of {n}: fill in the "
             "missing entries, or drop these rows"
         )
     if names.dtype.kind != "O":

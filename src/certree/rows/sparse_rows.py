@@ -85,7 +85,7 @@ class SparseFeatures:
         return scores(self.matrix)
 
     def by_feature(self) -> CSRArrays:
-        """Return the stored values feature by feature (CSC order), as the core reads them.
+        """Return the stored values feature by feature (CSC order), as the C++ core reads them.
 
         Return a tuple of four entries: where the entries of each feature start, (p + 1,) int64; the
         row of each entry, (n_stored,) int32; its value, (n_stored,); and the number of rows, n.

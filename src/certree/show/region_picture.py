@@ -303,8 +303,8 @@ def _fix_other_features(
     for feature, value in chosen.items():
         if feature in axes:
             raise ValueError(
-                f"at must have no feature of an axis, got {names[feature]!r}: leave it out, or choose "
-                "other axes by features"
+                f"at must not set {names[feature]!r}, which is on an axis of the picture: leave it out "
+                "of at, or choose other axes by features"
             )
         row[feature] = _encode_value(model, feature, value)
     rest = [f for f in range(len(row)) if f not in axes and f not in chosen]

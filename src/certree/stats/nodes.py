@@ -389,7 +389,7 @@ def count(
     label : array-like of int, shape (m,), or None
         Class that each node predicts. None: the majority of these rows, ties to the lowest class.
     sample_weight : array-like of shape (n,), or None
-        Weight of each row, in any unit; None: 1. Rows of weight 0 do not count.
+        Weight of each row, >= 0; None: 1. Rows of weight 0 do not count.
     empty : {"parent", "first"}
         Label of nodes without rows if `label` is None: that of the parent, or the first class, as in
         Corollary 1 of Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018.

@@ -300,10 +300,11 @@ class RankableRows:
     def from_training(
         cls, training: Training, categorical: NDArray[np.bool_], n_classes: Any
     ) -> Self | None:
-        """Find the categories of the rows of a fit in features of more than 30 categories.
+        """Collect what ranks the categories of features with more than 30: categories, targets, keys.
 
-        training: the rows, in memory. categorical: which features hold category codes, (p,).
-        n_classes: number of classes; 1 for numbers. Rows of a group get the same fold. Return None
+        Keys assign rows to folds, so that the target of a row does not rank its own categories.
+        Rows of a group get the same key. training: the rows, in memory. categorical: which features
+        hold category codes, (p,). n_classes: number of classes; 1 for numeric targets. Return None
         if no feature has more than 30 categories, the table is sparse, or there are several targets
         or more than five classes.
         """

@@ -233,8 +233,9 @@ def noise_variance(tree: Tree, rows: Float64, sse: Float64, weight_unit: float =
     weight_unit = float(weight_unit)
     if not (0 < weight_unit < np.inf and rows.max() <= MAX_TOTAL_WEIGHT * weight_unit):
         raise ValueError(
-            "weight_unit must be finite and > 0, and at least the largest entry of rows divided by "
-            f"{MAX_TOTAL_WEIGHT:g}, got {weight_unit!r} and rows up to {rows.max():g}"
+            "weight_unit must be finite and > 0, and at least the largest weight in rows divided by "
+            f"{MAX_TOTAL_WEIGHT:g}, got {weight_unit!r} and weights of nodes up to {rows.max():g}: "
+            "pass the mean weight of the training rows"
         )
     is_small = rows <= _NOISE_ROWS * weight_unit
     parent = tree.parent
@@ -270,7 +271,7 @@ def measure(
     y : array-like of shape (n,)
         Target of each row.
     sample_weight : array-like of shape (n,), or None
-        Weight of each row, in any unit; None: 1. Rows of weight 0 do not count.
+        Weight of each row, >= 0; None: 1. Rows of weight 0 do not count.
     unit : float or None
         Squared distance that counts as a loss of 1, which the result stores; None: the variance of
         y within small nodes, by `noise_variance`.

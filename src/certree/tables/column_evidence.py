@@ -322,7 +322,12 @@ class ColumnEvidence:
                 counts.add_texts(values)
 
     def _add_integers(self, texts: Any, n_rows: int) -> None:
-        """Update `n_zeros`, `length`, `first` and `n_rows` by a block of a column of integers.
+        """Update this object by a block of rows of a column of integers.
+
+        These fields change: `n_zeros`, the number of values with leading zeros; `length`, the
+        common number of characters of all values; `first`, the first value while values are
+        consecutive; and `n_rows`.
+
 
         texts: the values of the block that are not missing, an Arrow array. n_rows: number of rows
         of the block.
@@ -339,7 +344,7 @@ class ColumnEvidence:
         self.n_rows += n_rows
 
     def _add_consecutive(self, texts: Any, n_rows: int) -> None:
-        """Set `first` to None if a block shows that the column does not number the rows from 0 or 1.
+        """Set `first` (the first value) to None if a block does not number the rows from 0 or 1.
 
         texts: values of the block, an Arrow array without nulls. n_rows: number of rows of the
         block.

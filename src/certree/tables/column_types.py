@@ -347,7 +347,7 @@ def _convert_text(column: Any, kind: Any) -> Any:
 
 
 def is_text_type(kind: Any) -> bool:
-    """Return whether a pyarrow type is a string or dictionary type, which holds categories."""
+    """Return whether a pyarrow type holds categories: strings, or a dictionary of any values."""
     return _is_string(kind) or bool(pa.types.is_dictionary(kind))
 
 

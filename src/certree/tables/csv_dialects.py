@@ -159,9 +159,10 @@ def _read_header(
 ) -> tuple[tuple[float, int, int], CsvDialect] | None:
     """Return a rank and the dialect that a text has with one separator; None if the text is blank.
 
-    The rank, a tuple, is larger for a more plausible separator, and the same for all separators
-    that give a single column. text: first lines of the file. encoding, separator: fields of the
-    dialect.
+    The rank is larger for a more plausible separator. It is a tuple of three: the fraction of data
+    lines with as many values as the header, the number of title lines times -1, and the number of
+    columns; or (-1, 0, 0) if there is a single column. text: first lines of the file. encoding,
+    separator: fields of the dialect.
     """
     rows = [*islice(_read_rows(text, separator), _ROWS)]
     first = start = _count_comments(rows)

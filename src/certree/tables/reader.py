@@ -326,9 +326,10 @@ def _use_choices(
 
 
 def _use_timezone(columns: InferredColumns, zone: str | None) -> InferredColumns:
-    """Return columns in which dates with a time zone have the stated one, and a note on the zone.
+    """Return columns whose dates are converted to a time zone; their field `notes` states the zone.
 
-    columns: inferred columns by name. zone: the stated zone; None: types are not changed, and only
+    Only columns of dates that have a time zone change. The instants stay the same. columns:
+    inferred columns by name. zone: the time zone to use; None: types are not changed, and only
     columns of text files, whose dates are in UTC, get a note.
     """
     found = dict(columns)

@@ -382,8 +382,9 @@ def _split_triples(numbers: Sequence[float]) -> Iterator[tuple[float, float, flo
     """
     if len(numbers) % 3:
         raise ValueError(
-            "observed must hold three numbers for each subset of the rows (fraction of new rows, of "
-            f"errors, and of calibration rows), got {len(numbers)}"
+            "observed must be a flat list with three numbers for each subset of the rows (its fraction "
+            "of the new rows, its fraction of errors, its fraction of the calibration rows), got "
+            f"{len(numbers)} numbers, which is no multiple of 3: pass all three for each subset"
         )
     return zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
 

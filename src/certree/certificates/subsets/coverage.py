@@ -142,7 +142,7 @@ class Scores(ArrayRecord):
         if np.isnan(value).any() or not (rises | (region[1:] > region[:-1])).all():
             raise ValueError(
                 "value must be in ascending order within each region, got NaN or another order: "
-                "make the object by Scores.from_rows"
+                "call Scores.from_rows, which sorts them"
             )
 
     @classmethod
@@ -265,8 +265,9 @@ class PredictionIntervals(ArrayRecord):
 
     Certified regressors make it in ``fit``, and keep it as their attribute ``intervals_``.
 
-    The interval of a row in leaf v is its prediction plus and minus ``scale[v]`` times the score
-    limit of region ``region[v]``.
+    The interval of a row in leaf v is its prediction plus and minus ``scale[v]`` times the limit of
+    region ``region[v]``. The limit is a quantile of the conformity scores (absolute error divided
+    by scale) of the calibration rows in the region, which `Scores.find_limits` computes.
 
     Parameters
     ----------
