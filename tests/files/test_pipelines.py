@@ -30,6 +30,7 @@ from typer.testing import CliRunner
 import certree
 from certree.cli.app import app
 from certree.show import model_card, report
+from certree.tables.fitted_types import list_input_columns
 
 
 def draw(n=400):
@@ -265,12 +266,14 @@ def test_the_file_of_a_pipeline_depends_on_its_content_only(tmp_path):
 def test_a_pipeline_of_one_step_or_with_passthrough_is_saved(tmp_path):
     X, y = draw()
     numbers = X[["income"]]
-    for steps in ([], [("nothing", "passthrough")]):
+    nested = Pipeline([("nothing", "passthrough")])
+    for steps in ([], [("nothing", "passthrough")], [("nested", nested)]):
         model = certree.PACBayesTreeClassifier(random_state=0)
         pipeline = Pipeline([*steps, ("tree", model)]).fit(numbers, y)
         certree.save(pipeline, tmp_path / "pipeline")
         loaded = certree.load(tmp_path / "pipeline")
         np.testing.assert_array_equal(loaded.predict(numbers), pipeline.predict(numbers))
+        assert list_input_columns(loaded)[0] == ["income"]
 
 
 def test_options_of_save_apply_to_the_last_step(tmp_path):

@@ -52,14 +52,13 @@ _Columns = list[InputColumn | None]
 def get_first_step(pipeline: Pipeline) -> Any:
     """Return the first step of a fitted pipeline that is an object, also inside nested pipelines.
 
-    Steps that are "passthrough" or None are skipped. The step may be the final model. Return None if
-    there is no such step, or if a nested pipeline without such steps comes first.
+    Steps that are "passthrough" or None are skipped, and so are nested pipelines of these alone. The
+    step may be the final model. Return None if there is no such step.
     """
     for _, step in pipeline.steps:
-        if isinstance(step, Pipeline):
-            return get_first_step(step)
-        if step is not None and not isinstance(step, str):
-            return step
+        first = get_first_step(step) if isinstance(step, Pipeline) else step
+        if first is not None and not isinstance(first, str):
+            return first
     return None
 
 
