@@ -150,7 +150,7 @@ def describe_certificate(certificate: Certificate) -> dict[str, Any]:
 
 
 def describe_family(family: CertificateFamily) -> list[dict[str, Any]]:
-    """Return the certificates of a family as a list of JSON objects, which is never shortened.
+    """Return all certificates of a family as a list of JSON objects.
 
     A family has certificates of one kind, such as one for each group, that hold together with
     probability 1 - delta.

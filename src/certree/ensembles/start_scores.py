@@ -46,7 +46,7 @@ class TargetSums:
     largest_weight: float | None
 
     def __add__(self, other: Self) -> Self:
-        """Return the sums over the rows of both objects. other: sums over other rows."""
+        """Add the sums over two disjoint sets of rows. other: the sums over the second set."""
         totals = Counter(self.totals)
         totals.update(other.totals)  # `+` would drop negative sums
         largest = [w for w in (self.largest_weight, other.largest_weight) if w is not None]

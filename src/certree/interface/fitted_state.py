@@ -198,7 +198,7 @@ def atomic_fit(
 
     The method runs on a copy of the model, whose attributes replace those of the model in one step.
     If it raises, the model does not change. At the end copies of the parameter values are stored in
-    the attribute `_fitted_with`. A parameter `delta` of 0.5 or more is refused first. fit: the
+    the attribute `_fitted_with`. A parameter `delta` above 0.5 is refused first. fit: the
     undecorated method.
     """
 
@@ -225,7 +225,7 @@ def fit_method(
     """Decorate a method that fits and returns its model: check parameters, then fit atomically.
 
     Values are checked by the attribute `_parameter_constraints` of the model's class, as
-    scikit-learn does; InvalidParameterError is raised. A parameter `delta` of 0.5 or more raises a
+    scikit-learn does; InvalidParameterError is raised. A parameter `delta` above 0.5 raises a
     ValueError. Estimators that the method fits as
     components of the model do not check their own parameters again. A fit that fails changes no
     attribute; see `atomic_fit`. fit: the undecorated method.

@@ -405,8 +405,7 @@ class DaskExecutor:
         """Start an actor on the worker that stores some blocks; the actor owns them from then on.
 
         numbers: numbers of the blocks' partitions; pairs: Dask futures of (block, partial result).
-        Return the
-        client's handle of these blocks.
+        Return the client's handle of these blocks.
         """
         future = self._client.submit(WorkerActor, numbers, *pairs, pure=False, actor=True)
         return WorkerBlocks(numbers, future, self._wait_for_future(future))
@@ -598,8 +597,7 @@ class DaskExecutor:
         """Call a method of the actor that holds some blocks, wait, and return the result.
 
         blocks: handle of these blocks; method: name of a method of `WorkerActor`. Raise
-        `_WorkerLost` or
-        `LinkLost` as `_wait_for_answer` does.
+        `_WorkerLost` or `LinkLost` as `_wait_for_answer` does.
         """
         return self._wait_for_answer(blocks, self._send(blocks, method, *arguments))
 
@@ -607,8 +605,7 @@ class DaskExecutor:
         """Start a call of a method of the actor that holds some blocks.
 
         blocks: handle of these blocks; method: name of a method of `WorkerActor`. Return Dask's
-        future of the
-        result. Raise `_WorkerLost` if the worker is lost.
+        future of the result. Raise `_WorkerLost` if the worker is lost.
         """
         try:
             call = getattr(blocks.actor, method)

@@ -46,7 +46,7 @@ class _Memory:
     """A `Storage` that allocates arrays in memory."""
 
     def allocate(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Return a new array of arbitrary values in memory."""
+        """Allocate an array in memory without initializing its values."""
         return np.empty(shape, dtype)
 
     def hold_core_arrays(self) -> AbstractContextManager[Any]:

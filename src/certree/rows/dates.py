@@ -197,9 +197,10 @@ class DateColumn:
 
     @classmethod
     def from_stored(cls, entry: Any) -> Self:
-        """Return the record of a list that `to_stored` returned.
+        """Restore the description of a column of dates from a model file.
 
-        entry: the list, as read from a model file. Raise `DamagedModelError` if it is no such list.
+        entry: the list that `to_stored` returned at the save. Raise `DamagedModelError` if it is no
+        such list.
         """
         types = (str, str | None, int | float | None, list)
         is_whole = isinstance(entry, list) and len(entry) in (3, 4)

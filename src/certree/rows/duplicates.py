@@ -385,10 +385,10 @@ def _mark_first_rows(first: Indices, rows: Indices) -> NDArray[np.bool_]:
 
 
 def _number_units(groups: NDArray[Any] | None, rows: Indices) -> Indices:
-    """Number the units of some rows: groups in sorted order, or the rows themselves; return (m,).
+    """Return a number for each of m rows, (m,), which rows of one group share.
 
-    groups: group of each row of the table, (n,), or None: each row is a unit; rows: indices of the
-    rows, (m,).
+    Groups are numbered 0, 1, ... in sorted order; without groups, rows are. groups: group of each row
+    of the table, (n,), or None; rows: indices of the m rows in the table, (m,).
     """
     if groups is None:
         return np.arange(len(rows))

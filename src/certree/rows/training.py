@@ -799,7 +799,7 @@ class RowInputMixin:
     _stored_fields: ClassVar[dict[str, StoredField]] = {}
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Check restored attributes against each other, and set those that model files do not hold.
+        """Check the attributes of a loaded model, and compute those that model files do not store.
 
         `__restore__` calls this hook last; here it does nothing, and subclasses override it.
         stored: the content of the model file. Raise a ValueError if entries contradict each other.
