@@ -142,6 +142,17 @@ def test_bounds_fall_with_the_rows_without_jumps_below_those_of_each_kind(p, q, 
         assert more - observed == pytest.approx(fallen * (bound - observed), rel=0.03)
 
 
+@pytest.mark.parametrize("n", [2**24 + 1, 10**12, 2**50])
+def test_more_rows_than_any_table_has_are_bounded_by_the_limits(n):
+    """A joint bound would take minutes and gigabytes, and log-gamma would be off by several nats."""
+    errors = n // 50, n // 10
+    limits = [binomial_upper(k, n, -3.0 + math.log(0.025)) for k in errors]
+    found = named_cost(errors[0] / n, errors[1] / n, 1.0, 0.2, n, 0.0, -3.0)
+    assert found == limits[0] + 0.2 * limits[1]
+    joint = named_cost(0.02, 0.1, 1.0, 0.2, 2**24, 0.0, -3.0)
+    assert joint - 0.04 < 1.5 * math.sqrt(n / 2**24) * (found - 0.04)
+
+
 def test_levels_below_the_smallest_number_are_bounded_by_the_limits():
     limits = [binomial_upper(k, 90_000, -900.0 + math.log(0.025)) for k in (300, 900)]
     found = named_cost(1 / 300, 0.01, 1.0, 0.2, 90_000, 0.0, -900.0)

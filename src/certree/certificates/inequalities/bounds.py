@@ -36,9 +36,10 @@ _MANY_ROWS = 10**6
 _OF_PREVALENCE = 0.1
 # The tilts of the martingale bound double from the least one until one is at least this large.
 _LARGE_TILT = 2.0
-# Fraction of the level of the cost of two kinds of errors that the limits of both use, and the log of
-# the smallest level at which the two are bounded jointly.
-_OF_LIMITS, _LEAST_JOINT_LEVEL = 0.05, -600.0
+# Fraction of the level of the cost of two kinds of errors that the limits of both use, the log of the
+# smallest level at which the two are bounded jointly, and the most rows: beyond them log-gamma is not
+# precise enough, and the joint bound takes seconds.
+_OF_LIMITS, _LEAST_JOINT_LEVEL, _MOST_JOINT_ROWS = 0.05, -600.0, 2**24
 
 
 def _find_boundary(
@@ -493,7 +494,7 @@ def named_cost(*numbers: float) -> float:
     twentieth of the level; Buehler, "Confidence intervals for the product of two binomial
     parameters", JASA 1957, within these limits, at the rest of the level. If only one kind of error
     costs something, or both cost the same, the bound is that of Clopper and Pearson. Below a level of
-    exp(-600), the smallest that float64 serves, it is the cost of both limits.
+    exp(-600), the smallest that float64 serves, and above 2^24 rows it is the cost of both limits.
     """
     missed, alarms, of_miss, of_alarm, n, complexity, log_delta = numbers
     _check_log_delta(log_delta)
@@ -506,7 +507,7 @@ def named_cost(*numbers: float) -> float:
         return max(weights) * binomial_upper(only, rows, log_level)
     each = log_level + math.log(_OF_LIMITS / 2)
     limits = binomial_upper(errors[0], rows, each), binomial_upper(errors[1], rows, each)
-    if log_level < _LEAST_JOINT_LEVEL:
+    if log_level < _LEAST_JOINT_LEVEL or rows > _MOST_JOINT_ROWS:
         return min(of_miss * limits[0] + of_alarm * limits[1], max(weights))
     joint = log_level + math.log1p(-_OF_LIMITS)
     return bound_weighted_errors(errors, rows, weights, joint, limits)
