@@ -36,8 +36,7 @@ from certree.grow.training_samples import TrainingSamples
 from certree.interface.arrays import get_csr_arrays
 from certree.rows.features import DenseFeatures
 from certree.tree import Trees
-
-LONG_RUN = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+from run_length import LONG as LONG_RUN
 
 SIZES = (20_000, 200_000)
 ONE_LANE = np.ones(1, dtype=np.int64)

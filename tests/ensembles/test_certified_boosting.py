@@ -1,7 +1,5 @@
 """Boosted trees whose fit certifies."""
 
-import os
-
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -22,8 +20,8 @@ from certree.certificates.inequalities import bounds
 from certree.certificates.model_selection import SHARES
 from certree.ensembles.certified_boosting import EnsembleCalibrationSet
 from certree.rows.split import train_calibration_split
+from run_length import LONG
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 DRAWS = 300 if LONG else 30
 SHORT = {"max_iter": 8, "max_leaf_nodes": 6, "random_state": 0}
 

@@ -1,6 +1,5 @@
 """The same single tree, bit by bit, of rows in memory and in files, however these are divided."""
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from certree.interface.fitted_state import atomic_fit
 from certree.out_of_core import sources
 from certree.out_of_core.executors import LocalExecutor
 from certree.out_of_core.memory_limit import BlockSizes
+from run_length import LONG
 from same_models import (
     ChunkedRows,
     expect_same_tree,
@@ -54,7 +54,6 @@ def fit_in_chunks(model, X, y, weight, ends, n_threads=1, groups=None, **block_s
 ENDS = (0, 400, 400, N - 1, N)
 
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 GROWERS = [
     {},
     {"max_leaf_nodes": 12},

@@ -15,6 +15,7 @@ from certree._core import grow_class_trees
 from certree.grow import BinnedGrower, Bins
 from certree.grow import bins as bins_module
 from certree.rows.hashes import hash_samples
+from run_length import choose_seeds
 
 COLUMNS = [name for name in Tree.__dataclass_fields__ if name != "optimal_splits"]
 
@@ -200,7 +201,7 @@ def test_trees_split_coarser_bins_at_their_edges():
 # -- against the twin
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", choose_seeds(40))
 def test_trees_are_those_of_the_twin(seed):
     rng = np.random.default_rng(seed)
     X, g, h = drawn(seed, missing=0.3 * (seed % 3 > 0))
@@ -224,7 +225,7 @@ def test_trees_are_those_of_the_twin(seed):
     assert np.array_equal(grown.tree.apply(X), grown.leaf)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", choose_seeds(40))
 def test_constrained_trees_are_those_of_the_twin(seed):
     rng = np.random.default_rng(100 + seed)
     X, g, h = drawn(seed, n=60, p=4, n_values=[4, 9, 12][seed % 3])
@@ -251,7 +252,7 @@ def test_constrained_trees_are_those_of_the_twin(seed):
     assert grown.tree.n_leaves > 1
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", choose_seeds(30))
 def test_trees_on_classes_are_those_of_the_twin(seed):
     rng = np.random.default_rng(seed)
     X, g, _ = drawn(seed, n=50, n_values=[4, 10][seed % 2])
@@ -280,7 +281,7 @@ def test_trees_on_classes_are_those_of_the_twin(seed):
         assert (*said, len(nodes[v]["rows"])) == target.numbers(nodes[v]["rows"])
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", choose_seeds(10))
 def test_splits_by_entropy_are_the_best(seed):
     X, g, h = drawn(seed, n=50)
     y = np.clip((g + 1).astype(int), 0, 2)
@@ -456,7 +457,7 @@ def test_levels_of_chance_are_passed_over():
     assert grower.grow_gradients(rng.normal(size=2000), rng.random(2000)).tree.n_leaves == 1
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", choose_seeds(6))
 def test_the_first_set_is_that_of_the_exact_grower(seed):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 30, size=(400, 1)).astype(float)
@@ -473,7 +474,7 @@ def test_levels_must_be_whole_numbers():
         Bins.from_table([[0.5], [1.0]], [0])
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", choose_seeds(10))
 def test_the_first_split_is_that_of_the_exact_grower(seed):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 250, size=(300, 3)).astype(float)
@@ -714,7 +715,7 @@ def sparse_table(seed, n=300, p=6):
     return X
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", choose_seeds(12))
 @pytest.mark.parametrize("fine_ends", [False, True])
 def test_bins_of_sparse_rows_are_those_of_the_dense_table(seed, fine_ends, monkeypatch):
     if seed % 2:
@@ -733,7 +734,7 @@ def test_bins_of_sparse_rows_are_those_of_the_dense_table(seed, fine_ends, monke
         assert (bins.codes.zero[j] != bins.codes.code[slice(*bins.codes.start[j : j + 2])]).all()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", choose_seeds(12))
 def test_trees_of_sparse_rows_are_those_of_the_dense_table(seed):
     rng = np.random.default_rng(seed)
     X = sparse_table(seed)

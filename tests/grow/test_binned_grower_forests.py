@@ -20,6 +20,7 @@ from certree.rows.relative_weights import (
     compute_relative_weights,
 )
 from certree.tree import Trees
+from run_length import choose_seeds
 
 SWITCHES = {"min_samples_leaf": "min_leaf", "min_samples_split": "min_split"}
 SWITCHES |= {"min_gain": "min_decrease", "max_leaves": "max_leaves"}
@@ -112,7 +113,7 @@ def grown_and_twins(seed, X, target_of, grow, **others):
     return forest
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", choose_seeds(60))
 def test_trees_on_classes_are_those_of_the_twin(seed):
     n_classes = [2, 3, 1][seed % 7 % 3]
     X, y = drawn(seed, n_values=[4, 9][seed % 2], missing=0.2 * (seed % 3 > 0))
@@ -128,7 +129,7 @@ def test_trees_on_classes_are_those_of_the_twin(seed):
         assert len(forest.trees.feature) > 2
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", choose_seeds(60))
 def test_trees_on_numbers_are_those_of_the_twin(seed):
     X, y = drawn(seed, n_values=[4, 9][seed % 2], missing=0.2 * (seed % 3 > 0))
     y = y * 0.375 - 1.0
@@ -140,7 +141,7 @@ def test_trees_on_numbers_are_those_of_the_twin(seed):
     assert len(forest.trees.feature) > 2
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", choose_seeds(40))
 def test_trees_on_counts_are_those_of_the_twin(seed):
     X, y = drawn(seed, n_values=[4, 9][seed % 2], missing=0.2 * (seed % 3 > 0))
     y = np.maximum(y - 1, 0) * (1 + np.arange(len(y)) / 64)  # deviances of small counts are equal
@@ -154,7 +155,7 @@ def test_trees_on_counts_are_those_of_the_twin(seed):
     assert len(grown_and_twins(seed, X, target_of, grow).trees.feature) > 2
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", choose_seeds(60))
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
 def test_trees_on_columns_are_those_of_the_twin(kind, seed):
     X, y = drawn(seed, n_values=[4, 9][seed % 2], missing=0.2 * (seed % 3 > 0))
@@ -215,7 +216,7 @@ def test_columns_are_checked():
         slopes.grow_columns(columns, 1)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", choose_seeds(10))
 def test_splits_of_columns_by_entropy_are_the_best_of_those_that_are_drawn(seed):
     X, y = drawn(seed, n=60)
     columns, n_classes = np.column_stack([y % 3, y > 2]).astype(int), [3, 2]
@@ -225,7 +226,7 @@ def test_splits_of_columns_by_entropy_are_the_best_of_those_that_are_drawn(seed)
     expect_best_cuts(X, forest.trees.tree(0), target, seed)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", choose_seeds(40))
 @pytest.mark.parametrize("criterion", ["gini", "squared", "poisson"])
 def test_the_leaf_whose_split_gains_most_is_divided_first(criterion, seed):
     X, y = drawn(seed, n_values=9, missing=0.2 * (seed % 3 > 0))
@@ -246,7 +247,7 @@ def test_the_leaf_whose_split_gains_most_is_divided_first(criterion, seed):
     assert len(grown_and_twins(seed, X, target_of, grow, **best).trees.feature) > 4
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", choose_seeds(10))
 def test_splits_by_entropy_are_the_best_of_those_that_are_drawn(seed):
     X, y = drawn(seed, n=60)
     y = np.clip(y.astype(int), 0, 2)
@@ -312,7 +313,7 @@ def samples_of(n, n_drawn, n_trees, seed=0):
     return np.array(samples, dtype=np.int32), rng.integers(2**64, size=n_trees, dtype=np.uint64)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", choose_seeds(40))
 def test_trees_on_samples_are_those_of_the_twin(seed):
     n_classes = [2, 3, 1][seed % 7 % 3]
     X, y = drawn(seed, n_values=[4, 9][seed % 2], missing=0.2 * (seed % 3 > 0))

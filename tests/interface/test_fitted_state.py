@@ -2,7 +2,6 @@
 
 import inspect
 import multiprocessing
-import os
 import pickle
 import re
 import sys
@@ -56,8 +55,8 @@ from certree.interface.fitted_state import get_snapshot
 from certree.interface.parameter_aliases import GuaranteeHint, RulesHint
 from certree.prunings import Polynomial
 from certree.weights import map_pruning
+from run_length import LONG
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 SOURCE = str(Path(certree.__file__).parent)
 # Other forms of what `to_dict` writes, and models that have none.
 ONE_FORMULA = {"to_code", "to_onnx", "to_sklearn", "to_sql", "trees_to_dataframe"}

@@ -37,6 +37,7 @@ from certree.out_of_core import cluster, open_rows, resources, sources, worker_l
 from certree.out_of_core.cluster import DaskExecutor
 from certree.out_of_core.worker_actor import align_arrays
 from certree.out_of_core.worker_links import LinkLost
+from run_length import LONG
 from same_models import (
     add_targets,
     add_towns,
@@ -57,7 +58,6 @@ with warnings.catch_warnings():
 # Dask and its servers warn of what is theirs.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 N = 1300
 FORKED_WITH = [
     *("distributed", "dask.array", "dask.dataframe", "pandas", "pyarrow.dataset"),

@@ -19,6 +19,7 @@ import pytest
 from certree import Cart, CertifiedTreeClassifier, PACBayesTreeClassifier
 from certree.ensembles import BoostedTreesClassifier, TreeForestClassifier
 from certree.out_of_core import cluster, resources, worker_links
+from run_length import LONG
 from same_models import expect_same, expect_same_tree
 
 with warnings.catch_warnings():
@@ -33,7 +34,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="stops processes by signals"),
 ]
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 LIMIT = 120  # s, of each test
 N = 1300
 

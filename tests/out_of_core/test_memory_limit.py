@@ -45,8 +45,8 @@ from certree.out_of_core.memory_limit import (
 )
 from certree.out_of_core.row_block import RowBlock
 from certree.out_of_core.sources import FileRows
+from run_length import LONG
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 N, P, FILES = 300_000, 10, 5
 MB = 10**6
 

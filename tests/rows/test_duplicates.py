@@ -59,9 +59,9 @@ from certree.rows.duplicates import (
 )
 from certree.rows.hashes import RowHashes, compute_fit_hashes, find_known_rows
 from certree.weights.node_weights import map_pruning
+from run_length import LONG
 
 DATA = os.environ.get("CERTREE_DATA")
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 DRAWS = 300 if LONG else 20
 DELTA = 0.2
 

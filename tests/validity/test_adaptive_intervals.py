@@ -4,14 +4,13 @@
 """
 
 import math
-import os
 
 import numpy as np
 import pytest
 
 from certree.certificates import AdaptiveIntervals
+from run_length import LONG
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 DRAWS, ROWS = (2000, 1000) if LONG else (10, 1000)
 
 

@@ -4,7 +4,6 @@ Rows are points of a grid, and their classes follow a small tree apart from nois
 whatever is certified is a finite sum.
 """
 
-import os
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -25,8 +24,8 @@ from certree.certificates.subsets.families import CertificateTerms
 from certree.certificates.subsets.row_subsets import make_leaf_subsets, make_node_subsets
 from certree.rows.split import draw_row_per_group
 from certree.rows.time_order import Period
+from run_length import LONG
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
 SIDE = 16
 GRID = np.stack(np.meshgrid(*2 * [np.arange(SIDE)], indexing="ij"), axis=-1).reshape(-1, 2) + 0.0

@@ -1,7 +1,5 @@
 """Rows that occur more than once, by simulation: what is refused and what is certified."""
 
-import os
-
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
@@ -17,8 +15,8 @@ from certree import (
 )
 from certree.certificates import Guarantees, hold_out
 from certree.certificates.inequalities.good_turing import bound_matches
+from run_length import LONG
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 DRAWS = 2000 if LONG else 60
 
 SOURCES = {

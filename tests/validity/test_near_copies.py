@@ -3,7 +3,6 @@
 `make validity` draws each of them more often.
 """
 
-import os
 import warnings
 
 import numpy as np
@@ -19,8 +18,8 @@ from certree import (
 from certree.rows.duplicates import RowHasher
 from certree.rows.hashes import RowHashes
 from certree.rows.near_copies import ComparedRows, find_near_copies
+from run_length import LONG
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 DRAWS = 200 if LONG else 12
 # Of every 100 tables of independent rows one may be warned of.
 MOST_ALARMS = 0.01

@@ -3,7 +3,6 @@
 The conditional risk of each row is known, so that the mean over the period is too.
 """
 
-import os
 from functools import partial
 
 import numpy as np
@@ -13,8 +12,8 @@ from scipy.stats import binom
 import certree
 from certree.certificates.hold_out import certify_row_errors
 from certree.rows.time_order import Period
+from run_length import LONG
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 N_DRAWS, N_FITS = (2000, 200) if LONG else (200, 6)
 DELTA = 0.05
 N_PERIOD, N_NEXT = 400, 200

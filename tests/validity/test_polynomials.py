@@ -1,14 +1,11 @@
 """Promises of learned polynomials, counted: more often in `make validity` than in `make test`."""
 
-import os
-
 import numpy as np
 import pytest
 
 from certree.boolean import held_out_error, kushilevitz_mansour, low_degree, sparsify, spectrum
+from run_length import LONG
 from strategies import draw_examples, make_complete_tree, make_function
-
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
 
 def test_the_promise_of_the_search_holds():

@@ -15,8 +15,8 @@ from scipy.stats import binom
 import certree
 from certree.certificates.row_order import measure_row_order
 from certree.rows.split import draw_copies, rank_units
+from run_length import LONG
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 DRAWS = 300 if LONG else 40
 # The probability of a false alarm is at most 1 / 100.
 MOST_ALARMS = binom.ppf(0.999, DRAWS, 0.01)

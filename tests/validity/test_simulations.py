@@ -1,14 +1,12 @@
 """Seeded simulations of guarantees, longer in `make validity` than in `make test`."""
 
-import os
-
 import numpy as np
 import pytest
 
 import certree
 from certree import HelmboldSchapireTreeClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+from run_length import LONG
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 200 if LONG else 12
 
 

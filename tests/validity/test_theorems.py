@@ -5,7 +5,6 @@ table, so that any number of them is one draw of its counts.
 """
 
 import math
-import os
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,8 +20,8 @@ from certree import NodeStats, paper
 from certree.certificates import inequalities
 from certree.certificates.inequalities import bounds
 from certree.paper.rates import BOUNDARIES, draw_rows, fit_exponent, generate_even_points
+from run_length import LONG
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
 DELTA = 0.05
 LAMBDAS = (0.02, 0.1, 0.3, 1.0, 1.7)

@@ -5,7 +5,6 @@ as they are while the true rates move. Bands use up all of their delta where sco
 that a band a tenth too narrow is found out here.
 """
 
-import os
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
@@ -34,9 +33,9 @@ from certree.export.engines import run_in_onnxruntime
 from certree.interface.fitted_state import atomic_fit
 from certree.out_of_core.executors import LocalExecutor
 from certree.show.page.evaluated_model import EvaluatedModel
+from run_length import LONG
 from same_models import ChunkedRows
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 2000 if LONG else 150
 SIZES = (200, 1000, 5000) if LONG else (200,)
 DELTA = 0.05
