@@ -29,8 +29,9 @@ table2: $(VENV)/user.done
 # a test starts would compile certree again.
 test oldest validity: export PYTHONDONTWRITEBYTECODE =
 
+# `make pages` runs the code on the pages, which takes minutes.
 test: $(VENV)/developer.done
-	$(BIN)/python -m pytest -n $(CORES)
+	$(BIN)/python -m pytest -n $(CORES) --ignore tests/test_docs.py
 
 # The lowest versions that pyproject.toml allows, also of what builds. What they bring along is new and
 # may deprecate what they call.
@@ -87,7 +88,7 @@ bench: $(VENV)/developer.done
 
 # All code and all figures on the pages.
 pages: $(VENV)/developer.done
-	$(BIN)/python -m pytest -q tests/test_docs.py
+	$(BIN)/python -m pytest -q -n $(CORES) tests/test_docs.py
 
 # The figures in README and docs, from benchmarks/results.
 figures: $(VENV)/developer.done

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
-settings.register_profile("default", max_examples=25, deadline=None, suppress_health_check=_QUIET)
+settings.register_profile("default", max_examples=15, deadline=None, suppress_health_check=_QUIET)
 settings.register_profile("sanitize", max_examples=15, deadline=None, suppress_health_check=_QUIET)
 settings.register_profile("long", max_examples=1500, deadline=None, suppress_health_check=_QUIET)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone, is_classifier
@@ -125,7 +125,6 @@ def test_a_fit_to_sparse_rows_is_that_of_the_dense_table(model, kind):
     assert fitted.score(X, y) == dense.score(D, y)
 
 
-@settings(max_examples=25)
 @given(st.integers(0, 2**20), st.integers(2, 40), st.integers(1, 30), st.floats(0.0, 1.0))
 def test_any_sparse_table_is_its_dense_one(seed, n, p, density):
     rng = np.random.default_rng(seed)

@@ -86,7 +86,6 @@ def grown(seed, n=24, n_trees=3, n_classes=None, weighted=False):
 # -- leaves, against the twin ------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
 @given(
     st.integers(0, 10_000),
     st.sampled_from([None, 2, 3]),
@@ -107,7 +106,6 @@ def test_out_of_bag_predictions_leave_the_own_label_out(seed, k, filled_by, shri
     np.testing.assert_array_equal(few, found[:5])
 
 
-@settings(max_examples=25)
 @given(
     st.integers(0, 10_000),
     st.sampled_from([None, 2, 3]),

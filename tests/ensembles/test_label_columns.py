@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.special import expit, softmax
@@ -58,7 +58,6 @@ def codes_of(labels):
 # -- the loss --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
 @given(
     lanes=st.lists(st.sampled_from([1, 3, 4]), min_size=2, max_size=4),
     n=st.integers(1, 30),

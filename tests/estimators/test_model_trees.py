@@ -35,6 +35,7 @@ from certree.prunings import Polynomial, SquareRoot
 from certree.prunings.scott_nowak import fragment_prunings
 from certree.rows.folds import content_folds
 from prunings.test_scott_nowak import literal_penalties, penalised_cost
+from run_length import LONG
 from sklearn_checks import copies_differ, expect_checks, mark_copies
 
 ESTIMATORS = [DecoratedTreeClassifier, DecoratedTreeRegressor]
@@ -57,7 +58,7 @@ def target(estimator, X, y):
     [
         *(estimator() for estimator in ESTIMATORS),
         DecoratedTreeClassifier(rule="polynomial"),
-        DecoratedTreeClassifier(rule=Polynomial(smoothness=3), alpha=0.01),
+        *([DecoratedTreeClassifier(rule=Polynomial(smoothness=3), alpha=0.01)] if LONG else ()),
     ]
 )
 def test_decorated_trees_pass_the_checks_of_scikit_learn(request, estimator, check):

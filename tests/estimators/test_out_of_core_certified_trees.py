@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, dataset, feather
 from sklearn.base import clone
@@ -163,7 +163,6 @@ def test_weights_mean_the_same(target, how, weights, tmp_path):
     compared_rows=st.sampled_from([100, 2**22]),
     groups=st.sampled_from([None, "text", "ints"]),
 )
-@settings(max_examples=15)
 def test_no_order_of_the_rows_changes_a_number(
     seed, target, ends, weights, leaves, compared_rows, groups
 ):

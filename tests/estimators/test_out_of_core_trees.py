@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certree import (
@@ -126,7 +126,6 @@ def test_the_unit_of_weights_says_nothing(target):
     max_bins=st.sampled_from([2, 5, 30, 255]),
     result_bytes=st.sampled_from([1, 10_000, 2**27]),
 )
-@settings(max_examples=15)
 def test_no_division_of_the_rows_changes_a_bit(
     seed, target, ends, weights, leaves, max_bins, result_bytes
 ):

@@ -12,7 +12,6 @@ from sklearn.metrics import log_loss, r2_score
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import compute_sample_weight, get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 import several_targets
@@ -150,13 +149,10 @@ def test_all_prunings_vote_by_the_mean_loss_of_numbers():
     np.testing.assert_allclose(model.predict(X), expected, rtol=1e-7, atol=1e-10)
 
 
-@parametrize_with_checks([estimator() for estimator in CLASSIFIERS + REGRESSORS])
-def test_scikit_learns_contract_of_several_outputs(estimator, check):
-    # All checks run where each estimator has its tests; those that draw several outputs go by the tag.
-    assert get_tags(estimator).target_tags.multi_output
-    name = check.func.__name__  # not the text of the check, which holds an address
-    if "multioutput" in name or "multi_output" in name or "2d" in name:
-        check(estimator)
+@every_estimator
+def test_scikit_learn_checks_several_outputs_of_trees(estimator):
+    """The checks themselves run where each estimator has its tests; some of them need this tag."""
+    assert get_tags(estimator()).target_tags.multi_output
 
 
 # -- relations ---------------------------------------------------------------------------------------

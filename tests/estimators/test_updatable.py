@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -106,7 +106,6 @@ def histories(draw):
 
 
 @every_model
-@settings(max_examples=40)
 @given(history=histories(), weighed=st.booleans())
 def test_rows_that_come_and_go_leave_the_bits_of_a_fit_to_what_is_left(model, history, weighed):
     X, y, weight, batches, gone = history

@@ -14,7 +14,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
@@ -247,7 +247,6 @@ CELLS = st.one_of(st.integers(-3, 6).map(float), st.just(float("nan")))
 
 
 @given(formulas(), hnp.arrays(np.float64, (6, 3), elements=CELLS), st.sampled_from(["32", "64"]))
-@settings(max_examples=40)
 def test_graphs_of_onnx_send_rows_as_the_twin_does(formula, X, bits):
     tree, rows = formula.trees[0], formula.rows[0]
     leaves = [find_fractional_leaves(tree, rows, x) for x in X]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
@@ -49,7 +49,6 @@ def assert_same(a, b):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.booleans())
 def test_every_split_is_the_best_of_all_splits(criterion, seed, weighted):
     X, classes, numbers, weight = table(seed)
@@ -68,7 +67,6 @@ def test_every_split_is_the_best_of_all_splits(criterion, seed, weighted):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.booleans())
 def test_every_division_of_categories_is_the_best_of_all(criterion, seed, weighted):
     X, classes, numbers, weight = table(seed, n_values=5)

@@ -223,7 +223,7 @@ def asked(ask):
 
 def moments(n):
     """All of n moments, or those in which a fit is read and some spread over the others."""
-    return range(n) if LONG or n <= 50 else [*range(25), *np.linspace(25, n - 1, 25).astype(int)]
+    return range(n) if LONG or n <= 25 else [*range(12), *np.linspace(12, n - 1, 12).astype(int)]
 
 
 @every_model

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
@@ -47,7 +47,6 @@ def test_the_loss_of_a_leaf_is_the_mean_over_targets(seed, weighted):
     assert stats.log_loss is nats is None
 
 
-@settings(max_examples=25)
 @given(
     st.integers(0, 10**6),
     st.sampled_from(["classes", "numbers"]),

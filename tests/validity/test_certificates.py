@@ -26,7 +26,7 @@ from certree.rows.split import draw_row_per_group
 from certree.rows.time_order import Period
 from run_length import LONG
 
-REPEATS = 400 if LONG else 12
+REPEATS = 400 if LONG else 5
 SIDE = 16
 GRID = np.stack(np.meshgrid(*2 * [np.arange(SIDE)], indexing="ij"), axis=-1).reshape(-1, 2) + 0.0
 DELTA = 0.05
@@ -754,7 +754,7 @@ class Constant:
 
 def test_looks_that_are_paid_for_hold_together():
     """Rows come in, and one stops as soon as the bound on all so far is low enough to be false."""
-    repeats, n_looks, risk = max(REPEATS, 400), 20, 0.2
+    repeats, n_looks, risk = 400 if LONG else 60, 20 if LONG else 10, 0.2
     rng = np.random.default_rng(0)
     wrong = rng.random((repeats, 100 * n_looks)) < risk
 
@@ -1005,7 +1005,7 @@ def test_certificates_and_their_monitors_together_are_seldom_wrong():
 
 def test_the_simulation_sees_violations():
     """Hold-out is exact but for the steps of the binomial law: it fails nearly as often as it may."""
-    bound, risk = simulate("hold_out", World(2), repeats=max(REPEATS, 400))
+    bound, risk = simulate("hold_out", World(2), repeats=400 if LONG else 200)
     assert 0.02 < (risk > bound).mean() < 0.09
 
 
@@ -1049,7 +1049,7 @@ def test_certify_keeps_its_promise_for_new_groups(group_size):
 def test_one_row_of_each_group_keeps_the_promise_for_such_rows_of_new_groups():
     """Large groups have more errors, and their rows err together: then rows are not independent."""
     sizes, risks = np.array([1, 3, 60]), np.array([0.1, 0.2, 0.6])
-    repeats, violations, ignored = max(REPEATS, 200), 0, []
+    repeats, violations, ignored = 200 if LONG else 50, 0, []
     for seed in range(repeats):
         rng = np.random.default_rng(seed)
         kind = rng.integers(0, 3, 80)

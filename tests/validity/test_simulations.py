@@ -7,7 +7,7 @@ import certree
 from certree import HelmboldSchapireTreeClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
 from run_length import LONG
 
-REPEATS = 200 if LONG else 12
+REPEATS = 200 if LONG else 5
 
 
 def planted(rng, n, noise):
