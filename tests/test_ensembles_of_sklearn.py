@@ -33,6 +33,7 @@ from certree import (
     PrunedTreeClassifier,
     PrunedTreeRegressor,
 )
+from run_length import LONG
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -49,7 +50,7 @@ TABLES = {
     "polars": pl.DataFrame({"x": NUMBERS, "name": pl.Series(NAMES, dtype=pl.Categorical)}),
     "polars strings": pl.DataFrame({"x": NUMBERS, "name": NAMES}),
 }
-every_table = pytest.mark.parametrize("name", [*TABLES])
+every_table = pytest.mark.parametrize("name", TABLES if LONG else ["pandas", "polars strings"])
 
 CLASSIFIERS = [
     AdaBoostTreeClassifier(n_estimators=3),

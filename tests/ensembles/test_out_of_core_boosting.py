@@ -37,6 +37,7 @@ from certree.out_of_core import binning, executors, joined_rows, resources, scra
 from certree.out_of_core.binned_blocks import _sketch_chunk
 from certree.out_of_core.executors import InMemory, LocalExecutor
 from certree.tables import table_files
+from run_length import choose_cases
 from same_models import (
     COLUMNS,
     ChunkedRows,
@@ -123,9 +124,10 @@ QUANTILES = [
 ]
 
 
-@pytest.mark.parametrize("block_rows", [2**19, 170, 1])
-@pytest.mark.parametrize("weights", ["real", "whole", None])
-@pytest.mark.parametrize("how", QUANTILES)
+@pytest.mark.parametrize(
+    ("how", "weights", "block_rows"),
+    choose_cases(QUANTILES, ["real", "whole", None], [2**19, 170, 1]),
+)
 def test_losses_of_order_statistics_mean_the_same(
     how, weights, block_rows, tmp_path, monkeypatch, left_nothing
 ):
@@ -148,10 +150,10 @@ def expect_same_in_files(how, rows, weights, block_rows, folder, monkeypatch):
     assert here.predict(rows.drop_columns(["y", "w"])).std() > 0
 
 
-@pytest.mark.parametrize("block_rows", [2**19, 170])
-@pytest.mark.parametrize("n_levels", [40, 300])
-@pytest.mark.parametrize("weights", ["real", "whole", None])
-@pytest.mark.parametrize("target", ["two", "three", "numbers"])
+@pytest.mark.parametrize(
+    ("target", "weights", "n_levels", "block_rows"),
+    choose_cases(["two", "three", "numbers"], ["real", "whole", None], [40, 300], [2**19, 170]),
+)
 def test_features_of_many_levels_mean_the_same(
     target, weights, n_levels, block_rows, tmp_path, monkeypatch, left_nothing
 ):
@@ -233,9 +235,16 @@ UNUSUAL = {
 
 
 @pytest.mark.filterwarnings("ignore:sample_weight differs so much:UserWarning")
-@pytest.mark.parametrize("target", UNUSUAL)
 @pytest.mark.parametrize(
-    "how", [*QUANTILES, {"loss": "quantile", "quantile": 1 / 3}, {"loss": "tweedie", "power": 1.2}]
+    ("how", "target"),
+    choose_cases(
+        [
+            *QUANTILES,
+            {"loss": "quantile", "quantile": 1 / 3},
+            {"loss": "tweedie", "power": 1.2},
+        ],
+        [*UNUSUAL],
+    ),
 )
 def test_unusual_targets_mean_the_same(how, target):
     rs = np.random.RandomState(0)
@@ -529,11 +538,11 @@ SCORED = [
 ]
 
 
-@pytest.mark.parametrize("is_given", [False, True])
-@pytest.mark.parametrize(("target", "scoring", "weights", "how"), SCORED)
+@pytest.mark.parametrize(("case", "is_given"), choose_cases(SCORED, [False, True]))
 def test_scorers_by_name_stop_fits_to_files_as_in_memory(
-    target, scoring, weights, how, is_given, tmp_path, monkeypatch, left_nothing
+    case, is_given, tmp_path, monkeypatch, left_nothing
 ):
+    target, scoring, weights, how = case
     monkeypatch.setattr(scored_sample, "_SCORED_ROWS", 333)
     monkeypatch.setattr(scored_sample, "_BLOCK_ROWS", 100)
     rows, others = (
