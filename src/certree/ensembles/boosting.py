@@ -164,7 +164,8 @@ def _read_loss_factors(stored: StoredState, name: str, model: BoostedTrees) -> t
 
     A model of several numeric targets minimizes the sum of their losses times these factors.
     stored: content of the file; name: name of the array in it; model: the model that is restored.
-    Raise `DamagedModelError` if it has one output.
+    Return one factor >= 0 for each output. Raise `DamagedModelError` if the model has one output,
+    as its loss has no factor.
     """
     if model._n_outputs == 1:
         raise DamagedModelError(f"the model file must not have {name}, as its model has one output")
@@ -258,7 +259,9 @@ class BoostedTrees(StagedTrees):
     def _make_loss(self) -> Loss:
         """Return the loss that this model minimizes, by its parameters and the targets of the fit.
 
-        Of the targets, the number of classes or of columns matters.
+        Call it once `fit` has encoded the targets: the number of classes, or of target columns,
+        decides how many scores (outputs) the loss has for a row. Raise ValueError if parameters of
+        the loss contradict each other.
         """
 
     @abstractmethod
@@ -266,7 +269,8 @@ class BoostedTrees(StagedTrees):
         """Check targets of new rows and convert them to the form that the loss reads.
 
         y: classes or numbers as the user gives them, (n,), or (n, n_targets) for several targets.
-        Return class codes or float64 numbers, (n,), or transposed, (n_targets, n).
+        Return class codes or float64 numbers, (n,), or transposed, (n_targets, n). Raise ValueError
+        for classes that the fit has not seen, or another number of columns than in the fit.
         """
 
     @abstractmethod
@@ -549,11 +553,12 @@ class BoostedTrees(StagedTrees):
         self._has_offset = offset is not None
 
     def _attach_offset(self, name: str, offset: Any, rows: Training) -> Training:
-        """Return a copy of rows with their offsets, sorted by offset; `rows` if `offset` is None.
+        """Return rows with their offsets, in ascending order of these; `rows` if `offset` is None.
 
-        name: parameter's name for errors; offset: as the user gave it, for all rows of the call of
-        `fit`, or None; rows: training or validation rows. Sorting makes the fit independent of the
-        order of rows that are equal except for their offsets.
+        name: parameter's name for errors; offset: as the user gave it to `fit`, with an entry also
+        for rows that were dropped (those of weight zero), or None; rows: encoded training or
+        validation rows, which are not changed. Sorting makes the fit independent of the order of
+        rows that are equal except for their offsets.
         """
         if offset is None:
             return rows
@@ -634,10 +639,11 @@ class BoostedTrees(StagedTrees):
     ) -> tuple[Training, dict[str, Any]]:
         """Check and encode validation rows as the training rows were.
 
-        The parameters are those of `fit`. Return the encoded rows, and a dictionary of fitted
-        attributes that follow from training and validation rows together. A Pipeline transforms X
-        but not X_val, so an error, or the warning that only X_val has names, states what to pass
-        there.
+        The parameters are those of `fit`; call it after the training rows were encoded. Return the
+        encoded rows, and a dictionary of fitted attributes by name, which are not set: for
+        classifiers it has `sample_hashes_` and `_sample_counts`, the hashes of training and
+        validation rows and how often each occurs. A Pipeline transforms X but not X_val, so an
+        error, or the warning that only X_val has names, states what to pass there.
         """
         for argument, values in (("y_val", y_val), ("sample_weight_val", sample_weight_val)):
             expect_value_per_row(argument, values, X_val, "X_val")
@@ -854,7 +860,7 @@ class BoostedTrees(StagedTrees):
 
         thirds: fits to thirds of the rows, of which all rounds are made here; members: the runs of
         the model (one for each seed), after their last round; first: index of the first new round,
-        above 0 if rounds were added to a previous fit.
+        above 0 if rounds were added to a previous fit. Call it once `trees_` and `n_iter_` are set.
         """
         deviation = self._join_deviations(members, first)
         scores, deviations = self._compute_scores_and_deviations(
@@ -869,7 +875,8 @@ class BoostedTrees(StagedTrees):
 
         The deviation is over the prunings of the node's tree (its subtrees with the same root), by
         their weights. members: the runs of the model, after their last round; first: index of the
-        first new round, above 0 if rounds were added to a previous fit.
+        first new round; above 0, the deviations of earlier nodes are taken from `_errors`, which
+        the previous fit has set. Call it once `trees_` and `n_iter_` are set.
         """
         grown = [run.trees().with_value(run.get_node_deviations()) for run in members]
         kept = [trees.keep_first(self.n_iter_ - first) for trees in grown]
@@ -904,9 +911,10 @@ class BoostedTrees(StagedTrees):
         return scores, deviations
 
     def _make_plan(self, n: int) -> RoundPlan:
-        """Return the numbers of rounds, leaves and folds that "auto" stands for in a fit to n rows.
+        """Return the numbers that parameters "auto" stand for in a fit to n training rows.
 
-        n: number of training rows.
+        They are those of rounds and leaves, of the thresholds that rounds draw, and of the folds of
+        the cross-validation that chooses the number of rounds.
         """
         return self._SCHEDULE.plan(n, self.quality)
 
@@ -1238,7 +1246,7 @@ class BoostedTrees(StagedTrees):
         return check_monotonic_cst(self.monotonic_cst, *counts, self._category_mask())
 
     def _get_interaction_groups(self) -> Any:
-        """Return the groups of features that may interact, as collections of feature indices.
+        """Return the groups of features that may interact, as a list of lists of feature indices.
 
         They follow from the parameter `interaction_cst`. None: all features may interact.
         "pairwise" becomes all pairs of features, "no_interactions" each feature by itself. Calendar
@@ -1260,14 +1268,16 @@ class BoostedTrees(StagedTrees):
 
         Each value is a tuple of numbers of random thresholds per feature at which rounds may split,
         used in turn; None: all thresholds. n: number of training rows. The only value is
-        ``(max_thresholds,)``, unless max_thresholds="auto".
+        ``(max_thresholds,)``, unless max_thresholds="auto": then one or more of ``(drawn,)``,
+        ``(None,)`` and ``(drawn, None)``, with a number `drawn` that grows with n; the first is the
+        default.
         """
         if self.max_thresholds != "auto":
             return [(self.max_thresholds,)]
         return self._make_plan(n).list_thresholds()
 
     def _count_fast_rounds(self) -> int:
-        """Return the number of rounds with quality "fast"; small learning rates have more."""
+        """Return the number of rounds with quality "fast"; a `learning_rate` below 0.1 has more."""
         factor = 1 if self.learning_rate == "auto" else get_rate_factor(self.learning_rate)
         return self._SCHEDULE.count_fast_rounds(self._make_loss().n_outputs) * factor
 
@@ -1277,8 +1287,8 @@ class BoostedTrees(StagedTrees):
         n: number of training rows; stops: whether the fit may stop early, in which case the result
         is the largest number of rounds. `max_iter` decides if it is a number, then quality "fast",
         then `stops`, then the class attribute `_SCHEDULE`. Call `_set_learning_rate` before a new
-        fit. has_times: whether rows have times; the latest rows then choose the number of rounds,
-        and None is returned.
+        fit. has_times: whether rows have times; if nothing before `_SCHEDULE` decides, the latest
+        rows then choose the number of rounds, and None is returned. A single row gets 1 round.
         """
         if self.max_iter != "auto":
             return int(self.max_iter)
@@ -1332,7 +1342,12 @@ class BoostedTrees(StagedTrees):
         def start_runs(
             schedules: Sequence[tuple[int | None, ...]], rate_factor: int
         ) -> list[list[Rounds]]:
-            """Return for each schedule of thresholds a run on each fold; see `_search_n_rounds`."""
+            """Return for each schedule the boosting runs on all folds, before their first round.
+
+            schedules: numbers of random thresholds per feature at which rounds may split, used in
+            turn; None: all thresholds. rate_factor: factor of the learning rate of the runs.
+            Variables of the enclosing method: `run`, a run on all training rows, and `folds`.
+            """
             runs = [run.make_fold_run(fold, rate_factor).with_statistics() for fold in folds]
             return [
                 [run.copy_without_trees(thresholds=numbers) for run in runs]
@@ -1352,19 +1367,26 @@ class BoostedTrees(StagedTrees):
     ) -> int:
         """Return the number of rounds with the smallest validation loss, and set `thresholds_`.
 
+        A run is a sequence of boosting rounds. A schedule is a possible value of `thresholds_`: the
+        numbers of random thresholds per feature at which rounds may split, used in turn.
+
         Parameters
         ----------
         n : int
             Number of training rows.
         has_times : bool
-            Whether the latest rows validate.
-        choose, limit
-            As in `_choose_n_rounds`.
+            Whether the latest rows validate; then there is no smallest number of rounds.
+        choose : bool
+            Whether to choose among the schedules of `_list_threshold_schedules`; False: keep
+            `thresholds_`.
+        limit : TimeLimit
+            When the fit must end; the search takes at most half of the time.
         start_runs : callable
-            ``start_runs(schedules, rate_factor)`` returns for each schedule of thresholds its runs
-            before the first round, whose learning rates are multiplied by the factor.
+            ``start_runs(schedules, rate_factor)`` returns for each schedule a list of runs, one for
+            each fold, before the first round; their learning rates are multiplied by the factor.
         advance : callable
-            Makes rounds of the runs; see `choose_rounds`.
+            ``advance(runs, first, last)`` makes rounds first, ..., last - 1 of the runs, in place,
+            and appends their validation losses.
         """
         plan, rate_factor = self._make_plan(n), get_rate_factor(self.learning_rate_)
         factor = choose_step_factor(self.learning_rate_, plan.step_factor)

@@ -88,7 +88,8 @@ _MAX_TRAIN_SIZE = 1 - 2.0**-53
 class EnsembleCalibrationSet(CalibrationSet):
     """The calibration set of a classifier that adds up trees, with the scores of its rows.
 
-    The constructor takes the arguments of `CalibrationSet`, whose `y` holds class codes, and one
+    The constructor takes by keyword the arguments of `CalibrationSet`, such as `given`, the position
+    of each row in the call of ``fit``, `y`, its class code, and `weight`, for rows in groups; and one
     more. The code after those of the classes of the fit stands for all other classes.
 
     Parameters
@@ -118,8 +119,9 @@ class EnsembleCalibrationSet(CalibrationSet):
 def _read_calibration(stored: StoredState, name: str, model: Any) -> EnsembleCalibrationSet:
     """Return the calibration set of a model file, without checks against the rest of the model.
 
-    stored, name: the content of the file, and its section of the calibration set. model: the model
-    that is restored, with its certificate.
+    stored: content of the file; name: its section that holds the calibration set; model: the model
+    that is restored, whose `certificate_` must have been read: two fields are taken from it,
+    `near_copies` and `period`, as the section lacks them.
     """
     return EnsembleCalibrationSet.from_stored(
         stored.get_section(name),
@@ -416,8 +418,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         within it predicts the bound for each size of the training set, and the size with the lowest
         predicted bound is used. split_rows: ``split_rows(train_size, is_pilot)`` draws a training
         set of this fraction from the rows of the fit, and returns all rows with their split;
-        is_pilot: whether another split may follow. has_times: whether rows are split by time, so
-        that no error may choose the size. limit: when the fit must end.
+        is_pilot: whether another split may follow. has_times: whether rows are split by time;
+        "auto" is then a constant, as no error may choose the size. limit: when the fit must end.
         """
         fixed = get_fixed_train_size(self.train_size, has_times)
         if fixed is not None:
@@ -491,8 +493,9 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     def _certify(self, training: Training) -> None:
         """Set `calibration_`, `certificate_` and `certificates_` from the calibration set.
 
-        training: all rows of the fit with their split. The certificate bounds the error rate on new
-        rows.
+        training: all rows of the fit with their split; call it when the trees are fitted. The
+        certificate bounds the error rate on new rows. Warn if errors depend on the order of the
+        rows and a feature holds dates.
         """
         calibration = training.split.calibration
         score = self._compute_row_scores(training.features.take_matrix(calibration))
@@ -888,7 +891,8 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
 
         rows: all rows of the fit with their split; limit: the largest error that the certificate of
         the mean absolute error counts; larger errors count as `limit`. With groups there is no
-        certificate of intervals.
+        certificate of intervals. Call it when the trees and the scale are fitted. Warn if errors
+        depend on the order of the rows and a feature holds dates.
         """
         calibration = rows.split.calibration
         features, found = (
@@ -919,7 +923,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         note_row_order(self, rows.split.units, 1, lambda some: (y - predicted)[some])
 
     def _predict_with_half_width(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
-        """Return the center and half of the width of the interval of each new row, (n,) each.
+        """Return the center (the prediction) and the half width of each row's interval, (n,) each.
 
         X: rows as the user gives them; reach: half of the width of an interval divided by the scale
         (expected absolute error) of its row, (1,): a quantile of the conformity scores.
@@ -940,7 +944,8 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     def _finish_restore(self, stored: StoredState) -> None:
         """Check the restored model: raise ValueError if its conformity scores have several regions.
 
-        stored: content of the model file.
+        A region is a set of rows that has conformity scores of its own; here all rows are one
+        region. stored: content of the model file.
         """
         super()._finish_restore(stored)
         if (n_regions := len(self.conformity_scores_.mass)) != 1:

@@ -265,10 +265,11 @@ class SampledTrees:
         return float(np.mean(is_wrong[has_vote]))
 
     def compute_residuals(self, votes: Float64, rows: Indices) -> Float64:
-        """Compute class indicators of some rows minus the fractions of the vote, (m, K) or (m, 1).
+        """Compute class indicators of some rows minus the fractions of the vote, (m, K).
 
-        votes: sums of the votes of trees on all rows, from `add_votes`, (n, K); rows: indices,
-        (m,). Residuals of rows in all samples are 0.
+        With two classes only the second column is returned, (m, 1). votes: sums of the votes of
+        trees on all rows, from `add_votes`, (n, K); rows: indices, (m,). Residuals of rows in all
+        samples are 0.
         """
         n_votes = self.is_out_of_sample[:, rows].sum(axis=0)[:, None]
         probabilities = votes[rows] / np.maximum(n_votes, 1)
@@ -542,7 +543,8 @@ class CertifiedForestClassifier(ForestClassifier):
 
         The latest fifth of the training set chooses between the sample sizes, and between the
         posteriors (weights of the prunings, subtrees with the same root), by the error of the vote.
-        The chosen one is then fitted to the whole training set.
+        The chosen one is then fitted to the whole training set. Sets `trees_`, `_importances`,
+        `certificates_` and `certificate_`.
 
         training: the encoded rows, of which the latest are the calibration set; sizes: fractions of
         the rows that each tree may grow on; random_state: draws samples and seeds.
@@ -684,11 +686,12 @@ class CertifiedForestClassifier(ForestClassifier):
         self._importances = sampled.compute_importances(posterior)
 
     def _certify_out_of_sample(self, best: _Candidate, fraction: float) -> None:
-        """Set `certificates_` and `certificate_` from the errors on out-of-bag rows.
+        """Set `certificates_` and `certificate_` from the errors on out-of-sample rows.
 
         `certificates_` are the bounds of up to three methods, `certificate_` is the lowest. best:
-        the chosen trees and weights of prunings; fraction: fraction of delta that each certificate
-        gets.
+        the chosen trees and weights of prunings; fraction: fraction of the parameter `delta` that
+        each certificate gets. Warn if errors depend on the order of the rows and a feature holds
+        dates.
         """
         votes = best.sampled.add_votes(best.fractions)
         risk = best.sampled.compute_risk(votes)
@@ -713,7 +716,10 @@ class CertifiedForestClassifier(ForestClassifier):
 
     @property
     def _power(self) -> float:
-        """Exponent of the averaged class probabilities: 1, as the plain vote is certified."""
+        """Exponent to which `predict_proba` raises the mean vote of the trees before it normalises it.
+
+        It is 1, as the plain vote is certified.
+        """
         return 1.0
 
     def _compute_importances(self) -> Float64:

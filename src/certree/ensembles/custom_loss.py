@@ -126,7 +126,7 @@ class CustomLossAdapter(RegressionLoss):
         """Compute the start score, the constant with the smallest mean loss, by Newton's method, (1,).
 
         A step that raises the loss is halved up to 30 times; the method ends if that does not help.
-        rows: targets of the training rows.
+        rows: targets, weights and offsets of the training rows; the constant is added to the offsets.
         """
         constant = self._guess_start(rows)
         (least,) = rows.compute_means(_list_losses, self, constant)
@@ -149,7 +149,8 @@ class CustomLossAdapter(RegressionLoss):
         """Return the constant score from which Newton's method starts.
 
         It is the mean of targets minus offsets; with link "log" the logarithm of the mean target over
-        the mean exponential of the offsets. rows: as in `find_start`.
+        the mean exponential of the offsets, or 0 if the mean target is not positive. rows: targets,
+        weights and offsets of the training rows.
         """
         means = rows.compute_means(_list_start_terms, self.is_log)
         if not self.is_log:
@@ -292,8 +293,9 @@ def _list_gradients(
 def check_custom_gradients(executor: Executor, loss: Loss, start: Float64) -> None:
     """Raise ValueError if the gradients of a `CustomLoss` are not the derivatives of its loss.
 
-    executor: has blocks of the training rows, with their keys; loss: any loss; start: its start
-    scores, (1,). See `CustomLossAdapter.check_gradients`.
+    Other losses are not checked. executor: holds the training rows in blocks, in this process or
+    others; loss: loss of the fit; start: its start score, (1,). In 256 random rows gradients are
+    compared with difference quotients of the loss; see `CustomLossAdapter.check_gradients`.
     """
     if loss.is_custom:
         rows = zip(*executor.reduce(_list_checked_rows, start), strict=True)
@@ -302,9 +304,11 @@ def check_custom_gradients(executor: Executor, loss: Loss, start: Float64) -> No
 
 
 def _list_checked_rows(block: RowBlock, start: Float64) -> list[tuple[Float64, Float64, UInt64]]:
-    """Return targets, scores (1, m) and keys of the rows of a block that may be checked, as a list.
+    """Return those rows of a block that may be among the 256 whose gradients are checked.
 
-    start: start scores, (1,). The list has one entry, or none if the block has no rows.
+    They are the m <= 256 rows with the smallest random keys. start: start score, (1,), to which the
+    offsets of the rows are added. Return a list with one tuple of targets (m,), scores (1, m) and
+    keys (m,), or an empty list if the block has no rows.
     """
     if not block.n:
         return []

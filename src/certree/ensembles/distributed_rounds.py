@@ -59,7 +59,9 @@ class NewRounds:
         Negated mean losses of training rows and validation set after each round; no rows if rounds
         are not scored.
     batches : list of tuple
-        For each run the new entries of `Rounds.tree_batches`, `deviations`, `rows` and `losses`.
+        For each run four lists, new entries of the fields of `Rounds`: `tree_batches`, the new
+        trees; `deviations`, standard deviations of their node values; `rows`, numbers of in-bag
+        rows in their nodes; `losses`, of the validation rows after the rounds.
     """
 
     scores: Float64
@@ -85,7 +87,7 @@ def start_rounds(
     digests : mapping of int to int
         Checksum of each block when it was first read, by the number of the block.
     run : Rounds
-        The first run, without rows.
+        The first run, without rows: its settings, seed, thresholds, and grower of trees.
     start : ndarray of shape (n_outputs,)
         Constant start scores, to which offsets are added.
     plain_start : ndarray of shape (n_outputs,)
@@ -178,8 +180,9 @@ def add_previous_rounds(
     Returns
     -------
     ndarray of shape (len(ends), 1) or (len(ends), 2), or (len(ends), n_outputs, m)
-        What `score_rounds`, or for a scorer `get_scored_predictions`, returns after so many trees;
-        (0,) if rows are not scored.
+        For each entry of `ends`: negated mean losses of the training rows of all processes and, if
+        there is one, of the validation set; or for a scorer the raw predictions of the m rows of
+        this process that it gets. (0,) if rows are not scored.
     """
     (run,), rows, stages = rank.state, rank.rows, []
     n_threads = run.grower.n_jobs
@@ -203,8 +206,9 @@ def make_rounds(rank: Rank, first: int, last: int, watch: Watch) -> NewRounds:
     """Make rounds first, ..., last - 1 of the runs in a process; return the new trees and scores.
 
     All processes with rows of the fit call it together, and grow the same trees. rank: rows of the
-    process, whose `state` has the runs; watch: how rounds are scored; see
-    `certree.ensembles.rounds.advance`.
+    process, whose `state` has the runs (from `start_rounds`); the runs keep scores but no trees.
+    watch: whether the C++ core scores rounds, the number of rounds without an improvement after
+    which it stops (0: never), the smallest improvement that counts, and the scores so far.
     """
     runs: list[Rounds] = rank.state
     with rank.rows.storage.hold_core_arrays():
@@ -271,8 +275,9 @@ def count_classes_of_rank(rank: Rank, n_classes: int) -> Int64:
 def draw_keys(rank: Rank, seed: int, n_sampled: Int64) -> KeySample:
     """Find the smallest random keys of each class among a process's rows, as a random sample of rows.
 
-    rank: rows of the process; seed: seed of the draw; n_sampled: number of rows to draw of each
-    class. See `draw_smallest_keys`.
+    rank: rows of the process; seed: seed of the draw, with which the keys of rows are mixed;
+    n_sampled: number of rows to draw of each class, (n_classes,). Return the mixed keys, at most
+    this number for each class, and the classes of their rows, in the fields `keys` and `classes`.
     """
     return draw_smallest_keys(rank.rows.keys, _get_strata(rank, len(n_sampled)), seed, n_sampled)
 
@@ -280,8 +285,9 @@ def draw_keys(rank: Rank, seed: int, n_sampled: Int64) -> KeySample:
 def choose_scored_rows(rank: Rank, seed: int, limits: UInt64) -> ScoredRows:
     """Choose those rows of a process that a scorer gets, and return their targets and weights.
 
-    Set `rank.scored` to their indices. rank: rows of the process; seed: seed of the draw; limits:
-    largest random key, mixed with the seed, that is drawn of each class, see `find_sampled_rows`.
+    They are a random sample of the training rows, and all validation rows. Set `rank.scored` to
+    their indices. rank: rows of the process; seed: seed of the draw, with which the random keys of
+    rows are mixed; limits: largest mixed key that is drawn of each class, (n_classes,).
     """
     rows = rank.rows
     sampled = find_sampled_rows(rows.keys, _get_strata(rank, len(limits)), seed, limits)

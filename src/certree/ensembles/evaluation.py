@@ -155,7 +155,11 @@ class Evaluation:
 
     @property
     def is_scored_by_core(self) -> bool:
-        """Whether the C++ core can compute the scores: built-in loss, one fit, not a mean of fits."""
+        """Whether the C++ core can compute the scores.
+
+        It can if they are losses, not those of a scorer, of a loss that is not a `CustomLoss`, and
+        a single run is scored, not the mean of several.
+        """
         return self.is_loss and not self.is_custom and self.n_runs == 1
 
     @property
@@ -463,8 +467,10 @@ class ScorerScore:
     ) -> Self:
         """Make the function for a scorer that reads no features, with rows sorted by target and weight.
 
-        Sums over the rows then do not depend on their order. model, scorer, weight, columns: as in
-        the class; y: class codes or numbers, (n_scored,) or (n_scored, n_targets).
+        Sums over the rows then do not depend on their order. model: the model that is fitted;
+        scorer: ``scorer(model, X, y)``; y: class codes or numbers, (n_scored,) or (n_scored,
+        n_targets); weight: weights of the rows, (n_scored,), None: 1; columns: columns of these
+        rows in the raw predictions, (n_outputs, n), that the function gets, (n_scored,).
         """
         if weight is not None and (weight == 1).all():  # other blocks may have none
             weight = None
@@ -527,15 +533,18 @@ def _make_scorer_score(
 
     Parameters
     ----------
-    model, scorer
-        See `make_scorer_scores`.
+    model : BoostedTrees
+        The model that is fitted.
+    scorer : callable
+        ``scorer(model, X, y)``, as scikit-learn's.
     rows : Training
         The n_scored rows.
     columns : ndarray of intp, shape (n_scored,)
-        Columns of these rows in raw predictions; see `ScorerScore`.
+        Columns of these rows in the raw predictions of all n rows, (n_outputs, n), which the
+        returned function gets.
     weight : ndarray of float64, or None
-        Weights of all training rows with a mean of 1, the unit of out-of-core fits; None: the
-        weights of `rows` are taken.
+        Weights of all training rows with a mean of 1, the unit of out-of-core fits, read if the
+        model's `scoring` is a name; None: the weights of `rows` are taken.
     """
     if isinstance(model.scoring, str):
         weight = rows.weight if weight is None else weight[columns]
