@@ -88,7 +88,8 @@ class Spectrum(ArrayRecord):
         is_sorted = np.array_equal(argsort_masks(self.masks), np.arange(len(self.masks)))
         if not is_sorted or len(find_distinct(self.masks)) < len(self.masks):
             raise ValueError(
-                "masks must be distinct and ascend: use Spectrum.from_terms to sort them"
+                "masks must be distinct and ascend: use Spectrum.from_terms, which sorts masks and "
+                "adds the coefficients of equal ones"
             )
         if self.mean is not None:
             object.__setattr__(self, "mean", check_means(self.mean, len(self.bits)))

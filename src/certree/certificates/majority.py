@@ -43,7 +43,9 @@ class PosteriorVote:
         The tree with the class counts of its training set and its calibration set, whose rows may
         come in groups.
     posterior : NodeWeights or LabelledWeights
-        The posterior over prunings or labelled prunings; it may depend on the calibration rows.
+        The posterior, which may depend on the calibration rows: over prunings whose leaves predict
+        the labels of the training set (NodeWeights), or over labelled prunings, which also draw the
+        label of each leaf (LabelledWeights).
     prior : Prior
         A prior made without the calibration set.
     ballot : Vote or None
@@ -214,7 +216,9 @@ def certify_posterior(
         The tree with the class counts of its training set and its calibration set, whose rows may
         come in groups.
     posterior : NodeWeights or LabelledWeights
-        The posterior over prunings or labelled prunings; it may depend on the calibration rows.
+        The posterior, which may depend on the calibration rows: over prunings whose leaves predict
+        the labels of the training set (NodeWeights), or over labelled prunings, which also draw the
+        label of each leaf (LabelledWeights).
     prior : Prior
         A prior made without the calibration set.
     delta : float

@@ -119,11 +119,12 @@ def measure_row_order(
         Number of the unit of each row, 0, 1, ..., in the order of the table, from `rank_units`. A
         unit is a group, or a set of equal rows. None: the order is not known.
     n_columns : int
-        Number of columns of the residuals.
+        Number of columns of the residuals; 1 for numeric targets. With more columns fewer units are
+        tested.
     compute_residuals : callable
-        Takes indices of rows, (m,), which did not train the model. Returns their residuals, (m,
-        n_columns); see `RowOrder`. Those of numeric targets have the shape (m,), and are replaced by
-        their ranks.
+        Takes indices, (m,), among the n rows of `units`, which did not train the model: those of
+        all rows, or of a sample. Returns the residuals of these rows, (m, n_columns); see
+        `RowOrder`. Those of numeric targets have the shape (m,), and are replaced by their ranks.
 
     Returns
     -------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Integral, Real
+from reprlib import repr as shortened
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -309,7 +310,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         # Only the last learner can be without an error, and have an infinite weight.
         if not ((weights > 0).all() and np.isfinite(weights[:-1]).all()):
             raise DamagedModelError(
-                "estimator_weights must be positive, and finite before the last"
+                "estimator_weights must be positive, and only the last one may be infinite, got "
+                f"{shortened(weights.tolist())}"
             )
         self._set_votes(np.abs(trees.value[trees.root]).max(axis=1, initial=0.0))
         if self.trees_ is None or not np.array_equal(self.trees_.value, trees.value):

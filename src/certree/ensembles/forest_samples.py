@@ -469,10 +469,13 @@ class ForestSamples:
         return self.features.find_out_of_bag_leaves(trees, row_sampling, n_threads, select)
 
     def select_predicted_rows(self, is_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which rows a tree predicts without knowing later ones, (n,).
+        """Return the mask of the rows that a tree predicts as if they were new, later rows, (n,).
 
-        These are rows of the latest two blocks of time, if the bag of the tree holds only rows
-        before their block and its gap. is_out: which rows are out of the bag, (n,).
+        The rows of the forest are divided into consecutive blocks of time, and the bag of a tree
+        consists of whole blocks. A row is predicted if its block is one of the latest two, and all
+        blocks of the bag are earlier than it and than the gap before it (the rows, or time, to
+        leave out, which the user passed to `fit`). All other rows are False. Only forests that were
+        fitted with times have this method. is_out: mask of the rows out of the bag, (n,).
         """
         assert self.group is not None
         assert self.first_excluded is not None

@@ -408,9 +408,7 @@ class CertifiedTreeClassifier(PACBayesTree, TreeVoteClassifier):
         depends_on_rows = self._get_grower().depends_on_rows
         if not depends_on_rows:
             self._check_grid(classes)
-            expect_no_row_times(
-                time, gap, what=f"grower={self.grower!r}, which has no training set"
-            )
+            expect_no_row_times(time, gap, what=f"grower={self.grower!r}")
         shuffled = deepcopy(random_state)
 
         def take_rows(train_size: float, is_pilot: bool = False) -> Training:

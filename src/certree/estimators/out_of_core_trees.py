@@ -363,8 +363,8 @@ class OutOfCoreTrees:
     ) -> Stats:
         """Compute class counts, or moments of the target, of some rows in each node of a tree.
 
-        tree: the tree; leaf: leaf of each training row, (n,); is_counted: mask of the rows that
-        count, (n,); None: all.
+        Rows count with their weights. tree: the tree; leaf: node number of the leaf of each
+        training row, (n,); is_counted: mask of the rows that count, (n,); None: all.
         """
         rows = self.rows
 

@@ -253,7 +253,9 @@ class Objective:
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, t)
-            The t inverse temperatures of each of the g posteriors.
+            Parameters of each of the g posteriors, of the candidate for which this object was made:
+            `lambda_error` and `lambda_penalty` of PAC-Bayes trees (t = 2), or the
+            `inverse_temperature` of Helmbold and Schapire's (t = 1).
 
         Returns
         -------

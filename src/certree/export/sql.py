@@ -264,8 +264,8 @@ def _quote_name(name: Any) -> str:
     """
     if not str(name):
         raise ValueError(
-            "names of features, tables and columns must not be empty for an export to SQL, got '': "
-            "name the column and fit again"
+            "names of features, of the table and of its columns must not be empty for an export to "
+            "SQL, got '': rename the feature and fit again, or pass another name of the table or column"
         )
     return '"' + _check_text(str(name)).replace('"', '""') + '"'
 

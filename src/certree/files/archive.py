@@ -188,7 +188,9 @@ class Archive(Mapping[str, NDArray[Any]]):
                 f"the model file must hold .npy arrays only, got {member.filename!r}"
             )
         if name in self._members:
-            raise DamagedModelError(f"the model file has two arrays called {name!r}")
+            raise DamagedModelError(
+                f"the model file must have one array of each name, got two called {name!r}"
+            )
         if member.flag_bits & _ENCRYPTED:
             raise DamagedModelError(f"the model file's array {name!r} is encrypted")
         if member.compress_type not in _COMPRESSION_METHODS:

@@ -106,8 +106,9 @@ class JoinedRows:
     fold : ndarray of uint8, shape (n,), or None
         Number of the fold whose validation set has each training row; None: there are no folds.
     categories : ndarray of int32, shape (q, n)
-        Index of the category of each training row in q features that have more categories than
-        bins; q is 0 if these indices are not needed.
+        For the q categorical features with more categories than bins, by ascending index of the
+        feature: the index of each training row's category among the feature's categories; their
+        number for a missing value. q is 0 if these indices are not needed.
     """
 
     codes: UInt8

@@ -428,12 +428,13 @@ def _sample_dates(chunk: Chunk, encoder: Any) -> _DateSamples | None:
 
 
 def _number_categories(attributes: dict[str, Any], encoder: Any, executor: Executor) -> Int32:
-    """Number the categories of each feature, and the features, by sums over all rows.
+    """Number the categories of each feature, and the features, by their rows.
 
-    The numbers depend on contents, not on names and positions. attributes: fitted attributes, of
-    which "categories_" is replaced; encoder: copy of the model, which encodes rows; executor: reads
-    the rows. Return the order in which features are drawn at random, (p,); see
-    `Training.draw_order`.
+    Categories with more rows come first; sums of row hashes decide between equally many rows, so
+    that the numbers do not depend on names and positions. attributes: fitted attributes, of which
+    "categories_" is replaced by the same categories in the order of their new codes; encoder: copy
+    of the model, which encodes rows; executor: reads the rows. Return the order in which features
+    are drawn at random, a permutation of their indices, (p,); see `Training.draw_order`.
     """
     sums: ColumnSums = executor.scan(_sum_columns, encoder)
     categories: Categories | None = attributes["categories_"]

@@ -282,19 +282,23 @@ class FileRows:
         return delayed(alone, piece, number)
 
     def piece(self, piece: Piece, number: int) -> Chunk:
-        """Read a part of the first file, which is a partition of the fit on a Dask worker.
+        """Read one partition of a fit on a Dask worker: a part of this object's only file.
+
+        `partition` makes a copy of this object with one file for each partition; this method runs
+        on such a copy.
 
         Parameters
         ----------
         piece : Piece
-            The part of the file; see `TableFile.pieces`.
+            The part of the file: a list of indices of row groups, record batches or fragments, or
+            None for the whole file; see `TableFile.pieces`.
         number : int
             Number of the partition, for error messages.
 
         Returns
         -------
         Chunk
-            The rows of the part.
+            Features, targets, weights, groups and offsets of the rows of the part.
 
         Raises
         ------

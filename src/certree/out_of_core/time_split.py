@@ -165,13 +165,15 @@ class OutOfCoreTimes:
         return times.number_blocks(n_blocks, groups)
 
     def find_period(self, executor: Executor, train_size: float) -> LatestPeriod:
-        """Find the time that separates the training set from the later calibration set.
+        """Find the times that separate the training set from the later calibration set.
 
-        Rows of a group are in one set.
+        Rows of a group are in one set. The gap, which `fit` got (`arguments`), is left out: rows, or
+        time, directly before the calibration set.
 
         executor: holds the blocks of times that `read_times` has made; train_size: fraction of the
-        rows, or groups, before this time, including the gap. Raise ValueError if one of the sets
-        would be empty.
+        rows, or groups, that are no calibration rows, including those in the gap. Return the end of
+        the training set, the beginning of the calibration set, and the first and last time of each,
+        as a `LatestPeriod`. Raise ValueError if one of the sets would be empty.
         """
         gap = self.rows.gap
         if self.groups is None:

@@ -107,8 +107,10 @@ class PendingConnections:
     async def accept(self, comm: Any, token: str, rank: int) -> Any:
         """Hold a connection of a child worker until it is closed; Dask calls this as a handler.
 
-        comm: Dask's connection; token: token of the epoch; rank: rank of the child. A connection
-        that nobody takes within a minute is closed.
+        comm: Dask's connection; token: name of the epoch (the time in which the same workers take
+        part in a fit), which this worker need not know yet; rank: rank of the child. A connection
+        that nobody takes within a minute is closed. Return Dask's status "dont_reply", so that Dask
+        sends nothing over the connection.
         """
         connection, key = _PendingConnection(comm), (token, rank)
         future = self._get_future(key)

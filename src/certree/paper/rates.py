@@ -376,10 +376,12 @@ def _expect_arguments(
 
 
 def summarise_trials(trials: Iterable[Trial]) -> list[Rate]:
-    """Average trials over repetitions, and fit the exponent at which the excess error falls.
+    """Average trials over repetitions, and fit how fast the excess error falls with more rows.
 
-    Return a `Rate` for each combination of dimension, boundary and rule in `trials`, in order of
-    appearance.
+    The excess error is the error minus the Bayes error. It is modelled as a constant times ``(log n
+    / n)^exponent`` for n training rows. trials: results of `simulate`. Return a `Rate`, with the
+    positive exponent in its field `fitted`, for each combination of dimension (number of features),
+    boundary between the classes and rule (classifier) in `trials`, in order of appearance.
     """
     groups: dict[tuple[int, str, str], dict[int, list[Trial]]] = {}
     for trial in trials:

@@ -588,16 +588,20 @@ class SpatiallyAdaptive(ScottNowakRule):
 class Polynomial(ScottNowakRule):
     """Pruning rule of Scott and Nowak (2003), equation (3): the penalty for polynomials in leaves.
 
-    The penalty is the spatially adaptive one, which sums ``sqrt(rows * leaves)`` over the leaves of
-    the cheapest part around the root, with larger factors for the coefficients of a polynomial in
-    each leaf. `polynomial_penalised` states the formula. The parameter `count_empty` is whether
-    leaves without rows count. The estimator chooses alpha, the factor of the penalty.
+    The rule does not fit polynomials: leaves predict constants, and only the penalty is the one of
+    polynomials. A root fragment of a pruning is the part around the root that remains if some of
+    its nodes become leaves. The penalty sums over the leaves v of the cheapest fragment a multiple
+    of ``sqrt(rows in v * leaves of the pruning below v)`` and one of ``sqrt(rows in v)``. The first
+    factor grows with the number of coefficients of a polynomial. `polynomial_penalised` states the
+    formula. The parameter `count_empty` is whether leaves without rows count. The estimator chooses
+    alpha, the factor of the penalty.
 
     Parameters
     ----------
     smoothness : float, default=2
-        Hoelder exponent of the boundary between classes, >= 1: the number of its derivatives plus
-        the exponent of the last one. The polynomials have the largest degree below it.
+        Hoelder exponent of the boundary between classes, >= 1. A boundary with k derivatives, of
+        which the last has the Hoelder exponent a, has the smoothness k + a. The polynomials have
+        the largest degree below it.
     {count_empty}
     """
 

@@ -206,7 +206,8 @@ def copy_raw_values(X: Any) -> NDArray[Any]:
 def get_raw_column(column: SeriesOrArray) -> NDArray[Any]:
     """Return the values of a column as an array, (n,): numbers, or objects for other types.
 
-    column: narwhals Series or array (n,). An array is returned unchanged, unless it holds dates.
+    Dates become objects of `datetime`. column: narwhals Series or array (n,); an array without
+    dates is returned unchanged.
     """
     if not isinstance(column, nw.Series):
         return to_objects(column) if column.dtype.kind in "mM" else column

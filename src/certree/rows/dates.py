@@ -192,7 +192,12 @@ class DateColumn:
         return text if self.zone is None else f"{text}+00:00"
 
     def to_stored(self) -> list[Any]:
-        """Return the list that model files store: [kind, zone, last], and parts if there are any."""
+        """Return the list that model files store: [kind, zone, last], or [kind, zone, last, parts].
+
+        kind: "date", "midnight", "datetime" or "span" (of time); zone: name of the time zone, or
+        None; last: latest date of the training rows in days since 1970, or None; parts: list of
+        calendar parts, such as "month", if there are any.
+        """
         return [self.kind, self.zone, self.last, *([[*self.parts]] if self.parts else [])]
 
     @classmethod

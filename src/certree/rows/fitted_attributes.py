@@ -255,7 +255,8 @@ def _restore_class_array(given: Any, name: Any) -> NDArray[Any]:
         )
     if dtype.kind == "O" and given.dtype.kind != "U":
         raise DamagedModelError(
-            f"the model file's classes that are objects must be strings, got {given.dtype}"
+            "the model file's classes must be strings if its classes.dtype is '|O' (objects), got "
+            f"classes of type {given.dtype}"
         )
     classes: NDArray[Any] = given.astype(dtype, copy=False)
     if classes.ndim != 1 or not len(classes):

@@ -139,8 +139,8 @@ class RepeatCounts:
             arrays[name] = values = check_column(name, held, "uint64", (length,))
             if not (values[1:] > values[:-1]).all() or not find_positions(hashes, values)[1].all():
                 raise DamagedModelError(
-                    f"the model file's sample_counts.{name} must be ascending, distinct and among "
-                    "sample_hashes"
+                    f"the model file's sample_counts.{name} must hold distinct hashes of its "
+                    "sample_hashes in ascending order, got other hashes or another order"
                 )
         tables = restore_value("tables", tuple[int, ...], stored["tables"], 0, 2**64 - 1)
         counts = cls(n, n_distinct, tables=tables, **arrays)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from numbers import Integral
+from reprlib import repr as shortened
 from typing import Any, NoReturn, Protocol, Self
 
 import narwhals as nw
@@ -73,7 +74,11 @@ class Period:
         )
 
     def describe(self, *, has_groups: bool) -> str:
-        """Return `span`, or if the period is one of groups, words that follow "groups of rows"."""
+        """Return words that follow "rows", such as "of 3 March 2026"; that is `span`.
+
+        has_groups: whether rows have groups. Then return words that follow "groups of rows": "whose
+        latest rows are " and `span`, as a group has the time of its latest row.
+        """
         return f"whose latest rows are {self.span}" if has_groups else self.span
 
 
@@ -191,8 +196,8 @@ class RowTimes:
         """Return the times of the rows of all batches of a table, of which there is at least one.
 
         batches: for each batch its times as `read` takes them, or its `RowTimes`; is_independent:
-        as of `read`. Raise ValueError or TypeError as `read` does, and ValueError if batches hold
-        different kinds of times.
+        as of `read`. The result has no gap (0 rows). Raise ValueError or TypeError as `read` does,
+        and ValueError if batches hold different kinds of times.
         """
         blocks: list[Any] = [
             one if isinstance(one, cls) else cls.read(one, None, len(one), 0, is_independent)
@@ -230,10 +235,11 @@ class RowTimes:
         return replace(self, values=values)
 
     def _find_unit_times(self, groups: NDArray[Any] | None) -> tuple[Float64, Float64]:
-        """Return the time of each row or of its group, (n,), and that of each group, sorted by name.
+        """Return the time of each row or of its group, (n,), and the time of each group.
 
-        groups: group of each row, (n,); a group has the time of its latest row. Without groups both
-        arrays are `values`.
+        groups: group of each row, (n,); a group has the time of its latest row. The second array
+        has one entry for each group, in the order of their sorted names. Without groups both arrays
+        are `values`.
         """
         if groups is None:
             return self.values, self.values
@@ -247,9 +253,11 @@ class RowTimes:
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Split rows, or whole groups, into earlier and later ones, and leave out the gap.
 
-        Rows of one time stay together, so that the number of later rows is as near to `n_latest` as
-        times allow; of two equally near numbers it is the larger one. A group has the time of its
-        latest row. The order of the rows in the table does not matter.
+        The gap has the last rows before the later ones: so many rows, or those within a time span,
+        as the attribute `gap` says (0: there is none). Rows of one time stay together, so that the
+        number of later rows is as near to `n_latest` as times allow; of two equally near numbers it
+        is the larger one. A group has the time of its latest row. The order of the rows in the table
+        does not matter.
 
         Parameters
         ----------
@@ -296,7 +304,8 @@ class RowTimes:
             Number of each row's block, 0, 1, ... in the order of time.
         first_excluded : ndarray of int32, shape (number of blocks,)
             For each block b the earliest block that a model applied to b must not be fitted on: the
-            earliest one with rows in the gap before b, or b itself if there are none.
+            earliest one with rows in the gap before b, or b itself if there are none. The gap has
+            the last rows before b: so many rows, or those within a time span, as `gap` says.
 
         Raises
         ------
@@ -331,10 +340,12 @@ class RowTimes:
 
 
 def join_dates(dates: Sequence[DateColumn | None]) -> DateColumn | None:
-    """Return the kind of the times of several blocks of rows; None if all are numbers.
+    """Return the kind and time zone of the times of all blocks of rows; None if all are numbers.
 
-    dates: kind of the times of each block that has rows; None: its times are numbers. Raise a
-    ValueError if some blocks have dates and others numbers.
+    dates: kind and time zone of the times of each block that has rows; None: its times are numbers.
+    If kinds differ, return the most general one: dates with times of day. If zones differ, return
+    the first one by name. Raise a ValueError if some blocks have numbers, time spans, or dates
+    without a zone, and others do not.
     """
     known = [one for one in dates if one is not None]
     if 0 < len(known) < len(dates):
@@ -448,7 +459,11 @@ class SortedTimes:
 def find_time_cut(
     units: TimeStatistics, rows: TimeStatistics, n_latest: int, gap: int | timedelta
 ) -> TimeCut:
-    """Find the boundaries of the latest rows, or groups; see `RowTimes.split_latest`.
+    """Find the boundaries between earlier rows, a gap, and the latest rows or groups.
+
+    Rows of one time stay together, so that the number of latest rows (or groups) is as near to
+    `n_latest` as times allow; of two equally near numbers it is the larger one. If all times are
+    distinct, it is `n_latest`.
 
     Parameters
     ----------
@@ -459,7 +474,13 @@ def find_time_cut(
     n_latest : int
         Wanted number of latest rows, or of groups.
     gap : int or timedelta
-        Rows, or time, to leave out before them.
+        Number of rows (also if there are groups), or time, to leave out before the latest ones.
+
+    Returns
+    -------
+    TimeCut
+        Its fields are `end`, the time before which rows are earlier ones, and `first_latest`, the
+        time from which on they are latest ones. Rows between both are in the gap.
 
     Raises
     ------
@@ -484,9 +505,10 @@ def find_time_cut(
 def _find_gap_start(rows: TimeStatistics, cut: float, gap: int | timedelta) -> float:
     """Return the earliest time of the gap before `cut`; `cut` itself if no row is in the gap.
 
-    A number leaves out the latest so many earlier rows, and those of the same time as one of them. A
-    time span leaves out rows that are less than this span before the later rows. rows: times of the
-    rows; cut: time of the first later row; gap: number of rows, or time.
+    The gap has rows that are left out between earlier and later rows. If `gap` is a number, they are
+    the last so many rows before `cut`, and rows of the same time as one of them. If it is a
+    timedelta, they are the rows less than this time before `cut`. rows: times of the rows; cut: time
+    of the first later row.
     """
     if isinstance(gap, timedelta):
         return rows.find_gap_start(cut, gap)
@@ -567,14 +589,17 @@ def expect_folds_by_number(cv: Any) -> None:
 
 
 def expect_no_row_times(time: Any, gap: Any = 0, *, what: str) -> None:
-    """Raise a ValueError if times or a gap are passed to a fit that does not support them.
+    """Raise a ValueError if times or a gap are passed to a fit without a training set.
 
-    time, gap: arguments of `fit`. what: what does not support them, such as "files", for the
-    message.
+    time, gap: arguments of `fit`. what: the parameter that does not support them, such as
+    "grower=Grid()", for the message.
     """
+    name, value = ("gap", gap) if time is None else ("time", time)
     if time is not None or gap != 0:
         raise ValueError(
-            f"time must be None for {what}: read X into memory to use the order of the rows"
+            f"{name} must be {'0' if time is None else 'None'} for {what}, as there is no training "
+            f"set of earlier rows, got {shortened(value)}: leave it out, or use another grower, "
+            "such as Cart()"
         )
 
 

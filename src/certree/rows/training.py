@@ -267,7 +267,7 @@ class Training:
 
     @property
     def target(self) -> WeightedTarget:
-        """Return a `WeightedTarget` of `y`, `weight` and the mean weight of these rows."""
+        """Targets, weights (None: 1 each) and mean weight of these rows, as a `WeightedTarget`."""
         return WeightedTarget(self.y, self.weight, self.weight_unit)
 
     def expect_few_near_copies(self, duplicates: Duplicates) -> Training:
@@ -355,7 +355,8 @@ class Training:
         Returns
         -------
         list of Fold
-            Indices among these rows. Folds with an empty training or validation set are left out.
+            Each has two index arrays, `train` and `validation`, of row numbers among these rows.
+            Folds with an empty training or validation set are left out.
 
         Raises
         ------
@@ -456,8 +457,10 @@ class Training:
     def _split_latest(self, size: int | float) -> Fold:
         """Return the fold whose validation set has the latest of these rows, or of their groups.
 
-        size: number of validation rows or groups; a float is their fraction. The training set has
-        the earlier rows except those of the gap, which are left out between the two sets.
+        size: an int is the number of validation rows or groups, a float their fraction. The training
+        set has the earlier rows except those of the gap, the argument of `fit`: so many rows, or
+        those within this time, before the validation set. Both sets are row numbers among these
+        rows.
         """
         times, groups = self.split.times, self.split.groups
         assert times is not None
@@ -467,7 +470,7 @@ class Training:
 
     @property
     def _class_columns(self) -> list[Int32]:
-        """Return the class codes of each target as a list of arrays (n,); [] for regression."""
+        """Class codes of the rows, a list with an int32 array (n,) for each target; [] for numbers."""
         return [*self.y.reshape(len(self.y), -1).T] if self.y.dtype == np.int32 else []
 
 
@@ -497,8 +500,8 @@ def count_held_out(size: float, n: int, units: str) -> int:
     Parameters
     ----------
     size : int or float
-        Value of the parameter validation_fraction: the number itself, or a fraction of n, which is
-        rounded up.
+        Value of the parameter validation_fraction. An int is the number itself; a float is a
+        fraction of n, and the number is rounded up.
     n : int
         Number of rows or groups.
     units : str
@@ -507,6 +510,7 @@ def count_held_out(size: float, n: int, units: str) -> int:
     Returns
     -------
     int
+        Number of validation rows (or groups).
 
     Raises
     ------
@@ -623,10 +627,10 @@ def _find_kept_rows(place: Indices, rows: Indices) -> Indices:
 def set_learned_attributes(model: Any, learned: dict[str, Any]) -> None:
     """Set the fitted attributes of an estimator that `training_rows` learned from the rows.
 
-    These are `feature_names_in_`, `dates_`, the format of CSV files, and the columns of groups and
-    times.
-
-    model: the estimator. learned: values by name, as `training_rows` returns them.
+    model: the estimator, which is changed. learned: values by the name of their attribute, as
+    `training_rows` returns them, such as `categories_`. If names or dates of features, the format of
+    CSV files, or the column of groups or times is None, the model does not have this attribute
+    afterwards.
     """
     model.__dict__.update(learned)
     roles = GROUPS_ATTRIBUTE, TIME_ATTRIBUTE
@@ -752,9 +756,10 @@ class RowInputMixin:
         """Check and encode the rows of a fit, and set the fitted attributes learned from them.
 
         X: rows, (n, p). y: target, (n,) or (n, n_outputs). sample_weight: weights, (n,), or None.
-        how: keyword arguments of `training_rows`: groups (group of each row), row_splitter (the
-        `TrainCalibrationSplitter` that draws the calibration set), classes (all classes; by default
-        those of the training set), and reuse_encoding (True in updates). Return the encoded rows.
+        how: keyword arguments of `training_rows`: groups (group of each row), time, gap and
+        independent (times of the rows; see `fit`), row_splitter (the `TrainCalibrationSplitter` that
+        draws the calibration set), classes (all classes; by default those of the training set), and
+        reuse_encoding (True in updates). Return the encoded rows.
         Raise a TypeError if X is a file, a Dask collection or a lazy frame of polars.
         """
         expect_in_memory(self, X)
@@ -769,8 +774,10 @@ class RowInputMixin:
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file holds of the fit, by name: arrays, records, numbers and lists.
 
-        These are the entries of `store_features`, for a classifier also those of `store_classes`,
-        and the attributes that the class attribute `_stored_fields` lists.
+        These are entries about the features (number, names, categories, dates; see
+        `store_features`), for a classifier also its classes and hashes of its rows (see
+        `store_classes`), and the attributes that the class attribute `_stored_fields` lists, such as
+        the tree. Values are not converted to JSON yet.
         """
         classes = store_classes(self) if is_classifier(self) else {}
         return {**store_features(self), **classes, **store_fields(self, self._stored_fields)}
@@ -902,7 +909,7 @@ class RowInputMixin:
 
     @property
     def _float64_features(self) -> Int32:
-        """Return the indices, int32, of features for which rows must not be rounded to float32.
+        """Indices, int32, of the features for which rows must not be rounded to float32.
 
         Trees split these features between two float64 values that become the same number in
         float32. They are read from the fitted `trees_` or `tree_`; without these the result is
@@ -999,7 +1006,11 @@ class RowInputMixin:
         return fold_parts(values, self.n_features_in_, self.dates_)
 
     def _get_owners(self) -> NDArray[np.intp]:
-        """Return the index of the user's feature to which each encoded column belongs, (k,) intp."""
+        """Return the index of the user's feature to which each encoded column belongs, (k,) intp.
+
+        The k encoded columns, which trees read, are the p features (entries 0, ..., p - 1), then the
+        calendar parts of dates, such as the month, each of which belongs to its date.
+        """
         return list_owners(self.n_features_in_, self.dates_)
 
     def _takes_missing_values(self) -> bool:
@@ -1026,7 +1037,7 @@ class RowInputMixin:
     @property
     @snapshot_method
     def is_categorical_(self) -> NDArray[np.bool_] | None:
-        """Return which features are categorical, a mask (p,); None if none is."""
+        """Which features are categorical, a mask (p,); None if none is."""
         check_is_fitted(self)
         mask = None if self.categories_ is None else self.categories_.mask
         return mask if mask is not None and mask.any() else None
@@ -1200,9 +1211,10 @@ def training_rows(
 
 
 def _find_column_name(values: Any) -> str | None:
-    """Return the name of groups or times, which may be a column of a data frame; "" without a name.
+    """Return the name of the column that holds the groups or times of the rows of a fit.
 
-    values: the argument of `fit`: a column, an array, the name itself, or None, of which it is None.
+    values: the argument `groups` or `time` of `fit`: the name, a column that has a name, or an array.
+    Return "" for an array or column without a name, and None if `values` is None.
     """
     name = values if isinstance(values, str) else getattr(values, "name", "")
     return None if values is None else name if isinstance(name, str) else ""
@@ -1366,8 +1378,9 @@ def _find_repeats(
         Function without arguments that searches the same rows for near copies and returns
         `NearCopies`; None if `duplicates` is None.
     units : ndarray of intp, shape (n_calibration,), or None
-        Rank, by position in the table, of each calibration row's unit: its group, or the set of
-        rows that equal it; None if `duplicates` is None.
+        Rank 0, 1, ... of each calibration row's unit, which is its group, or the set of rows that
+        equal it. Units are ranked by the position in the table of one of their rows, drawn at
+        random. None if `duplicates` is None.
 
     Raises
     ------
@@ -2193,8 +2206,9 @@ def _hash_fit_rows(
         Hash of the features of each row.
     learned : dict of str to object
         Fitted attributes by name: `sample_hashes_`, the distinct hashes of all rows of the fit, also
-        rounded to float32 (see `compute_fit_hashes`), and `_sample_counts`, a `RepeatCounts`. In an
-        update of a model without hashes all results are None.
+        rounded to float32 (see `compute_fit_hashes`), and `_sample_counts`, a `RepeatCounts`: how
+        many rows have a hash that another row has. In an update of a model without hashes, `hashes`
+        and both values are None.
     """
     if reuse_encoding and model.sample_hashes_ is None:
         return None, {"sample_hashes_": None, "_sample_counts": None}

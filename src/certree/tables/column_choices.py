@@ -86,23 +86,23 @@ def choose_columns(
     if not files:
         return {}, {}, None
     options = files[0].source
-    is_kept = {name for name, kind in wanted.items() if pa.types.is_string(kind)}
-    _complete_counts(files, found, is_kept)
+    text_names = {name for name, kind in wanted.items() if pa.types.is_string(kind)}
+    _complete_counts(files, found, text_names)
     joined = reduce(_join_inferred_columns, found)
     choices = {
         name: choose_format(column.evidence.counts, options.decimal_mark, options.dates)
         for name, column in joined.items()
-        if column.evidence.counts is not None and name not in is_kept
+        if column.evidence.counts is not None and name not in text_names
     }
     choices |= dict.fromkeys(_list_open_points(joined, files[0], choices), _UNDECIDED)
     marks = _list_marks(joined, choices, options.decimal_mark)
     columns, left_out = {}, {}
     for name, column in joined.items():
-        is_needed = name not in is_kept and (needed is None or name in needed)
+        is_needed = name not in text_names and (needed is None or name in needed)
         is_open = name not in wanted and name not in text_dates
         if is_open and is_needed and name in choices and choices[name] is None:
             _expect_agreement(name, column.evidence.counts, files[0])
-        form = None if name in is_kept else options.stored.columns.get(name)
+        form = None if name in text_names else options.stored.columns.get(name)
         if form is None and name in wanted:
             if is_date_type(wanted[name]):
                 choice = choices.get(name) if options.dates is not None else None
@@ -136,20 +136,20 @@ def _join_inferred_columns(one: InferredColumns, other: InferredColumns) -> Infe
 
 
 def _complete_counts(
-    files: Sequence[CsvFile], found: Sequence[InferredColumns], is_kept: set[str]
+    files: Sequence[CsvFile], found: Sequence[InferredColumns], text_names: set[str]
 ) -> None:
     """Complete the text counts of columns that hold text in some files and numbers in others.
 
     Inference counts texts only where values are not numbers. A column with text in one file needs
     counts of all its values. So files without counts are read again, and the evidence of `found` is
-    changed in place. files: the CSV files. found: inferred columns of each file, by name. is_kept:
-    names of columns that stay text.
+    changed in place. files: the CSV files. found: inferred columns of each file, by name.
+    text_names: names of columns that stay text; their counts are not completed.
     """
     texts = {
         name
         for seen in found
         for name, column in seen.items()
-        if column.evidence.counts is not None and name not in is_kept
+        if column.evidence.counts is not None and name not in text_names
     }
     for file, seen in zip(files, found, strict=True):
         lacking = [

@@ -152,11 +152,13 @@ def choose_type(column: InferredColumn, wanted: Any, keeps_dates: bool = True) -
 def choose_schema(
     columns: InferredColumns, wanted: Mapping[str, Any], text_dates: Collection[str] = ()
 ) -> pa.Schema:
-    """Return the names and types with which the columns of a table are read; see `choose_type`.
+    """Return the names and types with which the columns of a table are read.
 
-    columns: types of the columns in the files, by name. wanted: types of columns in a fitted model
-    (string, float64 or a type of dates), by name. text_dates: names of columns of which dates and
-    times in CSV files stay text.
+    columns: types of the columns in the files, by name. wanted: pyarrow types of columns in a
+    fitted model (string, float64 or a type of dates), by name. text_dates: names of columns of
+    which dates and times in CSV files stay text. The schema has all `columns`, in their order;
+    those that are not in `wanted` keep the type of the files, and names in `wanted` alone are
+    ignored. `choose_type` chooses the type of a column in both.
     """
     types = {
         name: choose_type(column, wanted.get(name), name not in text_dates)
@@ -484,8 +486,9 @@ def _convert_to_float64(values: Any, label: str) -> Float64:
 def extract_values(what: str, table: Any, name: str, where: str) -> NDArray[Any]:
     """Convert a column without missing values to an array, (n,); see `convert_to_array`.
 
-    what: role of the column, such as "the target", for the message. table: the rows. name: name of
-    the column. where: name of the file, for the message. Raise a ValueError if a value is missing.
+    what: role of the column, such as "the target", for the message. table: the rows, a
+    pyarrow.Table. name: name of the column. where: name of the file, for the message. Raise a
+    ValueError if a value is missing.
     """
     column = table.column(name)
     if missing := column.null_count:

@@ -106,8 +106,8 @@ class Scores(ArrayRecord):
     start : array-like of int, shape (R + 1,)
         Region r has the scores ``value[start[r]:start[r + 1]]``.
     mass : array-like of shape (R,)
-        Fraction of delta that each region uses, fixed without the scores; positive, with a sum of
-        at most 1.
+        Fraction of delta, the probability with which the guarantee may fail, that each region uses;
+        fixed without the scores; positive, with a sum of at most 1.
 
     Raises
     ------

@@ -58,14 +58,15 @@ class CertificateTerms:
     grouped : bool
         Whether the independent observations are groups of rows.
     repeats : int or None
-        Number of calibration rows that equal a row of the fit or another calibration row, and were
-        accepted; None: they were not searched.
+        Number of calibration rows that equal a row of the fit or another calibration row, and that
+        were kept, since the value of `duplicates` allows them; None: they were not searched.
     distinct : bool
         Whether equal calibration rows were counted once.
     shift : Shift or None
         How far new rows may be from the calibration rows in distribution; None: not at all.
     matches : Matches or None
-        Number of calibration rows that equal rows of the fit; None: none do, or not compared.
+        Number of calibration rows that equal rows of the fit (a part of `repeats`), and how many of
+        as many new rows would by chance; None: none do, or not compared.
     worst : int
         Number of rows among `repeats` that count as errors.
     near_copies : NearCopies or None

@@ -8,6 +8,7 @@ left out has a closed form.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from reprlib import repr as shortened
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -587,7 +588,7 @@ def _restore_tables(stored: StoredState, shape: tuple[int, int]) -> list[Categor
     if (sizes < 1).any() or (sizes > counts.shape[1]).any() or sizes.sum() != counts.shape[1]:
         raise DamagedModelError(
             "table.size must hold positive integers whose sum is the number of columns of "
-            f"table.counts, {counts.shape[1]}"
+            f"table.counts, {counts.shape[1]}, got {shortened(sizes.tolist())}"
         )
     alpha = stored.get_numbers("table.alpha", (n_tables,), _NARROWEST)
     with np.errstate(over="ignore"):

@@ -96,12 +96,16 @@ def encode_tree(
     Returns
     -------
     dict
-        What page.js reads: "title", "outputs" (classes, or None) and "scale" (unit) of the
-        predictions, "showsMissing" (whether rules mention missing values), "dates" (thresholds),
-        "numbers" (of rules), "bounds" and "calibrationRows" by node if there are any, and lists with
-        an entry for each node, such as "feature" (-1: a leaf), "threshold", "left" (entry of the
-        left child; the right one is next), "rows" and "prediction"; parents come before children.
-        Numbers of rows and predictions that are no integers have five significant digits.
+        What page.js reads. "title", "outputs" (classes, or None) and "scale" (unit) of the
+        predictions, and "showsMissing" (whether rules mention missing values). Lists with an entry
+        for each shown node, parents before children: "feature" (-1: a leaf), "threshold", "left"
+        (entry of the left child, or -1; the right one is next), "missingLeft" (1 or 0), "rows",
+        "output" (index of the shown class) and "prediction". Lists of entries: "open" (at first
+        unfolded), "unseenLeft" and "missingBoth". Dictionaries by entry: "sets" (category codes of a
+        split), "hiddenLeaves" (number of leaves left out below), and, if there are any, "dates"
+        (thresholds of date features as text), "numbers" (names of the leaves' rules, such as "R3"),
+        "bounds" (error bounds of leaves) and "calibrationRows". Numbers of rows and predictions that
+        are no integers have five significant digits.
     """
     n_leaves = _MAX_LEAVES
     while True:
@@ -114,8 +118,6 @@ def encode_tree(
 def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str, Any]:
     """Return the most important leaves of a tree, with the nodes above them, for JSON.
 
-    A pruning is the tree with some nodes turned into leaves.
-
     Parameters
     ----------
     summary : TreeSummary
@@ -123,15 +125,17 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
     title : str
         Title of the tree on the page.
     max_leaves : int
-        Largest number of leaves. Nodes get their children in the order of their rows times the
-        posterior probability that a pruning splits them.
+        Largest number of leaves. Nodes keep their children in the order of their rows times the
+        posterior probability that a pruning (the tree with some nodes made leaves) splits them,
+        which is 1 in an ensemble.
 
     Returns
     -------
     dict
-        The same as from `encode_tree`: "title", "outputs" (classes), "scale" (unit of the
-        predictions), and lists such as "feature", "threshold" and "rows" with an entry for each
-        node; nodes are ordered by depth, and those whose children are left out count as leaves.
+        The result of `encode_tree`, whose docstring lists all keys, for a fixed number of leaves:
+        "title", the classes and unit of the predictions, lists such as "feature", "threshold",
+        "left", "rows" and "prediction" with an entry for each shown node, and dictionaries by entry.
+        Nodes are ordered by depth; those whose children are left out count as leaves.
     """
     branches = _list_by_level(summary.select_branches(max_leaves))
     nodes = np.array([branch.cell.node for branch in branches])
@@ -176,11 +180,12 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
 
 
 def _encode_rules(summary: TreeSummary, ends: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    """Return the numbers and error bounds of the leaves of a shown tree, for JSON.
+    """Return the rule names and error bounds of the leaves of a shown tree, for JSON.
 
     summary: the tree with the predictions and bounds of its nodes. ends: position among the shown
-    nodes, and node number, of each shown leaf. The result has "numbers", "bounds" and
-    "calibrationRows", dictionaries by position; those that do not exist are left out.
+    nodes, and node number, of each shown leaf. The result has dictionaries by position: "numbers"
+    (names of the rules, such as "R3"; only if rules have numbers), and, only if the model is
+    certified, "bounds" (text) and "calibrationRows" (numbers of rows) of leaves that have them.
     """
     encoded: dict[str, Any] = {}
     numbers, bounds = summary.explainer.numbers, summary.bounds
