@@ -223,7 +223,7 @@ def certify_fixed_box(
         Upper bound on the error of the pruning on new rows. Its `complexity` is p log(m).
         `observed` are the error, the sums over the leaves v of R of sqrt(q(v) T(v)) and of
         sqrt(q(v)) for the fractions q(v) = n(v) / n of the rows, and the number of leaves of R. In
-        its `parts` the term 2 c counts as confidence.
+        its `parts`, the terms that the bound is the sum of, the term 2 c counts as `confidence`.
 
     Raises
     ------

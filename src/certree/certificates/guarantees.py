@@ -695,7 +695,7 @@ class Guarantees:
             If `coverage` or `delta` is not between 0 and 1; if there are too few calibration rows
             for them, or too many of these have classes that training rows lack or count as the
             worst case; if the rows of the fit came in groups; or if the model was fitted with a
-            `Grid`.
+            `Grid` (a fixed grid of cells as tree), as it has no training set.
         TypeError
             If the classifier has no ``predict_proba``.
         """
@@ -875,7 +875,7 @@ class Guarantees:
             a group; if costs are not pairs of non-negative numbers with a positive one; if some
             rows count as the worst case (field `is_worst`); if the rows of the fit came in groups;
             if calibration rows have chosen the vote of a certified tree; or if the model was fitted
-            with a `Grid`.
+            with a `Grid` (a fixed grid of cells as tree), as it has no training set.
         TypeError
             If the classifier has no ``predict_proba``.
 
@@ -1020,8 +1020,9 @@ class Guarantees:
         -------
         tuple of Selective
             One for each margin, by rising margin: the margin, the fraction of calibration rows that
-            get a prediction, and the certificate of the error on new rows that get one. Pass the
-            margin to `predict_selective`.
+            get a prediction, and the certificate of the error on new rows that get one. Margins at
+            which no calibration row gets a prediction are left out. Pass the margin to
+            `predict_selective`.
 
         Raises
         ------
@@ -1377,7 +1378,8 @@ class TreeGuarantees(FitGuarantees):
             If `pruning` is not a `NodeWeights`.
         ValueError
             If the weights are not those of a pruning; if the rows of the fit came in groups; or if
-            the model was fitted with a `Grid`, as no training rows label its nodes.
+            the model was fitted with a `Grid` (a fixed grid of cells as tree), as no training rows
+            label its nodes.
         """
         held = self.rows.check_training_set()
         if not isinstance(pruning, NodeWeights):
@@ -1412,7 +1414,8 @@ class TreeGuarantees(FitGuarantees):
         Raises
         ------
         ValueError
-            If the rows of the fit came in groups, or the model was fitted with a `Grid`.
+            If the rows of the fit came in groups, or the model was fitted with a `Grid` (a fixed
+            grid of cells as tree), as it has no training set.
         """
         held, posterior = self.rows.check_training_set(), self.classifier.weights_
         seed = check_random_state(random_state).randint(2**31 - 1)

@@ -160,8 +160,10 @@ def certify_row_errors(
     Returns
     -------
     Certificate
-        `hold_out` of the number of errors; with groups `hold_out_mean` of each group's fraction of
-        errors. If rows of a period may depend on each other, the method is "hold_out_period".
+        Upper bound on the error on new rows, by the number of errors (Clopper and Pearson, method
+        "hold_out"); with groups on the mean over groups of each group's fraction of errors
+        (Hoeffding, "hold_out_mean"). If rows of a period may depend on each other, the method is
+        "hold_out_period", a martingale bound.
     """
     if weight is None and period is None:
         return hold_out(int(wrong.sum()), len(wrong), delta, share)

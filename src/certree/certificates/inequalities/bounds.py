@@ -291,8 +291,8 @@ def occam_leaf(risk: float, share: float, n: float, complexity: float, log_delta
     n : float
         Number of rows of the leaf; 0 gives the bound 1.
     complexity, log_delta : float
-        Price of choosing by the rows (nats), the same for all leaves; natural log of the
-        probability that the bound of any leaf fails, < 0.
+        Price of choosing by the rows (nats), the same for all leaves, by which log_delta is
+        lowered; natural log of the probability that the bound of any leaf fails, < 0.
 
     Returns
     -------
@@ -329,8 +329,8 @@ def occam_gap(
     n : float
         Number of rows of both subsets together.
     complexity, log_delta : float
-        Price of choosing by the rows (nats); natural log of the probability that the bound fails, <
-        0.
+        Price of choosing by the rows (nats), by which log_delta is lowered; natural log of the
+        probability that the bound fails, < 0.
 
     Returns
     -------
@@ -355,7 +355,8 @@ def occam_mix(*numbers: float) -> float:
     *numbers : float
         For each subset three numbers: its fraction of the new rows, the fraction of errors in it,
         and its fraction of the n calibration rows. Then n, complexity and log_delta: number of
-        rows; price of choosing by the rows (nats); log of the probability that the bound fails.
+        rows; price of choosing by the rows (nats), by which log_delta is lowered; log of the
+        probability that the bound fails.
         Complexity and log_delta are those of the bound on each single subset.
 
     Returns
@@ -446,8 +447,8 @@ def threshold_cost(*numbers: float) -> float:
     *numbers : float
         In this order: number of false negatives, of false positives and of positive rows, each
         divided by n; cost of a false negative; cost of a false positive; n, complexity and
-        log_delta (number of rows; price of choosing by the rows, nats; log of the probability that
-        the bound fails).
+        log_delta (number of rows; price of choosing by the rows, nats, by which log_delta is
+        lowered; log of the probability that the bound fails).
 
     Returns
     -------
@@ -481,7 +482,8 @@ def named_cost(*numbers: float) -> float:
     *numbers : float
         In this order: number of false negatives and of false positives, each divided by n; cost of
         a false negative; cost of a false positive; n, complexity and log_delta (number of rows;
-        price of choosing by the rows, nats; log of the probability that the bound fails).
+        price of choosing by the rows, nats, by which log_delta is lowered; log of the probability
+        that the bound fails).
 
     Returns
     -------
@@ -491,10 +493,11 @@ def named_cost(*numbers: float) -> float:
     References
     ----------
     Clopper and Pearson, Biometrika 1934, for upper limits of both error probabilities, which use a
-    twentieth of the level; Buehler, "Confidence intervals for the product of two binomial
-    parameters", JASA 1957, within these limits, at the rest of the level. If only one kind of error
-    costs something, or both cost the same, the bound is that of Clopper and Pearson. Below a level of
-    exp(-600), the smallest that float64 serves, and above 2^24 rows it is the cost of both limits.
+    twentieth of the level, exp(log_delta - complexity); Buehler, "Confidence intervals for the
+    product of two binomial parameters", JASA 1957, within these limits, at the rest of the level. If
+    only one kind of error costs something, or both cost the same, the bound is that of Clopper and
+    Pearson. Below a level of exp(-600), the smallest that float64 serves, and above 2^24 rows it is
+    the cost at both upper limits.
     """
     missed, alarms, of_miss, of_alarm, n, complexity, log_delta = numbers
     _check_log_delta(log_delta)
@@ -743,8 +746,8 @@ def pac_bayes_fixed_lambda(
     n : float
         Number of rows, >= 8.
     complexity, log_delta : float
-        Price of choosing by the rows (nats); natural log of the probability that the bound fails, <
-        0.
+        Divergence of the posterior from the prior (nats); natural log of the probability that the
+        bound fails, < 0.
     lam : float
         Lambda, between 0 and 2.
 
@@ -1128,7 +1131,7 @@ class Inequality:
     """A bound with its limit for an infinite number of rows; a value of the dict `INEQUALITIES`.
 
     `observed` stands for the observed numbers of the inequality, such as the fraction of errors;
-    `complexity` is the price of choosing by the rows (nats).
+    `complexity` is the price of choosing by the rows (nats), 0 if they have chosen nothing.
 
     Parameters
     ----------

@@ -215,9 +215,9 @@ def _check_votes(tree: Tree, ballot: Vote) -> Float64:
 class LeafVotes:
     """Calibration rows counted by leaf and true class, with the probabilities of the vote for them.
 
-    `LeafVotes.from_counts` makes it. Each entry is a pair of a leaf and a class that has rows
-    there. A pruning is drawn from the distribution whose vote it is. A pruning is the tree with
-    some nodes turned into leaves.
+    `LeafVotes.from_counts` makes it. Each of the a entries is a pair of a leaf and a class that has
+    rows there. A pruning is the tree with some nodes turned into leaves; it is drawn from the
+    posterior, whose class probabilities are the vote.
 
     Parameters
     ----------

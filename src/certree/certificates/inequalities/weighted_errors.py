@@ -59,8 +59,8 @@ def bound_weighted_errors(
     Returns
     -------
     float
-        The bound, at most about two hundredths of its distance from the observed cost above the
-        exact one. The result is cached.
+        The bound. It exceeds the exact one by at most about 2 % of the distance between the bound
+        and the observed cost. The result is cached.
 
     References
     ----------
@@ -142,9 +142,10 @@ class _ConfidenceSet:
     def compute_probability(self, p: Float64, q: Float64) -> Float64:
         """Compute the probability of outcomes of at most the observed rank for pairs (p, q).
 
-        p, q: probabilities of the two kinds of errors, both (a,). Return (a,): below the exact
-        probability by at most 1e-7 of `level`, as rare outcomes are left out, and above it where a
-        block of numbers of errors of the first kind is as likely as its most likely number.
+        p, q: probabilities of the two kinds of errors, both (a,). Return (a,), an approximation:
+        rare outcomes are left out, which lowers it by at most 1e-7 of `level`; and numbers of
+        errors of the first kind are grouped in blocks, of which the smallest number decides how
+        many errors of the second kind are possible, which raises it.
         """
         nats = math.log(2 / (_LEFT_OUT * self.level))
         lowest, highest = self.n * float(p.min()), self.n * float(p.max())
@@ -191,7 +192,8 @@ class _ConfidenceSet:
         """Compute an upper bound on the cost of all pairs that are kept, by refining intervals of p.
 
         The cost of a pair (p, q) is ``weights[0] p + weights[1] q``. limits: upper limits of p and
-        q. In an interval of p, q falls from its value at the left end at least as p rises.
+        q. At p + x the largest q that is kept is lower than at p by at least x, so its value at the
+        left end of an interval bounds the cost in the interval.
         """
         one, other = self.weights
         corner = one * limits[0] + other * limits[1]
