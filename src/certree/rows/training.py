@@ -701,11 +701,11 @@ class RowInputMixin:
     certificate_: Any
 
     def __init_subclass__(cls, **how: Any) -> None:
-        """Let constructor, `fit` and predictions of a subclass reject names of other libraries.
+        """Let constructor, `fit` and predictions of a subclass reject other libraries' arguments.
 
-        The error for a parameter such as LightGBM's names certree's own. The docstrings of
-        scikit-learn's methods ``set_{method}_request`` are shortened, too. how: keyword arguments
-        of the class statement, which are passed on to the base classes.
+        The TypeError for an argument that has LightGBM's name, say, gives certree's name for it. The
+        docstrings of scikit-learn's methods ``set_{method}_request`` are shortened, too. how:
+        keyword arguments of the class statement, which are passed on to the base classes.
         """
         super().__init_subclass__(**how)
         shorten_request_docs(cls)

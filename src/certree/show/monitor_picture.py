@@ -83,10 +83,10 @@ def plot_monitor(monitor: Monitor, ax: Any = None) -> Figure:
 
 
 def _merge_windows(monitor: Monitor) -> tuple[Float64, Float64]:
-    """Merge the monitor's windows of rows into at most as many bars as the figure shows.
+    """Merge the monitor's windows, each of equally many consecutive rows, into at most 40 bars.
 
-    Return two arrays for b bars: the number of rows up to the end of each, (b,), and the mean loss
-    of its rows, (b,).
+    Return two arrays for b bars: the number of rows from the first one up to the end of each bar,
+    (b,), and the mean loss of the rows of each bar, (b,).
     """
     window, means = monitor.window_means
     ends = np.minimum(window * np.arange(1.0, len(means) + 1), monitor.rows)
@@ -98,9 +98,11 @@ def _merge_windows(monitor: Monitor) -> tuple[Float64, Float64]:
 
 
 def _describe_alarm(monitor: Monitor, word: str) -> str:
-    """Return the title: the row of the alarm and of the likely change, or the evidence without one.
+    """Return the title of the figure: after which row the alarm was, and where losses likely rose.
 
-    monitor: the monitor; word: "row" or "group".
+    Without an alarm the title has the e-value, the monitor's evidence that the bound does not hold
+    any more, and the value 1 / alpha from which it raises the alarm. monitor: the monitor; word:
+    "row" or "group", what it counts.
     """
     if monitor.first_alarm is not None:
         return (

@@ -19,9 +19,9 @@ def build_certificate_section(evaluated: EvaluatedModel) -> Section | None:
     """Return the report's section on the certificate, or None if the model has no certificate.
 
     The section has the bound on the error, how much of it is due to observed errors, to the choice
-    among prunings and to the number of rows, the assumptions, and guarantees for classes and
-    leaves. evaluated: the fitted model, the rows of the report and their predictions; only the
-    model, whose fit made the certificate, is used.
+    among prunings (subtrees that remain after cutting branches) and to the number of rows, the
+    assumptions, and guarantees for classes and leaves. evaluated: the fitted model, the rows of the
+    report and their predictions; only the model, whose fit made the certificate, is used.
     """
     certificate = getattr(evaluated.model, "certificate_", None)
     if not isinstance(certificate, Certificate):
@@ -106,10 +106,11 @@ def _build_bound_by_rows(certificate: Certificate) -> Html:
 def _build_rules(model: Any, pos_label: Any) -> Html:
     """Return the rules of a certified tree as an HTML table, at most 24; empty for other models.
 
-    The table has the number of each rule if rules have numbers, training and calibration rows, and
-    bounds. The sentence above it has the joint probability of the bounds, or why there are none. It
-    is open if rules have numbers. model: the fitted model; pos_label: class whose probability each
-    rule has, or None for that of its predicted class.
+    A rule is the condition of a leaf. A line of the table has its number if rules have numbers, its
+    conditions, prediction, numbers of training and calibration rows, and the bound on its error. The
+    sentence above has the joint probability of the bounds, or why there are none. The page hides the
+    table until the reader opens it, unless rules have numbers. model: the fitted model; pos_label:
+    class whose probability each rule shows, or None for that of its predicted class.
     """
     if not isinstance(model, CertifiedTreeClassifier | CertifiedTreeRegressor):
         return Html("")

@@ -199,7 +199,11 @@ class EvaluatedModel:
             expect_known_labels("y", self.y, np.asarray(self.model.classes_))
 
     def compute_guarantees(self) -> Guarantees:
-        """Return the guarantees of the model on the rows, which are taken as independent."""
+        """Return a `Guarantees` object of the classifier, computed from the rows of the report.
+
+        Its methods return upper bounds for new rows, such as on the error in each group. The rows
+        are taken as independent draws. Raise a ValueError if rows are in the fit or too few.
+        """
         with catch_warnings():
             # The page says so itself.
             filterwarnings("ignore", "time must be passed", RowOrderWarning)
