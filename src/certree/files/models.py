@@ -240,7 +240,10 @@ def _expect_loadable(text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def _to_json(value: Any) -> str:
-    """Return a value as JSON text: NumPy scalars as numbers, infinities as "Infinity"."""
+    """Return numbers, texts, lists and dictionaries of these as JSON text.
+
+    NumPy scalars become numbers; infinities are written as Infinity, as Python's json does.
+    """
     return json.dumps(value, default=np.generic.item)
 
 

@@ -93,9 +93,10 @@ def _renumber_objects(content: bytes) -> bytes:
     names: dict[str, str] = {}
 
     def renumber(node: dict[str, Any]) -> dict[str, Any]:
-        """Replace the memory address and file name in one object of the schema by running numbers.
+        """Replace the memory address and file name in one JSON object of a skops file by numbers.
 
-        node: the object, which is changed and returned. Equal pipelines then have equal files.
+        Numbers are given in the order of first use, so that equal pipelines have equal files. node:
+        a dictionary by which skops describes a Python object; it is changed and returned.
         """
         if isinstance(address := node.get("__id__"), int):
             if node.get("__loader__") == _CONSTANT:

@@ -467,7 +467,12 @@ def read_model_batches(
     is_single_file = isinstance(place, str | os.PathLike) and not os.path.isdir(place)
 
     def choose_types(names: Sequence[str]) -> dict[str, InputColumn]:
-        """Return types in the fit, by name, of the columns `names`, which are those of a file."""
+        """Return for the columns of a file, by name, the types and categories that they had in the fit.
+
+        `read_batches` calls it. names: names of all columns. Columns that the model did not read in
+        the fit are left out. Raise a ValueError if the target is not among `names`, or no feature
+        is, or, if the source is a single file, a column to copy is not.
+        """
         if target is not None:
             expect_target(names, target, table_name)
         if are_copied and is_single_file:  # Of several, a batch names the file that lacks a column.

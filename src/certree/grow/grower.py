@@ -69,9 +69,10 @@ class GrownTree(NamedTuple):
 
         A certified fit has training and calibration rows; `rows` are the training rows. A training
         row may be in another leaf of the grown tree than of `encoded_tree` if ranks have replaced
-        category codes (see `rows`). encoded_tree: the value of the property of this name; leaf:
-        leaf of each of all n rows in that tree, (n,), which is changed in place: training rows get
-        their leaves in `tree`; train: indices of the training rows among the n rows.
+        category codes (see `rows`). encoded_tree: the value of the property of this name; leaf: node
+        number of the leaf of each of all n rows in that tree, (n,), which is changed in place:
+        training rows get the node numbers of their leaves in `tree`, which has the same nodes;
+        train: indices of the training rows among the n rows.
         """
         if encoded_tree is not self.tree:
             leaf[train] = self.find_leaves()

@@ -267,9 +267,10 @@ class TrainingSamples:
     ) -> TrainingSamples:
         """Return a copy in which some features of all rows of `table` hold codes 0 .. 254.
 
-        features: the indices of the q features; codes: (q, n), 255 for a missing value;
-        replace_in_bins: a function that takes `Bins` of the rows and returns `Bins` with the same
-        replacement.
+        features: the indices of the q features; codes: their new values for all N rows of `table`,
+        (q, N), 255 for a missing value; replace_in_bins: a function that takes `Bins` of these rows
+        and returns `Bins` in which the same features have these codes as bins. This object is not
+        changed.
         """
         table = replace_columns(self.table, features, codes)
         return replace(self, table=table, compute_bins=lambda n: replace_in_bins(self.get_bins(n)))
