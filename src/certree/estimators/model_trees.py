@@ -90,8 +90,9 @@ class _NodeRows:
 def _list_node_rows(tree: Tree, leaf: Int32) -> list[Indices]:
     """Return the indices of the rows in each node of a tree, ascending.
 
-    tree: the tree, with m nodes; leaf: leaf that each row reaches, (n,) int32. The list has one
-    array for each of the m nodes, in the order of their numbers; a row is in all nodes on its path.
+    tree: the tree, with m nodes; leaf: node number of the leaf that each row reaches, (n,) int32. The
+    list has one array for each of the m nodes, in the order of their numbers; a row is in all nodes
+    on its path.
     """
     order = np.argsort(leaf, kind="stable")
     ends = np.searchsorted(leaf[order], np.arange(tree.n_nodes + 1))
@@ -116,7 +117,7 @@ class _GrownTree:
     tree : Tree
         The tree, with m nodes.
     leaf : ndarray of int32, shape (n,)
-        Leaf that each training row reaches.
+        Node number of the leaf that each training row reaches.
     nodes : list of _NodeRows, length m
         The rows of each node.
     template : estimator
@@ -333,6 +334,9 @@ class DecoratedTree(TreeVoteEstimator):
     ) -> tuple[NodeWeights, dict[int, Any]]:
         """Find the pruning with the smallest validation loss, and fit the models of its leaves.
 
+        A pruning is the tree after some nodes have become leaves. A leaf gets a model if the model
+        has a smaller validation loss than a constant prediction.
+
         Parameters
         ----------
         grown : _GrownTree
@@ -345,8 +349,7 @@ class DecoratedTree(TreeVoteEstimator):
         pruning : NodeWeights
             Weight 1 at the leaves of the pruning, 0 at other nodes.
         models : dict from int to estimator
-            Fitted models by node number of the grown tree. A leaf without a model predicts a
-            constant.
+            Fitted models by node number of the grown tree.
         """
         folds = self._make_folds(grown, random_state)
         constant = self._compute_constant_losses(grown, folds)
@@ -449,7 +452,7 @@ class DecoratedTree(TreeVoteEstimator):
         rows : ndarray of float64, shape (n, p)
             The encoded rows.
         leaf : ndarray of int32, shape (n,)
-            Leaf of `tree_` that each row reaches.
+            Node number in `tree_` of the leaf that each row reaches.
         groups : list of (int, ndarray of intp)
             Node number of a leaf that has a model in `leaf_estimators_`, and the indices of the
             rows that reach it. Leaves that no row reaches are left out.

@@ -297,9 +297,9 @@ class OutOfCoreCertifiedFit:
         """Find the leaf that each calibration row reaches in the grown tree.
 
         grown: result of `grow`, of which the tree and the split are used. Return a tuple of the
-        train/calibration split (row numbers in memory) and, for the n calibration rows, their
-        leaves, (n,) int32, targets, (n,), and weights, (n,) or None for 1. For a classifier the
-        hashes of the calibration rows are added to those that the model stores.
+        train/calibration split (row numbers in memory) and, for the n calibration rows, the node
+        numbers of their leaves, (n,) int32, targets, (n,), and weights, (n,) or None for 1. For a
+        classifier the hashes of the calibration rows are added to those that the model stores.
         """
         split, model = grown.split, self.model
         worst: list[Any] = split.is_worst or [None] * len(split.masks)
@@ -325,9 +325,11 @@ class OutOfCoreCertifiedFit:
     ) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
         """Return the four arguments, with the period of the calibration rows added to the split.
 
-        split, leaf, y, weight: result of `join_calibration_blocks`: the train/calibration split,
-        and the leaf, (n,), target, (n,), and weight, (n,) or None, of each calibration row. Raise
-        ValueError if all calibration rows of a classifier have one class.
+        The period has the times of the earliest and the latest of these rows, as text. split, leaf,
+        y, weight: result of `join_calibration_blocks`: the train/calibration split, and the node
+        number of the leaf, (n,), target, (n,), and weight, (n,) or None, of each calibration row.
+        Call it only for a split by time. Raise ValueError if all calibration rows of a classifier
+        have one class.
         """
         assert self.period is not None
         if is_classifier(self.model) and (y == y[0]).all():
@@ -340,9 +342,9 @@ class OutOfCoreCertifiedFit:
 
 
 def _drop_leaves(fold: FoldTree) -> FoldTree:
-    """Return a copy of a fold's tree and statistics without its array `leaf`, to free memory.
+    """Return a copy of a fold's tree and statistics with an empty array `leaf`, to free memory.
 
-    fold: the fold; in the result `leaf` has the shape (0,).
+    fold: the fold, whose `leaf` has the leaf of each training row; in the copy its shape is (0,).
     """
     return replace(fold, leaf=fold.leaf[:0].copy())
 
@@ -358,10 +360,10 @@ class RoutedFolds:
     rows : GatheredRows
         The n training rows: bin codes, targets, weights and fold numbers.
     leaf : ndarray of int32, shape (n,)
-        Leaf that each row reaches in the tree of all training rows.
+        Node number of the leaf that each row reaches in the tree of all training rows.
     validation_leaf : ndarray of int32, shape (n,)
-        Leaf that each row reaches in the tree of the fold whose validation set contains the row;
-        undefined for rows of folds without a tree.
+        Node number of the leaf that each row reaches in the tree of the fold whose validation set
+        contains the row; undefined for rows of folds without a tree.
     numbers : list of int
         Numbers of the folds that have a tree.
     """
@@ -393,12 +395,14 @@ class RoutedFolds:
     ) -> ErrorReduce:
         """Return a function that prepares sums over the validation errors of all rows.
 
+        The result takes a number, the limit, by which errors are divided, and returns a function
+        ``reduce(f, *arguments)``. That one returns the sum of ``f(block, *arguments)`` over blocks
+        of rows. A block (`RoutedRows`) has the node number of the leaf in the predicting tree, the
+        absolute error divided by the limit, and the weight of each row.
+
         node_predictions: for each fold in `numbers`, the prediction of each node of its tree;
-        node_map: for each node of the tree of all training rows, the node of the predicting tree
-        that contains it, (m,); n_threads: number of threads. The result takes the limit, and
-        returns a function ``reduce(f, *arguments)``. That one adds up ``f(block, *arguments)`` over
-        blocks (`RoutedRows`) with the leaf in the predicting tree, the error divided by the limit,
-        and the weight of each row.
+        node_map: for each node of the tree of all training rows, the node of the predicting tree (a
+        smaller copy of it) that contains it, (m,); n_threads: number of threads.
         """
 
         def make_block(limit: float, block: slice) -> RoutedRows:
@@ -453,7 +457,8 @@ class GrownTrainingSet:
         node_predictions : list of ndarray of float64
             For each fold, the prediction of each node of its tree.
         node_map : ndarray of int32, shape (m,)
-            For each node of `tree`, the node of the predicting tree that contains it.
+            For each node of `tree`, the number of the node that contains it in the predicting tree,
+            a pruned copy of `tree`.
         n_threads : int
             Number of threads.
 
@@ -491,8 +496,9 @@ class ValidationErrorSums:
         The smallest and the largest target of the training rows.
     reduce_scaled : callable
         ``reduce_scaled(limit)`` returns a function ``reduce(f, *arguments)``, which adds up
-        ``f(block, *arguments)`` over blocks of validation rows. A block (`RoutedRows`) has the leaf
-        in the predicting tree, the error divided by `limit`, and the weight of each row.
+        ``f(block, *arguments)`` over blocks of validation rows. A block (`RoutedRows`) has the node
+        number of the leaf in the predicting tree, the error divided by `limit`, and the weight of
+        each row.
     weight_unit : float
         Mean weight of a training row; sums of weights are divided by it to get numbers of rows.
     """

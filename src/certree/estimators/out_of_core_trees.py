@@ -183,7 +183,8 @@ class FoldTree:
     n_train, n_validation : int
         Numbers of training and of validation rows of the fold.
     leaf : ndarray of int32, shape (n,)
-        Leaf that each of all n training rows of the fit reaches in this tree; (0,) without a tree.
+        Node number of the leaf that each of all n training rows of the fit reaches in this tree;
+        (0,) without a tree.
     """
 
     grown: list[GrownFold]
@@ -300,8 +301,9 @@ class OutOfCoreTrees:
     def get_fold(self, fold: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return two masks, (n,): the training rows and the validation rows of a fold.
 
-        fold: number of the fold, from 0. If rows are divided by time, rows of the gap are in
-        neither.
+        fold: number of the fold, from 0. If rows are divided by time, 0 is the only fold: its
+        validation rows are the latest ones, and rows of the gap, which are left out between training
+        and validation rows, are in neither mask.
         """
         assert self.rows.fold is not None
         is_validation = np.asarray(self.rows.fold == fold)
@@ -325,8 +327,8 @@ class OutOfCoreTrees:
     def grow_whole(self) -> tuple[GrownTree, Stats, Int32]:
         """Grow the tree of all n training rows.
 
-        Return the tree, class counts or moments of the target in its nodes, and the leaf of each
-        row, (n,) int32.
+        Return the tree, class counts or moments of the target in its nodes, and the node number of
+        each row's leaf, (n,) int32.
         """
         grown, leaf = self._grow(None)
         return grown, self._compute_stats(grown.tree, leaf, None), leaf
@@ -343,10 +345,10 @@ class OutOfCoreTrees:
         return samples.replace_ranks(tree)
 
     def _grow(self, indices: Indices | None) -> tuple[GrownTree, Int32]:
-        """Grow a tree on some training rows; return it, and the leaf of every row, (n,) int32.
+        """Grow a tree on some training rows; return it, and the leaf of every training row.
 
-        indices: indices of the rows that grow the tree; None: all. The other rows reach a leaf,
-        too.
+        indices: indices of the rows that grow the tree; None: all. The leaves of all n training
+        rows, also of those that did not grow the tree, are node numbers, (n,) int32.
         """
         storage, n_threads = self.rows.storage, get_n_threads(self.model.n_jobs)
         ranked: Any = self.samples
@@ -394,8 +396,8 @@ def _warn_of_repeated_rows(
 
     `warn_of_repeated_rows` says how many. Certified trees get no warning, as their parameter
     `duplicates` says how such rows count. model: the estimator; executor: reads the rows; metadata:
-    their number, and whether they have groups; folds: the folds of the rows, which may already
-    contain the number of repeated rows; None: there are no folds.
+    their number, and whether they have groups; folds: the folds of the rows, of which only the
+    number of repeated rows is read, if it was counted; None, or not counted: it is counted here.
     """
     if metadata.rows.are_grouped or hasattr(model, "duplicates"):
         return
@@ -463,7 +465,7 @@ def estimate_tree_memory(
     train_size: float = 1.0,
     leaf_bytes: tuple[int, int] = (0, 0),
 ) -> MemoryNeed:
-    """Return an upper estimate of the memory of an out-of-core fit of a tree and its folds.
+    """Return an upper estimate, in bytes, of the memory of an out-of-core fit of a tree and its folds.
 
     metadata: numbers of rows, features, classes and categories; n_folds: number of cross-validation
     folds; train_size: fraction of the rows that grow the tree; leaf_bytes: bytes to add for each

@@ -400,8 +400,8 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         """Choose the density of each feature by the first batch, and estimate it.
 
         rows: encoded features, (n, p); y: class codes, (n,); weight: weights, (n,). Sets
-        `class_count_`, `densities_` (from the parameter `densities`), the moments of numeric
-        features, and the losses of the powers to 0.
+        `class_count_`, `densities_` (from the parameter `densities`), and the moments of numeric
+        features. The log losses by which `_set_power` chooses the power of the densities become 0.
         """
         self._power_losses = PowerLosses.empty()
         self.class_count_ = np.bincount(y, weight, len(self.classes_)).astype(np.float64)
@@ -622,7 +622,9 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
     def __stored__(self) -> dict[str, Any]:
         """Return what a model file stores of the fit: values by stored name.
 
-        It includes the counts and moments that `partial_fit` needs.
+        They are entries about features, classes and hashes of the rows, as of every classifier; the
+        kind of each density ("densities"), and arrays of their parameters; and what `partial_fit`
+        needs: numbers of rows, moments of numeric features, and log losses of candidate powers.
         """
         n_classes = len(self.classes_)
         moments = [self._moments[j] for j in sorted(self._moments)]
@@ -634,10 +636,10 @@ class NaiveBayesClassifier(ClassifierMixin, RowInputMixin, BaseEstimator):
         }
 
     def _finish_restore(self, stored: StoredState) -> None:
-        """Restore moments and densities, and check them and the classes.
+        """Set `densities_` and the moments of features from a model file, and check all attributes.
 
-        Raise ValueError if values are missing, out of range, or inconsistent with each other.
-        stored: the content of the model file.
+        The class counts and priors are set already. stored: the content of the model file. Raise
+        ValueError if values are missing, out of range, or inconsistent with each other.
         """
         super()._finish_restore(stored)
         if not self.class_count_.any() or not has_finite_total(self.class_count_):
