@@ -20,9 +20,10 @@ class Method:
     inequality : str
         Key of `inequalities.bounds.INEQUALITIES`, by which the bound is computed.
     subject : str
-        What the bound limits, as a phrase.
+        What the bound limits, as a phrase, such as "this vote's error".
     needs : str
-        Assumptions beside independent rows, as a phrase.
+        Assumptions beside independent rows, as a phrase, such as "the classifier was fixed before
+        the calibration rows were seen".
     reference : str
         Author, title or journal, and year of the proof of the inequality.
     rows : str
@@ -40,10 +41,10 @@ class Method:
     where: str = ""
 
     def get_subject(self, is_single_tree: bool) -> str:
-        """Return the field `subject`, what a certificate of this method is about, as text.
+        """Return the phrase for what a certificate of this method limits, the field `subject`.
 
-        is_single_tree: whether one small tree predicts instead of a vote; the text then has "this
-        tree" for "this vote".
+        is_single_tree: whether one small tree predicts instead of a vote; "this vote's error" then
+        becomes "this tree's error".
         """
         return self.subject.replace("this vote", "this tree") if is_single_tree else self.subject
 
@@ -334,9 +335,11 @@ METHODS: dict[str, Method] = {
 
 
 def get_period_method(method: str) -> str:
-    """Return the method for rows of a period that may depend on each other.
+    """Return the key of `METHODS` that replaces `method` if rows may depend on earlier rows.
 
-    method: key of `METHODS` for independent rows. Raises ValueError if there is no such method.
+    The rows are then the calibration rows of one period, in time order. method: key of `METHODS`
+    for independent rows, such as "hold_out", which becomes "hold_out_period". Raises ValueError if
+    the method needs independent rows.
     """
     if method not in _PERIOD_METHODS:
         raise ValueError(

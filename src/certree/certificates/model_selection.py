@@ -84,10 +84,10 @@ class CandidateVote(Generic[_Posterior]):
     posterior : NodeWeights or LabelledWeights
         The posterior over prunings, or over labelled prunings.
     ballot : Vote
-        Scores and labels of its vote in each node.
+        Scores (m, K) and label (m,) of its vote in each of the m nodes, for K classes.
     lambda_error : float or None
         Inverse temperature (nats for each error), one of `PATH` = 2^-6, 2^-5, ..., 2^3, if it is a
-        Gibbs posterior; None: it is not.
+        Gibbs posterior (prior times ``exp(-lambda_error * errors)``); None: it is not.
     """
 
     posterior: _Posterior
@@ -99,15 +99,18 @@ class CandidateVote(Generic[_Posterior]):
 class SelectedModel:
     """The vote that `select_model` or `select_labelled` selected, with all certificates.
 
+    The vote is the average of the predictions of all prunings (the tree with some nodes turned into
+    leaves), by their posterior weights.
+
     Parameters
     ----------
     weights : NodeWeights
-        The posterior over prunings that votes.
+        The posterior over prunings: their weights in the vote.
     stats : NodeStats
         Class counts of the nodes that it votes by: of the training rows if their vote was selected,
         of the calibration rows if there is no training set, else of both together.
     ballot : Vote
-        The vote in each node.
+        Scores (m, K) and label (m,) of the vote in each of the m nodes, for K classes.
     certificate : Certificate
         Bound on the error of the vote on new rows.
     alternatives : tuple of Certificate
@@ -132,11 +135,12 @@ class _SelectionData:
     """Base class of `ModelSelection` and `LabelledSelection`.
 
     Subclasses are dataclasses with the fields `held` (a HeldOut: tree, training and calibration
-    set), `delta` (from 1e-300 to below 1) and `weighing` (NodeStats: class counts of the
-    calibration rows with their weights; None: each row counts once). They define `structure` and
-    `prior`, priors over labelled prunings, and `candidates`, which yields the votes to compare. The
-    base class checks delta, and pickles only the fields. A labelled pruning is the tree with some
-    nodes turned into leaves, and a label for each leaf.
+    set), `delta` (probability with which certificates may fail, from 1e-300 to below 1) and
+    `weighing` (NodeStats: class counts of the calibration rows with their weights; None: each row
+    counts once). They define `structure` and `prior`, priors over labelled prunings, and
+    `candidates`, which yields the votes to compare. The base class checks delta, and pickles only
+    the fields. A labelled pruning is the tree with some nodes turned into leaves, and a label for
+    each leaf.
     """
 
     held: HeldOut
@@ -223,9 +227,9 @@ class ModelSelection(_SelectionData):
         leaf. The prior mixes three priors with weight 1/3 each: the branching prior (each node that
         is reached becomes a leaf with probability 1/2), the count prior (a node of n training rows
         does with probability 10 / (10 + n)), and the mean of seven centred priors. In these a node
-        decides otherwise than the most likely pruning of the training set (attribute `likeliest`)
-        with probability .1, .03, .01, .003, .001, .0003 or .0001. All of them give a leaf most
-        probably the label of its training rows. Computed once.
+        becomes a leaf although the most likely pruning of the training set (attribute `likeliest`)
+        splits it, or the other way round, with probability .1, .03, .01, .003, .001, .0003 or
+        .0001. All of them give a leaf most probably the label of its training rows. Computed once.
         """
         return make_structure_prior(self.held.tree, self.held.grown, self.likeliest)
 
@@ -291,14 +295,15 @@ class ModelSelection(_SelectionData):
     def path(self) -> Iterable[tuple[float, NodeWeights]]:
         """Yield pairs (inverse temperature, Gibbs posterior of the calibration set).
 
-        For three components of the prior `structure`, and for each the ten inverse temperatures of
-        `PATH`, 2^-6 to 2^3 in ascending order. The first is the centred prior with doubt .01 (a
-        node decides otherwise than the most likely pruning of the training set with probability
-        .01), which usually has the lowest bound. The second is the branching prior (a node becomes
-        a leaf with probability 1/2), the third the count prior (a node of n training rows does with
-        probability 10 / (10 + n)). The errors are those of the calibration rows, attribute `stats`.
-        A posterior is a distribution over the prunings of a tree (the tree with some nodes turned
-        into leaves).
+        A Gibbs posterior gives each pruning (the tree with some nodes turned into leaves) its prior
+        probability times ``exp(-inverse temperature * errors)``, normalised, with the errors of the
+        calibration rows (attribute `stats`). There are 30 pairs: three priors, which are components
+        of the attribute `structure`, each with the ten inverse temperatures of `PATH`, 2^-6 to 2^3
+        in ascending order. The first is the centred prior with doubt .01 (a node becomes a leaf
+        although the most likely pruning of the training set splits it, or the other way round, with
+        probability .01), which usually has the lowest bound. The second is the branching prior (a
+        node becomes a leaf with probability 1/2), the third the count prior (a node of n training
+        rows does with probability 10 / (10 + n)).
         """
         plain, by_count, *centred = self.structure.distributions
         centre = centred[DOUBTS.index(0.01)]
@@ -318,12 +323,12 @@ def make_structure_prior(tree: Tree, training_stats: NodeStats, pruning: NodeWei
     A prior gives a probability to each labelled pruning: the tree with some nodes turned into
     leaves, and a label for each leaf. It mixes, with weight 1/3 each, `branching_prior` (a node
     stops, that is becomes a leaf, with probability 1/2), `count_prior` (a node of n training rows
-    stops with probability 10 / (10 + n)), and `doubted_prior` (a node decides otherwise than one
-    pruning with a probability of .1 to .0001). All three give a leaf most probably the label of its
-    training rows.
+    stops with probability 10 / (10 + n)), and `doubted_prior` (a node stops where `pruning` splits
+    it, or the other way round, with a probability of .1 to .0001). All three give a leaf most
+    probably the label of its training rows.
 
-    tree: the tree; training_stats: class counts of the training rows; pruning: their most likely
-    pruning, weight 1 for its leaves, 0 for all other nodes.
+    tree: the tree; training_stats: class counts of the training rows in each node; pruning: the
+    most likely pruning by the training rows, weight 1 for its leaves, 0 for all other nodes.
     """
     plain = trust_labels(branching_prior(tree, training_stats.n_classes), training_stats)
     centred = doubted_prior(tree, training_stats, pruning)
@@ -356,8 +361,9 @@ class LabelledSelection(_SelectionData):
     def structure(self) -> Prior:
         """The branching prior over labelled prunings.
 
-        It stops at each node with probability 1/2, and all labels are equally likely. A labelled
-        pruning is the tree with some nodes turned into leaves, and a label for each leaf.
+        Each node that is reached from the root becomes a leaf with probability 1/2, and all labels
+        are equally likely. A labelled pruning is the tree with some nodes turned into leaves, and a
+        label for each leaf.
         """
         return branching_prior(self.held.tree, self.held.n_classes)
 
@@ -365,19 +371,21 @@ class LabelledSelection(_SelectionData):
     def prior(self) -> Prior:
         """The prior over labelled prunings that certificates use: the attribute `structure`.
 
-        It stops at each node with probability 1/2, and all labels are equally likely. A labelled
-        pruning is the tree with some nodes turned into leaves, and a label for each leaf.
+        Each node that is reached from the root becomes a leaf with probability 1/2, and all labels
+        are equally likely. A labelled pruning is the tree with some nodes turned into leaves, and a
+        label for each leaf.
         """
         return self.structure
 
     def candidates(self) -> Iterable[CandidateVote[LabelledWeights]]:
         """Yield the votes of Gibbs posteriors over labelled prunings, one for each entry of `PATH`.
 
-        `PATH` holds the inverse temperatures 2^-6, 2^-5, ..., 2^3. The posteriors are those of the
-        calibration rows (attribute `stats`) and of the prior `structure`, which stops at each node
-        with probability 1/2. Each `CandidateVote` holds a posterior, the scores and labels of its
-        vote in each node, and its inverse temperature. A labelled pruning is the tree with some
-        nodes turned into leaves, and a label for each leaf.
+        `PATH` holds the inverse temperatures 2^-6, 2^-5, ..., 2^3. A posterior gives each labelled
+        pruning (the tree with some nodes turned into leaves, and a label for each leaf) its
+        probability in the prior `structure`, in which a node becomes a leaf with probability 1/2,
+        times ``exp(-inverse temperature * errors)`` with the errors of the calibration rows
+        (attribute `stats`). Each `CandidateVote` holds a posterior, the scores and labels of its
+        vote in each node, and its inverse temperature.
         """
         for value in PATH:
             posterior = labelled_posterior(self.held.tree, self.stats, self.prior, value)
@@ -505,10 +513,10 @@ def _certify_labels(
     """Compute the Occam bound of a labelling of the nodes, under the prior of a selection.
 
     It bounds the error on new rows of the classifier that predicts the label of the row's leaf, by
-    its error on the calibration rows. Uses `occam_mean`, by the mean loss of groups, for rows in
-    groups; else `occam_vote`, by the number of errors. model_selection: gives calibration set,
-    prior and delta; label: label of each node, (m,). Rows in time order that may depend on each
-    other get the method "occam_period".
+    its error on the calibration rows and minus the log prior probability of the labels. Uses
+    `occam_mean`, by the mean loss of groups, for rows in groups; else `occam_vote`, by the number
+    of errors. model_selection: gives calibration set, prior and delta; label: label of each node,
+    (m,). Rows in time order that may depend on each other get the method "occam_period".
     """
     certify = occam_mean if model_selection.held.grouped else occam_vote
     return certify(model_selection.held, label, model_selection.prior, model_selection.delta)
@@ -586,8 +594,8 @@ SHARES = (PILOT, 0.5, 0.65, 0.75, 0.85)
 def get_fixed_train_size(train_size: float | str, has_times: bool) -> float | None:
     """Return the fraction of the rows that trains; None if a learning curve chooses it.
 
-    train_size: parameter of the estimator, a fraction or "auto"; has_times: whether rows are split by
-    time, so that no error may choose the fraction.
+    train_size: parameter of the estimator. A fraction is returned as float. "auto" gives None, or
+    .65 if rows are split by time, when no error may choose the fraction. has_times: whether they are.
     """
     if not isinstance(train_size, str):
         return float(train_size)
@@ -611,7 +619,7 @@ class CurvePoint(NamedTuple):
     error : float
         Fraction of the validation rows that the trees predict wrongly.
     n_validation : int
-        Number of validation rows.
+        Number of validation rows of all these trees together.
     """
 
     share: float
@@ -642,15 +650,14 @@ class PowerLaw(NamedTuple):
 
 
 def fit_power_law(curve: Sequence[CurvePoint], exponent: float = EXPONENT) -> PowerLaw:
-    """Fit a power law to the points of a learning curve.
+    """Fit the law ``error = level * s ** -exponent`` to a learning curve; return the `PowerLaw`.
 
-    The error is ``level * s ** -exponent`` if the fraction s of the rows is used for training. A
-    regression of the log error on the log fraction; points are weighted by the precision of their
-    error. The exponent has a normal prior with mean `exponent` and standard deviation .15, and is
-    then clipped to 0 .. .7.
+    s is the fraction of the rows that is used for training. A regression of the log error on log s;
+    points are weighted by the precision of their error. The exponent has a normal prior with mean
+    `exponent` and standard deviation .15, and is then clipped to 0 .. .7.
 
-    curve: the points, at least one; exponent: prior mean, .15 by default, the mean on public data sets.
-    Return the fitted `PowerLaw`.
+    curve: the points (fraction, error, number of validation rows), at least one; exponent: prior
+    mean, .15 by default, the mean on public data sets.
     """
     n_rows = np.array([point.n_validation for point in curve], dtype=np.float64)
     error = (np.array([point.error for point in curve]) * n_rows + 0.5) / (n_rows + 1)

@@ -31,7 +31,7 @@ _MOST_WINDOWS = 128
 
 
 def compute_later_weight(time: ArrayLike) -> Any:
-    """Return the sum of the weights of all start times after `time`; 1 for time 0, 0 in the limit.
+    """Return the sum of the weights of all start times after `time`: 1 for time 0, falling to 0.
 
     A start time is the number of the first loss that a test of the monitor reads; the monitor
     averages the tests of all start times 1, 2, ... with weights that sum to 1. time: integers >= 0
@@ -147,7 +147,11 @@ class Monitor:
         self._batches = BatchLog()
 
     def __stored__(self) -> dict[str, Any]:
-        """Return what a file holds of the losses seen so far: arrays, numbers and lists by name."""
+        """Return what a file holds of the losses seen so far, as entries by name.
+
+        They are arrays (such as "log_products", the logs of the test's eight products), numbers
+        (such as "rows", "sum" and "first_alarm") and the log "batches". Settings are not among them.
+        """
         return store_fields(self, _STORED_FIELDS)
 
     def __restore__(self, stored: StoredState) -> None:
@@ -203,10 +207,10 @@ class Monitor:
 
     @property
     def _stakes(self) -> Float64:
-        """The stakes lambda of the monitor's eight products, array (8,), fixed by the bound alone.
+        """The stakes lambda in the monitor's products of ``1 + lambda (loss - bound)``, array (8,).
 
-        They are a geometric sequence. The smallest one is best if the mean loss is a quarter above
-        the bound, or a quarter nearer to 1.
+        They depend on the bound alone, and are a geometric sequence in ascending order. The
+        smallest one is best if the mean loss is a quarter above the bound, or a quarter nearer to 1.
         """
         largest = min(_MOST / self.bound, MAX_SETTING)
         return np.geomspace(0.25 / max(self.bound, 1 - self.bound), largest, _N_STAKES)
@@ -250,9 +254,9 @@ class Monitor:
 
     @property
     def broken(self) -> bool:
-        """Whether this monitor has raised an alarm.
+        """Whether this monitor has raised an alarm: once True, it stays True.
 
-        After some row `e_value` was at least ``1 / alpha``.
+        An alarm is raised when `e_value` is at least ``1 / alpha`` after a row.
         """
         return self._first_alarm is not None
 
@@ -341,8 +345,8 @@ class Monitor:
         """Update the state of the test by the losses of consecutive time steps.
 
         The state are the products of ``1 + stake (loss - bound)``, for eight stakes and all start
-        times. steps: loss of each time step, (n_steps,), at most `_CHUNK`; time: number of time
-        steps before them.
+        times. Also store the first alarm, if there is one. steps: loss of each time step (mean of
+        `block` rows), (n_steps,), at most `_CHUNK` = 4096; time: number of time steps before them.
         """
         factors = np.log1p(self._stakes * (steps[:, None] - self.bound))
         products = np.cumsum(np.vstack([self._log_products, factors]), axis=0)[1:]
@@ -367,8 +371,9 @@ class Monitor:
     def _add_to_windows(self, values: Float64) -> None:
         """Add the losses of new rows to the sums of the windows that the figure shows.
 
-        values: losses of the rows, (n,). Call it before `_rows` counts these rows. Windows are
-        merged in pairs when there are more than 128.
+        A window is a number of consecutive rows whose mean loss is kept; windows are merged in
+        pairs when there are more than 128. values: losses of the rows, (n,). Call it before `_rows`
+        counts these rows.
         """
         sums, n_rows = self._window_sums, self._rows + len(values)
         while n_rows > _MOST_WINDOWS * self._window:
@@ -429,7 +434,8 @@ class Monitor:
     def _repr_html_(self) -> str:
         """Return the state of this monitor as HTML for notebooks.
 
-        The sentence of ``str()``, and a table.
+        It holds the sentences of ``str()``, and a table of rows seen, mean loss, bound, e-value
+        and alarm.
         """
         mean = "" if self.mean_loss is None else f"{self.mean_loss:.4f}"
         alarm, change = (
@@ -452,8 +458,9 @@ class Monitor:
 def _compute_log_e_value(log_capital: Float64, time: Any) -> Any:
     """Return the log of `Monitor.e_value`, the evidence against the bound, after some numbers of steps.
 
-    log_capital: for each stake, the log of the weighted sum of the products of all start times up
-    to time + 1, (..., 8); time: numbers of time steps, (...). The result has the shape of `time`.
+    log_capital: for each of the eight stakes, the log of the weighted sum, over the start times up
+    to time + 1, of the products of ``1 + stake (loss - bound)`` from the start time on, (..., 8);
+    time: numbers of time steps, (...). The result has the shape of `time`.
     """
     mean = np.logaddexp.reduce(log_capital, axis=-1) - math.log(_N_STAKES)
     return np.logaddexp(mean, np.log(compute_later_weight(np.asarray(time) + 1)))
@@ -486,10 +493,11 @@ def _check_losses(losses: Any) -> Float64:
 
 
 def _restore_starts(stored: StoredState, name: str, model: Any) -> NDArray[np.int64]:  # noqa: ARG001
-    """Return the start times of a monitor in a model file, (8,) int64: the likeliest for each stake.
+    """Return the start times of a monitor in a file, (8,) int64: that of the largest product by stake.
 
-    stored, name: the content of the file, and the name of the entry; model: not used. Raise
-    ValueError if the entry is not such an array.
+    A start time is the number, from 1, of the first time step that a product reads. stored, name:
+    the content of the file, and the name of the entry; model: not used. Raise ValueError if the
+    entry is not such an array.
     """
     return check_column(name, stored[name], "int64", (_N_STAKES,))
 

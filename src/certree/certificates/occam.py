@@ -60,9 +60,9 @@ def _certify_risk(
     held : HeldOut or HeldOutNumbers
         The calibration set, of which `n` and how the rows were drawn are read.
     risk : float
-        Observed risk, between 0 and 1.
+        Fraction of errors, or mean loss, of the calibration rows, between 0 and 1.
     nats : float
-        Complexity: minus the log prior probability of what is certified.
+        Complexity: minus the log prior probability of what is certified; 0 if it was fixed before.
     delta, share : float
         Probability with which certificates may fail, and the fraction of it that this one uses.
     **rest
@@ -71,7 +71,7 @@ def _certify_risk(
     Returns
     -------
     Certificate
-        Upper bound on the risk on new rows.
+        Upper bound on the error, or mean loss, on new rows.
     """
     about = get_sampling_facts(held) | rest
     return compute_certificate(method, (risk,), held.n, nats, delta, share, **about)
@@ -296,8 +296,8 @@ def single_draw(
     prior : Prior
         A prior made without the calibration set; its label probabilities are not used.
     delta, share : float
-        Probability, over rows and draw, with which certificates may fail, and the fraction of it
-        that this one uses.
+        Probability, over calibration rows and draw, with which certificates may fail, and the
+        fraction of it that this one uses.
     rng : numpy Generator, int or None
         Source of the draw, or its seed; it must not depend on the rows.
 
@@ -485,12 +485,13 @@ def selective_certificates(
         Probability with which certificates may fail, and the fraction of it that these use
         together.
     fixed : bool
-        Whether the vote was fixed without the calibration set, by the training rows alone.
+        Whether the vote was fixed without the calibration set, by the training rows alone; see
+        above.
 
     Returns
     -------
     tuple of Selective
-        By rising margin, at most 20; the first has the margin 0 and never abstains.
+        By rising margin, at most 20; the first has the margin 0 and never abstains. They hold together.
 
     Raises
     ------
@@ -522,8 +523,9 @@ def _choose_margins(tree: Tree, lead: Float64, n: Float64) -> list[float]:
     """Choose the margins for which at most 100 %, 95 %, ..., 5 % of the rows get a prediction.
 
     A row gets a prediction if the margin of its leaf is not smaller than the chosen one. tree: the
-    tree; lead: margin of each node, (m,); n: number of rows in each node, (m,). Return the chosen
-    margins, at most 20, in ascending order from 0, rounded down to four decimals.
+    tree; lead: margin of the vote in each node (probability of its most likely class minus that of
+    the second), (m,); n: number of rows in each node, (m,). Return the chosen margins, at most 20,
+    in ascending order from 0, rounded down to four decimals.
     """
     leaves = np.flatnonzero(tree.is_leaf)
     leaves = leaves[np.argsort(-lead[leaves], kind="stable")]

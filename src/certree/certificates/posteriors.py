@@ -101,7 +101,8 @@ class LabelledWeights(ArrayRecord):
     weights : NodeWeights
         The posterior over prunings.
     share : array-like of shape (m, K)
-        Probability of each label at each node, given that the node is a leaf of the pruning.
+        Probability of each of K labels at each of m nodes, given that the node is a leaf of the
+        pruning.
 
     Raises
     ------
@@ -200,10 +201,11 @@ def compute_posterior_vote(tree: Tree, stats: NodeStats, posterior: Posterior) -
     """Compute the probability of each class under a pruning drawn from a posterior, in every node.
 
     A pruning is the tree with some nodes turned into leaves. tree: the tree, with m nodes; stats:
-    statistics of its nodes, whose labels the leaves of unlabelled prunings have; posterior: over
-    prunings (`NodeWeights`) or labelled prunings (`LabelledWeights`). Return a `Vote` with scores
-    (m, K); those of a leaf of the tree sum to 1, those of other nodes count only prunings that stop
-    there or above.
+    statistics of its nodes, of which the label of each node is used if `posterior` is over prunings
+    without labels; posterior: over prunings (`NodeWeights`), or over labelled prunings, whose
+    leaves have labels of their own (`LabelledWeights`). Return a `Vote` with scores (m, K) for K
+    classes; those of a leaf of the tree sum to 1, those of other nodes count only prunings that
+    have a leaf there or above.
     """
     if isinstance(posterior, NodeWeights):
         return vote(tree, stats, posterior)
@@ -215,11 +217,12 @@ def divergence(posterior: Posterior, prior: Prior) -> float:
     """Compute an upper bound on the KL divergence (nats) of a posterior over prunings from a prior.
 
     A posterior is a distribution over the prunings of a tree (the tree with some nodes turned into
-    leaves). posterior: over prunings (`NodeWeights`), or over labelled prunings
-    (`LabelledWeights`), for which the divergence of the labels is added; prior: a mixture of
-    components. The bound is the smallest, over the components, of the divergence from the component
-    minus the log of its weight; exact if the prior has one component. Raises ValueError if
-    posterior and prior have different numbers of labels.
+    leaves). posterior: over prunings (`NodeWeights`), or over labelled prunings, whose leaves have
+    labels of their own (`LabelledWeights`), for which the divergence of the labels is added; prior:
+    a mixture of components (distributions over prunings, with weights). The bound is the smallest,
+    over the components, of the divergence from the component minus the log of its weight; exact if
+    the prior has one component. Raises ValueError if posterior and prior have different numbers of
+    labels.
     """
     if isinstance(posterior, NodeWeights):
         return prior.divergence(posterior)

@@ -82,7 +82,8 @@ class Prior(ArrayRecord):
     log_share : array-like of shape (J,)
         Log of the weight of each component.
     seen : NodeStats or None
-        Statistics of the training rows that the prior was made from; None: only the tree was used.
+        Class counts in each node, by the training rows that the prior was made from; None: only the
+        tree was used.
     candidate_labels : tuple of CandidateLabels
         Single labellings of the leaves with prior probabilities of their own, besides those that
         the components give them.
@@ -231,8 +232,8 @@ def _make_distribution(tree: Tree, stops: ChainStops) -> NodeWeights:
     """Return the prior distribution over prunings that `stops` describes.
 
     A pruning is the tree with some nodes turned into leaves. tree: the tree; stops: prior log
-    weights of stopping at (making it a leaf) and of splitting each node. No rows enter.
-    `NodeWeights` holds the probability that each node is a leaf of the pruning.
+    weights of stopping at (making it a leaf) and of splitting each node. `NodeWeights` holds the
+    probability that each node is a leaf of the pruning.
     """
     return PosteriorFamily(
         tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops
@@ -393,12 +394,13 @@ def centred_prior(
         The pruning: weight 1 for its leaves, 0 for all other nodes. It must not depend on
         calibration rows.
     doubt : float
-        Probability that a node stops although the pruning splits it, or splits although it is a
-        leaf of the pruning. A leaf has the label of its training rows with probability ``1 -
+        Probability that a node becomes a leaf although the pruning splits it, or is split although
+        it is a leaf of the pruning. A leaf has the label of its training rows with probability ``1 -
         doubt``; all classes share the rest by their smoothed frequencies in the leaf. Between 0
         and 1.
     stop_below : float
-        Probability that a node below the pruning stops if it is reached, .6 by default.
+        Probability that a node below the leaves of the pruning becomes a leaf if it is reached, .6
+        by default.
 
     Returns
     -------
@@ -435,13 +437,14 @@ def doubted_prior(
         The pruning: weight 1 for its leaves, 0 for all other nodes. It must not depend on
         calibration rows.
     doubts : tuple of float
-        For each component, all of equal weight, the probability that a node decides otherwise than
-        the pruning. It is also the part of a leaf's label probability that all classes share by
-        their smoothed frequencies; the label of its training rows gets the rest. Between 0 and 1;
-        by default .1, .03, .01, .003, .001, .0003 and .0001.
+        For each component, all of equal weight, the probability that a node becomes a leaf although
+        the pruning splits it, or is split although it is a leaf of the pruning. It is also the part
+        of a leaf's label probability that all classes share by their smoothed frequencies; the
+        label of its training rows gets the rest. Between 0 and 1; by default .1, .03, .01, .003,
+        .001, .0003 and .0001.
     stop_below : float
-        Probability that a node below the pruning stops if it is reached, between 0 and 1; .6 by
-        default.
+        Probability that a node below the leaves of the pruning becomes a leaf if it is reached,
+        between 0 and 1; .6 by default.
 
     Returns
     -------
@@ -456,10 +459,11 @@ def doubted_prior(
 def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
     """Make a prior for numeric targets, concentrated around one pruning.
 
-    Half of the probability is the mean of seven distributions in which a node decides otherwise
-    than the pruning with probability .1, .03, .01, .003, .001, .0003 or .0001. The other half stops
-    at each node with probability 1/2. There is a single label, as leaves predict numbers. A pruning
-    is the tree with some nodes turned into leaves.
+    Half of the probability is the mean of seven distributions in which a node becomes a leaf
+    although the pruning splits it, or the other way round, with probability .1, .03, .01, .003,
+    .001, .0003 or .0001. In the other half each node becomes a leaf with probability 1/2. There is
+    a single label, as leaves predict numbers. A pruning is the tree with some nodes turned into
+    leaves.
 
     Parameters
     ----------
@@ -499,15 +503,21 @@ def _make_centred_distributions(
     pruning : NodeWeights
         The pruning: weight 1 for its leaves, 0 for all other nodes.
     doubts : tuple of float
-        For each distribution the probability that a node decides otherwise than the pruning,
-        between 0 and 1.
+        For each distribution the probability that a node becomes a leaf although the pruning splits
+        it, or is split although it is a leaf of the pruning, between 0 and 1.
     stop_below : float
-        Probability that a node below the pruning stops if it is reached, between 0 and 1.
+        Probability that a node below the leaves of the pruning becomes a leaf if it is reached,
+        between 0 and 1.
 
     Returns
     -------
     tuple of NodeWeights
         A distribution for each doubt.
+
+    Raises
+    ------
+    ValueError
+        If `doubts` is empty, or a probability is not between 0 and 1.
     """
     if not len(doubts):
         raise ValueError("doubts must hold at least one number, got none")

@@ -129,7 +129,8 @@ def measure_row_order(
     Returns
     -------
     RowOrder or None
-        None if `units` is None or there is no row.
+        Number of units, correlation of neighbours, and whether residuals depend on the order. None
+        if `units` is None or there is no row.
     """
     if units is None or not len(units):
         return None
@@ -153,10 +154,11 @@ def measure_row_order(
 
 
 def compute_class_residuals(codes: NDArray[Any], probabilities: Float64) -> Float64:
-    """Compute the class minus its predicted probability, (n, K), or (n, 1) for two classes.
+    """Compute the true class, as 1 or 0 for each class, minus its predicted probability, (n, K).
 
-    codes: class code of each row, (n,); a code of K or more is a class without probability.
-    probabilities: probability of each class, (n, K).
+    For two classes the result has the column of the second class only, (n, 1). codes: class code of
+    each row, (n,); a code of K or more is a class without probability. probabilities: probability
+    of each class, (n, K).
     """
     n_classes = probabilities.shape[1]
     residuals = (codes[:, None] == np.arange(n_classes)) - probabilities
@@ -173,9 +175,10 @@ def note_row_order(
     has a feature of dates.
 
     model: the estimator, whose certificates have been set; units: number of the unit (group, or set
-    of equal rows) of each calibration row in the order of the table, (n,), or None; n_columns:
-    number of columns of the residuals; compute_residuals: takes indices of calibration rows, (m,),
-    and returns their residuals, (m, n_columns).
+    of equal rows) of each calibration row in the order of the table, (n,), or None: the order is
+    not known, and there is no test; n_columns: number of columns of the residuals, 1 for numeric
+    targets; compute_residuals: takes indices among the n calibration rows, (m,), all or some, and
+    returns their residuals, (m, n_columns), or (m,) for numeric targets.
     """
     found = measure_row_order(units, n_columns, compute_residuals)
     place = [one is model.certificate_ for one in model.certificates_].index(True)

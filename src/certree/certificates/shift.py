@@ -23,11 +23,12 @@ class Shift:
     ----------
     kind : {"kl", "total_variation", "weights", "drift"}
         "kl": KL(calibration || new) is at most `most` nats; "total_variation": the total variation
-        distance is at most `most`; "weights": the density of new rows is known up to a factor, and
-        calibration rows were selected by rejection sampling with these weights; "drift": the mean
-        risk of later rows exceeds that of the calibration rows' period by at most `most`.
+        distance is at most `most`; "weights": the density of new rows over that of the calibration
+        rows is known up to a factor, and calibration rows were selected by rejection sampling with
+        these weights; "drift": the mean risk (probability of an error, or mean loss) of later rows
+        exceeds that of the calibration rows' period by at most `most`.
     most : float
-        The largest divergence (nats), distance, weight, or increase.
+        The largest divergence (nats), distance, weight of a row, or increase of the risk.
 
     Raises
     ------
@@ -95,8 +96,9 @@ def make_shift(
     """Return the `Shift` of a distance; exactly one of the three must not be None.
 
     It is the distance between the distributions of calibration rows and new rows. kl: largest
-    divergence KL(calibration || new) (nats); total_variation: largest distance; drift: largest
-    increase of the mean risk after a period. Raises ValueError if several or none are passed, or
+    divergence KL(calibration || new) (nats); total_variation: largest total variation distance;
+    drift: largest increase of the mean risk (probability of an error, or mean loss) after the
+    period of the calibration rows. Raises ValueError if several or none are passed, or
     one is out of range.
     """
     if (kl is not None) + (total_variation is not None) + (drift is not None) != 1:

@@ -170,7 +170,8 @@ class ThresholdGuarantees:
     is_positive : ndarray of bool, shape (n,)
         Whether each calibration row is of the positive class.
     terms : CertificateTerms
-        Delta, and how the rows were drawn.
+        Delta, the probability with which any limit may fail, the fraction of it that these use, and
+        how the rows were drawn.
     costs : tuple of (float, float)
         Pairs (cost of a false negative, cost of a false positive) that were named before the rows
         were seen. If there are any, half of delta is used for bounds on these costs.
@@ -195,8 +196,8 @@ class ThresholdGuarantees:
         """Return the guarantees for all rows and for each group, which share delta equally.
 
         The result has all rows, and in its field `groups` a `ThresholdGuarantees` for each group.
-        whole: the guarantees for all rows, with all of delta; names: the groups; group: index into
-        `names` of each calibration row, (n,).
+        Delta is the probability with which any limit may fail. whole: the guarantees for all rows,
+        with all of delta; names: the groups; group: index into `names` of each calibration row, (n,).
         """
         terms = replace(whole.terms, share=whole.terms.share / (len(names) + 1))
         shared, found = replace(whole, terms=terms), {}
@@ -249,17 +250,18 @@ class ThresholdGuarantees:
     def _log_level(self) -> float:
         """Natural log of the probability with which any band or prevalence limit may fail.
 
-        It is log(delta * share) of the field `terms`, minus the attribute `_band_complexity`. A
-        band is the set of limits of one class's rate at all thresholds.
+        A band is the set of limits of one class's rate at all thresholds. The result is log(delta *
+        share) of the field `terms`, minus the attribute `_band_complexity`: the nats for a choice of
+        the classifier by the calibration rows, and for bounds on named costs.
         """
         return compute_log_delta(self.terms.delta, self.terms.share) - self._band_complexity
 
     @property
     def _band_complexity(self) -> float:
-        """Nats by which the log probability of failure of the bands is lowered.
+        """Nats by which the log probability of failure of the limits of rates is lowered.
 
-        The price of choosing the classifier by the calibration rows, plus log 2 if costs were
-        named.
+        It is the field `complexity`, the price of choosing the classifier by the calibration rows,
+        plus log 2 if the field `costs` names costs, whose bounds use half of delta.
         """
         return self.complexity + (math.log(2) if self.costs else 0.0)
 
@@ -399,15 +401,19 @@ class ThresholdGuarantees:
 
     @cached_property
     def _next_lower(self) -> Float64:
-        """For each entry of the field `threshold`, the next lower entry, (m,); 0 for the last."""
+        """For each entry of the attribute `threshold`, the next lower entry, (m,).
+
+        For the last one, which is the smallest score, it is 0 (or that score, if it is below 0).
+        """
         return np.append(self.threshold[1:], min(float(self.threshold[-1]), 0.0))
 
     @cached_property
     def _survives_rounding(self) -> NDArray[np.bool_]:
         """Whether each threshold is further from the next lower one than rounding moves scores, (m,).
 
-        A database or an ONNX model may round scores differently. Thresholds for which this is False
-        are not chosen, as rows could then be predicted differently.
+        A mask of the attribute `threshold`. A database or an ONNX model may round scores
+        differently. Thresholds for which this is False are not chosen, as rows could then be
+        predicted differently.
         """
         return (self._next_lower < (1 - _ROUNDING) * self.threshold) | (self.threshold <= 0)
 
@@ -503,8 +509,8 @@ class ThresholdGuarantees:
         """Return the mean cost on the calibration rows of always predicting the cheaper class.
 
         false_negative, false_positive: cost of a positive row that is predicted negative, and of a
-        negative row that is predicted positive. The `Baseline` has the name of the prediction, such
-        as "never yes".
+        negative row that is predicted positive. The `Baseline` holds this cost, and the name of the
+        prediction: "never yes" or "always yes" if the positive class is "yes".
         """
         name, (negatives, positives) = shorten_label(str(self.positive)), self._class_sizes
         never = Baseline(f"never {name}", false_negative * positives / self.n)
@@ -653,16 +659,16 @@ def read_threshold(threshold: Any, pos_label: Any) -> tuple[Any, Any]:
     Parameters
     ----------
     threshold : float, OperatingPoint or None
-        The threshold, perhaps with the rates there and its positive class.
+        The threshold: a number, or an operating point, which has one and its positive class.
     pos_label : object or None
         The positive class; None: that of the operating point, or else the second class.
 
     Returns
     -------
     threshold : float or None
-        The number, unchanged; None if there is none.
+        The number, unchanged; None if `threshold` is None.
     pos_label : object or None
-        The positive class.
+        The positive class; None if `pos_label` is None and `threshold` is no operating point.
 
     Raises
     ------
@@ -723,8 +729,9 @@ def _check_cost_pair(costs: Sequence[Any]) -> tuple[float, float]:
 def check_costs(costs: Any) -> tuple[tuple[float, float], ...]:
     """Return the argument `costs` of `Guarantees.thresholds` as a tuple of pairs of floats.
 
-    costs: None, one pair (false negative, false positive), or a sequence of pairs. Raises
-    ValueError if it is none of these, or a cost is negative.
+    costs: None, which gives (); one pair (cost of a false negative, cost of a false positive); or a
+    sequence of pairs. Raises ValueError if it is none of these, or a cost is negative, or both of a
+    pair are 0.
     """
     if costs is None:
         return ()
@@ -779,10 +786,10 @@ def _round_between(low: float, high: float) -> float:
 
 
 def _round_up(rate: float) -> str:
-    """Return a rate as text with three digits, rounded up."""
+    """Return a rate as text with three decimals, rounded up: "0.124" for 0.1231."""
     return f"{math.ceil(1000 * rate - 1e-9) / 1000:.3f}"
 
 
 def _round_down(rate: float) -> str:
-    """Return a rate as text with three digits, rounded down."""
+    """Return a rate as text with three decimals, rounded down: "0.123" for 0.1239."""
     return f"{math.floor(1000 * rate + 1e-9) / 1000:.3f}"

@@ -96,7 +96,8 @@ def check_coverage(coverage: Any) -> None:
 class Scores(ArrayRecord):
     """Sorted conformity scores of calibration rows, by region; each region is covered separately.
 
-    A region is a set of leaves, or a class; without regions there is one for all rows.
+    A region is a set of leaves, or a class; without regions there is one for all rows. Delta, a
+    parameter of the methods, is the probability with which the coverage of any region may fail.
 
     Parameters
     ----------
@@ -150,8 +151,9 @@ class Scores(ArrayRecord):
         """Sort the conformity scores of rows by region and value.
 
         A region is a set of leaves, or a class; without regions there is one for all rows. value:
-        score of each row, (N,); region: region of each row, 0 .. R - 1, (N,); mass: fraction of
-        delta of each region, (R,). A region may be without rows.
+        score of each row, (N,); region: region of each row, 0 .. R - 1, (N,); mass: the fraction
+        that each region gets of delta, the probability with which the coverage of any region may
+        fail, (R,). A region may be without rows.
         """
         order = np.lexsort((value, region))
         start = np.searchsorted(region[order], np.arange(len(mass) + 1))
@@ -232,10 +234,10 @@ class Scores(ArrayRecord):
         """Return the rank of the covering score in each region, from 1, as a list of R ints.
 
         A region is a set of leaves, or a class; without regions there is one for all rows.
-        coverage: fraction of new rows of each region that have a score of at most the covering one,
-        between 0 and 1; delta: probability with which this fails in any region. Each region has the
-        fraction `mass` of delta. The rank is one more than the number of scores if the region has
-        too few rows.
+        The covering score is at least that of a fraction `coverage` of the new rows of the region;
+        coverage is between 0 and 1. delta: probability with which this fails in any region, of
+        which each region has its fraction, the field `mass`. The rank is one more than the number
+        of scores if the region has too few rows.
         """
         check_coverage(coverage)
         levels = (compute_log_delta(delta) + np.log(self.mass)).tolist()
@@ -304,7 +306,8 @@ class PredictionIntervals(ArrayRecord):
         """Compute the sorted conformity scores of rows, absolute error divided by the leaf's scale.
 
         leaf: node number of the leaf of each row, (N,); error: absolute error of each row, (N,), in
-        units of the target; mass: fraction of delta of each region, (R,).
+        units of the target; mass: the fraction that each of the R regions gets of delta, the
+        probability with which the coverage of any region may fail, (R,).
         """
         with np.errstate(over="ignore"):  # a score of infinity is never covered
             value = error / self.scale[leaf]
@@ -345,12 +348,13 @@ def merge_leaves_into_regions(
     n_calibration : int
         Number of calibration rows.
     coverage, delta : float
-        The coverage of each region, and the probability with which that of any region may fail.
+        Fraction of the new rows of each region that intervals must contain, and the probability
+        with which that of any region may be less.
 
     Returns
     -------
     region : ndarray of int32, shape (m,)
-        Region of each node; nodes above all regions have 0.
+        Number of the region of each node, 0 .. R - 1; nodes above all regions have 0.
     mass : ndarray of shape (R,)
         Fraction of delta of each region, in proportion to 1 plus its number of training rows.
     """
@@ -381,10 +385,10 @@ _SMOOTHING = 1.0
 def compute_class_scores(held: HeldOut) -> Float64:
     """Compute the conformity score of each class in each node, (m, K), from the training set alone.
 
-    The score is 1 minus a class probability: that of the vote of all prunings under a prior that
-    stops at a node of n training rows with probability 10 / (10 + n). Class frequencies of nodes
-    are smoothed by one row with those of the parent. A single pruning with pure leaves would give
-    most classes equal scores.
+    The score is 1 minus a class probability: that of the weighted vote of all prunings (the tree
+    with some nodes turned into leaves), by a prior in which a node of n training rows becomes a
+    leaf with probability 10 / (10 + n). Class frequencies of nodes are smoothed by one row with
+    those of the parent. A single pruning with pure leaves would give most classes equal scores.
 
     held: the tree with the class counts of its training set; its calibration set is not read.
     """
@@ -414,8 +418,9 @@ def sort_truth_scores(
         True for rows that count as not covered whatever their score, as they equal a row of the fit
         or another calibration row; None: no such rows.
     per_class : bool
-        True: each class is a region of its own, with 1 / K of delta, and rows of code K are left
-        out. False: all rows are one region, in which rows of code K have the score infinity.
+        True: each class is a region of its own, which is covered separately and gets 1 / K of
+        delta, the probability of failure; rows of code K are left out. False: all rows are one
+        region, in which rows of code K have the score infinity.
 
     Returns
     -------

@@ -109,9 +109,10 @@ class CertificateFamily(Mapping[Any, Certificate]):
     method : str
         Key of `METHODS`.
     subsets : dict of object to RowSubset
-        Number of calibration rows and observed errors of each subset.
+        Number of calibration rows and observed fraction of errors of each subset.
     terms : CertificateTerms
-        Delta and the other fields that all certificates share.
+        Delta, the probability with which any bound may fail, and how the calibration rows were
+        drawn: the fields that all certificates share.
     """
 
     method: str

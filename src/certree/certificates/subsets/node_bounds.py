@@ -19,8 +19,9 @@ class NodeBounds:
     Parameters
     ----------
     family : CertificateFamily or None
-        If rules have numbers, a certificate for each rule, by its number, such as "R1"; else one
-        for each node, by node number. All hold together. None: there are no bounds.
+        If rules (the paths from the root to the leaves) have numbers, a certificate for each rule,
+        by its number, such as "R1"; else one for each node, by node number. All hold together.
+        None: there are no bounds.
     numbers : RuleNumbers or None
         The numbers of the rules of the tree; None: they have none.
     reason : str
@@ -46,7 +47,8 @@ class NodeBounds:
     def get_bound(self, node: int) -> float | None:
         """Return the upper bound on the error in a node; None if there are no bounds.
 
-        If rules have numbers, the bound of a node with children is the largest of the rules below.
+        node: number of the node. If rules (the paths to the leaves) have numbers, and so bounds,
+        the bound of a node with children is the largest of the rules below it.
         """
         if self.family is None:
             return None

@@ -109,7 +109,7 @@ def _compute_risks(rows: NDArray[Any], errors: NDArray[Any]) -> list[tuple[float
 def make_label_subsets(
     kinds: CodedLabels, wrong: NDArray[np.bool_], nats: float
 ) -> dict[Any, RowSubset]:
-    """Count rows and errors by label; the labels share delta equally (Bonferroni).
+    """Count rows and errors by label; labels share the failure probability equally (Bonferroni).
 
     kinds: label of each of n rows; wrong: whether each row is an error, (n,) bool; nats: complexity
     of the certificate, above 0 if the calibration rows chose the classifier. A `RowSubset` holds
@@ -131,10 +131,11 @@ def make_pair_subsets(
 ) -> dict[tuple[Any, Any], RowSubset]:
     """Count rows and errors of all ordered pairs of labels, for bounds on the difference of two errors.
 
-    The keys of the result are pairs (first, second) of labels. `observed` are three fractions: of
-    errors among the rows of the first label; of certain errors (`surely_wrong`) among those of the
-    second; and of the pair's rows that have the first label. With J labels there are 2 J limits,
-    an upper and a lower one for each label, which share delta equally.
+    The keys of the result are pairs (first, second) of labels. The field `observed` of a value has
+    three fractions: of errors among the rows of the first label; of certain errors (`surely_wrong`)
+    among those of the second; and of the pair's rows that have the first label. With J labels there
+    are 2 J limits, an upper and a lower one for each label, which share delta (the probability of
+    failure) equally; so the complexity of each pair is `nats` plus log J.
 
     Parameters
     ----------
