@@ -263,9 +263,10 @@ def write_predictions(
     """Predict the rows of files and write the predictions to a file; return the numbers of rows.
 
     The result has the number of all rows and that of each predicted class. The parameters have the
-    same names and meaning as in `predict_files`: source and target are the files to read and the
-    file to write, keep names columns to copy, and threshold and pos_label choose the predicted
-    class.
+    same names and meaning as in `predict_files`. model: the fitted model. source, target: files to
+    read, and file to write. keep: names of columns to copy. threshold: predict the positive one
+    of two classes, `pos_label` (None: the second), if its probability is at least this; None: predict
+    the most probable class. batch_size: rows that are processed at a time. verbose: above 0: show progress.
     """
     check_is_fitted(model)
     if not hasattr(split_pipeline(model)[0], "categories_"):

@@ -140,9 +140,16 @@ class RowTimes:
         n : int
             Number of rows.
         gap : int or timedelta
-            Rows to leave out between earlier and later rows.
+            Rows to leave out between earlier (training) and later (calibration or validation) rows:
+            their number, or the time that they span. 0: none.
         is_independent : bool
-            Whether rows of one period are independent draws.
+            The argument `independent` of `fit`: whether the user states that rows of one period are
+            independent draws.
+
+        Returns
+        -------
+        RowTimes or None
+            The times as numbers, with the gap; None if `time` is None.
 
         Raises
         ------
@@ -180,7 +187,8 @@ class RowTimes:
         dates : DateColumn or None
             Type and time zone of the dates; None: times are numbers.
         gap : int or timedelta
-            Rows, or time, to leave out between earlier and later rows.
+            Rows to leave out between earlier and later rows: their number, or the time that they
+            span.
         is_independent : bool
             Whether rows of one period are independent draws; without it, bounds allow dependence.
 
@@ -195,9 +203,10 @@ class RowTimes:
     def read_batches(cls, batches: Sequence[Any], is_independent: bool) -> Self:
         """Return the times of the rows of all batches of a table, of which there is at least one.
 
-        batches: for each batch its times as `read` takes them, or its `RowTimes`; is_independent:
-        as of `read`. The result has no gap (0 rows). Raise ValueError or TypeError as `read` does,
-        and ValueError if batches hold different kinds of times.
+        batches: for each batch its times, an array of numbers or dates, or its `RowTimes`;
+        is_independent: whether rows of one period are independent draws. The result has no gap (0
+        rows). Raise ValueError or TypeError if a batch has other values or missing times, and
+        ValueError if batches hold different kinds of times.
         """
         blocks: list[Any] = [
             one if isinstance(one, cls) else cls.read(one, None, len(one), 0, is_independent)
@@ -217,7 +226,10 @@ class RowTimes:
         return bool((of_units != of_units[:1]).any())
 
     def expect_order(self, groups: NDArray[Any] | None) -> None:
-        """Raise a ValueError unless two rows, or groups, have different times; see `has_order`."""
+        """Raise a ValueError if all rows, or groups, have the same time.
+
+        groups: group of each row, (n,), which has the time of its latest row; None: no groups.
+        """
         if not self.has_order(groups):
             raise_for_equal_times(self.n, has_groups=groups is not None)
 
@@ -398,7 +410,7 @@ class TimeStatistics(Protocol):
         ...
 
     def count_around(self, value: float) -> tuple[int, int]:
-        """Return how many times are before a time, and how many are before or at it."""
+        """Return how many times are before `value`, and how many are before or at it."""
         ...
 
     def find_next(self, value: float) -> float | None:
@@ -441,7 +453,7 @@ class SortedTimes:
         return float(self.distinct[np.searchsorted(self.n_before, rank, side="right") - 1])
 
     def count_around(self, value: float) -> tuple[int, int]:
-        """Return how many times are before a time, and how many are before or at it."""
+        """Return how many times are before `value`, and how many are before or at it."""
         first, end = (np.searchsorted(self.distinct, value, side=one) for one in ("left", "right"))
         return int(self.n_before[first]), int(self.n_before[end])
 

@@ -273,7 +273,8 @@ class Training:
     def expect_few_near_copies(self, duplicates: Duplicates) -> Training:
         """Compare calibration with training rows, and warn or raise if near copies are likely.
 
-        Call it once, after the split into training and calibration set is final, while
+        A near copy is a calibration row that is close enough to a training row to be a changed copy
+        of it. Call it once, after the split into training and calibration set is final, while
         `find_near_copies` is not None.
 
         Parameters
@@ -1429,7 +1430,8 @@ def _encode_rows(
     features : DenseFeatures or SparseFeatures
         Encoded features.
     codes : ndarray
-        Class codes, or numeric targets as float64; see `Training.y`.
+        Class codes 0, 1, ... (int32), or numeric targets as float64. Classes that only calibration
+        rows have get codes from ``get_first_untrained_code(n_classes)`` on.
     hashes : callable
         Returns the hash of the features of each row, (n,) uint64.
     learned : dict of str to object
