@@ -62,8 +62,8 @@ class CertifiedRegressorMixin:
         """Return predictions and half widths of prediction intervals, both (n_rows,).
 
         The half width is in units of the target. X: rows, (n_rows, p). reach: largest conformity
-        score that an interval includes, in each of R regions of the tree (one if there are no
-        regions), (R,), from `Scores.find_limits`.
+        score (absolute error divided by the scale of the row) that an interval includes, in each of
+        R regions of the tree (one if there are no regions), (R,), from `Scores.find_limits`.
         """
 
     @suggests_arguments
@@ -323,8 +323,11 @@ def certify_absolute_error(
         True for rows that equal a row of the fit or another calibration row, and whose error
         therefore counts as the limit; None: no such rows.
     **drawn
-        How the rows were drawn and repeated: the fields `grouped`, `repeats`, `distinct`,
-        `matches`, `worst`, `near_copies`, `row_order` and `period` of `Certificate`, by name.
+        Fields of `Certificate` by name, which describe the calibration rows: `grouped` (whether
+        groups count), `period` (of rows with times), `repeats` (number of rows that equal a row of
+        the fit or another one), `distinct` (whether equal rows count once), `worst` (number of rows
+        with `is_worst`), `matches` and `near_copies` (rows that equal, or nearly equal, rows of the
+        fit) and `row_order` (whether errors depend on the order of the rows).
 
     Returns
     -------

@@ -521,9 +521,10 @@ class BoostedTrees(StagedTrees):
     def _check_offsets_together(
         self, offset: Any, offset_val: Any, X_val: Any, continues: bool
     ) -> None:
-        """Raise ValueError unless offsets are given for all rows or for none; set `_has_offset`.
+        """Raise ValueError unless offsets are given for all rows or for none.
 
-        An offset is a known score of a row, to which the trees add.
+        An offset is a known score of a row, to which the trees add. Set `_has_offset`: whether this
+        fit has offsets.
 
         Parameters
         ----------
@@ -1664,6 +1665,12 @@ class BoostedTrees(StagedTrees):
         -------
         ndarray of shape (p,)
             Squared scores, numbers of splits, or increases of the loss (in nats for classes).
+
+        Raises
+        ------
+        ValueError
+            If X or y is missing for "permutation", or passed for another kind, or `n_repeats` is
+            below 1.
         """
         check_is_fitted(self)
         if kind == "permutation":
@@ -1789,7 +1796,7 @@ def _compute_probability_errors(classes: NDArray[Any], scores: Float64, errors: 
     """Compute the standard errors of probabilities from those of the scores, at most 0.5, (n, K).
 
     classes: the classes, (K,); scores, errors: scores and their standard errors, (n_outputs, n)
-    each. Derivatives of the probabilities are linearized (delta method); errors of the K > 2 scores
+    each. Probabilities are linearized in the scores (delta method); errors of the K > 2 scores
     of a row are taken to have correlation -1 / (K - 1), as they sum to about 0. A single class has
     standard error 0.
     """
@@ -1855,8 +1862,9 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         Regularization of leaf values: the sum of Hessians with which the value of a node is shrunk
         towards the value of its parent.
     max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
-        Features that a round may split on: a number, a fraction, the square root or the logarithm
-        of their number, or all (None). "auto": 30 % and all of them in turn.
+        Features that a round may split on: an int is their number, a float a fraction of all;
+        "sqrt" and "log2": the square root and the binary logarithm of their number; None: all;
+        "auto": 30 % and all of them in turn.
     max_thresholds : int, "auto" or None, default="auto"
         Number of thresholds that are drawn for each tree and each feature with more than 32 values;
         the tree splits at no other thresholds. None: all thresholds. "auto": one for each 500 rows,
@@ -1902,8 +1910,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         scikit-learn; None: the method `score`. A callable gets encoded rows, with category codes.
         Scorers get about 10,000 training rows if there are more.
     validation_fraction : float, int or None, default=0.1
-        Fraction or number of the rows that early stopping holds out as validation set if `fit` gets no
-        `X_val`. None: training rows are scored instead.
+        Fraction (float) or number (int) of the rows that early stopping holds out as validation set
+        if `fit` gets no `X_val`. None: training rows are scored instead.
     n_iter_no_change : int, default=10
         The fit stops after so many rounds without an improvement on the best score.
     tol : float, default=1e-7
@@ -2164,8 +2172,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         Regularization of leaf values: the sum of Hessians with which the value of a node is shrunk
         towards the value of its parent; a row of "squared_error" has Hessian 1.
     max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
-        Features that a round may split on: a number, a fraction, the square root or the logarithm
-        of their number, or all (None). "auto": all.
+        Features that a round may split on: an int is their number, a float a fraction of all;
+        "sqrt" and "log2": the square root and the binary logarithm of their number; None or "auto":
+        all.
     {max_thresholds}
     subsample : float, default=0.9
         Fraction of the rows that are in-bag in a round. The loss on the out-of-bag rows determines the

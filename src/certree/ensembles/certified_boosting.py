@@ -131,11 +131,12 @@ def _read_calibration(stored: StoredState, name: str, model: Any) -> EnsembleCal
 
 
 def _make_quick_copy(model: Any) -> Any:
-    """Return an unfitted copy of a model with quality "fast" and without early stopping.
+    """Return a shallow copy of a model with quality "fast" and without early stopping.
 
-    model: the model, during its fit. Callers fit the copy to subsets of the training set, for
-    learning curves and cross-validation. If early stopping is on, an explicit `max_iter` is lowered
-    to the number of rounds of quality "fast".
+    model: the model, during its fit, when the rows are encoded: the copy shares its classes and
+    categories. Callers fit the rounds of the copy to subsets of the training set, for learning
+    curves and cross-validation. If early stopping is on, an explicit `max_iter` is lowered to the
+    number of rounds of quality "fast".
     """
     quick = copy(model)
     if model.early_stopping is not False:
@@ -208,7 +209,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         set. "auto": True for more than 10,000 rows in the training set.
     {scoring}
     validation_fraction : float, int or None, default=0.1
-        Fraction or number of the training rows, or of their groups, in the validation set.
+        Fraction (float) or number (int) of the training rows, or of their groups, in the validation
+        set. None: training rows are scored instead.
     {n_iter_no_change} {tol}
     random_state : int, RandomState or None, default=None
         Seed of the training set, and of rows, features and thresholds that rounds draw.
@@ -661,8 +663,9 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
     l2_regularization : float, default=2.5
         Number of rows with which the value of a node is shrunk towards the value of its parent.
     max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
-        Features that a round may split on: a number, a fraction, the square root or the logarithm
-        of their number, or all (None). "auto": all.
+        Features that a round may split on: an int is their number, a float a fraction of all;
+        "sqrt" and "log2": the square root and the binary logarithm of their number; None or "auto":
+        all.
     {max_thresholds}
     subsample : float, default=0.9
         Fraction of the training set that is in-bag in a round. The loss on the out-of-bag rows
@@ -844,7 +847,7 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         Sets `scale_start_`, `scale_trees_` and `least_scale_`. training: training set;
         random_state: source of the folds; limit: when the fit must end. Return the largest error
         that the certificate counts: the largest absolute error of the cross-validation; if that is
-        0, the range of the targets, or 1.
+        0, the range of the targets, or 1. With ``widths="one"`` this number is the scale of all rows.
         """
         n, error = len(training.y), np.zeros(len(training.y))
         folds = training.split_folds(min(_FOLDS, n), random_state) if n > 1 else []
@@ -890,8 +893,8 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         """Set `certificate_`, `certificates_` and `conformity_scores_` from the calibration set.
 
         rows: all rows of the fit with their split; limit: the largest error that the certificate of
-        the mean absolute error counts; larger errors count as `limit`. With groups there is no
-        certificate of intervals. Call it when the trees and the scale are fitted. Warn if errors
+        the mean absolute error counts; larger errors count as `limit`. With groups, or if
+        rows of a period may depend on each other, there is no certificate of intervals. Call it when the trees and the scale are fitted. Warn if errors
         depend on the order of the rows and a feature holds dates.
         """
         calibration = rows.split.calibration

@@ -236,9 +236,9 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return regressor
 
     def _predict_quantiles(self, X: Any) -> tuple[Float64, Float64]:
-        """Return the fitted lower and upper quantile of each row of X, (n,) each.
+        """Return the fitted lower and upper quantile of each row, (n,) each.
 
-        `margin_` is not added. The two quantiles of a row may cross.
+        X: rows as the user gives them. `margin_` is not added. The two quantiles of a row may cross.
         """
         low, _, high = self.estimators_
         return low.predict(X), high.predict(X)
@@ -273,7 +273,8 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n, 2)
-            Lower and upper end, in units of the target.
+            Lower and upper end, in units of the target; both are equal if quantiles that cross, or
+            a negative `margin_`, would make them cross. Infinite if `margin_` is.
         """
         check_is_fitted(self)
         low, high = self._predict_quantiles(X)

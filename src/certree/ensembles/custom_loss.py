@@ -319,7 +319,7 @@ def _list_checked_rows(block: RowBlock, start: Float64) -> list[tuple[Float64, F
 
 
 def _select_checked_rows(keys: UInt64, y: Float64, scores: Float64) -> NDArray[np.intp]:
-    """Return the indices of the 256 rows whose gradients are checked, by ascending keys.
+    """Return the indices of the at most 256 rows whose gradients are checked, by ascending keys.
 
     Parameters
     ----------

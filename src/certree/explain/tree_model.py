@@ -117,8 +117,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
     def _get_additive_trees(self) -> AdditiveTrees:
         """Return the fitted model as a constant, `start_`, plus the leaf values of `trees_`.
 
-        The numbers of training rows in the nodes are left out (None); subclasses that keep them
-        override this. Raise NotFittedError if the model is not fitted.
+        `AdditiveTrees` also has the function that turns contributions of features into an
+        `Explanation`. Here it lacks the numbers of training rows in the nodes (None); subclasses
+        that keep them override this. Raise NotFittedError if the model is not fitted.
         """
         check_is_fitted(self)
         return AdditiveTrees(self.trees_, self.start_, None, self._build_explanation_fields)
@@ -382,7 +383,7 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         TypeError
             If leaves hold models.
         ValueError
-            If a forest has a power (see `Leaves`), the model predicts several quantiles, splits on
+            If a forest raises its mean probabilities to a power (see `Leaves`), the model predicts several quantiles, splits on
             categories would need more than 2**17 nodes, or the model contains a preprocessor or
             learners that are not trees of certree.
         """
@@ -426,8 +427,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         TypeError, ValueError
-            As in `to_dict`; also if dtype="float32" cannot hold the predictions or the dates, or
-            `pos_label` is not one of two classes.
+            If leaves hold models, the model contains a preprocessor or learners that are not trees
+            of certree, dtype="float32" cannot hold the predictions or the dates, or `pos_label` is
+            not one of two classes.
         """
         return make_onnx_model(self._build_formula(), dtype, inputs, pos_label)
 
@@ -463,8 +465,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         TypeError, ValueError
-            As in `to_dict`; also if `name` is no identifier of C, or for Java does not begin with a
-            capital letter.
+            If leaves hold models, the model contains a preprocessor or learners that are not trees
+            of certree, or `name` is no identifier of C, or for Java does not begin with a capital
+            letter.
 
         Examples
         --------
@@ -489,8 +492,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         children; "missing_type"; "value" of a leaf, or "value_0", "value_1", ... for several
         outputs; and "count", the training rows in the node, NaN if the model does not keep them.
         "split_gain" and "weight" are always NaN. A prediction is `start_` plus the sum of the
-        values of one leaf of each tree, or their mean in a forest. Raise TypeError or ValueError as
-        `to_dict` does.
+        values of one leaf of each tree, or their mean in a forest. Raise TypeError or ValueError if
+        leaves hold models, or the model contains a preprocessor or learners that are not trees of
+        certree.
         """
         return make_nodes_frame(self._build_formula())
 
@@ -536,9 +540,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         TypeError, ValueError
-            As in `to_dict`; also if the model predicts several quantiles, or names of columns
-            differ by case only, are empty or contain a NUL, or `threshold` or `pos_label` does not
-            suit the model.
+            If leaves hold models, the model contains a preprocessor or learners that are not trees
+            of certree, it predicts several quantiles, names of columns differ by case only, are
+            empty or contain a NUL, or `threshold` or `pos_label` does not suit the model.
         """
         rule = read_threshold(threshold, pos_label)
         table_format = get_model_format(self)

@@ -129,9 +129,12 @@ class _RunFinder:
         self._found = dict[tuple[int, _CodeRange | None], list[_Run]]()
 
     def find(self, pending: _PendingNode) -> list[_Run]:
-        """Return the runs at a categorical split; see `_find_runs`.
+        """Return the runs at a categorical split: neighbouring codes that go to the same child.
 
         pending: a node with a categorical split, and in `ranges` the codes that rows may have there.
+        Return them in the order of the codes. A single run means that all possible codes go to one
+        child. Missing values are in the first run that goes to their child, or in a last run of
+        their own. Callers must not change the list, as it is kept for the next call.
         """
         key = pending.node, pending.ranges.get(self.feature[pending.node])
         if (runs := self._found.get(key)) is None:

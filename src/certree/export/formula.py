@@ -94,7 +94,7 @@ class Formula:
         return self.trees[0].n_features
 
     def get_part(self, feature: int) -> DatePart | None:
-        """Return the calendar part that a feature is; None for the features of the table.
+        """Return the calendar part that a feature holds, such as the month of a date.
 
         Parameters
         ----------
@@ -104,6 +104,8 @@ class Formula:
         Returns
         -------
         DatePart or None
+            Name of the part, and index, kind and time zone of the date feature; None if the feature
+            is a column of the table.
         """
         k = feature - (self.n_features - len(self.parts))
         return self.parts[k] if k >= 0 else None

@@ -245,8 +245,11 @@ def _expect_float64_for_dates(formula: Formula, dtype: str) -> None:
 def _make_metadata(formula: Formula) -> dict[str, Any]:
     """Return the description of a model's features that the ONNX graph has as metadata.
 
-    formula: the model to export. Keys are "feature_names" and, if there are any, "parts" (calendar
-    parts of dates), "categories" and "dates".
+    formula: the model to export. Keys are "feature_names", a list, and, if there are any, "parts"
+    (for the name of each calendar part its date feature, "of", and "part", such as "month"),
+    "categories" (for each feature the list of its categories, or None if it is numeric), and
+    "dates" (for the name of each date feature "kind", "zone", "unit", and "missing", the integer
+    that stands for a missing date).
     """
     metadata: dict[str, Any] = {"feature_names": formula.names}
     if formula.parts:

@@ -49,8 +49,9 @@ def _describe_dates(formula: Formula, feature: int) -> dict[str, Any]:
     """Return {"dates": description} for a feature that holds dates, and {} for other features.
 
     formula: the model to export; feature: index of the feature. The description is a dictionary
-    with the kind, the time zone and the unit of the dates. It becomes part of the feature's entry
-    in `make_plain_dict`.
+    with "kind" ("date", "midnight", "datetime", or "span" of time), "zone" (the time zone, or None)
+    and "unit" (of the numbers that trees read). It becomes part of the feature's entry in
+    `make_plain_dict`.
     """
     if not formula.dates or feature not in formula.dates:
         return {}

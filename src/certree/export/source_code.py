@@ -45,9 +45,9 @@ class _NodeArrays:
         Index of the left child, which the right one follows; for leaves the index of the first of
         their values in `value`.
     set : list of int
-        Index of a category set in `sets`; -1 for leaves and splits at a threshold.
+        Where the category set of a split begins in `sets`; -1 for leaves and splits at a threshold.
     sets : list of int
-        Category sets: the number of codes that go left, then these codes.
+        All category sets, one after the other: the number of codes that go left, then these codes.
     threshold : list of float
         Largest value that goes left.
     missing_left, unseen_left : list of float
@@ -182,7 +182,10 @@ def _list_first(texts: Sequence[str]) -> str:
 
 
 def _make_comment(texts: Iterable[str]) -> str:
-    """Return texts as lines of a comment of any language; the first line break precedes them."""
+    """Return texts as lines of a comment, to insert between "/*" and "*/" in any language.
+
+    Each line begins with a line break and " *     ". Characters beyond ASCII become "?".
+    """
     lines = [re.sub(r"[^ -~]", "?", text) for text in texts]
     lines = [line.replace("*/", "* /").replace("\\", "/") for line in lines]
     return "".join(f"\n *     {line}" for line in lines)
