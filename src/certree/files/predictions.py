@@ -266,7 +266,8 @@ def write_predictions(
     same names and meaning as in `predict_files`. model: the fitted model. source, target: files to
     read, and file to write. keep: names of columns to copy. threshold: predict the positive one
     of two classes, `pos_label` (None: the second), if its probability is at least this; None: predict
-    the most probable class. batch_size: rows that are processed at a time. verbose: above 0: show progress.
+    the most probable class. batch_size: rows that are processed at a time. verbose: above 0: show
+    progress.
     """
     check_is_fitted(model)
     if not hasattr(split_pipeline(model)[0], "categories_"):
