@@ -893,9 +893,10 @@ class CertifiedBoostedTreesRegressor(CertifiedRegressorMixin, BoostedTreesRegres
         """Set `certificate_`, `certificates_` and `conformity_scores_` from the calibration set.
 
         rows: all rows of the fit with their split; limit: the largest error that the certificate of
-        the mean absolute error counts; larger errors count as `limit`. With groups, or if
-        rows of a period may depend on each other, there is no certificate of intervals. Call it when the trees and the scale are fitted. Warn if errors
-        depend on the order of the rows and a feature holds dates.
+        the mean absolute error counts; larger errors count as `limit`. With groups, or if rows of a
+        period may depend on each other, there is no certificate of intervals. Call it when the
+        trees and the scale are fitted. Warn if errors depend on the order of the rows and a feature
+        holds dates.
         """
         calibration = rows.split.calibration
         features, found = (

@@ -383,9 +383,9 @@ class TreeModel(RowInputMixin, BaseEstimator, metaclass=ABCMeta):
         TypeError
             If leaves hold models.
         ValueError
-            If a forest raises its mean probabilities to a power (see `Leaves`), the model predicts several quantiles, splits on
-            categories would need more than 2**17 nodes, or the model contains a preprocessor or
-            learners that are not trees of certree.
+            If a forest raises its mean probabilities to a power (see `Leaves`), the model predicts
+            several quantiles, splits on categories would need more than 2**17 nodes, or the model
+            contains a preprocessor or learners that are not trees of certree.
         """
         # Ensembles of scikit-learn take a while to import.
         from certree.export.sklearn_model import make_sklearn_model
