@@ -493,7 +493,8 @@ class Guarantees:
         ValueError
             If fewer than 10 calibration rows are there, or kept by the weights; a family is
             unknown, or needs groups or a tree that are not there; there is only one group; a weight
-            exceeds `max_weight`; or the rows of the fit came in groups.
+            exceeds `max_weight`; or the calibration rows came in groups or may depend on each
+            other.
         """
         _expect_independent_rows(self.certificate)
         given, n_given = self._input_positions
@@ -628,7 +629,8 @@ class Guarantees:
         ------
         ValueError
             If a class is unknown, or `shares` are negative or do not sum to 1; if there are fewer
-            than 10 calibration rows, or the rows of the fit came in groups.
+            than 10 calibration rows, or the calibration rows came in groups or may depend on each
+            other.
         """
         return self.conditional_guarantees("recall", delta=delta).mix(shares)
 
@@ -694,8 +696,9 @@ class Guarantees:
         ValueError
             If `coverage` or `delta` is not between 0 and 1; if there are too few calibration rows
             for them, or too many of these have classes that training rows lack or count as the
-            worst case; if the rows of the fit came in groups; or if the model was fitted with a
-            `Grid` (a fixed grid of cells as tree), as it has no training set.
+            worst case; if the calibration rows came in groups or may depend on each other; or if
+            the model was fitted with a `Grid` (a fixed grid of cells as tree), as it has no
+            training set.
         TypeError
             If the classifier has no ``predict_proba``.
         """
@@ -736,7 +739,7 @@ class Guarantees:
         ------
         ValueError
             If an argument is not between 0 and 1, there are too few calibration rows for it, or the
-            rows of the fit came in groups.
+            calibration rows came in groups or may depend on each other.
         TypeError
             If the classifier has no ``predict_proba``.
         """
@@ -873,9 +876,10 @@ class Guarantees:
             If the classifier does not have two classes, `pos_label` is not one of them, or
             calibration rows have other classes; if fewer than 10 calibration rows are there, or in
             a group; if costs are not pairs of non-negative numbers with a positive one; if some
-            rows count as the worst case (field `is_worst`); if the rows of the fit came in groups;
-            if calibration rows have chosen the vote of a certified tree; or if the model was fitted
-            with a `Grid` (a fixed grid of cells as tree), as it has no training set.
+            rows count as the worst case (field `is_worst`); if the calibration rows came in groups
+            or may depend on each other; if calibration rows have chosen the vote of a certified
+            tree; or if the model was fitted with a `Grid` (a fixed grid of cells as tree), as it
+            has no training set.
         TypeError
             If the classifier has no ``predict_proba``.
 
@@ -953,9 +957,9 @@ class Guarantees:
         Raises
         ------
         ValueError
-            If the threshold is not in [0, 1], the classifier does not have two classes,
-            `pos_label` is not one of them or not that of the point, the rows of the fit came in
-            groups, or calibration rows have chosen the vote of a certified tree.
+            If the threshold is not in [0, 1], the classifier does not have two classes, `pos_label`
+            is not one of them or not that of the point, the calibration rows came in groups or may
+            depend on each other, or calibration rows have chosen the vote of a certified tree.
         TypeError
             If the classifier has no ``predict_proba``.
         """
@@ -1027,7 +1031,7 @@ class Guarantees:
         Raises
         ------
         ValueError
-            If the rows of the fit came in groups.
+            If the calibration rows came in groups or may depend on each other.
         TypeError
             If the classifier has no ``predict_proba``.
         """
@@ -1377,9 +1381,9 @@ class TreeGuarantees(FitGuarantees):
         TypeError
             If `pruning` is not a `NodeWeights`.
         ValueError
-            If the weights are not those of a pruning; if the rows of the fit came in groups; or if
-            the model was fitted with a `Grid` (a fixed grid of cells as tree), as no training rows
-            label its nodes.
+            If the weights are not those of a pruning; if the calibration rows came in groups or may
+            depend on each other; or if the model was fitted with a `Grid` (a fixed grid of cells as
+            tree), as no training rows label its nodes.
         """
         held = self.rows.check_training_set()
         if not isinstance(pruning, NodeWeights):
@@ -1414,8 +1418,8 @@ class TreeGuarantees(FitGuarantees):
         Raises
         ------
         ValueError
-            If the rows of the fit came in groups, or the model was fitted with a `Grid` (a fixed
-            grid of cells as tree), as it has no training set.
+            If the calibration rows came in groups or may depend on each other, or the model was
+            fitted with a `Grid` (a fixed grid of cells as tree), as it has no training set.
         """
         held, posterior = self.rows.check_training_set(), self.classifier.weights_
         seed = check_random_state(random_state).randint(2**31 - 1)

@@ -63,10 +63,11 @@ class CalibrationRows:
         Positions of the rows to use among those that were passed.
     drawn : dict
         Fields of `Certificate` by name. Repeated rows equal a row of the fit or another of the
-        rows. "repeats": number of repeated rows, or None if hashes of the fit are unknown;
-        "distinct": whether equal rows count once; "matches": a `Matches` if rows equal rows of the
-        fit, else None; "worst": number of rows that count as errors; "period": a `Period`, or None
-        without times.
+        rows. "grouped": whether rows have groups; "repeats": number of repeated rows, or None if
+        hashes of the fit are unknown; "distinct": whether equal rows count once; "matches": how
+        many rows equal rows of the fit, and how many are expected to, a `Matches`, or None if none
+        do; "worst": number of rows that count as errors; "period": a `Period`, or None without
+        times.
     units : ndarray of intp, shape (len(rows),), or None
         For the test of whether errors depend on the order of the rows: number of the unit of each
         row, 0, 1, ..., in the order of the rows that were passed. A unit is a group, or a set of
@@ -422,7 +423,8 @@ class LeakageCheck:
         X: rows, (n_batch, p); truth: their true classes, (n_batch,). Return two bool arrays
         (n_batch,): whether a row equals one of a fit exactly, and whether it does after rounding to
         float32. Raises ValueError if a model was saved without its hashes and `duplicates` is not
-        "genuine".
+        "genuine". Records in `self` which fits were compared, whether hashes of one are missing,
+        and whether a fit had groups or times.
         """
         exact, rounded = np.zeros(len(truth), dtype=bool), np.zeros(len(truth), dtype=bool)
         place = 0
