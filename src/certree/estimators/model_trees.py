@@ -369,9 +369,9 @@ class DecoratedTree(TreeVoteEstimator):
         """Compute statistics of the training and of the validation rows of a fold in each node.
 
         grown: the tree, the same for all folds, and its rows; fold: indices of the training and
-        validation rows. The result has the tree (of m nodes), statistics of the training rows
-        (class counts, or moments of the target), and the table of the same numbers for the
-        validation rows.
+        validation rows. The result has the tree (of m nodes), statistics of the training rows, and
+        a table of those of the validation rows: class counts, (m, K), or weight, mean, and sum of
+        squared distances from the mean, (m, 3).
         """
         return GrownFold.from_rows(
             fold, grown.tree, self._compute_node_stats, grown.leaf, grown.rows.target

@@ -314,7 +314,8 @@ class OutOfCoreTrees:
         """Grow the tree of a cross-validation fold, and compute node statistics of both of its sets.
 
         is_train, is_validation: masks, (n,), of the rows that grow the tree, and of its validation
-        set.
+        set. The result has the tree, both statistics, the sizes of both sets, and the leaf of each of
+        the n rows. If a set is empty, no tree is grown.
         """
         n_train, n_validation = (int(np.count_nonzero(rows)) for rows in (is_train, is_validation))
         if not (n_train and n_validation):

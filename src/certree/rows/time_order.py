@@ -390,7 +390,10 @@ class TimeCut:
     first_latest: float
 
     def assign(self, time: Float64) -> NDArray[np.uint8]:
-        """Return the set of each row, (n,): `LATEST`, `EARLIER` or `GAP`. time: of each row."""
+        """Return the set of each row, (n,): 0 for the latest rows, 1 for earlier ones, 2 for the gap.
+
+        These are the constants `LATEST`, `EARLIER` and `GAP`. time: time of each row, (n,).
+        """
         sets = np.full(len(time), GAP, dtype=np.uint8)
         sets[time < self.end] = EARLIER
         sets[time >= self.first_latest] = LATEST
@@ -406,7 +409,7 @@ class TimeStatistics(Protocol):
         ...
 
     def find_at_rank(self, rank: int) -> float:
-        """Return the time of a rank; the earliest time has rank 0."""
+        """Return entry `rank` of all n times in ascending order; the earliest time has rank 0."""
         ...
 
     def count_around(self, value: float) -> tuple[int, int]:
@@ -439,7 +442,10 @@ class SortedTimes:
 
     @classmethod
     def count(cls, times: Float64, counts: Int64 | None = None) -> Self:
-        """Sort times, (m,), and count equal ones. counts: of each time, (m,); None: 1."""
+        """Sort times, (m,), and count equal ones.
+
+        counts: how often each entry of `times` occurs, (m,); None: once each.
+        """
         distinct, place = np.unique(times, return_inverse=True)
         return cls(distinct, np.append(0, np.cumsum(np.bincount(place, counts))).astype(np.int64))
 
@@ -449,7 +455,7 @@ class SortedTimes:
         return int(self.n_before[-1])
 
     def find_at_rank(self, rank: int) -> float:
-        """Return the time of a rank; the earliest time has rank 0."""
+        """Return entry `rank` of all n times in ascending order; the earliest time has rank 0."""
         return float(self.distinct[np.searchsorted(self.n_before, rank, side="right") - 1])
 
     def count_around(self, value: float) -> tuple[int, int]:

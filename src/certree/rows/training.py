@@ -988,7 +988,8 @@ class RowInputMixin:
     def _date_formats(self) -> Mapping[int, DateFormat] | None:
         """Objects that write thresholds of date columns and of their parts as text, by column index.
 
-        Each has a method `format`, see `describe_dates`; None: the model has no dates.
+        Each has a method ``format(value)``, which takes a threshold of the column as a float. None:
+        the model has no dates.
         """
         return describe_dates(self.dates_, self.n_features_in_)
 
@@ -1052,7 +1053,7 @@ class RowInputMixin:
         return True
 
     def _has_code_of_unknown(self) -> bool:
-        """Return whether categories that the fit does not know get a code of their own.
+        """Return whether categories that the fit does not know get a code of their own, -1.
 
         Splits on category sets then send them to the child with the greater training weight. If the
         result is False, unknown categories are encoded as missing values.
