@@ -197,8 +197,9 @@ def predict_rows(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], N
     """Predict rows with a fitted classifier, and check their true classes.
 
     classifier: with ``predict``; X: rows, (n, p); y: true classes, (n,). Return predicted and true
-    classes, both (n,). Raises TypeError if the classifier has no ``predict``, ValueError if there
-    are no rows, y has another shape, or a class that the classifier does not have.
+    classes, both (n,). Raises TypeError if the classifier has no ``predict`` or is a regressor,
+    ValueError if it has several targets, there are no rows, y has another shape, or a class that
+    the classifier does not have.
     """
     if not hasattr(classifier, "predict"):
         raise TypeError(

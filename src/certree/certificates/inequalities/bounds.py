@@ -356,8 +356,8 @@ def occam_mix(*numbers: float) -> float:
         For each subset three numbers: its fraction of the new rows, the fraction of errors in it,
         and its fraction of the n calibration rows. Then n, complexity and log_delta: number of
         rows; price of choosing by the rows (nats), by which log_delta is lowered; log of the
-        probability that the bound fails.
-        Complexity and log_delta are those of the bound on each single subset.
+        probability that the bound fails. Complexity and log_delta are those of the bound on each
+        single subset.
 
     Returns
     -------
@@ -895,9 +895,8 @@ def tuples(
     n_kinds : int
         Number of pairs (n_draws, n_wrong) that are tried, which share delta equally.
     n, complexity, log_delta : float
-        Number of independent rows; price of choosing by these rows (nats: minus the log prior
-        probability of the hypothesis, or the divergence of the posterior from the prior); natural
-        log of the probability that the bound fails, < 0.
+        Number of independent rows; divergence of the posterior from the prior (nats), which counts
+        once for each draw; natural log of the probability that the bound fails, < 0.
 
     Returns
     -------
