@@ -331,7 +331,8 @@ class _ModelWithRows:
     def codes(self) -> Float64:
         """The rows with codes in place of categories, (n, p) float64.
 
-        Missing values, and categories that the model does not know, are NaN.
+        Missing values are NaN. Categories that the model does not know are -1, or NaN if the model
+        treats them as missing. Calendar parts of dates are the last columns.
         """
         rows: Float64 = np.asarray(self.model._encode_new_rows(self.X), dtype=np.float64)
         return rows
@@ -341,7 +342,7 @@ class _ModelWithRows:
         """The values of each of the p features as lists of length n, with None for missing values.
 
         A value is a number or the name of a category, which the model need not know. Dates are
-        numbers of days.
+        numbers of days. Calendar parts of dates are the last features.
         """
         numbers, named = self.codes, {}
         if (categories := self.model.categories_) is not None:

@@ -64,8 +64,9 @@ def choose_prefix(formula: Formula) -> str:
 def list_named_inputs(formula: Formula, dtype: Any) -> list[tuple[str, Any, list[int | None]]]:
     """Return a tuple (name, dtype, shape) for the input of each feature, of shape (n, 1).
 
-    Dates and time spans have dtype int64, texts are objects, and other features have `dtype`.
-    formula: the model to export.
+    The features are the columns of the table; calendar parts of dates have no inputs. Dates and time
+    spans have dtype int64, texts are objects, and other features have `dtype`. formula: the model
+    to export.
     """
     return [
         (name, _get_input_dtype(formula, j, dtype), [None, 1])
