@@ -331,7 +331,8 @@ class PairErrors(ArrayRecord):
     def compute_risk(self, weight: Float64) -> float:
         """Compute the mean out-of-bag error of a voter drawn with the probabilities `weight`.
 
-        weight: (T,), with sum 1. Each voter is evaluated on all of its out-of-bag rows.
+        weight: (T,), with sum 1. Each voter is evaluated on all of its out-of-bag rows, and must
+        have some: check `n` before.
         """
         return float(weight @ (self.first_wrong.diagonal() / self.rows.diagonal()))
 
@@ -340,7 +341,7 @@ class PairErrors(ArrayRecord):
 
         The voters are drawn independently with the probabilities `weight`, (T,). The mean is over
         all pairs, also of a voter with itself. Each pair is evaluated on the rows that are
-        out-of-bag for both.
+        out-of-bag for both, and must have such rows: check `min_pair_rows` before.
         """
         return float(weight @ (self.both_wrong / self.rows) @ weight)
 
@@ -349,7 +350,7 @@ class PairErrors(ArrayRecord):
 
         The voters are drawn independently with the probabilities `weight`, (T,). The mean is over
         all pairs, also of a voter with itself. Each pair is evaluated on the rows that are
-        out-of-bag for both.
+        out-of-bag for both, and must have such rows: check `min_pair_rows` before.
         """
         return float(
             2 * weight @ (self.first_wrong / self.rows) @ weight
